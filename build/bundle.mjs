@@ -1,0 +1,124 @@
+/**
+ * Bundles the program: src/main.ts and src/worker.ts with their dependencies, into one CommonJS file each.
+ *
+ * Run on the pinned Node (build/setup.cjs does), it writes dist/main.cjs and dist/worker.cjs, which load
+ * better-sqlite3 from node_modules. The executable (build/executable.mjs) uses the same function with
+ * `packed`, where better-sqlite3's JavaScript is inside and its addon is handed over as an object
+ * (src/store/addon.ts).
+ *
+ * Text files (.toml, .md) become strings when imported by something bundled; Node itself cannot import them,
+ * so what also runs unbundled (the tests) must not rely on it.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { licenseText } from './licenses.mjs';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/**
+ * @param {object} options
+ * @param {string} options.folder where the files are written
+ * @param {boolean} options.packed for the executable: nothing is left to be found in node_modules
+ * @param {Record<string, string>} [options.entries] file name without extension to source file
+ */
+export async function bundle({ folder, packed, entries = { main: 'src/main.ts', worker: 'src/worker.ts' } }) {
+  const result = await build({
+    absWorkingDir: root,
+    entryPoints: entries,
+    outdir: folder,
+    outExtension: { '.js': '.cjs' },
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'cjs',
+    // Becomes require(): started from a code cache, as the executable is, import() does not work.
+    supported: { 'dynamic-import': false },
+    // A map beside the file costs nothing until it is asked for (node --enable-source-maps); an inline one
+    // costs every start time and memory.
+    sourcemap: packed ? false : 'linked',
+    sourcesContent: false,
+    legalComments: 'none',
+    loader: { '.toml': 'text', '.md': 'text' },
+    define: {
+      'import.meta.url': 'importMetaUrl',
+      'import.meta.dirname': '__dirname',
+      'import.meta.filename': '__filename',
+      WIREWATCH_BUNDLED: 'true',
+      WIREWATCH_VERSION: JSON.stringify(version()),
+      WIREWATCH_COMMIT: JSON.stringify(commit()),
+    },
+    // The directive must stay first; what the bundler puts behind a banner is none any more.
+    banner: {
+      js: "'use strict';\nconst importMetaUrl = require('node:url').pathToFileURL(__filename).href;",
+    },
+    external: packed ? [] : ['better-sqlite3'],
+    plugins: packed ? [addonHandedOver] : [],
+    // Dropping what the constants above decide keeps package.json out of the bundle.
+    minifySyntax: true,
+    metafile: true,
+    write: false,
+    logLevel: 'warning',
+  });
+  mkdirSync(folder, { recursive: true });
+  for (const file of result.outputFiles) replaceFile(join(folder, basename(file.path)), file.contents);
+  replaceFile(join(folder, 'licenses.txt'), licenseText(root, Object.keys(result.metafile.inputs), packed));
+}
+
+/** better-sqlite3 looks for its addon in folders that the executable does not have; there it takes ours or fails. */
+const addonHandedOver = {
+  name: 'addon-handed-over',
+  setup(builder) {
+    builder.onLoad({ filter: /[\\/]better-sqlite3[\\/]lib[\\/]binding\.js$/ }, () => ({
+      loader: 'js',
+      contents: `exports.getBinding = (addon) => {
+        if (typeof addon === 'object' && addon !== null) return addon;
+        throw new TypeError('The executable opens a database only with { nativeBinding: nativeBinding() }');
+      };`,
+    }));
+  },
+};
+
+/** Whole or not at all, and only when it differs: another npm script may be starting from the same file. */
+function replaceFile(path, contents) {
+  const bytes = Buffer.from(contents);
+  if (existsSync(path) && readFileSync(path).equals(bytes)) return;
+  const temporary = `${path}.${process.pid}.tmp`;
+  try {
+    writeFileSync(temporary, bytes);
+    renameSync(temporary, path);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
+export function version() {
+  return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
+}
+
+/** Only this folder's own repository is asked: unpacked inside another one, its commit would say nothing. */
+function commit() {
+  if (!existsSync(join(root, '.git'))) return 'unknown';
+  const options = ['--no-optional-locks', 'describe', '--always', '--dirty', '--abbrev=12', '--exclude=*'];
+  try {
+    return execFileSync('git', options, {
+      cwd: root,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim();
+  } catch {
+    return 'unknown'; // no git here, or no commit yet
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    await bundle({ folder: join(root, 'dist'), packed: false });
+  } catch (error) {
+    // What is wrong in a source file the bundler has already printed, with the line.
+    if (!(error instanceof Error && 'errors' in error)) throw error;
+    process.exitCode = 1;
+  }
+}

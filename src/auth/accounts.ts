@@ -1,0 +1,135 @@
+/**
+ * Accounts: the customers of this installation, as operators make and change them (contract: Me, Authentication).
+ *
+ * Everything here runs on a writer on access.db; `nowMs` is epoch milliseconds.
+ */
+import { Refused } from '../refused.ts';
+import { type Database, writing } from '../store/database.ts';
+import { formatMs } from '../time.ts';
+
+export interface Account {
+  readonly id: string;
+  readonly name: string;
+  /** Null: the setting `[limits] daily_rows`. */
+  readonly daily_rows: number | null;
+  /** Licensed for print-publisher metadata. */
+  readonly print_metadata: boolean;
+  readonly suspended_at: number | null;
+  readonly created_at: number;
+}
+
+export interface NewAccount {
+  readonly id: string;
+  readonly name: string;
+  readonly daily_rows: number | null;
+}
+
+/** What `account set` changes: what is absent or undefined stays as it is. */
+export interface AccountChanges {
+  readonly name?: string | undefined;
+  readonly daily_rows?: number | null | undefined;
+  readonly print_metadata?: boolean | undefined;
+}
+
+interface AccountRow extends Omit<Account, 'print_metadata'> {
+  readonly print_metadata: 0 | 1;
+}
+
+const COLUMNS = 'id, name, daily_rows, print_metadata, suspended_at, created_at';
+
+const SELECT_ACCOUNTS = `SELECT ${COLUMNS} FROM account ORDER BY id`;
+
+const SELECT_ACCOUNT = `SELECT ${COLUMNS} FROM account WHERE id = :id`;
+
+const INSERT_ACCOUNT = `
+  INSERT INTO account (id, name, daily_rows, created_at) VALUES (:id, :name, :daily_rows, :created_at)`;
+
+const UPDATE_ACCOUNT = `
+  UPDATE account SET name = :name, daily_rows = :daily_rows, print_metadata = :print_metadata,
+    suspended_at = :suspended_at
+  WHERE id = :id`;
+
+/** @throws Refused `failed` when there is one with this id */
+export function addAccount(db: Database, account: NewAccount, nowMs: number): Account {
+  return writing(db, () => {
+    if (findAccount(db, account.id) !== null) {
+      throw new Refused(
+        'failed',
+        `there is an account ${account.id} already. Change it with: wirewatch account set ${account.id}`,
+      );
+    }
+    const { id, name, daily_rows } = account;
+    db.prepare(INSERT_ACCOUNT).run({ id, name, daily_rows, created_at: nowMs });
+    return getAccount(db, id);
+  });
+}
+
+export function listAccounts(db: Database): Account[] {
+  return db.prepare<[], AccountRow>(SELECT_ACCOUNTS).all().map(accountOf);
+}
+
+export function findAccount(db: Database, id: string): Account | null {
+  const row = db.prepare<{ id: string }, AccountRow>(SELECT_ACCOUNT).get({ id });
+  return row === undefined ? null : accountOf(row);
+}
+
+/** @throws Refused `failed` when there is none */
+export function getAccount(db: Database, id: string): Account {
+  const account = findAccount(db, id);
+  if (account !== null) return account;
+  throw new Refused(
+    'failed',
+    `there is no account ${id}. Add it with: wirewatch account add ${id} --name NAME, or see: wirewatch account list`,
+  );
+}
+
+export function setAccount(db: Database, id: string, changes: AccountChanges): Account {
+  return writing(db, () => {
+    const found = getAccount(db, id);
+    return update(db, {
+      ...found,
+      name: changes.name ?? found.name,
+      daily_rows: changes.daily_rows === undefined ? found.daily_rows : changes.daily_rows,
+      print_metadata: changes.print_metadata ?? found.print_metadata,
+    });
+  });
+}
+
+/** Stops every key of an account at once; an account that is suspended keeps its time. */
+export function suspendAccount(db: Database, id: string, nowMs: number): Account {
+  return writing(db, () => {
+    const account = getAccount(db, id);
+    return account.suspended_at === null ? update(db, { ...account, suspended_at: nowMs }) : account;
+  });
+}
+
+export function resumeAccount(db: Database, id: string): Account {
+  return writing(db, () => update(db, { ...getAccount(db, id), suspended_at: null }));
+}
+
+/** An account as `--json` prints it. */
+export function accountDocument(account: Account) {
+  const { id, name, daily_rows, print_metadata, suspended_at, created_at } = account;
+  return {
+    id,
+    name,
+    daily_rows,
+    print_metadata,
+    status: suspended_at === null ? ('active' as const) : ('suspended' as const),
+    suspended_at: suspended_at === null ? null : formatMs(suspended_at),
+    created_at: formatMs(created_at),
+  };
+}
+
+export type AccountDocument = ReturnType<typeof accountDocument>;
+
+function update(db: Database, account: Account): Account {
+  const { id, name, daily_rows, suspended_at } = account;
+  const print_metadata = account.print_metadata ? 1 : 0;
+  db.prepare(UPDATE_ACCOUNT).run({ id, name, daily_rows, print_metadata, suspended_at });
+  return account;
+}
+
+function accountOf(row: AccountRow): Account {
+  return { ...row, print_metadata: row.print_metadata === 1 };
+}

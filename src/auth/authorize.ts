@@ -1,0 +1,131 @@
+/**
+ * Whether a request may be answered: judged anew for every request, from what the store has at that moment
+ * (contract: Authentication, 5 and 6). No decision is remembered.
+ *
+ * The order is 401, or 503 where the store cannot tell; then 403 for the account, then for the address. The rate
+ * limit comes between that and {@link requireScope}: a request that lacks the scope still counts.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import { Refused } from '../refused.ts';
+import type { AccessReader, StoredKey } from './access-reader.ts';
+import { isAddressListed } from './addresses.ts';
+import { hashKey, parseKey } from './key.ts';
+import type { Scope } from './scopes.ts';
+
+/** Who asks, and what they may read. */
+export interface Credential {
+  readonly key_id: string;
+  readonly key_name: string;
+  /** What the credential may do now. */
+  readonly scopes: readonly Scope[];
+  /** Epoch milliseconds. */
+  readonly expires_at: number | null;
+  /** The key's own allowance; null: only the account's holds. */
+  readonly daily_rows: number | null;
+  /** `daily_rows` null: the setting `[limits] daily_rows`. */
+  readonly account: { readonly id: string; readonly name: string; readonly daily_rows: number | null };
+  /** By id; a subscription that has lost every type the key names stands here with none. */
+  readonly subscriptions: StoredKey['subscriptions'];
+}
+
+/** What was presented, read but not yet believed. Access tokens become a second kind, naming a key as well. */
+interface Presented {
+  readonly keyId: string;
+  /** Whether it proves to be the key that has this hash. */
+  proves(hash: Uint8Array): boolean;
+}
+
+const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
+const KEY_ID = /^[a-z][a-z0-9]{0,15}_live_([a-z2-7]{12})_/;
+
+/** One text for every reason, so that nobody learns which key ids exist, nor what became of them. */
+const NOT_VALID =
+  'The API key is not valid: it is unknown, expired or revoked. Ask for a new one if this goes on.';
+
+/** Stands in for the hash of a key that is not there, so that the comparison takes as long. */
+const NO_HASH = Buffer.alloc(32);
+
+/**
+ * @param authorization the value of the Authorization header
+ * @param address of the client, IPv4 or IPv6, an IPv4 address possibly mapped into IPv6
+ * @param nowMs epoch milliseconds
+ * @throws Refused `unauthorized`, `unavailable`, `forbidden`
+ */
+export function authenticate(
+  store: AccessReader,
+  authorization: string | undefined,
+  address: string,
+  nowMs: number,
+): Credential {
+  const presented = readAuthorization(authorization);
+  const stored = store.findKey(presented.keyId);
+  const isProven = presented.proves(stored?.hash ?? NO_HASH);
+  if (stored === null || !isProven || isEnded(stored, nowMs)) throw new Refused('unauthorized', NOT_VALID);
+  requireUsable(stored, address);
+  const { id, name, daily_rows } = stored.account;
+  return {
+    key_id: stored.id,
+    key_name: stored.name,
+    scopes: stored.scopes,
+    expires_at: stored.expires_at,
+    daily_rows: stored.daily_rows,
+    account: { id, name, daily_rows },
+    subscriptions: stored.subscriptions,
+  };
+}
+
+/** @throws Refused `forbidden` when the credential has not the scope */
+export function requireScope(credential: Credential, scope: Scope): void {
+  if (credential.scopes.includes(scope)) return;
+  const has = credential.scopes.length === 0 ? 'none' : credential.scopes.join(', ');
+  throw new Refused('forbidden', `This needs the scope ${scope}; the credential has: ${has}.`);
+}
+
+/**
+ * The key id that a request claims, from the form alone: what the limit on unseen key ids counts before anything
+ * is verified. Null when it claims none.
+ */
+export function claimedKeyId(authorization: string | undefined): string | null {
+  const text = bearerText(authorization);
+  return text === null ? null : (KEY_ID.exec(text)?.[1] ?? null);
+}
+
+function readAuthorization(authorization: string | undefined): Presented {
+  if (authorization === undefined || authorization.trim() === '') {
+    throw new Refused('unauthorized', 'The request has no credential. Send: Authorization: Bearer <API_KEY>');
+  }
+  const text = bearerText(authorization);
+  if (text === null) {
+    throw new Refused(
+      'unauthorized',
+      'The Authorization header is malformed. Send one credential: Authorization: Bearer <API_KEY>',
+    );
+  }
+  const key = parseKey(text);
+  if (key === null) {
+    throw new Refused(
+      'unauthorized',
+      'The credential is no API key. Check that it was copied whole: <prefix>_live_<12 characters>_<52 characters>',
+    );
+  }
+  return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, hashKey(text)) };
+}
+
+function bearerText(authorization: string | undefined): string | null {
+  return authorization === undefined ? null : (BEARER.exec(authorization)?.[1] ?? null);
+}
+
+function isEnded(stored: StoredKey, nowMs: number): boolean {
+  return stored.revoked_at !== null || (stored.expires_at !== null && nowMs >= stored.expires_at);
+}
+
+/** @throws Refused `forbidden`: the key is good, but not now, or not from here */
+function requireUsable(stored: StoredKey, address: string): void {
+  if (stored.account.suspended_at !== null) {
+    throw new Refused('forbidden', 'The account is suspended. Its keys work again once it is resumed.');
+  }
+  const allowed = stored.allow_addresses;
+  if (allowed.length > 0 && !isAddressListed(allowed, address)) {
+    throw new Refused('forbidden', `This key may not be used from the address ${address}.`);
+  }
+}

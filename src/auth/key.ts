@@ -1,0 +1,63 @@
+/**
+ * The form of an API key: made, read and hashed. Pure but for the randomness (contract: Authentication).
+ *
+ * `<prefix>_live_<id>_<secret>`: the id has 12 characters of `a-z2-7`, the secret 52. 45 of those are random
+ * (225 bits); the last 7 are a checksum of everything before them, so that a key copied badly is told from one
+ * that is unknown, and nobody asks the database for it.
+ */
+import { hash, randomBytes } from 'node:crypto';
+
+const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
+const ID_LENGTH = 12;
+const RANDOM_LENGTH = 45;
+const CHECKSUM_LENGTH = 7;
+
+const KEY_PATTERN = /^([a-z][a-z0-9]{0,15})_live_([a-z2-7]{12})_([a-z2-7]{52})$/;
+const KEY_ID_PATTERN = /^[a-z2-7]{12}$/;
+
+export interface ParsedKey {
+  readonly prefix: string;
+  /** Public: it stands in lists, logs and `key.id`. */
+  readonly id: string;
+  /** What proves the key; never stored or logged. */
+  readonly secret: string;
+}
+
+/** Makes a key. @param prefix the setting `[keys] prefix` */
+export function createKey(prefix: string): { id: string; key: string } {
+  const id = randomText(ID_LENGTH);
+  const body = `${prefix}_live_${id}_${randomText(RANDOM_LENGTH)}`;
+  return { id, key: body + checksum(body) };
+}
+
+/** Reads a key; null when it has not the form of one, or its checksum does not fit. Any prefix will do. */
+export function parseKey(text: string): ParsedKey | null {
+  const [, prefix, id, secret] = KEY_PATTERN.exec(text) ?? [];
+  if (prefix === undefined || id === undefined || secret === undefined) return null;
+  const body = text.slice(0, -CHECKSUM_LENGTH);
+  return checksum(body) === text.slice(-CHECKSUM_LENGTH) ? { prefix, id, secret } : null;
+}
+
+/** What is stored of a key: the SHA-256 of the whole of it. 225 random bits need no slow hash. */
+export function hashKey(key: string): Buffer {
+  return hash('sha256', key, 'buffer');
+}
+
+export function isKeyId(text: string): boolean {
+  return KEY_ID_PATTERN.test(text);
+}
+
+function randomText(length: number): string {
+  return base32(randomBytes(length));
+}
+
+function checksum(body: string): string {
+  return base32(hashKey(body).subarray(0, CHECKSUM_LENGTH));
+}
+
+/** One character from the low five bits of each byte. */
+function base32(bytes: Uint8Array): string {
+  let text = '';
+  for (const byte of bytes) text += ALPHABET[byte & 31];
+  return text;
+}

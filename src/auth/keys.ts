@@ -1,0 +1,222 @@
+/**
+ * Keys as operators make, change and revoke them (contract: Authentication). Of a key's secret only the hash is
+ * kept; how a key looks is in key.ts, how one is checked in authorize.ts.
+ *
+ * Everything here runs on a writer on access.db; times are epoch milliseconds.
+ */
+import type { ContentType } from '../detection/content-type.ts';
+import { Refused } from '../refused.ts';
+import { type Database, writing } from '../store/database.ts';
+import { formatMs } from '../time.ts';
+import { getAccount } from './accounts.ts';
+import type { Scope } from './scopes.ts';
+import { getSubscription } from './subscriptions.ts';
+
+export interface KeySubscription {
+  readonly id: number;
+  /** Null: the types that the subscription has when the key is used. */
+  readonly content_types: readonly ContentType[] | null;
+}
+
+/** What an operator decides about a key. */
+export interface KeyTerms {
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  readonly subscriptions: readonly KeySubscription[];
+  readonly expires_at: number | null;
+  /** Addresses and CIDR blocks; empty: any address. */
+  readonly allow_addresses: readonly string[];
+  /** Null: only the account's allowance holds. */
+  readonly daily_rows: number | null;
+}
+
+export interface Key extends KeyTerms {
+  readonly id: string;
+  readonly account_id: string;
+  readonly revoked_at: number | null;
+  readonly created_at: number;
+}
+
+export interface NewKey extends KeyTerms {
+  readonly id: string;
+  readonly account_id: string;
+  readonly prefix: string;
+  /** SHA-256 of the whole key. */
+  readonly hash: Buffer;
+}
+
+/** What `key set` changes: what is absent or undefined stays as it is. */
+export type KeyChanges = { readonly [Term in keyof KeyTerms]?: KeyTerms[Term] | undefined } & {
+  /** Repeats the account; a key never moves to another. */
+  readonly account_id?: string | undefined;
+};
+
+interface KeyRow extends Omit<Key, 'scopes' | 'subscriptions' | 'allow_addresses'> {
+  /** JSON arrays. */
+  readonly scopes: string;
+  readonly subscriptions: string;
+  readonly allow_addresses: string;
+}
+
+const COLUMNS = `
+  id, account_id, name, scopes, expires_at, revoked_at, allow_addresses, daily_rows, created_at,
+  (SELECT json_group_array(
+      json_object('id', subscription_id, 'content_types', json(content_types)) ORDER BY subscription_id)
+    FROM api_key_subscription WHERE key_id = api_key.id) AS subscriptions`;
+
+const SELECT_KEYS = `SELECT ${COLUMNS} FROM api_key ORDER BY account_id, created_at, id`;
+
+const SELECT_KEY = `SELECT ${COLUMNS} FROM api_key WHERE id = :id`;
+
+const INSERT_KEY = `
+  INSERT INTO api_key
+    (id, account_id, name, prefix, hash, scopes, expires_at, allow_addresses, daily_rows, created_at)
+  VALUES
+    (:id, :account_id, :name, :prefix, :hash, :scopes, :expires_at, :allow_addresses, :daily_rows, :created_at)`;
+
+const UPDATE_KEY = `
+  UPDATE api_key SET name = :name, scopes = :scopes, expires_at = :expires_at,
+    allow_addresses = :allow_addresses, daily_rows = :daily_rows
+  WHERE id = :id`;
+
+const UPDATE_REVOKED = 'UPDATE api_key SET revoked_at = :revoked_at WHERE id = :id AND revoked_at IS NULL';
+
+const INSERT_KEY_SUBSCRIPTION = `
+  INSERT INTO api_key_subscription (key_id, subscription_id, content_types)
+  VALUES (:key_id, :subscription_id, :content_types)`;
+
+const DELETE_KEY_SUBSCRIPTIONS = 'DELETE FROM api_key_subscription WHERE key_id = :key_id';
+
+/** @throws Refused `failed` when the account is unknown, or a subscription unknown or not the account's */
+export function addKey(db: Database, key: NewKey, nowMs: number): Key {
+  return writing(db, () => {
+    getAccount(db, key.account_id);
+    if (findKey(db, key.id) !== null) throw new Refused('failed', `there is a key ${key.id} already.`);
+    const { id, account_id, prefix, hash } = key;
+    db.prepare(INSERT_KEY).run({ id, account_id, prefix, hash, created_at: nowMs, ...columnsOf(key) });
+    putSubscriptions(db, id, account_id, key.subscriptions);
+    return getKey(db, id);
+  });
+}
+
+export function listKeys(db: Database): Key[] {
+  return db.prepare<[], KeyRow>(SELECT_KEYS).all().map(keyOf);
+}
+
+export function findKey(db: Database, id: string): Key | null {
+  const row = db.prepare<{ id: string }, KeyRow>(SELECT_KEY).get({ id });
+  return row === undefined ? null : keyOf(row);
+}
+
+/** @throws Refused `failed` when there is none */
+export function getKey(db: Database, id: string): Key {
+  const key = findKey(db, id);
+  if (key !== null) return key;
+  throw new Refused('failed', `there is no key ${id}. See which there are with: wirewatch key list`);
+}
+
+/** @throws Refused `failed` as {@link addKey} does, and when the key belongs to another account than repeated */
+export function setKey(db: Database, id: string, changes: KeyChanges): Key {
+  return writing(db, () => {
+    const found = getKey(db, id);
+    if (changes.account_id !== undefined && changes.account_id !== found.account_id) {
+      throw new Refused(
+        'failed',
+        `key ${id} belongs to account ${found.account_id} and stays there. Nothing was changed; for another account make a key of its own: wirewatch key create --account ${changes.account_id}`,
+      );
+    }
+    const terms = {
+      name: changes.name ?? found.name,
+      scopes: changes.scopes ?? found.scopes,
+      expires_at: changes.expires_at === undefined ? found.expires_at : changes.expires_at,
+      allow_addresses: changes.allow_addresses ?? found.allow_addresses,
+      daily_rows: changes.daily_rows === undefined ? found.daily_rows : changes.daily_rows,
+    };
+    db.prepare(UPDATE_KEY).run({ id, ...columnsOf(terms) });
+    if (changes.subscriptions !== undefined) {
+      db.prepare(DELETE_KEY_SUBSCRIPTIONS).run({ key_id: id });
+      putSubscriptions(db, id, found.account_id, changes.subscriptions);
+    }
+    return getKey(db, id);
+  });
+}
+
+/** Ends a key for good. A key that is revoked keeps its time. */
+export function revokeKey(db: Database, id: string, nowMs: number): { key: Key; wasRevoked: boolean } {
+  return writing(db, () => {
+    getKey(db, id);
+    const { changes } = db.prepare(UPDATE_REVOKED).run({ id, revoked_at: nowMs });
+    return { key: getKey(db, id), wasRevoked: changes === 0 };
+  });
+}
+
+export function keyStatus(key: Key, nowMs: number): 'active' | 'expired' | 'revoked' {
+  if (key.revoked_at !== null) return 'revoked';
+  return key.expires_at !== null && nowMs >= key.expires_at ? 'expired' : 'active';
+}
+
+/** A key as `--json` prints it. */
+export function keyDocument(key: Key, nowMs: number) {
+  return {
+    id: key.id,
+    name: key.name,
+    account: key.account_id,
+    scopes: key.scopes,
+    subscriptions: key.subscriptions,
+    expires_at: key.expires_at === null ? null : formatMs(key.expires_at),
+    status: keyStatus(key, nowMs),
+    revoked_at: key.revoked_at === null ? null : formatMs(key.revoked_at),
+    allow_addresses: key.allow_addresses,
+    daily_rows: key.daily_rows,
+    created_at: formatMs(key.created_at),
+  };
+}
+
+export type KeyDocument = ReturnType<typeof keyDocument>;
+
+function putSubscriptions(
+  db: Database,
+  keyId: string,
+  accountId: string,
+  subscriptions: readonly KeySubscription[],
+): void {
+  const insert = db.prepare(INSERT_KEY_SUBSCRIPTION);
+  for (const { id, content_types } of subscriptions) {
+    const found = getSubscription(db, id);
+    if (found.account_id !== accountId) {
+      throw new Refused(
+        'failed',
+        `subscription ${id} belongs to account ${found.account_id}, the key to ${accountId}. A key reads only its own account's subscriptions; see: wirewatch subscription list`,
+      );
+    }
+    const missing = content_types?.find((type) => !found.content_types.includes(type));
+    if (missing !== undefined) {
+      throw new Refused(
+        'failed',
+        `subscription ${id} has no content type ${missing}, only ${found.content_types.join(', ')}. Change that with: wirewatch subscription set ${id} --content-types text,image`,
+      );
+    }
+    const types = content_types === null ? null : JSON.stringify(content_types);
+    insert.run({ key_id: keyId, subscription_id: id, content_types: types });
+  }
+}
+
+function columnsOf(terms: Omit<KeyTerms, 'subscriptions'>) {
+  const { name, expires_at, daily_rows } = terms;
+  return {
+    name,
+    scopes: JSON.stringify(terms.scopes),
+    expires_at,
+    allow_addresses: JSON.stringify(terms.allow_addresses),
+    daily_rows,
+  };
+}
+
+function keyOf(row: KeyRow): Key {
+  return {
+    ...row,
+    scopes: JSON.parse(row.scopes),
+    subscriptions: JSON.parse(row.subscriptions),
+    allow_addresses: JSON.parse(row.allow_addresses),
+  };
+}

@@ -1,0 +1,115 @@
+/**
+ * Subscriptions: whose detections belong to which account, as operators make and change them (contract: Me).
+ *
+ * Everything here runs on a writer on access.db; `nowMs` is epoch milliseconds.
+ */
+import type { ContentType } from '../detection/content-type.ts';
+import { Refused } from '../refused.ts';
+import { type Database, writing } from '../store/database.ts';
+import { formatMs } from '../time.ts';
+import { getAccount } from './accounts.ts';
+
+export interface Subscription {
+  readonly id: number;
+  readonly account_id: string;
+  readonly name: string | null;
+  /** IANA name, for periods that are given as dates. */
+  readonly time_zone: string;
+  readonly content_types: readonly ContentType[];
+  readonly created_at: number;
+}
+
+export type NewSubscription = Omit<Subscription, 'created_at'>;
+
+/** What `subscription set` changes: what is absent or undefined stays as it is. */
+export interface SubscriptionChanges {
+  /** Repeats the account; a subscription, with its history, never moves to another. */
+  readonly account_id?: string | undefined;
+  readonly name?: string | null | undefined;
+  readonly time_zone?: string | undefined;
+  readonly content_types?: readonly ContentType[] | undefined;
+}
+
+interface SubscriptionRow extends Omit<Subscription, 'content_types'> {
+  /** JSON array. */
+  readonly content_types: string;
+}
+
+const COLUMNS = 'id, account_id, name, time_zone, content_types, created_at';
+
+const SELECT_SUBSCRIPTIONS = `SELECT ${COLUMNS} FROM subscription ORDER BY id`;
+
+const SELECT_SUBSCRIPTION = `SELECT ${COLUMNS} FROM subscription WHERE id = :id`;
+
+const INSERT_SUBSCRIPTION = `
+  INSERT INTO subscription (${COLUMNS})
+  VALUES (:id, :account_id, :name, :time_zone, :content_types, :created_at)`;
+
+const UPDATE_SUBSCRIPTION = `
+  UPDATE subscription SET name = :name, time_zone = :time_zone, content_types = :content_types WHERE id = :id`;
+
+/** @throws Refused `failed` when there is one with this id, or no such account */
+export function addSubscription(db: Database, subscription: NewSubscription, nowMs: number): Subscription {
+  return writing(db, () => {
+    getAccount(db, subscription.account_id);
+    const found = findSubscription(db, subscription.id);
+    if (found !== null) {
+      throw new Refused(
+        'failed',
+        `there is a subscription ${found.id} already, of account ${found.account_id}. Change it with: wirewatch subscription set ${found.id}`,
+      );
+    }
+    const content_types = JSON.stringify(subscription.content_types);
+    db.prepare(INSERT_SUBSCRIPTION).run({ ...subscription, content_types, created_at: nowMs });
+    return getSubscription(db, subscription.id);
+  });
+}
+
+export function listSubscriptions(db: Database): Subscription[] {
+  return db.prepare<[], SubscriptionRow>(SELECT_SUBSCRIPTIONS).all().map(subscriptionOf);
+}
+
+export function findSubscription(db: Database, id: number): Subscription | null {
+  const row = db.prepare<{ id: number }, SubscriptionRow>(SELECT_SUBSCRIPTION).get({ id });
+  return row === undefined ? null : subscriptionOf(row);
+}
+
+/** @throws Refused `failed` when there is none */
+export function getSubscription(db: Database, id: number): Subscription {
+  const subscription = findSubscription(db, id);
+  if (subscription !== null) return subscription;
+  throw new Refused(
+    'failed',
+    `there is no subscription ${id}. Add it with: wirewatch subscription add ${id} --account ACCOUNT, or see: wirewatch subscription list`,
+  );
+}
+
+/** @throws Refused `failed` when there is none, or it belongs to another account than the one repeated */
+export function setSubscription(db: Database, id: number, changes: SubscriptionChanges): Subscription {
+  return writing(db, () => {
+    const found = getSubscription(db, id);
+    if (changes.account_id !== undefined && changes.account_id !== found.account_id) {
+      throw new Refused(
+        'failed',
+        `subscription ${id} belongs to account ${found.account_id} and stays there: its detections would move with it. Nothing was changed.`,
+      );
+    }
+    const name = changes.name === undefined ? found.name : changes.name;
+    const time_zone = changes.time_zone ?? found.time_zone;
+    const content_types = JSON.stringify(changes.content_types ?? found.content_types);
+    db.prepare(UPDATE_SUBSCRIPTION).run({ id, name, time_zone, content_types });
+    return getSubscription(db, id);
+  });
+}
+
+/** A subscription as `--json` prints it. */
+export function subscriptionDocument(subscription: Subscription) {
+  const { id, account_id, name, time_zone, content_types, created_at } = subscription;
+  return { id, account: account_id, name, time_zone, content_types, created_at: formatMs(created_at) };
+}
+
+export type SubscriptionDocument = ReturnType<typeof subscriptionDocument>;
+
+function subscriptionOf(row: SubscriptionRow): Subscription {
+  return { ...row, content_types: JSON.parse(row.content_types) };
+}

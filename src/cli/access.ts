@@ -1,0 +1,85 @@
+/**
+ * What the commands on accounts, subscriptions and keys share: how they open the store, read the values of their
+ * options, and show one entry.
+ */
+import { type Command, InvalidArgumentError } from 'commander';
+import { isAccountId, plainName } from '../auth/names.ts';
+import { zoneName } from '../auth/time-zone.ts';
+import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import { Refused } from '../refused.ts';
+import { openAccess } from '../store/access.ts';
+import type { Database } from '../store/database.ts';
+import { resolveDataFolder } from './data-folder.ts';
+import { commonOptions, integerValue, listValue } from './options.ts';
+
+/** The greatest allowance that can be set; an account that should have none in effect gets this. */
+const DAILY_ROWS_MAX = 1_000_000_000_000;
+
+/** Runs `work` on the access database of the command's data folder. @param create makes a missing one */
+export function withAccess<Result>(
+  command: Command,
+  work: (db: Database) => Result,
+  { create = false }: { create?: boolean } = {},
+): Result {
+  const db = openAccess(resolveDataFolder(commonOptions(command)), { create });
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** @throws Refused `usage` when a `set` command was given nothing to set */
+export function requireChanges(command: Command): void {
+  if (Object.keys(command.opts()).length > 0) return;
+  throw new Refused(
+    'usage',
+    `nothing to change: give at least one option; see: wirewatch ${command.parent?.name()} set --help`,
+  );
+}
+
+/** Argument or option value: the id of an account. */
+export function accountIdValue(value: string): string {
+  if (isAccountId(value)) return value;
+  throw new InvalidArgumentError(
+    'Expected an account id: 1 to 64 letters, digits, dots, dashes, underscores.',
+  );
+}
+
+/** Argument or option value: the id of a subscription. */
+export function subscriptionIdValue(value: string): number {
+  return integerValue(1, NUMBER_MAX)(value);
+}
+
+/** Option value: a name for people. */
+export function nameValue(value: string): string {
+  const name = plainName(value);
+  if (name === null) throw new InvalidArgumentError('Expected 1 to 200 characters.');
+  return name;
+}
+
+/** Option value: a daily row allowance, or `none`: null. */
+export function dailyRowsValue(value: string): number | null {
+  return value === 'none' ? null : integerValue(1, DAILY_ROWS_MAX)(value);
+}
+
+/** Option value: an IANA time zone. */
+export function zoneValue(value: string): string {
+  const zone = zoneName(value);
+  if (zone === null)
+    throw new InvalidArgumentError('Expected an IANA time zone such as Europe/Berlin or UTC.');
+  return zone;
+}
+
+/** Option value: content types with commas between them, in their one order. */
+export function contentTypesValue(value: string): ContentType[] {
+  const types = listValue(value);
+  if (!types.every(isContentType)) throw new InvalidArgumentError('Expected text, image or text,image.');
+  return CONTENT_TYPES.filter((type) => types.includes(type));
+}
+
+/** One entry as lines of a label and what stands behind it; null is shown as `-`. */
+export function details(lines: readonly (readonly [label: string, value: string | number | null])[]): string {
+  const width = Math.max(...lines.map(([label]) => label.length));
+  return lines.map(([label, value]) => `${label.padEnd(width)}  ${value ?? '-'}`).join('\n');
+}

@@ -1,0 +1,175 @@
+/**
+ * `wirewatch account`: the customers of this installation. Works beside a running appliance, and holds from its
+ * next request on.
+ */
+import type { Command } from 'commander';
+import {
+  type Account,
+  accountDocument,
+  addAccount,
+  getAccount,
+  listAccounts,
+  resumeAccount,
+  setAccount,
+  suspendAccount,
+} from '../auth/accounts.ts';
+import { accountIdValue, dailyRowsValue, details, nameValue, requireChanges, withAccess } from './access.ts';
+import { addExamples, commonOptions, switchValue } from './options.ts';
+import { print, table } from './output.ts';
+
+export function register(program: Command): void {
+  const account = program
+    .command('account')
+    .description('add, show and change the customers of this installation');
+  registerAdd(account);
+  registerList(account);
+  registerShow(account);
+  registerSet(account);
+  registerSuspend(account);
+  registerResume(account);
+}
+
+function registerAdd(account: Command): void {
+  const command = account
+    .command('add')
+    .description('add an account')
+    .argument('<id>', 'id of the account: letters, digits, dots, dashes, underscores', accountIdValue)
+    .requiredOption('--name <name>', 'name of the customer', nameValue)
+    .option(
+      '--daily-rows <number>',
+      'rows a day, or none for the setting [limits] daily_rows',
+      dailyRowsValue,
+    )
+    .action((id: string, options: { name: string; dailyRows?: number | null }, self: Command) => {
+      const { name, dailyRows = null } = options;
+      const added = withAccess(
+        self,
+        (db) => addAccount(db, { id, name, daily_rows: dailyRows }, Date.now()),
+        {
+          create: true,
+        },
+      );
+      const next = `Next: wirewatch subscription add 7001 --account ${id}`;
+      printAccount(self, added, `Added account ${id}.`, next);
+    });
+  addExamples(command, [
+    'account add acme --name "Acme News"',
+    'account add acme --name Acme --daily-rows 500000',
+  ]);
+}
+
+function registerList(account: Command): void {
+  const command = account
+    .command('list')
+    .description('list all accounts')
+    .action((_options: unknown, self: Command) => {
+      const accounts = withAccess(self, listAccounts).map(accountDocument);
+      print(accounts, {
+        json: commonOptions(self).json,
+        text: () =>
+          accounts.length === 0
+            ? 'There is no account yet. Add one with: wirewatch account add ID --name NAME'
+            : table(accounts, [
+                { title: 'ID', value: (one) => one.id },
+                { title: 'NAME', value: (one) => one.name },
+                { title: 'STATUS', value: (one) => one.status },
+                { title: 'DAILY ROWS', value: (one) => one.daily_rows, align: 'right' },
+                { title: 'PRINT METADATA', value: (one) => (one.print_metadata ? 'on' : 'off') },
+                { title: 'CREATED', value: (one) => one.created_at },
+              ]),
+      });
+    });
+  addExamples(command, ['account list', 'account list --json']);
+}
+
+function registerShow(account: Command): void {
+  const command = account
+    .command('show')
+    .description('show one account')
+    .argument('<id>', 'id of the account', accountIdValue)
+    .action((id: string, _options: unknown, self: Command) => {
+      printAccount(
+        self,
+        withAccess(self, (db) => getAccount(db, id)),
+      );
+    });
+  addExamples(command, ['account show acme']);
+}
+
+type SetOptions = { name?: string; dailyRows?: number | null; printMetadata?: boolean };
+
+function registerSet(account: Command): void {
+  const command = account
+    .command('set')
+    .description('change an account; what is not named stays as it is')
+    .argument('<id>', 'id of the account', accountIdValue)
+    .option('--name <name>', 'name of the customer', nameValue)
+    .option(
+      '--daily-rows <number>',
+      'rows a day, or none for the setting [limits] daily_rows',
+      dailyRowsValue,
+    )
+    .option('--print-metadata <on|off>', 'whether it is licensed for print-publisher metadata', switchValue)
+    .action((id: string, options: SetOptions, self: Command) => {
+      requireChanges(self);
+      const { name, dailyRows, printMetadata } = options;
+      const changes = { name, daily_rows: dailyRows, print_metadata: printMetadata };
+      const licence =
+        printMetadata === undefined
+          ? ''
+          : 'The licence holds for what is written from now on; bring the rest up to date with: wirewatch ingest replay';
+      printAccount(
+        self,
+        withAccess(self, (db) => setAccount(db, id, changes)),
+        `Changed account ${id}.`,
+        licence,
+      );
+    });
+  addExamples(command, ['account set acme --daily-rows 2000000', 'account set acme --print-metadata on']);
+}
+
+function registerSuspend(account: Command): void {
+  const command = account
+    .command('suspend')
+    .description('refuse every key of an account until it is resumed')
+    .argument('<id>', 'id of the account', accountIdValue)
+    .action((id: string, _options: unknown, self: Command) => {
+      const suspended = withAccess(self, (db) => suspendAccount(db, id, Date.now()));
+      const next = `Its keys are refused (403) until: wirewatch account resume ${id}`;
+      printAccount(self, suspended, `Account ${id} is suspended.`, next);
+    });
+  addExamples(command, ['account suspend acme']);
+}
+
+function registerResume(account: Command): void {
+  const command = account
+    .command('resume')
+    .description('let the keys of a suspended account work again')
+    .argument('<id>', 'id of the account', accountIdValue)
+    .action((id: string, _options: unknown, self: Command) => {
+      printAccount(
+        self,
+        withAccess(self, (db) => resumeAccount(db, id)),
+        `Account ${id} is active.`,
+      );
+    });
+  addExamples(command, ['account resume acme']);
+}
+
+/** Prints one account, between what was done and what comes next. */
+function printAccount(command: Command, account: Account, done = '', next = ''): void {
+  const shown = accountDocument(account);
+  const lines = () =>
+    details([
+      ['id', shown.id],
+      ['name', shown.name],
+      ['status', shown.suspended_at === null ? shown.status : `${shown.status} since ${shown.suspended_at}`],
+      ['daily rows', shown.daily_rows ?? 'as the setting [limits] daily_rows'],
+      ['print metadata', shown.print_metadata ? 'on' : 'off'],
+      ['created', shown.created_at],
+    ]);
+  print(shown, {
+    json: commonOptions(command).json,
+    text: () => [done, lines(), next].filter((part) => part !== '').join('\n\n'),
+  });
+}

@@ -1,0 +1,212 @@
+/**
+ * `wirewatch generate`: sample export files of any size, the same for the same arguments.
+ */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import {
+  CONTENT_TYPE_OF_EXPORT,
+  CONTENT_TYPES,
+  type ContentType,
+  EXPORT_NAMES,
+  type ExportName,
+  isContentType,
+  NUMBER_MAX,
+} from '../detection/content-type.ts';
+import {
+  refuseTaken,
+  type SampleFile,
+  sampleFilePath,
+  type WrittenFile,
+  writeExportFile,
+} from '../generate/files.ts';
+import { EARLIEST_START_MS, LATEST_START_MS, ROWS_MAX, type SampleSubscription } from '../generate/rows.ts';
+import { FORMS, type Form } from '../ingest/export-name.ts';
+import { Refused } from '../refused.ts';
+import { formatMs, parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
+import { addExamples, commonOptions, integerValue } from './options.ts';
+import { print, progress, table } from './output.ts';
+
+export type GenerateOptions = {
+  out: string;
+  /** Epoch milliseconds, a multiple of ten minutes. */
+  start?: number;
+  windows?: number;
+  rows: number;
+  seed: string;
+  export: ExportName | 'both';
+  form: Form;
+  subscriptions: SampleSubscription[];
+  trailer?: boolean;
+  backfill?: string;
+};
+
+/** Two years of windows: more is a slip of the hand. */
+const WINDOWS_MAX = 105_120;
+const BACKFILL_WINDOWS = 4_320;
+const DEFAULT_SUBSCRIPTIONS = '7001,7002';
+
+export function register(program: Command): void {
+  const command = program
+    .command('generate')
+    .description('write sample export files of any size; the same arguments give the same bytes')
+    .requiredOption(
+      '--out <dir>',
+      'folder to write into, made where it is missing; it may be a watched drop folder',
+      folderValue,
+    )
+    .option(
+      '--start <time>',
+      'start of the first window (default: such that the last window has just ended)',
+      startValue,
+    )
+    .option(
+      '--windows <number>',
+      `ten-minute windows to write, one file each (default: 1; with --backfill, windows that the history spans: ${BACKFILL_WINDOWS}, 30 days)`,
+      integerValue(1, WINDOWS_MAX),
+    )
+    .option('--rows <number>', 'rows in each file', integerValue(0, ROWS_MAX), 1000)
+    .option('--seed <text>', 'what the made-up content is drawn from: a number or any text', seedValue, '1')
+    .addOption(
+      new Option('--export <name>', 'which export to write')
+        .choices([...EXPORT_NAMES, 'both'])
+        .default('both'),
+    )
+    .addOption(new Option('--form <form>', 'file format and packing').choices(FORMS).default('ndjson.gz'))
+    .addOption(
+      new Option('--subscriptions <list>', 'subscriptions that the rows are for, such as 7001,7002:text')
+        .argParser(subscriptionsValue)
+        .default(subscriptionsValue(DEFAULT_SUBSCRIPTIONS), DEFAULT_SUBSCRIPTIONS),
+    )
+    .option('--trailer', 'end NDJSON with the line that says how many rows there are')
+    .option('--backfill <label>', 'write one file of history instead, named with this label', labelValue)
+    .action((options: GenerateOptions, self: Command) => generate(options, commonOptions(self).json));
+  addExamples(command, [
+    'generate --out drop',
+    'generate --out samples --windows 6 --rows 50000 --form csv.zst --seed monday',
+    'generate --out samples --export newswire --backfill autumn --windows 4320 --rows 1000000',
+  ]);
+}
+
+async function generate(options: GenerateOptions, json: boolean): Promise<void> {
+  const files = plannedFiles(options, Date.now());
+  // All names first: a run that must fail should do so before it has written half of its files.
+  for (const file of files) await refuseTaken(sampleFilePath(options.out, file));
+  const interruption = new AbortController();
+  const interrupt = () => interruption.abort();
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  const shown = progress('writing rows');
+  const written: WrittenFile[] = [];
+  try {
+    for (const file of files) {
+      const before = written.length * options.rows;
+      const onRows = (rows: number) => shown.update(before + rows, files.length * options.rows);
+      written.push(await writeExportFile(options.out, file, { onRows, signal: interruption.signal }));
+    }
+  } finally {
+    shown.end();
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+  }
+  print(written, {
+    json,
+    text: () =>
+      table(written, [
+        { title: 'FILE', value: (file) => file.file },
+        { title: 'EXPORT', value: (file) => file.export },
+        { title: 'WINDOW START', value: (file) => file.window_start },
+        { title: 'ROWS', value: (file) => file.rows, align: 'right' },
+      ]),
+  });
+}
+
+/**
+ * The files that the options ask for, in the order of their windows.
+ *
+ * @throws Refused `usage` when options do not go together
+ */
+export function plannedFiles(options: GenerateOptions, nowMs: number): SampleFile[] {
+  const windows = options.windows ?? (options.backfill === undefined ? 1 : BACKFILL_WINDOWS);
+  const firstStartMs = options.start ?? (Math.floor(nowMs / WINDOW_MS) - windows) * WINDOW_MS;
+  if (firstStartMs < EARLIEST_START_MS || firstStartMs + windows * WINDOW_MS > LATEST_START_MS) {
+    const range = `${formatMs(EARLIEST_START_MS)} and ${formatMs(LATEST_START_MS)}`;
+    throw new Refused('usage', `The windows of --start and --windows must lie between ${range}.`);
+  }
+  if (options.trailer && options.form.startsWith('csv')) {
+    throw new Refused(
+      'usage',
+      `--trailer is for NDJSON only: leave it out, or choose another --form than ${options.form}.`,
+    );
+  }
+  if (options.export !== 'both') refuseUnwatched(options.export, options.subscriptions);
+  const { rows, seed, form, subscriptions, trailer = false } = options;
+  const backfill = options.backfill === undefined ? null : { label: options.backfill, windows };
+  const starts = backfill
+    ? [firstStartMs]
+    : Array.from({ length: windows }, (_, at) => firstStartMs + at * WINDOW_MS);
+  const exportNames = options.export === 'both' ? EXPORT_NAMES : [options.export];
+  return starts.flatMap((windowStartMs) =>
+    exportNames.map((exportName) => ({
+      seed,
+      exportName,
+      windowStartMs,
+      rows,
+      subscriptions,
+      form,
+      trailer,
+      backfill,
+    })),
+  );
+}
+
+/** With both exports, the one that nobody watches still gets its files, without rows, as a real export would. */
+function refuseUnwatched(exportName: ExportName, subscriptions: readonly SampleSubscription[]): void {
+  const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
+  if (subscriptions.some(({ contentTypes }) => contentTypes.includes(contentType))) return;
+  throw new Refused(
+    'usage',
+    `None of --subscriptions has the content type ${contentType} that ${exportName} holds.`,
+  );
+}
+
+function folderValue(value: string): string {
+  if (value === '') throw new InvalidArgumentError('Expected a path, found nothing.');
+  return value;
+}
+
+function startValue(value: string): number {
+  const ms = parseWindowStart(value) ?? parseInstant(value);
+  if (ms === null || ms % WINDOW_MS !== 0) {
+    throw new InvalidArgumentError(
+      'Expected the start of a ten-minute window, such as 2026-11-21T10:10:00Z or 20261121T1010Z.',
+    );
+  }
+  return ms;
+}
+
+function seedValue(value: string): string {
+  if (value === '') throw new InvalidArgumentError('Expected a number or any text, found nothing.');
+  return value;
+}
+
+function labelValue(value: string): string {
+  if (!/^[a-z0-9._-]{1,64}$/.test(value)) {
+    throw new InvalidArgumentError('Expected a label of 1 to 64 of a-z 0-9 . _ -.');
+  }
+  return value;
+}
+
+/** Reads `7001,7002:text`; without a type a subscription has both, and `7001:text,7001:image` is the same. */
+function subscriptionsValue(value: string): SampleSubscription[] {
+  const types = new Map<number, Set<ContentType>>();
+  for (const item of value.split(',')) {
+    const [id = '', contentType, ...rest] = item.trim().split(':');
+    const number = /^[1-9]\d{0,14}$/.test(id) ? Number(id) : 0;
+    const known = contentType === undefined || isContentType(contentType);
+    if (number < 1 || number > NUMBER_MAX || !known || rest.length > 0) {
+      throw new InvalidArgumentError(
+        'Expected subscription ids with commas between them, each with or without :text or :image.',
+      );
+    }
+    const added = contentType === undefined ? CONTENT_TYPES : [contentType];
+    types.set(number, new Set([...(types.get(number) ?? []), ...added]));
+  }
+  return [...types].map(([id, contentTypes]) => ({ id, contentTypes: [...contentTypes] }));
+}

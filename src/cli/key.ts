@@ -1,0 +1,275 @@
+/**
+ * `wirewatch key`: the keys with which clients read (contract: Authentication). Works beside a running
+ * appliance, and holds from its next request on.
+ */
+import type { Command } from 'commander';
+import { createKey, hashKey } from '../auth/key.ts';
+import { addKey, getKey, type Key, keyDocument, listKeys, revokeKey, setKey } from '../auth/keys.ts';
+import { type Config, loadConfig } from '../config/load.ts';
+import { Refused } from '../refused.ts';
+import { dataFolder } from '../store/folder.ts';
+import { appendKeyRevoked } from '../store/journal.ts';
+import { accountIdValue, dailyRowsValue, details, nameValue, requireChanges, withAccess } from './access.ts';
+import { resolveDataFolder } from './data-folder.ts';
+import {
+  addressesValue,
+  expiresValue,
+  keyIdValue,
+  scopesValue,
+  subscriptionsText,
+  subscriptionsValue,
+} from './key-options.ts';
+import { addExamples, commonOptions } from './options.ts';
+import { print, table } from './output.ts';
+
+/** The options of `create` and `set`, read. */
+type KeyOptions = {
+  account: string;
+  name: string;
+  scopes: Key['scopes'];
+  subscriptions: Key['subscriptions'];
+  expires?: Key['expires_at'];
+  allowAddress?: Key['allow_addresses'];
+  dailyRows?: Key['daily_rows'];
+};
+
+const SCOPES_HELP = 'what it may do: detections:read, reports:read, exports:create, with commas between them';
+const SUBSCRIPTIONS_HELP =
+  'what it reads: 7001,7002:text; without a type, those the subscription has when used';
+const ID_HELP = 'id of the key: the 12 characters behind "live"';
+
+export function register(program: Command): void {
+  const key = program
+    .command('key')
+    .description('make, show, change and revoke the keys with which clients read');
+  registerCreate(key);
+  registerList(key);
+  registerShow(key);
+  registerSet(key);
+  registerRevoke(key);
+  registerGenerate(key);
+}
+
+function registerCreate(key: Command): void {
+  const command = key
+    .command('create')
+    .description('make a key; it is shown this one time')
+    .requiredOption('--account <id>', 'account to which it belongs', accountIdValue)
+    .requiredOption('--name <name>', 'name of the key', nameValue)
+    .requiredOption('--scopes <scopes>', SCOPES_HELP, scopesValue)
+    .requiredOption('--subscriptions <list>', SUBSCRIPTIONS_HELP, subscriptionsValue);
+  addTermOptions(command).action((options: KeyOptions, self: Command) => {
+    const config = configOf(self);
+    const { id, key } = createKey(config.keys.prefix);
+    const added = {
+      id,
+      prefix: config.keys.prefix,
+      hash: hashKey(key),
+      account_id: options.account,
+      name: options.name,
+      scopes: options.scopes,
+      subscriptions: options.subscriptions,
+      expires_at: options.expires ?? null,
+      allow_addresses: options.allowAddress ?? [],
+      daily_rows: options.dailyRows ?? null,
+    };
+    const nowMs = Date.now();
+    const created = withAccess(self, (db) => addKey(db, added, nowMs));
+    print(
+      { ...keyDocument(created, nowMs), key },
+      {
+        json: commonOptions(self).json,
+        text: () =>
+          [
+            `Created key ${id}.`,
+            keyText(created, nowMs),
+            `The key, shown this one time; it cannot be shown again:\n\n  ${key}`,
+            `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' ${baseUrl(config)}/v1/me`,
+          ].join('\n\n'),
+      },
+    );
+  });
+  addExamples(command, [
+    'key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001',
+    'key create --account acme --name Partner --scopes detections:read --subscriptions 7001:text,7002 --expires 2027-01-01T00:00:00Z --allow-address 192.0.2.0/24',
+  ]);
+}
+
+function registerList(key: Command): void {
+  const command = key
+    .command('list')
+    .description('list all keys')
+    .action((_options: unknown, self: Command) => {
+      const nowMs = Date.now();
+      const keys = withAccess(self, listKeys).map((one) => keyDocument(one, nowMs));
+      print(keys, {
+        json: commonOptions(self).json,
+        text: () =>
+          keys.length === 0
+            ? 'There is no key yet. Make one with: wirewatch key create (see wirewatch key create --help)'
+            : table(keys, [
+                { title: 'ID', value: (one) => one.id },
+                { title: 'ACCOUNT', value: (one) => one.account },
+                { title: 'NAME', value: (one) => one.name },
+                { title: 'STATUS', value: (one) => one.status },
+                { title: 'SCOPES', value: (one) => one.scopes.join(',') },
+                { title: 'SUBSCRIPTIONS', value: (one) => subscriptionsText(one.subscriptions) },
+                { title: 'EXPIRES', value: (one) => one.expires_at },
+                { title: 'CREATED', value: (one) => one.created_at },
+              ]),
+      });
+    });
+  addExamples(command, ['key list', 'key list --json']);
+}
+
+function registerShow(key: Command): void {
+  const command = key
+    .command('show')
+    .description('show one key, without its secret')
+    .argument('<id>', ID_HELP, keyIdValue)
+    .action((id: string, _options: unknown, self: Command) => {
+      printKey(
+        self,
+        withAccess(self, (db) => getKey(db, id)),
+      );
+    });
+  addExamples(command, ['key show abcdefghij23']);
+}
+
+function registerSet(key: Command): void {
+  const command = key
+    .command('set')
+    .description('change a key; what is not named stays as it is, and so does the secret')
+    .argument('<id>', ID_HELP, keyIdValue)
+    .option('--account <id>', 'may repeat its account; it cannot move to another', accountIdValue)
+    .option('--name <name>', 'name of the key', nameValue)
+    .option('--scopes <scopes>', SCOPES_HELP, scopesValue)
+    .option('--subscriptions <list>', SUBSCRIPTIONS_HELP, subscriptionsValue);
+  addTermOptions(command).action((id: string, options: Partial<KeyOptions>, self: Command) => {
+    requireChanges(self);
+    const changes = {
+      account_id: options.account,
+      name: options.name,
+      scopes: options.scopes,
+      subscriptions: options.subscriptions,
+      expires_at: options.expires,
+      allow_addresses: options.allowAddress,
+      daily_rows: options.dailyRows,
+    };
+    printKey(
+      self,
+      withAccess(self, (db) => setKey(db, id, changes)),
+      `Changed key ${id}.`,
+    );
+  });
+  addExamples(command, [
+    'key set abcdefghij23 --expires 2027-01-01T00:00:00Z',
+    'key set abcdefghij23 --allow-address none --daily-rows none',
+  ]);
+}
+
+function registerRevoke(key: Command): void {
+  const command = key
+    .command('revoke')
+    .description('end a key for good')
+    .argument('<id>', ID_HELP, keyIdValue)
+    .action((id: string, _options: unknown, self: Command) => {
+      const nowMs = Date.now();
+      const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs));
+      recordRevoked(self, key, nowMs);
+      printKey(self, key, wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.`);
+    });
+  addExamples(command, ['key revoke abcdefghij23']);
+}
+
+function registerGenerate(key: Command): void {
+  const command = key
+    .command('generate')
+    .description('make a key and its hash for a configuration file, offline: nothing is stored')
+    .option('--name <name>', 'name of the key', nameValue)
+    .action((options: { name?: string }, self: Command) => {
+      const { id, key } = createKey(configOf(self).keys.prefix);
+      const hash = hashKey(key).toString('hex');
+      const named = options.name === undefined ? {} : { name: options.name };
+      print(
+        { id, ...named, key, hash },
+        {
+          json: commonOptions(self).json,
+          text: () =>
+            `${details(Object.entries({ id, ...named, key, hash }))}\n\nIt is stored nowhere: keep it.`,
+        },
+      );
+    });
+  addExamples(command, ['key generate', 'key generate --json']);
+}
+
+function addTermOptions(command: Command): Command {
+  return command
+    .option('--expires <instant>', 'when it ends, such as 2027-01-01T00:00:00Z, or none', expiresValue)
+    .option(
+      '--allow-address <cidr>',
+      'address or network it may come from, repeatable, or none for any',
+      addressesValue,
+    )
+    .option('--daily-rows <number>', 'rows a day of its own, or none', dailyRowsValue);
+}
+
+/**
+ * Writes the revocation into the journal, after the database has it: a backup that is restored later must not
+ * revive the key. On a repeated command too, since the first may have ended between the two.
+ */
+function recordRevoked(command: Command, key: Key, nowMs: number): void {
+  const { journal } = dataFolder(resolveDataFolder(commonOptions(command)));
+  try {
+    appendKeyRevoked(journal, key.id, key.revoked_at ?? nowMs);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Refused(
+      'failed',
+      `key ${key.id} is revoked, but that could not be written to ${journal}: ${reason}. A restore would bring the key back; mend this and repeat: wirewatch key revoke ${key.id}`,
+      { cause: error },
+    );
+  }
+}
+
+function configOf(command: Command): Config {
+  const common = commonOptions(command);
+  return loadConfig({
+    flags: {},
+    env: process.env,
+    file: common.config,
+    dataFolder: resolveDataFolder(common),
+  });
+}
+
+/** Where a client on this machine finds the appliance, as far as the settings tell. */
+function baseUrl({ server }: Config): string {
+  if (server.base_url !== '') return server.base_url;
+  const host = server.host === '0.0.0.0' || server.host === '::' ? '127.0.0.1' : server.host;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${server.port === 0 ? 'PORT' : server.port}`;
+}
+
+/** Prints one key, below what was done. */
+function printKey(command: Command, key: Key, done = ''): void {
+  const nowMs = Date.now();
+  print(keyDocument(key, nowMs), {
+    json: commonOptions(command).json,
+    text: () => [done, keyText(key, nowMs)].filter((part) => part !== '').join('\n\n'),
+  });
+}
+
+function keyText(key: Key, nowMs: number): string {
+  const shown = keyDocument(key, nowMs);
+  return details([
+    ['id', shown.id],
+    ['name', shown.name],
+    ['account', shown.account],
+    ['status', shown.revoked_at === null ? shown.status : `${shown.status} at ${shown.revoked_at}`],
+    ['scopes', shown.scopes.join(', ')],
+    ['subscriptions', subscriptionsText(shown.subscriptions)],
+    ['expires', shown.expires_at ?? 'never'],
+    ['addresses', shown.allow_addresses.join(', ') || 'any'],
+    ['daily rows', shown.daily_rows ?? "as the account's"],
+    ['created', shown.created_at],
+  ]);
+}

@@ -1,0 +1,101 @@
+/**
+ * What commands print: one JSON document or text on stdout, and progress on a terminal's stderr.
+ */
+
+/** Prints the result: the value as one document with `--json`, else the text. */
+export function print(
+  value: unknown,
+  { json, text }: { json: boolean; text: string | (() => string) },
+): void {
+  const shown = json ? JSON.stringify(value, null, 2) : printable(typeof text === 'string' ? text : text());
+  process.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
+}
+
+/**
+ * Text that is safe on a terminal: control characters but line breaks and tabs become visible escapes. Names of
+ * dropped files and of publishers come from outside, and could otherwise rewrite the operator's screen.
+ */
+export function printable(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+}
+
+export type Column<Row> = {
+  title: string;
+  value: (row: Row) => string | number | null | undefined;
+  align?: 'left' | 'right';
+};
+
+/** Rows in aligned columns below their titles; null and undefined are shown as `-`. */
+export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
+  const cells = rows.map((row) => columns.map((column) => cell(column.value(row))));
+  const lines = [columns.map((column) => column.title), ...cells];
+  const widths = columns.map((_, at) =>
+    lines.reduce((widest, line) => Math.max(widest, length(line[at])), 0),
+  );
+  return lines
+    .map((line) => {
+      const padded = line.map((text, at) => {
+        const space = ' '.repeat((widths[at] ?? 0) - length(text));
+        return columns[at]?.align === 'right' ? space + text : text + space;
+      });
+      return padded.join('  ').trimEnd();
+    })
+    .join('\n');
+}
+
+function cell(value: string | number | null | undefined): string {
+  return value === null || value === undefined
+    ? '-'
+    : printable(String(value)).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
+}
+
+/** Characters, not UTF-16 units: close enough to columns for names. */
+function length(text: string | undefined): number {
+  return text === undefined ? 0 : [...text].length;
+}
+
+export type Progress = {
+  /** @param total the number at which it is done; absent when not known */
+  update(done: number, total?: number): void;
+  /** Clears the line; what follows is printed in its place. */
+  end(): void;
+};
+
+export type ProgressStream = { isTTY?: boolean; columns?: number; write(text: string): unknown };
+
+const REDRAW_MS = 100;
+
+/**
+ * One line on stderr that is redrawn: `label  12,000  40%  3,000/s`. Silent where stderr is no terminal.
+ *
+ * @param now epoch milliseconds; steady enough for a rate that is only shown
+ */
+export function progress(
+  label: string,
+  { stream = process.stderr, now = Date.now }: { stream?: ProgressStream; now?: () => number } = {},
+): Progress {
+  if (stream.isTTY !== true) return { update() {}, end() {} };
+  const startMs = now();
+  let drawnMs = Number.NEGATIVE_INFINITY;
+  return {
+    update(done, total) {
+      const atMs = now();
+      if (atMs - drawnMs < REDRAW_MS) return;
+      drawnMs = atMs;
+      const line = progressLine(label, done, total, atMs - startMs);
+      stream.write(`\r\x1b[2K${[...line].slice(0, Math.max(1, (stream.columns ?? 80) - 1)).join('')}`);
+    },
+    end() {
+      if (drawnMs !== Number.NEGATIVE_INFINITY) stream.write('\r\x1b[2K');
+    },
+  };
+}
+
+function progressLine(label: string, done: number, total: number | undefined, elapsedMs: number): string {
+  const parts = [printable(label), done.toLocaleString('en-US')];
+  if (total !== undefined && total > 0) parts.push(`${Math.min(100, Math.floor((done / total) * 100))}%`);
+  if (elapsedMs >= 1000) parts.push(`${Math.round((done / elapsedMs) * 1000).toLocaleString('en-US')}/s`);
+  return parts.join('  ');
+}

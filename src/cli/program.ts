@@ -1,0 +1,95 @@
+/**
+ * The command line: the list of commands, what they share, and how each end becomes an exit code.
+ *
+ * A command is one file in this folder that exports `register(program)`; it throws Refused for what the
+ * operator can mend, sets `process.exitCode` where it printed a result that is not good, and otherwise returns.
+ */
+import { inspect } from 'node:util';
+import { Command, CommanderError } from 'commander';
+import { Refused, type RefusedCode } from '../refused.ts';
+import { addCommonOptions, addExamples } from './options.ts';
+import { printable } from './output.ts';
+import * as account from './account.ts';
+import * as generate from './generate.ts';
+import * as key from './key.ts';
+import * as serve from './serve.ts';
+import * as subscription from './subscription.ts';
+import * as version from './version.ts';
+
+/** Every command, in the order of the help. */
+const COMMANDS: readonly { register: (program: Command) => void }[] = [serve, account, subscription, key, generate, version];
+
+export const EXIT_FAILED = 1;
+export const EXIT_USAGE = 2;
+/** EX_CONFIG of sysexits.h: a service manager should not try again before somebody mends it. */
+export const EXIT_CONFIGURATION = 78;
+
+const EXIT_BY_CODE: Record<RefusedCode, number> = {
+  usage: EXIT_USAGE,
+  invalid_request: EXIT_USAGE,
+  configuration: EXIT_CONFIGURATION,
+  failed: EXIT_FAILED,
+  unauthorized: EXIT_FAILED,
+  forbidden: EXIT_FAILED,
+  not_found: EXIT_FAILED,
+  method_not_allowed: EXIT_FAILED,
+  content_too_large: EXIT_FAILED,
+  rate_limited: EXIT_FAILED,
+  daily_allowance: EXIT_FAILED,
+  unavailable: EXIT_FAILED,
+};
+
+/**
+ * Runs one command line.
+ *
+ * @param args without the runtime and the script
+ * @returns the exit code; the reason of a bad one is on stderr by then
+ */
+export async function run(args: readonly string[]): Promise<number> {
+  try {
+    await createProgram().parseAsync(args, { from: 'user' });
+    return typeof process.exitCode === 'number' ? process.exitCode : 0;
+  } catch (error) {
+    // commander has printed its message, or the help or version that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
+    return reportEnd(error);
+  }
+}
+
+/** Says on stderr why a command ended, and gives the exit code: a refusal in full, a fault in one line. */
+export function reportEnd(error: unknown): number {
+  const debug = process.env.WIREWATCH_DEBUG === '1';
+  const refused = error instanceof Refused;
+  const message = error instanceof Error ? error.message || error.name : String(error);
+  const fault = `${message.replace(/\s*\n\s*/g, ' ')}${debug ? '' : ' (WIREWATCH_DEBUG=1 shows where this comes from)'}`;
+  process.stderr.write(`wirewatch: ${printable(refused ? message : fault)}\n`);
+  if (debug) process.stderr.write(`${printable(inspect(error))}\n`);
+  return refused ? EXIT_BY_CODE[error.code] : EXIT_FAILED;
+}
+
+/** The whole command line as commander's tree; also what the manual and its tests are made from. */
+export function createProgram(): Command {
+  const program = new Command('wirewatch');
+  program.description(
+    "Reports where a news agency's stories and photos were found: export files in, a change stream out.",
+  );
+  addCommonOptions(program);
+  program.version(version.versionText(), '--version', 'show the version, the commit and the runtime');
+  addExamples(program, ['version', 'help version']);
+  for (const command of COMMANDS) command.register(program);
+  settle(program, 'wirewatch');
+  return program;
+}
+
+/** Puts what all commands share on every one of them, however a command made its own subcommands. */
+function settle(command: Command, name: string): void {
+  command
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      outputError: (message, write) => write(printable(message.replace(/^error: /, `wirewatch: `))),
+    })
+    .helpOption('-h, --help', 'show this help')
+    .showHelpAfterError(`Try: ${name} --help`);
+  for (const child of command.commands) settle(child, `${name} ${child.name()}`);
+}

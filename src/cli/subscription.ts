@@ -1,0 +1,159 @@
+/**
+ * `wirewatch subscription`: whose detections belong to which account. Works beside a running appliance, and
+ * holds from its next request on.
+ */
+import type { Command } from 'commander';
+import {
+  addSubscription,
+  getSubscription,
+  listSubscriptions,
+  type Subscription,
+  setSubscription,
+  subscriptionDocument,
+} from '../auth/subscriptions.ts';
+import { CONTENT_TYPES, type ContentType } from '../detection/content-type.ts';
+import {
+  accountIdValue,
+  contentTypesValue,
+  details,
+  nameValue,
+  requireChanges,
+  subscriptionIdValue,
+  withAccess,
+  zoneValue,
+} from './access.ts';
+import { addExamples, commonOptions } from './options.ts';
+import { print, table } from './output.ts';
+
+type SubscriptionOptions = {
+  account?: string;
+  name?: string;
+  timeZone?: string;
+  contentTypes?: ContentType[];
+};
+
+const ID_HELP = 'number of the subscription, as the exports carry it';
+const ZONE_HELP = 'IANA time zone for periods given as dates';
+const TYPES_HELP = 'content types: text, image or text,image';
+
+export function register(program: Command): void {
+  const subscription = program
+    .command('subscription')
+    .description('add, show and change the subscriptions of accounts');
+  registerAdd(subscription);
+  registerList(subscription);
+  registerShow(subscription);
+  registerSet(subscription);
+}
+
+function registerAdd(subscription: Command): void {
+  const command = subscription
+    .command('add')
+    .description('add a subscription to an account')
+    .argument('<id>', ID_HELP, subscriptionIdValue)
+    .requiredOption('--account <id>', 'account to which it belongs', accountIdValue)
+    .option('--name <name>', 'name for people', nameValue)
+    .option('--time-zone <zone>', `${ZONE_HELP} (default: UTC)`, zoneValue)
+    .option('--content-types <types>', `${TYPES_HELP} (default: text,image)`, contentTypesValue)
+    .action((id: number, options: SubscriptionOptions & { account: string }, self: Command) => {
+      const added = {
+        id,
+        account_id: options.account,
+        name: options.name ?? null,
+        time_zone: options.timeZone ?? 'UTC',
+        content_types: options.contentTypes ?? CONTENT_TYPES,
+      };
+      const subscription = withAccess(self, (db) => addSubscription(db, added, Date.now()), { create: true });
+      const next = `Next: wirewatch key create --account ${options.account} --name NAME --scopes detections:read --subscriptions ${id}`;
+      printSubscription(self, subscription, `Added subscription ${id}.`, next);
+    });
+  addExamples(command, [
+    'subscription add 7001 --account acme',
+    'subscription add 7002 --account acme --name Photos --time-zone Europe/Berlin --content-types image',
+  ]);
+}
+
+function registerList(subscription: Command): void {
+  const command = subscription
+    .command('list')
+    .description('list all subscriptions')
+    .action((_options: unknown, self: Command) => {
+      const subscriptions = withAccess(self, listSubscriptions).map(subscriptionDocument);
+      print(subscriptions, {
+        json: commonOptions(self).json,
+        text: () =>
+          subscriptions.length === 0
+            ? 'There is no subscription yet. Add one with: wirewatch subscription add ID --account ACCOUNT'
+            : table(subscriptions, [
+                { title: 'ID', value: (one) => one.id, align: 'right' },
+                { title: 'ACCOUNT', value: (one) => one.account },
+                { title: 'NAME', value: (one) => one.name },
+                { title: 'TIME ZONE', value: (one) => one.time_zone },
+                { title: 'CONTENT TYPES', value: (one) => one.content_types.join(',') },
+                { title: 'CREATED', value: (one) => one.created_at },
+              ]),
+      });
+    });
+  addExamples(command, ['subscription list', 'subscription list --json']);
+}
+
+function registerShow(subscription: Command): void {
+  const command = subscription
+    .command('show')
+    .description('show one subscription')
+    .argument('<id>', ID_HELP, subscriptionIdValue)
+    .action((id: number, _options: unknown, self: Command) => {
+      printSubscription(
+        self,
+        withAccess(self, (db) => getSubscription(db, id)),
+      );
+    });
+  addExamples(command, ['subscription show 7001']);
+}
+
+function registerSet(subscription: Command): void {
+  const command = subscription
+    .command('set')
+    .description('change a subscription; what is not named stays as it is')
+    .argument('<id>', ID_HELP, subscriptionIdValue)
+    .option('--account <id>', 'may repeat its account; it cannot move to another', accountIdValue)
+    .option('--name <name>', 'name for people, or "" for none', nameOrNoneValue)
+    .option('--time-zone <zone>', ZONE_HELP, zoneValue)
+    .option('--content-types <types>', TYPES_HELP, contentTypesValue)
+    .action(
+      (id: number, options: Omit<SubscriptionOptions, 'name'> & { name?: string | null }, self: Command) => {
+        requireChanges(self);
+        const changes = {
+          account_id: options.account,
+          name: options.name,
+          time_zone: options.timeZone,
+          content_types: options.contentTypes,
+        };
+        const changed = withAccess(self, (db) => setSubscription(db, id, changes));
+        printSubscription(self, changed, `Changed subscription ${id}.`);
+      },
+    );
+  addExamples(command, ['subscription set 7001 --time-zone Europe/London']);
+}
+
+function nameOrNoneValue(value: string): string | null {
+  return value.trim() === '' ? null : nameValue(value);
+}
+
+/** Prints one subscription, between what was done and what comes next. */
+function printSubscription(command: Command, subscription: Subscription, done = '', next = ''): void {
+  const shown = subscriptionDocument(subscription);
+  const lines = () =>
+    details([
+      ['id', shown.id],
+      ['account', shown.account],
+      ['name', shown.name],
+      ['time zone', shown.time_zone],
+      ['content types', shown.content_types.join(', ')],
+      ['created', shown.created_at],
+    ]);
+  print(shown, {
+    json: commonOptions(command).json,
+    text: () => [done, lines(), next].filter((part) => part !== '').join('\n\n'),
+  });
+}

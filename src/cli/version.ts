@@ -1,0 +1,33 @@
+/**
+ * `wirewatch version`: which build this is, and what it runs on.
+ */
+import type { Command } from 'commander';
+import { COMMIT, VERSION } from '../version.ts';
+import { addExamples, commonOptions } from './options.ts';
+import { print } from './output.ts';
+
+export function register(program: Command): void {
+  const command = program
+    .command('version')
+    .description('show the version, the commit and the runtime')
+    .action((_options: unknown, self: Command) => {
+      const { version, commit, node, platform } = versionInfo();
+      print({ version, commit, node, platform }, { json: commonOptions(self).json, text: versionText });
+    });
+  addExamples(command, ['version', 'version --json']);
+}
+
+/** The same facts as text, for `--version`. */
+export function versionText(): string {
+  const { version, commit, node, platform } = versionInfo();
+  return `wirewatch ${version} (commit ${commit}, Node ${node}, ${platform})`;
+}
+
+function versionInfo() {
+  return {
+    version: VERSION,
+    commit: COMMIT,
+    node: process.versions.node,
+    platform: `${process.platform}-${process.arch}`,
+  };
+}

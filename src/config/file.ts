@@ -1,0 +1,61 @@
+/**
+ * The configuration file: which one, its text, and its values as they stand there, not yet checked.
+ */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { parse, TomlError, type TomlTableWithoutBigInt } from 'smol-toml';
+import { Refused } from '../refused.ts';
+
+/** The name under which a configuration in the data folder is found without being named. */
+export const CONFIG_FILE_NAME = 'wirewatch.toml';
+/** The annotated file has 6 KiB; a megabyte is somebody's wrong file, and would be read whole. */
+const FILE_BYTES_MAX = 1024 * 1024;
+
+export type ConfigFile =
+  | { kind: 'none' }
+  | { kind: 'read'; file: string; table: TomlTableWithoutBigInt }
+  /** The file is no TOML; `problem` names the place. */
+  | { kind: 'malformed'; file: string; problem: string };
+
+/**
+ * Reads the file that was named, or else the one in the data folder if there is one.
+ *
+ * @param named the flag or the variable; undefined or empty when neither was given
+ * @throws Refused `configuration` when a file is there, or was named, and cannot be read
+ */
+export function readConfigFile(named: string | undefined, dataFolder: string): ConfigFile {
+  const file = path.resolve(named || path.join(dataFolder, CONFIG_FILE_NAME));
+  const bytes = readBytes(file, !named);
+  if (bytes === null) return { kind: 'none' };
+  if (bytes.length > FILE_BYTES_MAX) {
+    throw new Refused('configuration', `reading the configuration ${file}: it has more than 1 MiB`);
+  }
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return { kind: 'read', file, table: parse(text, { unsafeKeyBehaviour: 'throw', maxDepth: 20 }) };
+  } catch (error) {
+    if (error instanceof TomlError) {
+      const reason = error.message.split('\n')[0]?.replace('Invalid TOML document: ', '');
+      return { kind: 'malformed', file, problem: `${file}:${error.line}:${error.column}: ${reason}` };
+    }
+    if (error instanceof TypeError)
+      return { kind: 'malformed', file, problem: `${file}: it is not UTF-8 text` };
+    throw error;
+  }
+}
+
+function readBytes(file: string, optional: boolean): Buffer | null {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : null;
+    if (optional && (code === 'ENOENT' || code === 'ENOTDIR')) return null;
+    const reasons = new Map<unknown, string>([
+      ['ENOENT', 'there is no such file'],
+      ['EISDIR', 'it is a folder; name the file'],
+      ['EACCES', 'it may not be read by this user'],
+    ]);
+    const reason = reasons.get(code) ?? (error instanceof Error ? error.message : String(error));
+    throw new Refused('configuration', `reading the configuration ${file}: ${reason}`, { cause: error });
+  }
+}

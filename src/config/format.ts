@@ -1,0 +1,40 @@
+/**
+ * What some settings and options must look like: addresses, networks, the base address, instants. No I/O.
+ */
+import { isIP } from 'node:net';
+import { parseInstant } from '../time.ts';
+
+/** An IP address or a host name, without a port. */
+export function isAddress(text: string): boolean {
+  if (isIP(text) !== 0) return true;
+  if (text.length > 253 || /^[\d.]*$/.test(text)) return false;
+  return text.split('.').every((label) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(label));
+}
+
+/** An IP address, or a network in CIDR notation. */
+export function isAddressOrNetwork(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/');
+  const version = address.includes('%') ? 0 : isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  if (bits === undefined) return true;
+  return /^(0|[1-9]\d{0,2})$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128);
+}
+
+/** An absolute http(s) address to which a path can be appended. */
+export function isBaseUrl(text: string): boolean {
+  // Judged on the text too: the parser would repair blanks, a missing slash, an empty query or fragment.
+  if (text.length > 2048 || !/^https?:\/\/[^/\s?#\\]/i.test(text) || /[\s?#\\]/.test(text)) return false;
+  if (!URL.canParse(text)) return false;
+  const url = new URL(text);
+  return url.username === '' && url.password === '' && !text.includes('@');
+}
+
+/** The one spelling of a base address: normalised, and without a slash at its end. */
+export function normalBaseUrl(text: string): string {
+  const url = new URL(text);
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
+}
+
+export function isUtcInstant(text: string): boolean {
+  return text.endsWith('Z') && parseInstant(text) !== null;
+}

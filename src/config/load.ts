@@ -1,0 +1,248 @@
+/**
+ * The settings that hold: flag, then environment, then configuration file, then default.
+ *
+ * Everything given is checked, also where something stronger overrides it, and every problem is reported at
+ * once: an operator who mends one line should not learn of the next at the next start.
+ */
+import path from 'node:path';
+import type { TSchema } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { Refused } from '../refused.ts';
+import { parseInstant } from '../time.ts';
+import { type ConfigFile, readConfigFile } from './file.ts';
+import { normalBaseUrl } from './format.ts';
+import { nearest } from './nearest.ts';
+import { expectation, SETTINGS, SETTINGS_SCHEMA, type Setting, type Settings } from './schema.ts';
+
+/** The flags that are settings, as typed. */
+export type SettingFlags = {
+  drop?: string | undefined;
+  host?: string | undefined;
+  port?: string | undefined;
+  baseUrl?: string | undefined;
+};
+
+export type ConfigSources = {
+  flags: SettingFlags;
+  env: Readonly<Record<string, string | undefined>>;
+  /** `--config`; wins over the variable WIREWATCH_CONFIG */
+  file: string | undefined;
+  /** absolute */
+  dataFolder: string;
+};
+
+/** The settings, with `ingest.drop` absolute and `server.base_url` in its one spelling, or empty. */
+export type Config = Settings & {
+  dataFolder: string;
+  /** absolute; null when there is none */
+  configFile: string | null;
+  /** `ingest.earliest_time` */
+  earliestTimeMs: number;
+};
+
+const PROBLEMS_SHOWN_MAX = 100;
+const FOUND_CHARACTERS_MAX = 80;
+/** Other variables with our prefix are not ours: Kubernetes injects some for every service, by its name. */
+const STRICT_VARIABLE = /^WIREWATCH_(SERVER|EXPORTS|INGEST|LIMITS|KEYS|LOG)_/;
+
+/** One value as somebody gave it. */
+type Given = {
+  /** where, for a message: `--port`, `WIREWATCH_SERVER_PORT`, `FILE, [server] port` */
+  place: string;
+  value: unknown;
+  /** the folder from which a relative path counts */
+  folder: string;
+};
+
+/**
+ * @throws Refused `configuration` with every problem: its place, what was expected, what was found
+ */
+export function loadConfig(sources: ConfigSources): Config {
+  const configFile = readConfigFile(sources.file || sources.env.WIREWATCH_CONFIG, sources.dataFolder);
+  const problems: string[] = [];
+  const fromFile = new Map<string, Given>();
+  if (configFile.kind === 'malformed') problems.push(configFile.problem);
+  if (configFile.kind === 'read')
+    collectTable(configFile, configFile.table, SETTINGS_SCHEMA, '', fromFile, problems);
+  problems.push(...unknownVariables(sources.env));
+
+  const settings: Record<string, unknown> = {};
+  let drop: Given | null = null;
+  for (const setting of SETTINGS) {
+    const given = [
+      fromFlag(setting, sources.flags),
+      fromVariable(setting, sources.env),
+      fromFile.get(setting.path),
+    ];
+    const present = given.filter((one) => one !== undefined);
+    for (const one of present) problems.push(...judge(setting, one));
+    if (setting.path === 'ingest.drop') drop = present[0] ?? null;
+    put(settings, setting.path, present.length > 0 ? present[0]?.value : setting.schema.default);
+  }
+  if (problems.length > 0) throw new Refused('configuration', report(problems));
+  return resolved(settings, drop, configFile.kind === 'none' ? null : configFile.file, sources.dataFolder);
+}
+
+function resolved(
+  settings: unknown,
+  drop: Given | null,
+  configFile: string | null,
+  dataFolder: string,
+): Config {
+  if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not keep their own schema');
+  const { server, ingest } = settings;
+  const earliestTimeMs = parseInstant(ingest.earliest_time);
+  if (earliestTimeMs === null) throw new Error('earliest_time does not keep its format');
+  const named = ingest.drop !== '' && drop !== null;
+  const dropFolder = named ? path.resolve(drop.folder, ingest.drop) : path.join(dataFolder, 'drop');
+  if (dropFolder === path.resolve(dataFolder)) {
+    const place = drop?.place ?? 'drop';
+    throw new Refused(
+      'configuration',
+      `${place}: ${dropFolder} is the data folder itself; give it a folder of its own`,
+    );
+  }
+  return {
+    ...settings,
+    server: { ...server, base_url: server.base_url === '' ? '' : normalBaseUrl(server.base_url) },
+    ingest: { ...ingest, drop: dropFolder },
+    dataFolder,
+    configFile,
+    earliestTimeMs,
+  };
+}
+
+/** The values of a table of the file, by their path in the settings; what is unknown becomes a problem. */
+function collectTable(
+  source: Extract<ConfigFile, { kind: 'read' }>,
+  table: object,
+  schema: TSchema,
+  section: string,
+  found: Map<string, Given>,
+  problems: string[],
+): void {
+  const members: Record<string, TSchema> = schema.properties;
+  for (const [name, value] of Object.entries(table)) {
+    const at = section === '' ? name : `${section}.${name}`;
+    const member = Object.hasOwn(members, name) ? members[name] : undefined;
+    if (member === undefined) problems.push(`${source.file}, ${unknownMember(section, name, value)}`);
+    else if (member.type !== 'object') {
+      const place = `${source.file}, [${section}] ${name}`;
+      found.set(at, { place, value: plainValue(value), folder: path.dirname(source.file) });
+    } else if (isTable(value)) collectTable(source, value, member, at, found, problems);
+    else problems.push(`${source.file}, ${at}: expected a section [${at}], found ${shown(value)}`);
+  }
+}
+
+function unknownMember(section: string, name: string, value: unknown): string {
+  const at = section === '' ? name : `${section}.${name}`;
+  if (isTable(value) || (Array.isArray(value) && value.some(isTable))) {
+    const sections = [...new Set(SETTINGS.map((setting) => setting.section))];
+    const near = nearest(at, sections, 2);
+    return `[${at}]: unknown section${near === null ? '' : `; did you mean [${near}]?`}`;
+  }
+  const sameName = SETTINGS.find((setting) => setting.name === name)?.path;
+  const paths = SETTINGS.map((setting) => setting.path);
+  const near = SETTINGS.find((setting) => setting.path === (sameName ?? nearest(at, paths, 3)));
+  const place = section === '' ? name : `[${section}] ${name}`;
+  return `${place}: unknown setting${near === undefined ? '' : `; did you mean [${near.section}] ${near.name}?`}`;
+}
+
+function unknownVariables(env: ConfigSources['env']): string[] {
+  const known = SETTINGS.map((setting) => setting.variable);
+  return Object.keys(env)
+    .filter(
+      (variable) =>
+        env[variable] !== undefined && STRICT_VARIABLE.test(variable) && !known.includes(variable),
+    )
+    .sort()
+    .map((variable) => {
+      return `${variable}: unknown setting; the nearest known one is ${nearest(variable, known, Number.POSITIVE_INFINITY)}`;
+    });
+}
+
+function fromFlag(setting: Setting, flags: SettingFlags): Given | undefined {
+  const byFlag = new Map([
+    ['--drop', flags.drop],
+    ['--host', flags.host],
+    ['--port', flags.port],
+    ['--base-url', flags.baseUrl],
+  ]);
+  const text = setting.flag === null ? undefined : byFlag.get(setting.flag);
+  if (setting.flag === null || text === undefined) return undefined;
+  return { place: setting.flag, value: valueOfText(text, setting.schema), folder: process.cwd() };
+}
+
+function fromVariable(setting: Setting, env: ConfigSources['env']): Given | undefined {
+  const text = env[setting.variable];
+  if (text === undefined) return undefined;
+  return { place: setting.variable, value: valueOfText(text, setting.schema), folder: process.cwd() };
+}
+
+/** Reads a text as the setting's type, strictly; what is not of the type stays text, and is refused as that. */
+function valueOfText(text: string, schema: TSchema): unknown {
+  switch (schema.type) {
+    case 'integer':
+      return /^-?(0|[1-9]\d{0,14})$/.test(text) ? Number(text) : text;
+    case 'number':
+      return /^-?(0|[1-9]\d{0,14})(\.\d{1,9})?$/.test(text) ? Number(text) : text;
+    case 'boolean':
+      return text === 'true' ? true : text === 'false' ? false : text;
+    case 'array':
+      return text.trim() === '' ? [] : text.split(',').map((item) => item.trim());
+    default:
+      return text;
+  }
+}
+
+function judge(setting: Setting, { place, value }: Given): string[] {
+  const { schema } = setting;
+  if (fits(schema, value)) return [];
+  if (Array.isArray(value) && schema.type === 'array') {
+    const wrong = value.find((item) => !fits(schema.items, item));
+    if (wrong !== undefined) return [`${place}: expected ${expectation(schema)}, found ${shown(wrong)}`];
+    return [`${place}: expected at most ${schema.maxItems} items, found ${value.length}`];
+  }
+  return [`${place}: expected ${expectation(schema)}, found ${shown(value)}`];
+}
+
+function fits(schema: TSchema, value: unknown): boolean {
+  return Value.Check(schema, value);
+}
+
+/** TOML has instants of its own; one written without quotes is as good as one within. */
+function plainValue(value: unknown): unknown {
+  if (!(value instanceof Date)) return value;
+  const text = value.toISOString();
+  return text.endsWith('.000Z') ? text.replace('.000Z', 'Z') : text;
+}
+
+function put(settings: Record<string, unknown>, at: string, value: unknown): void {
+  const [first = '', ...rest] = at.split('.');
+  if (rest.length === 0) settings[first] = structuredClone(value);
+  else {
+    const inner: Record<string, unknown> = { ...(settings[first] ?? {}) };
+    put(inner, rest.join('.'), value);
+    settings[first] = inner;
+  }
+}
+
+function isTable(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+/** A value as found, short, on one line; a password in an address is not repeated. */
+function shown(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (isTable(value)) return 'a section';
+  const text = (JSON.stringify(value) ?? String(value)).replace(/\/\/[^/@]*@/, '//…@');
+  return text.length <= FOUND_CHARACTERS_MAX ? text : `${text.slice(0, FOUND_CHARACTERS_MAX)}…`;
+}
+
+function report(problems: readonly string[]): string {
+  const [first] = problems;
+  if (problems.length === 1 && first !== undefined) return first;
+  const lines = problems.slice(0, PROBLEMS_SHOWN_MAX).map((problem) => `\n  ${problem}`);
+  const more = problems.length - lines.length;
+  return `${problems.length} settings are wrong:${lines.join('')}${more > 0 ? `\n  and ${more} more` : ''}`;
+}

@@ -1,0 +1,36 @@
+/**
+ * "Did you mean": the known name nearest to a mistyped one. No I/O.
+ */
+
+/**
+ * @param differencesMax letters that may be wrong, missing or too many; Infinity for the nearest in any case
+ * @returns the first of the nearest names, or null when none is near enough
+ */
+export function nearest(word: string, names: readonly string[], differencesMax: number): string | null {
+  let best: string | null = null;
+  let bestDistance = Number.POSITIVE_INFINITY;
+  for (const name of names) {
+    const distance = editDistance(word, name);
+    if (distance < bestDistance && distance <= differencesMax) {
+      best = name;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** Levenshtein's distance, one row of the table at a time; only the first 100 characters are judged. */
+function editDistance(a: string, b: string): number {
+  const from = a.slice(0, 100);
+  const to = b.slice(0, 100);
+  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= from.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}

@@ -1,0 +1,238 @@
+/**
+ * Every setting of the appliance: its type, range, default and meaning, once.
+ *
+ * The static type, the checks, the annotated configuration file and the manual are all made from this table.
+ * A section or a setting that does not stand here is refused, so that nothing an operator wrote is ignored.
+ */
+import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
+import { isAddress, isAddressOrNetwork, isBaseUrl, isUtcInstant } from './format.ts';
+
+FormatRegistry.Set('setting-address', isAddress);
+FormatRegistry.Set('setting-network', isAddressOrNetwork);
+FormatRegistry.Set('setting-base-url', (text) => text === '' || isBaseUrl(text));
+FormatRegistry.Set('setting-instant', isUtcInstant);
+
+const closed = { additionalProperties: false };
+/** Far above any sensible rate: a limit on everything, and still a way to switch a rate off for a test. */
+const RATE_MAX = 1_000_000_000;
+
+const Server = Type.Object(
+  {
+    host: Type.String({
+      format: 'setting-address',
+      expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
+      default: '127.0.0.1',
+      description: 'Address to listen on; 0.0.0.0 or :: for every interface.',
+    }),
+    port: Type.Integer({
+      minimum: 0,
+      maximum: 65_535,
+      default: 8080,
+      description: 'Port to listen on; 0 picks a free one.',
+    }),
+    base_url: Type.String({
+      format: 'setting-base-url',
+      expected:
+        'empty, or an absolute http or https address without user name, query or fragment, such as https://api.example.com',
+      default: '',
+      description: 'Address at which clients reach the appliance; empty means the listening address.',
+    }),
+    trusted_proxies: Type.Array(
+      Type.String({
+        format: 'setting-network',
+        expected: 'an IP address, or a network such as 10.0.0.0/8 or fd00::/8',
+      }),
+      {
+        maxItems: 100,
+        default: [],
+        description:
+          'Addresses and networks (CIDR) of proxies whose X-Forwarded-For is believed; no one else is.',
+      },
+    ),
+    max_connections: Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000,
+      default: 1000,
+      description: 'Connections open at the same time; further ones are closed at once.',
+    }),
+  },
+  closed,
+);
+
+function exportSwitch(fileWord: string) {
+  return Type.Object(
+    {
+      enabled: Type.Boolean({
+        default: true,
+        description: `Whether ${fileWord} exports are expected. Off: no streams, no gaps, not judged by health.`,
+      }),
+    },
+    closed,
+  );
+}
+
+const Exports = Type.Object(
+  { newswire: exportSwitch('newswire'), imagewire: exportSwitch('imagewire') },
+  closed,
+);
+
+const Ingest = Type.Object(
+  {
+    drop: Type.String({
+      maxLength: 4096,
+      default: '',
+      description:
+        'Folder into which export files are dropped; empty means drop in the data folder. A relative path counts from this file.',
+    }),
+    quiet_ms: Type.Integer({
+      minimum: 0,
+      maximum: 3_600_000,
+      default: 500,
+      description: 'A dropped file is read once its size has not changed for so many milliseconds.',
+    }),
+    truncated_seconds: Type.Number({
+      exclusiveMinimum: 0,
+      maximum: 86_400,
+      default: 60,
+      description: 'A compressed file that ends too early fails so many seconds after its last change.',
+    }),
+    rescan_seconds: Type.Number({
+      exclusiveMinimum: 0,
+      maximum: 3600,
+      default: 5,
+      description:
+        'Seconds between two listings of the drop folder, for file systems that announce no changes.',
+    }),
+    require_trailer: Type.Boolean({
+      default: false,
+      description: 'Whether an NDJSON file must end with its end_of_export line.',
+    }),
+    bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
+      default: 'fail',
+      description: 'A row that is wrong makes its whole file fail, or is skipped, with an alert.',
+    }),
+    archive_days: Type.Integer({
+      minimum: 0,
+      maximum: 36_500,
+      default: 0,
+      description: 'Days after which archived files are deleted; 0 keeps them for ever.',
+    }),
+    earliest_time: Type.String({
+      format: 'setting-instant',
+      expected: 'an instant with Z, such as 2000-01-01T00:00:00Z',
+      default: '2000-01-01T00:00:00Z',
+      description: 'A row with a time before this instant is wrong.',
+    }),
+  },
+  closed,
+);
+
+function perMinute(count: number, description: string) {
+  return Type.Integer({ minimum: 1, maximum: RATE_MAX, default: count, description });
+}
+
+const Limits = Type.Object(
+  {
+    requests_per_minute: perMinute(120, 'Requests a minute and key, before 429.'),
+    token_requests_per_minute: perMinute(
+      10,
+      'Requests a minute to the token endpoint, for each client id and for each address.',
+    ),
+    unseen_key_ids_per_minute: perMinute(30, 'Key ids not seen lately that one address may try in a minute.'),
+    daily_rows: Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000_000_000,
+      default: 1_000_000,
+      description: 'Rows that an account may read in a UTC day, where the account sets no number of its own.',
+    }),
+  },
+  closed,
+);
+
+const Keys = Type.Object(
+  {
+    prefix: Type.String({
+      pattern: '^[a-z][a-z0-9]{0,15}$',
+      expected: 'a lower-case letter, then up to 15 lower-case letters or digits',
+      default: 'ww',
+      description: 'First part of every key made from now on; keys made before stay valid.',
+    }),
+  },
+  closed,
+);
+
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
+
+const Log = Type.Object(
+  {
+    level: Type.Union(
+      LEVELS.map((level) => Type.Literal(level)),
+      { default: 'info', description: 'Least important lines that are logged.' },
+    ),
+  },
+  closed,
+);
+
+export const SETTINGS_SCHEMA = Type.Object(
+  { server: Server, exports: Exports, ingest: Ingest, limits: Limits, keys: Keys, log: Log },
+  closed,
+);
+
+/** All settings, in the names of the configuration file. */
+export type Settings = Static<typeof SETTINGS_SCHEMA>;
+
+/** Settings that are also flags of the commands that serve. */
+export const FLAGS = new Map([
+  ['server.host', '--host'],
+  ['server.port', '--port'],
+  ['server.base_url', '--base-url'],
+  ['ingest.drop', '--drop'],
+]);
+
+/** One setting of the table, flat. */
+export type Setting = {
+  /** `server`, `exports.newswire`, … */
+  section: string;
+  name: string;
+  /** `server.port`, … */
+  path: string;
+  /** `WIREWATCH_SERVER_PORT`, … */
+  variable: string;
+  /** `--port`, or null */
+  flag: string | null;
+  description: string;
+  schema: TSchema;
+};
+
+/** Every setting, in the order of the table. */
+export const SETTINGS: readonly Setting[] = listSettings(SETTINGS_SCHEMA, '');
+
+/** What a value must be, in plain English, to follow "expected". */
+export function expectation(schema: TSchema): string {
+  if (typeof schema.expected === 'string') return schema.expected;
+  if (Array.isArray(schema.anyOf)) {
+    return `one of ${schema.anyOf.map((literal: TSchema) => JSON.stringify(literal.const)).join(', ')}`;
+  }
+  if (schema.type === 'array') return `a list in which each item is ${expectation(schema.items)}`;
+  if (schema.type === 'boolean') return 'true or false';
+  if (schema.type === 'integer') return `a whole number from ${schema.minimum} to ${schema.maximum}`;
+  if (schema.type === 'number') return `a number above ${schema.exclusiveMinimum}, up to ${schema.maximum}`;
+  return 'text';
+}
+
+function listSettings(schema: TSchema, section: string): Setting[] {
+  const members: Record<string, TSchema> = schema.properties;
+  return Object.entries(members).flatMap(([name, member]) => {
+    const path = section === '' ? name : `${section}.${name}`;
+    if (member.type === 'object') return listSettings(member, path);
+    return {
+      section,
+      name,
+      path,
+      variable: `WIREWATCH_${path.replaceAll('.', '_').toUpperCase()}`,
+      flag: FLAGS.get(path) ?? null,
+      description: member.description ?? '',
+      schema: member,
+    };
+  });
+}

@@ -1,0 +1,19 @@
+/** Detection ids (contract: Detection, `id`). */
+import type { ContentType } from './content-type.ts';
+
+export const DETECTION_ID_PATTERN = '^[ti]\\.(0|[1-9][0-9]{0,14})\\.(0|[1-9][0-9]{0,14})\\.(0|[1-9][0-9]{0,14})$';
+
+const DETECTION_ID = new RegExp(DETECTION_ID_PATTERN);
+
+export function formatDetectionId(
+  contentType: ContentType,
+  subscriptionId: number,
+  sourceInternalId: number,
+  articleId: number,
+): string {
+  return `${contentType === 'image' ? 'i' : 't'}.${subscriptionId}.${sourceInternalId}.${articleId}`;
+}
+
+export function isDetectionId(text: string): boolean {
+  return DETECTION_ID.test(text);
+}

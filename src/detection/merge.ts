@@ -1,0 +1,109 @@
+/**
+ * The merge rule: what becomes of a detection when one more scoring of it arrives.
+ *
+ * The outcome of any set of scorings does not depend on the order of their arrival (but for `version`, and for
+ * an `exported_at` that the export left out): `first_detected_at` is the earliest that was ever given, every
+ * other field comes from the newest scoring. `version` counts visible changes; a re-scoring that changes only
+ * `last_scored_at` and `exported_at` is brought up to date in place and is not announced.
+ */
+import type { Match } from './match.ts';
+
+/** One scoring of a match, as an export row states it. */
+export interface Scoring {
+  /** With `article.url` as exported. */
+  readonly match: Match;
+  /** `exported_at` where the row gave it; null where it was filled in. */
+  readonly exported_at_given: string | null;
+}
+
+/** What is known of a detection. */
+export interface Known extends Scoring {
+  readonly version: number;
+  /** What `article.url` shows at present: null in place of the exported one when that is withheld. */
+  readonly url_shown: string | null;
+}
+
+export type Outcome =
+  /** Not known before: version 1. */
+  | { readonly kind: 'created'; readonly known: Known }
+  /** A visible field changed: one version more. */
+  | { readonly kind: 'updated'; readonly known: Known }
+  /** A newer scoring with the same visible fields. */
+  | { readonly kind: 'rescored'; readonly known: Known }
+  | { readonly kind: 'unchanged' };
+
+/**
+ * @param known null for a detection not seen before
+ * @param licensed whether the subscription's account may see the addresses of print articles
+ */
+export function merge(known: Known | null, scoring: Scoring, licensed: boolean): Outcome {
+  if (known === null) return { kind: 'created', known: toKnown(scoring, 1, licensed) };
+  const newer = compareScorings(scoring, known) > 0;
+  const first = earlierFirst(known.match, scoring.match);
+  const winner = newer ? scoring : known;
+  const match: Match = {
+    ...winner.match,
+    first_detected_at: first.first_detected_at,
+    first_detected_estimated: first.first_detected_estimated,
+  };
+  const next = toKnown({ match, exported_at_given: winner.exported_at_given }, known.version, licensed);
+  if (visibleForm(next) !== visibleForm(known)) {
+    return { kind: 'updated', known: { ...next, version: known.version + 1 } };
+  }
+  return newer ? { kind: 'rescored', known: next } : { kind: 'unchanged' };
+}
+
+/** The address that a customer sees: that of a print article only with the licence for print metadata. */
+export function shownUrl(match: Match, licensed: boolean): string | null {
+  return match.article.print === true && !licensed ? null : match.article.url;
+}
+
+/** Positive when `a` is the newer scoring: by time of scoring, then of export where given, then by canonical form. */
+function compareScorings(a: Scoring, b: Scoring): number {
+  return (
+    compareText(a.match.last_scored_at, b.match.last_scored_at) ||
+    compareText(a.exported_at_given ?? '', b.exported_at_given ?? '') ||
+    compareText(canonicalForm(a.match), canonicalForm(b.match))
+  );
+}
+
+function earlierFirst(a: Match, b: Match): Match {
+  const order = compareText(a.first_detected_at, b.first_detected_at);
+  if (order !== 0) return order < 0 ? a : b;
+  return a.first_detected_estimated ? b : a;
+}
+
+/** The fields that are taken from the newest scoring, as one text: an order among scorings of the same instant. */
+function canonicalForm(match: Match): string {
+  return JSON.stringify({
+    ...match,
+    first_detected_at: '',
+    first_detected_estimated: false,
+    last_scored_at: '',
+    exported_at: '',
+  });
+}
+
+/** All that a customer sees and that raises `version`, as one text. */
+function visibleForm({ match, url_shown }: Known): string {
+  return JSON.stringify({
+    ...match,
+    last_scored_at: '',
+    exported_at: '',
+    article: { ...match.article, url: url_shown },
+  });
+}
+
+function toKnown(scoring: Scoring, version: number, licensed: boolean): Known {
+  return {
+    match: scoring.match,
+    exported_at_given: scoring.exported_at_given,
+    version,
+    url_shown: shownUrl(scoring.match, licensed),
+  };
+}
+
+/** Both sides are timestamps in the one spelling of the contract, or canonical forms: text order is their order. */
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

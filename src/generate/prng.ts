@@ -1,0 +1,81 @@
+/**
+ * Repeatable randomness: numbers that depend on nothing but the words they are seeded with.
+ *
+ * A sample file must come out the same on every machine, and each of its rows without the rows before it, so
+ * every story, article and detection reseeds a generator with its own coordinates instead of drawing from one
+ * long sequence.
+ */
+import { createHash } from 'node:crypto';
+
+/** Two 32-bit words that stand for a seed in everything that is drawn from it. */
+export type SeedKey = readonly [number, number];
+
+/** Turns a seed of any length into a key; `purpose` keeps the draws of two uses of one seed apart. */
+export function seedKey(seed: string, purpose: string): SeedKey {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([seed, purpose]))
+    .digest();
+  return [digest.readUInt32LE(0), digest.readUInt32LE(4)];
+}
+
+/** One well-mixed 32-bit number from a key and two coordinates, for a choice that needs a single draw. */
+export function hash32(key: SeedKey, first: number, second: number): number {
+  let h = key[0] ^ Math.imul(first, 0x9e3779b1);
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b) ^ key[1];
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35) ^ Math.imul(second, 0x27d4eb2f);
+  h = Math.imul(h ^ (h >>> 16), 0x7feb352d);
+  h = Math.imul(h ^ (h >>> 15), 0x846ca68b);
+  return (h ^ (h >>> 16)) >>> 0;
+}
+
+export type Prng = {
+  /** Starts the sequence that belongs to these coordinates. */
+  reseed(key: SeedKey, first: number, second: number): void;
+  /** The next integer from 0 to 2^32 - 1. */
+  uint32(): number;
+  /** The next number in [0, 1). */
+  unit(): number;
+  /** The next integer from 0 to `count` - 1. */
+  below(count: number): number;
+  /** True with the given probability. */
+  chance(probability: number): boolean;
+  /** One of a list that has at least one. */
+  pick<T>(choices: readonly T[]): T;
+};
+
+/** Chris Doty-Humphrey's sfc32: 128 bits of state, passes PractRand, and a few additions a number. */
+export function createPrng(): Prng {
+  let a = 0;
+  let b = 0;
+  let c = 0;
+  let counter = 1;
+
+  function uint32(): number {
+    const sum = (((a + b) | 0) + counter) | 0;
+    counter = (counter + 1) | 0;
+    a = b ^ (b >>> 9);
+    b = (c + (c << 3)) | 0;
+    c = (((c << 21) | (c >>> 11)) + sum) | 0;
+    return sum >>> 0;
+  }
+
+  function reseed(key: SeedKey, first: number, second: number): void {
+    a = key[0] ^ Math.imul(second, 0x9e3779b1);
+    b = key[1];
+    c = first | 0;
+    counter = second | 1;
+    // Neighbouring coordinates differ in a few bits: without these rounds their first numbers would be alike.
+    for (let round = 0; round < 12; round += 1) uint32();
+  }
+
+  const unit = () => uint32() / 4294967296;
+  const below = (count: number) => Math.floor(unit() * count);
+
+  function pick<T>(choices: readonly T[]): T {
+    const choice = choices[below(choices.length)];
+    if (choice === undefined) throw new RangeError('nothing to pick from');
+    return choice;
+  }
+
+  return { reseed, uint32, unit, below, chance: (probability) => unit() < probability, pick };
+}

@@ -1,0 +1,226 @@
+/**
+ * The made-up publishers in whose articles the samples are found: a few hundred, under public suffixes of one
+ * and of two labels, some with names outside ASCII. They are the same for every seed.
+ */
+import { domainToASCII } from 'node:url';
+import type { LanguageTag } from './phrases.ts';
+
+export type Publisher = {
+  id: number;
+  name: string;
+  language: LanguageTag;
+  /** The registrable domain as people write it. */
+  domain: string;
+  /** The same as addresses carry it. */
+  asciiDomain: string;
+  /** Appears on paper: newswire rows of it have `article_print`. */
+  print: boolean;
+};
+
+/**
+ * Language, public suffixes, places, titles, and how the two make a name. A piece is `name=slug`; the slug may
+ * be left out where it is the name without its accents. `native` puts the name itself before the suffix.
+ */
+type Region = {
+  language: LanguageTag;
+  suffixes: string;
+  places: string;
+  titles: string;
+  placeLast?: boolean;
+  native?: boolean;
+};
+
+const REGIONS: readonly Region[] = [
+  {
+    language: 'en',
+    suffixes: 'co.uk|org.uk|ie',
+    places: 'Marrowby|Netherquill|Oxbarrow|Thistlemere|Wexcombe Sound',
+    titles: 'Courier & Post=courier|Lantern|Evening Bell|Gazetteer',
+  },
+  {
+    language: 'en',
+    suffixes: 'com|net|org',
+    places: "Fallow Creek|Kettle Bluffs|Saint Orrin's Bay=st-orrins-bay|Quarry Lake|Dunmarrow",
+    titles: 'Ledger-Sentinel|Daily Plover|Observer, The=observer|Beacon',
+  },
+  {
+    language: 'en',
+    suffixes: 'com.au|co.nz|co.za',
+    places: 'Wattlemoor|Koorabell Flats|Saltpan Reach|Tidegate',
+    titles: 'Bulletin|Magpie|Coast Star|Tribune',
+  },
+  {
+    language: 'de',
+    suffixes: 'de|at|ch',
+    places: 'Quellmoor|Brünnau=bruennau|Falkenrieder|Oberwöhrden=oberwoehrden|Weißenquell=weissenquell',
+    titles: 'Bote|Tagblatt|Anzeiger|Rundschau am Morgen=rundschau',
+  },
+  {
+    language: 'de',
+    suffixes: 'de',
+    places: 'Grünmühl|Öhringsau|Süßbach',
+    titles: 'Kurier|Blätter',
+    native: true,
+  },
+  {
+    language: 'fr',
+    suffixes: 'fr|be|com',
+    places: 'Valflorisse|Montbrisé|Sainte-Aurène|Port-Clément-sur-Orle=port-clement|Rochegivre',
+    titles: "L'Écho de=echo|La Dépêche de=depeche|Le Phare de=phare|Courrier de=courrier",
+    placeLast: true,
+  },
+  {
+    language: 'es',
+    suffixes: 'es|com.mx|com.ar|cl',
+    places: 'Valdeniebla|Peñaflorida|Río Quebrado|San Télmaro',
+    titles: 'El Faro de=faro|La Gaceta de=gaceta|Diario de=diario|La Mañana de=manana',
+    placeLast: true,
+  },
+  {
+    language: 'it',
+    suffixes: 'it',
+    places: 'Montefoglia|Valleserena|Porto Ginestro|Acquaferma',
+    titles: 'Il Corriere di=corriere|La Campana di=campana|Gazzetta di=gazzetta',
+    placeLast: true,
+  },
+  {
+    language: 'pt-BR',
+    suffixes: 'com.br|pt',
+    places: 'Serra Mansa|Lagoa Fria|São Ninguém=sao-ninguem|Vale das Âncoras=vale-ancoras',
+    titles: 'Jornal de=jornal|Folha de=folha-de|Tribuna de=tribuna',
+    placeLast: true,
+  },
+  {
+    language: 'pl',
+    suffixes: 'pl|com.pl',
+    places: 'Żółtogaj=zoltogaj|Młynowo=mlynowo|Krzywostaw|Dębina Górna=debina',
+    titles: 'Kurier|Głos=glos|Wieści=wiesci',
+    placeLast: true,
+  },
+  {
+    language: 'cs',
+    suffixes: 'cz',
+    places: 'Žlutokoň|Mlýnec|Horní Říčany Pole=horni-pole',
+    titles: 'Noviny|Deník|Hlas',
+    placeLast: true,
+  },
+  {
+    language: 'sv',
+    suffixes: 'se|fi',
+    places: 'Ängsholmen|Kvarnvik|Storfyr|Östmåla',
+    titles: 'Posten|Kuriren|Allehanda',
+  },
+  {
+    language: 'tr',
+    suffixes: 'com.tr',
+    places: 'Yelkaya|Değirmenova|Işıkpınar=isikpinar',
+    titles: 'Postası=postasi|Haberci|Güncesi',
+  },
+  {
+    language: 'el',
+    suffixes: 'gr',
+    places: 'Μυλοχώρι=mylochori|Φαρόνησος=faronisos',
+    titles: 'Τα Νέα από=nea|Η Φωνή:=foni',
+    placeLast: true,
+  },
+  { language: 'ru', suffixes: 'рф', places: 'Мельничье|Долинный', titles: 'Вести|Голос', native: true },
+  {
+    language: 'ru',
+    suffixes: 'kz|org',
+    places: 'Мельничье=melnichye|Ёлкино=yolkino',
+    titles: 'Вестник=vestnik|Курьер=kurier',
+  },
+  {
+    language: 'ar',
+    suffixes: 'com|com.eg|ae',
+    places: 'الوادي=alwadi-albaeed|المنارة=almanara-sea',
+    titles: 'صحيفة=sahifa|أخبار=akhbar',
+    placeLast: true,
+  },
+  {
+    language: 'he',
+    suffixes: 'co.il',
+    places: 'נחל טחנה=nahal-tahana|רציף=ratzif',
+    titles: 'קול=kol|ידיעות מן=yediot-min',
+    placeLast: true,
+  },
+  {
+    language: 'hi',
+    suffixes: 'in|co.in',
+    places: 'नीलघाटी=neelghati|चक्कीपुर=chakkipur',
+    titles: 'समाचार=samachar|दर्पण=darpan',
+  },
+  {
+    language: 'ja',
+    suffixes: 'co.jp|or.jp',
+    places: '霧灯=kirito|水車台=suishadai',
+    titles: '新報=shinpo|日報=nippo',
+  },
+  { language: 'ja', suffixes: 'jp', places: '霧谷|凧浜', titles: '通信|朝報', native: true },
+  {
+    language: 'zh-Hans',
+    suffixes: 'com.cn|com.tw|com.hk',
+    places: '灯塔湾=dengtawan|水磨镇=shuimozhen',
+    titles: '晚报=wanbao|时讯=shixun',
+  },
+  {
+    language: 'ko',
+    suffixes: 'co.kr|or.kr',
+    places: '등대골=deungdaegol|물레말=mullemal',
+    titles: '신보=sinbo|소식=sosik',
+  },
+];
+
+/** Sites whose publisher nobody has looked up: rows of theirs have a domain and no publisher. */
+const SITE_NAMES =
+  'mossy-kettle|two-umbrellas|paper-heron|slow-tram|ninth-orchard|quiet-gravel|tin-comet'.split('|');
+const SITE_SUFFIXES = 'com|net|info|co.uk|de|fr|com.au|eu|io|org.nz'.split('|');
+
+export const PUBLISHERS: readonly Publisher[] = REGIONS.flatMap(regionPublishers).map(numbered);
+
+/** Registrable domains without a known publisher. */
+export const SITES: readonly string[] = SITE_NAMES.flatMap((name) =>
+  SITE_SUFFIXES.map((suffix) => `${name}-notes.${suffix}`),
+);
+
+/** Publishers by the language they write in. */
+export const PUBLISHERS_BY_LANGUAGE: ReadonlyMap<LanguageTag, readonly Publisher[]> = Map.groupBy(
+  PUBLISHERS,
+  (publisher) => publisher.language,
+);
+
+function regionPublishers(region: Region): Omit<Publisher, 'id' | 'print'>[] {
+  const joint = region.language === 'ja' || region.language === 'zh-Hans' ? '' : ' ';
+  return region.suffixes.split('|').flatMap((suffix) =>
+    region.places.split('|').flatMap((placePiece) =>
+      region.titles.split('|').map((titlePiece) => {
+        const [place, placeSlug] = named(placePiece);
+        const [title, titleSlug] = named(titlePiece);
+        const name = region.placeLast ? title + joint + place : place + joint + title;
+        const label = region.native ? nativeLabel(name) : `${titleSlug}-${placeSlug}`;
+        const domain = `${label}.${suffix}`;
+        return { name, language: region.language, domain, asciiDomain: domainToASCII(domain) };
+      }),
+    ),
+  );
+}
+
+function numbered(publisher: Omit<Publisher, 'id' | 'print'>, index: number): Publisher {
+  // Now and then an id of fifteen digits, the most that an id may have.
+  const id = index % 50 === 49 ? 999_999_999_999_999 - index : 1000 + index * 37;
+  return { id, ...publisher, print: index % 7 === 3 };
+}
+
+function named(piece: string): [name: string, slug: string] {
+  const [name = '', slug] = piece.split('=');
+  return [name, slug ?? plainLabel(name)];
+}
+
+function plainLabel(name: string): string {
+  const plain = name.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+  return plain.replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
+}
+
+function nativeLabel(name: string): string {
+  return name.toLowerCase().replaceAll(' ', '-');
+}

@@ -1,0 +1,155 @@
+/**
+ * The rows of sample export files: made-up detections in the format of the drop folder, reproducible from a seed.
+ */
+import { CONTENT_TYPE_OF_EXPORT, type ContentType, type ExportName } from '../detection/content-type.ts';
+import { WINDOW_MS } from '../time.ts';
+import { createReportMaker, type Report } from './reports.ts';
+import { SLOTS_MAX } from './sources.ts';
+
+export type NewswireRow = {
+  subscription_id: number;
+  source_internal_id: number;
+  article_id: number;
+  first_detected_at: string;
+  last_scored_at: string;
+  strength_score: number;
+  first_detected_estimated: boolean | null;
+  exported_at: string | null;
+  source_id: string | null;
+  source_published_at: string | null;
+  source_language: string | null;
+  source_syndicated: boolean | null;
+  source_sentences: number | null;
+  strength_matched_sentences: number | null;
+  strength_article_sentences: number | null;
+  article_url: string | null;
+  article_domain: string | null;
+  article_published_at: string | null;
+  article_headline: string | null;
+  article_publisher_id: number | null;
+  article_publisher_name: string | null;
+  article_print: boolean | null;
+};
+
+export type ImagewireRow = {
+  subscription_id: number;
+  source_internal_id: number;
+  article_id: number;
+  first_detected_at: string;
+  last_scored_at: string;
+  strength_score: number;
+  first_detected_estimated: boolean | null;
+  exported_at: string | null;
+  source_id: string | null;
+  source_published_at: string | null;
+  source_image_url: string | null;
+  source_origin_url: string | null;
+  article_url: string | null;
+  article_domain: string | null;
+  article_published_at: string | null;
+  article_headline: string | null;
+  article_publisher_id: number | null;
+  article_publisher_name: string | null;
+  article_image_url: string | null;
+};
+
+export type SampleRow = NewswireRow | ImagewireRow;
+
+/** A subscription that rows are written for, and the content types it has. */
+export type SampleSubscription = { id: number; contentTypes: readonly ContentType[] };
+
+export type RowsOptions = {
+  /** Any text; the same one gives the same rows. */
+  seed: string;
+  exportName: ExportName;
+  /** Epoch milliseconds, a multiple of ten minutes, between {@link EARLIEST_START_MS} and {@link LATEST_START_MS}. */
+  windowStartMs: number;
+  /** 0 to {@link ROWS_MAX} in a window; none are made where no subscription has the export's content type. */
+  rows: number;
+  subscriptions: readonly SampleSubscription[];
+};
+
+export const ROWS_MAX = SLOTS_MAX;
+/** Rows go back some hours before their window, and no detection may be older than 2000. */
+export const EARLIEST_START_MS = Date.UTC(2000, 1, 1);
+export const LATEST_START_MS = Date.UTC(2100, 0, 1);
+
+/** The rows of one window's file, their columns in the order of the format's table. */
+export function* exportRows(options: RowsOptions): Generator<SampleRow, void, undefined> {
+  yield* historyRows({ ...options, windows: 1 });
+}
+
+/**
+ * What a backfill holds: `rows` rows in all, spread evenly over `windows` windows from the first one on. They
+ * are the rows with which the files of those windows begin, so history and windows of one seed agree.
+ */
+export function* historyRows(
+  options: RowsOptions & { windows: number },
+): Generator<SampleRow, void, undefined> {
+  const { seed, exportName, rows, windows } = options;
+  const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
+  const watching = options.subscriptions.filter(({ contentTypes }) => contentTypes.includes(contentType));
+  if (watching.length === 0) return;
+  const ids = watching.map(({ id }) => id);
+  const report = createReportMaker(seed, exportName, ids);
+  const toRow = exportName === 'newswire' ? newswireRow : imagewireRow;
+  const firstWindow = options.windowStartMs / WINDOW_MS;
+  for (let window = 0; window < windows; window += 1) {
+    const slots = Math.floor((rows * (window + 1)) / windows) - Math.floor((rows * window) / windows);
+    for (let slot = 0; slot < slots; slot += 1) yield toRow(report(firstWindow + window, slot));
+  }
+}
+
+function newswireRow(report: Report): NewswireRow {
+  const { source, article } = report;
+  const matched = Math.round((source.sentencesCounted * report.score) / 100);
+  return {
+    subscription_id: report.subscriptionId,
+    source_internal_id: source.internalId,
+    article_id: article.id,
+    first_detected_at: report.firstDetectedAt,
+    last_scored_at: report.lastScoredAt,
+    strength_score: report.score,
+    first_detected_estimated: report.estimated,
+    exported_at: report.exportedAt,
+    source_id: source.id,
+    source_published_at: source.publishedAt,
+    source_language: source.language,
+    source_syndicated: source.syndicated,
+    source_sentences: source.sentences,
+    strength_matched_sentences: source.sentences === null ? null : matched,
+    strength_article_sentences: article.sentences > 55 ? null : article.sentences + matched,
+    article_url: article.url,
+    article_domain: article.domain,
+    article_published_at: article.publishedAt,
+    article_headline: article.headline,
+    article_publisher_id: article.publisherId,
+    article_publisher_name: article.publisherName,
+    article_print: article.print,
+  };
+}
+
+function imagewireRow(report: Report): ImagewireRow {
+  const { source, article } = report;
+  return {
+    subscription_id: report.subscriptionId,
+    source_internal_id: source.internalId,
+    article_id: article.id,
+    first_detected_at: report.firstDetectedAt,
+    last_scored_at: report.lastScoredAt,
+    strength_score: report.score,
+    first_detected_estimated: report.estimated,
+    exported_at: report.exportedAt,
+    source_id: source.id,
+    source_published_at: source.publishedAt,
+    source_image_url: source.imageUrl,
+    source_origin_url: source.originUrl,
+    article_url: article.url,
+    article_domain: article.domain,
+    article_published_at: article.publishedAt,
+    article_headline: article.headline,
+    article_publisher_id: article.publisherId,
+    article_publisher_name: article.publisherName,
+    article_image_url: article.imageUrl,
+  };
+}

@@ -1,0 +1,68 @@
+/** GET /v1/detections/changes: the change stream. */
+import type { Credential } from '../../auth/authorize.ts';
+import type { ContentType } from '../../detection/content-type.ts';
+import { STREAMS_MAX } from '../../limits/contract-limits.ts';
+import { jsonBaseUrl } from '../../query/base-url.ts';
+import { type ChangesPage, readChangesPage } from '../../query/changes-page.ts';
+import { parseChangesParameters } from '../../query/changes-parameters.ts';
+import type { RecentDeliveries } from '../../query/delivery.ts';
+import { invalid } from '../../query/parameters.ts';
+import type { StreamCursors } from '../../query/stream-cursor.ts';
+import { selectStreams } from '../../query/streams.ts';
+import type { Database } from '../../store/database.ts';
+import { formatMs } from '../../time.ts';
+import type { Answer, Call, KeyedRoute } from '../routes.ts';
+
+export interface ChangesSources {
+  readonly detections: Database;
+  readonly cursors: StreamCursors;
+  readonly recentDeliveries: RecentDeliveries;
+  readonly enabledContentTypes: ReadonlySet<ContentType>;
+  readonly baseUrl: () => string;
+}
+
+const DATA_START = Buffer.from('{"data":[');
+
+export function changesRoute(sources: ChangesSources): KeyedRoute {
+  return {
+    path: '/v1/detections/changes',
+    method: 'GET',
+    head: false,
+    access: 'key',
+    scope: 'detections:read',
+    answer: (call, credential) => answerChanges(sources, call, credential),
+  };
+}
+
+function answerChanges(sources: ChangesSources, call: Call, credential: Credential): Answer {
+  const { cursors } = sources;
+  const asked = parseChangesParameters(call.query, call.nowMs, cursors.decode);
+  const { streams, content_types } = selectStreams(
+    credential.subscriptions,
+    asked.selection,
+    sources.enabledContentTypes,
+  );
+  if (streams.length > STREAMS_MAX) {
+    throw invalid(
+      `subscription_id, content_type: the request reads ${streams.length} streams, at most ${STREAMS_MAX} are possible; ` +
+        'name subscription_id and content_type',
+    );
+  }
+  const page = readChangesPage(sources.detections, {
+    streams,
+    content_types,
+    filters: asked.filters,
+    start: asked.start,
+    limit: asked.limit,
+    projection: asked.projection,
+    baseUrl: jsonBaseUrl(sources.baseUrl()),
+    recentDeliveries: sources.recentDeliveries,
+  });
+  return { status: 200, rows: page.rows, body: renderPage(page, cursors.encode(page.position)) };
+}
+
+function renderPage({ data, rows, has_more, as_of_ms }: ChangesPage, cursor: string): string | Buffer[] {
+  const asOf = as_of_ms === null ? 'null' : `"${formatMs(as_of_ms)}"`;
+  const end = `],"next_cursor":"${cursor}","has_more":${has_more},"as_of":${asOf}}`;
+  return rows === 0 ? `{"data":[${end}` : [DATA_START, data, Buffer.from(end)];
+}

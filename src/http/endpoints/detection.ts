@@ -1,0 +1,54 @@
+/** GET /v1/detections/{id}: one detection, its latest version. */
+import type { Credential } from '../../auth/authorize.ts';
+import type { ContentType } from '../../detection/content-type.ts';
+import { isDetectionId } from '../../detection/id.ts';
+import { jsonBaseUrl } from '../../query/base-url.ts';
+import { parseOneParameters, readOneDetection } from '../../query/one-detection.ts';
+import { invalid } from '../../query/parameters.ts';
+import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
+import { Refused } from '../../refused.ts';
+import type { Database } from '../../store/database.ts';
+import type { Answer, Call, KeyedRoute } from '../routes.ts';
+
+export interface DetectionSources {
+  readonly detections: Database;
+  readonly enabledContentTypes: ReadonlySet<ContentType>;
+  readonly baseUrl: () => string;
+}
+
+export function detectionRoute(sources: DetectionSources): KeyedRoute {
+  return {
+    path: '/v1/detections/{id}',
+    method: 'GET',
+    head: false,
+    access: 'key',
+    scope: 'detections:read',
+    answer: (call, credential) => answerDetection(sources, call, credential),
+  };
+}
+
+function answerDetection(sources: DetectionSources, call: Call, { subscriptions }: Credential): Answer {
+  const id = readId(call.segment);
+  const projection = parseOneParameters(call.query);
+  const { streams } = selectStreams(subscriptions, EVERY_STREAM, sources.enabledContentTypes);
+  const body = readOneDetection(sources.detections, {
+    id,
+    streams,
+    projection,
+    baseUrl: jsonBaseUrl(sources.baseUrl()),
+  });
+  if (body === null) throw new Refused('not_found', 'No detection with this id can be read with this key.');
+  return { status: 200, rows: 1, body };
+}
+
+/** @throws Refused `invalid_request` for what is no detection id, or no percent-encoded UTF-8 */
+function readId(segment: string): string {
+  let id = segment;
+  try {
+    id = decodeURIComponent(segment);
+  } catch {
+    throw invalid('id: not valid percent-encoded UTF-8');
+  }
+  if (!isDetectionId(id)) throw invalid('id: not the form of a detection id, such as t.7001.123.456');
+  return id;
+}

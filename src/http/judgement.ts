@@ -1,0 +1,175 @@
+/**
+ * From a request to its answer, in the order in which a request is judged: path, method, credential, account and
+ * address, rate, scope, parameters, the detection itself (contract: Errors).
+ *
+ * Whatever is thrown on the way ends here, as a problem document: nothing is ever rejected into the router.
+ */
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AccessReader } from '../auth/access-reader.ts';
+import { authenticate, requireScope } from '../auth/authorize.ts';
+import type { RequestRate } from '../limits/request-rate.ts';
+import type { Logger } from '../log.ts';
+import { Refused } from '../refused.ts';
+import type { Now } from '../time.ts';
+import type { ClientAddress } from './client-address.ts';
+import { isProblemCode, type Problem } from './problem.ts';
+import { type Exchange, problemAnswer, sendAnswer } from './reply.ts';
+import { type Answer, type Call, type Found, type Route, splitTarget } from './routes.ts';
+
+export interface Judge {
+  readonly find: (path: string, method: string) => Found;
+  readonly access: AccessReader;
+  readonly rate: RequestRate;
+  readonly clientAddress: ClientAddress;
+  readonly baseUrl: () => string;
+  readonly isClosing: () => boolean;
+  readonly log: Logger;
+  readonly now: Now;
+  /** Told when an answer is waited for, and when it was given. */
+  readonly pending: { add(request: IncomingMessage): void; delete(request: IncomingMessage): void };
+}
+
+const PATH_CHARACTERS_LOGGED_MAX = 256;
+const INTERNAL = 'The service failed to answer. Try again; if it goes on, report the request id.';
+
+/** Answers what has no route; @returns false, with nothing done, for what has one. */
+export function refuseUnrouted(judge: Judge, request: IncomingMessage, response: ServerResponse): boolean {
+  const { path } = splitTarget(request.url ?? '');
+  // HTTP/1.1 without a Host is malformed, whatever the path (RFC 9112, 3.2).
+  if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+    sendProblem(judge, openExchange(request, response), invalidRequest('The Host header is missing.'));
+    return true;
+  }
+  const found = judge.find(path, request.method ?? '');
+  if (found.kind === 'route') return false;
+  const exchange = openExchange(request, response);
+  if (found.kind === 'no_path') {
+    sendProblem(judge, exchange, { code: 'not_found', detail: 'There is no endpoint at this path.' });
+  } else {
+    const detail = `This endpoint answers ${found.allow}.`;
+    sendProblem(judge, exchange, { code: 'method_not_allowed', detail }, ['Allow', found.allow]);
+  }
+  return true;
+}
+
+/** Answers an expectation other than 100-continue, which nobody here can meet. */
+export function refuseExpectation(judge: Judge, request: IncomingMessage, response: ServerResponse): void {
+  const problem = invalidRequest('The only expectation that is met is: Expect: 100-continue');
+  sendProblem(judge, openExchange(request, response), problem);
+}
+
+/** Answers a request that has a route. Never throws, never rejects. */
+export function answerRequest(
+  judge: Judge,
+  route: Route,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const exchange = openExchange(request, response);
+  try {
+    const answer = judgeRequest(judge, route, request, exchange);
+    if (!(answer instanceof Promise)) {
+      send(judge, exchange, answer);
+      return;
+    }
+    judge.pending.add(request);
+    answer
+      .then((settled) => send(judge, exchange, settled))
+      .catch((error: unknown) => sendError(judge, exchange, error))
+      .finally(() => judge.pending.delete(request));
+  } catch (error) {
+    sendError(judge, exchange, error);
+  }
+}
+
+function judgeRequest(
+  judge: Judge,
+  route: Route,
+  request: IncomingMessage,
+  exchange: Exchange,
+): Answer | Promise<Answer> {
+  const nowMs = judge.now();
+  const forwarded = request.headers['x-forwarded-for'];
+  const address = judge.clientAddress(
+    request.socket.remoteAddress,
+    typeof forwarded === 'string' ? forwarded : forwarded?.join(','),
+  );
+  const { path } = exchange;
+  const { query } = splitTarget(request.url ?? '');
+  const call: Call = { query, segment: path.slice(path.lastIndexOf('/') + 1), nowMs, address, request };
+  if (route.access === 'open') return route.answer(call);
+  const credential = authenticate(judge.access, request.headers.authorization, address, nowMs);
+  exchange.key_id = credential.key_id;
+  exchange.rate = judge.rate.take(credential.key_id, nowMs);
+  if (!exchange.rate.allowed) {
+    const { limit, reset_seconds } = exchange.rate;
+    throw new Refused(
+      'rate_limited',
+      `More than ${limit} requests in a minute with this key. Wait ${reset_seconds} seconds.`,
+    );
+  }
+  if (route.scope !== null) requireScope(credential, route.scope);
+  return route.answer(call, credential);
+}
+
+function openExchange(request: IncomingMessage, response: ServerResponse): Exchange {
+  // Without a listener, a write after the client has gone would be an uncaught exception.
+  response.on('error', ignore);
+  return {
+    request_id: randomUUID(),
+    method: request.method ?? '',
+    path: splitTarget(request.url ?? '').path,
+    startedMs: performance.now(),
+    response,
+    key_id: null,
+    rate: null,
+  };
+}
+
+function send(judge: Judge, exchange: Exchange, answer: Answer): void {
+  sendAnswer(exchange, answer, judge.isClosing());
+  logRequest(judge, exchange, answer);
+}
+
+function sendProblem(judge: Judge, exchange: Exchange, problem: Problem, headers?: readonly string[]): void {
+  send(judge, exchange, problemAnswer(exchange, problem, judge.baseUrl(), headers));
+}
+
+function sendError(judge: Judge, exchange: Exchange, error: unknown): void {
+  const { request_id, response } = exchange;
+  const problem = problemOf(error);
+  if (problem.code === 'internal') judge.log.error({ request_id, err: error }, 'fault');
+  else if (problem.code === 'unavailable') judge.log.error({ request_id, err: error }, 'unavailable');
+  // Half an answer cannot be taken back; cutting it off at least shows that it is one.
+  if (response.headersSent) response.destroy();
+  else sendProblem(judge, exchange, problem);
+}
+
+function problemOf(error: unknown): Problem {
+  if (error instanceof Refused && isProblemCode(error.code))
+    return { code: error.code, detail: error.message };
+  return { code: 'internal', detail: INTERNAL };
+}
+
+function invalidRequest(detail: string): Problem {
+  return { code: 'invalid_request', detail };
+}
+
+function logRequest(judge: Judge, exchange: Exchange, answer: Answer): void {
+  const { request_id, key_id, method, path, startedMs } = exchange;
+  judge.log.info(
+    {
+      request_id,
+      ...(key_id === null ? {} : { key_id }),
+      method,
+      path: path.slice(0, PATH_CHARACTERS_LOGGED_MAX),
+      status: answer.status,
+      ...(answer.rows === undefined ? {} : { rows: answer.rows }),
+      duration_ms: Math.round((performance.now() - startedMs) * 1000) / 1000,
+    },
+    'request',
+  );
+}
+
+function ignore(): void {}

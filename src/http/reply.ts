@@ -1,0 +1,87 @@
+/**
+ * Writes answers, with the headers that every one has (contract: Endpoints): X-Request-Id, Cache-Control,
+ * Content-Type, Content-Length, and the rate-limit headers once a credential was verified.
+ */
+import type { ServerResponse } from 'node:http';
+import type { Rate } from '../limits/request-rate.ts';
+import { PROBLEM_TYPE, PROBLEMS, type Problem, renderProblem } from './problem.ts';
+import type { Answer } from './routes.ts';
+
+/** One request and what has become known of it. */
+export interface Exchange {
+  readonly request_id: string;
+  readonly method: string;
+  /** Without its query, where secrets can stand. */
+  readonly path: string;
+  /** Of a monotonic clock. */
+  readonly startedMs: number;
+  readonly response: ServerResponse;
+  /** Set once the credential is verified. */
+  key_id: string | null;
+  /** Set once the credential is verified, which is when its headers are due. */
+  rate: Rate | null;
+}
+
+const BEARER = ['WWW-Authenticate', 'Bearer'];
+
+/** @param closing whether the connection ends with this answer, because the server does */
+export function sendAnswer({ response, request_id, rate }: Exchange, answer: Answer, closing: boolean): void {
+  // The client is gone; writing now would end in an error that nobody waits for.
+  if (response.destroyed) return;
+  const { status, body } = answer;
+  const headers = ['X-Request-Id', request_id, 'Cache-Control', answer.cacheControl ?? 'no-store'];
+  if (status !== 304) {
+    headers.push(
+      'Content-Type',
+      answer.contentType ?? 'application/json',
+      'Content-Length',
+      `${byteLength(body)}`,
+    );
+  }
+  if (rate !== null) pushRate(headers, rate);
+  if (answer.headers !== undefined) headers.push(...answer.headers);
+  if (closing) headers.push('Connection', 'close');
+  response.writeHead(status, headers);
+  if (typeof body === 'string') {
+    response.end(body);
+    return;
+  }
+  // One system call for the head and all pieces; none is copied together with another.
+  response.cork();
+  for (const piece of body) response.write(piece);
+  response.uncork();
+  response.end();
+}
+
+/** The answer that states a problem. @param headers further ones */
+export function problemAnswer(
+  exchange: Exchange,
+  problem: Problem,
+  baseUrl: string,
+  headers: readonly string[] = [],
+): Answer {
+  const { code } = problem;
+  const reset = code === 'rate_limited' && exchange.rate !== null ? exchange.rate.reset_seconds : null;
+  return {
+    status: problem.status ?? PROBLEMS[code].status,
+    contentType: PROBLEM_TYPE,
+    body: renderProblem(problem, exchange.request_id, baseUrl),
+    headers: [
+      ...(code === 'unauthorized' ? BEARER : []),
+      ...(reset === null ? [] : ['Retry-After', `${reset}`]),
+      ...headers,
+    ],
+  };
+}
+
+function pushRate(headers: string[], { limit, remaining, reset_seconds }: Rate): void {
+  headers.push('RateLimit-Limit', `${limit}`, 'RateLimit-Policy', `${limit};w=60`);
+  headers.push('RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${reset_seconds}`);
+}
+
+function byteLength(body: string | readonly Buffer[]): number {
+  if (typeof body === 'string') return Buffer.byteLength(body);
+  let bytes = 0;
+  for (const piece of body) bytes += piece.length;
+  return bytes;
+}

@@ -1,0 +1,95 @@
+/**
+ * Which endpoint a path and method belong to. Paths are exact and case-sensitive; a trailing slash is another path.
+ *
+ * The router beneath is more forgiving than the contract (`/v1/me/`, HEAD where only GET is served), so this
+ * table decides, and the router only ever sees what the table has let through.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Credential } from '../auth/authorize.ts';
+import type { Scope } from '../auth/scopes.ts';
+
+/** What an endpoint is told about a request. */
+export interface Call {
+  /** What follows the `?`, as sent. */
+  readonly query: string;
+  /** The path's last segment where the route ends in one that varies, as sent. */
+  readonly segment: string;
+  readonly nowMs: number;
+  readonly address: string;
+  /** For its headers and its body. */
+  readonly request: IncomingMessage;
+}
+
+export interface Answer {
+  readonly status: number;
+  /** Pieces are sent one after the other, uncopied. */
+  readonly body: string | readonly Buffer[];
+  /** `application/json` unless told otherwise. */
+  readonly contentType?: string;
+  /** `no-store` unless told otherwise. */
+  readonly cacheControl?: string;
+  /** Further headers: name, value, name, value. */
+  readonly headers?: readonly string[];
+  /** Detections in the body. */
+  readonly rows?: number;
+}
+
+interface RouteBase {
+  /** As in the contract; at most the last segment varies: `/v1/detections/{id}`. */
+  readonly path: string;
+  readonly method: 'GET' | 'POST';
+  /** Whether HEAD is answered like GET, without the body. */
+  readonly head: boolean;
+}
+
+/** An endpoint that wants a credential, with a scope or (null) with any. */
+export interface KeyedRoute extends RouteBase {
+  readonly access: 'key';
+  readonly scope: Scope | null;
+  /** @throws Refused */
+  answer(call: Call, credential: Credential): Answer | Promise<Answer>;
+}
+
+/** An endpoint for anybody. */
+export interface OpenRoute extends RouteBase {
+  readonly access: 'open';
+  /** @throws Refused */
+  answer(call: Call): Answer | Promise<Answer>;
+}
+
+export type Route = KeyedRoute | OpenRoute;
+
+export type Found =
+  | { readonly kind: 'route'; readonly route: Route }
+  | { readonly kind: 'no_path' }
+  | { readonly kind: 'no_method'; readonly allow: string };
+
+/** @returns what finds the route of a path (without its query) and a method */
+export function createRouteTable(routes: readonly Route[]): (path: string, method: string) => Found {
+  const exact = new Map<string, Route>();
+  const varying = new Map<string, Route>();
+  for (const route of routes) {
+    if (route.path.endsWith('}')) varying.set(route.path.slice(0, route.path.indexOf('{')), route);
+    else exact.set(route.path, route);
+  }
+  return (path, method) => {
+    const route = exact.get(path) ?? varyingRoute(varying, path);
+    if (route === undefined) return { kind: 'no_path' };
+    if (method === route.method || (method === 'HEAD' && route.head)) return { kind: 'route', route };
+    return { kind: 'no_method', allow: route.head ? `${route.method}, HEAD` : route.method };
+  };
+}
+
+function varyingRoute(varying: ReadonlyMap<string, Route>, path: string): Route | undefined {
+  const slash = path.lastIndexOf('/') + 1;
+  // A last segment without content is a trailing slash.
+  return slash === path.length ? undefined : varying.get(path.slice(0, slash));
+}
+
+/** The path and query of a request target; of an absolute one (RFC 9112, 3.2.2) what follows the authority. */
+export function splitTarget(target: string): { path: string; query: string } {
+  const local = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
+  const mark = local.indexOf('?');
+  if (mark < 0) return { path: local === '' ? '/' : local, query: '' };
+  return { path: mark === 0 ? '/' : local.slice(0, mark), query: local.slice(mark + 1) };
+}

@@ -1,0 +1,87 @@
+/**
+ * Addresses in export rows, and the registrable domain an article appeared under.
+ *
+ * An address is kept as given; only what RFC 3986 does not allow in it is percent-encoded. It is not parsed by
+ * the WHATWG rules, which would rewrite it (a backslash would become a slash, and with it the host another).
+ */
+import { domainToASCII } from 'node:url';
+import { getDomain } from 'tldts';
+
+const ADDRESS_BYTES_MAX = 8 * 1024;
+
+/** Scheme, authority, path, query, fragment: the authority ends at the first of / ? # and backslash. */
+const ADDRESS = /^(https?:\/\/)([^/?#\\]*)([^?#]*)(\?[^#]*)?(#.*)?$/is;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+const BLANK_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
+/** An address of only these characters, with well-formed escapes, is one already (RFC 3986, appendix A). */
+const CLEAN_PART = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*$/;
+const CLEAN_CHARACTER = /[A-Za-z0-9\-._~!$&'()*+,;=:@/?]/;
+const HOST_LITERAL = /\[[0-9A-Fa-f:.vV]*\]/;
+
+export type Address =
+  | { readonly kind: 'address'; readonly url: string; readonly host: string }
+  | { readonly kind: 'bad'; readonly expected: string };
+
+/** Checks an address of an export row and encodes what must be. */
+export function readAddress(given: string): Address {
+  if (given.length * 3 > ADDRESS_BYTES_MAX && Buffer.byteLength(given) > ADDRESS_BYTES_MAX) {
+    return bad('an address of at most 8 KiB');
+  }
+  if (BLANK_OR_CONTROL.test(given)) return bad('an address without white space and control characters');
+  const match = ADDRESS.exec(given);
+  if (!match) return bad('an absolute address that begins with http:// or https://');
+  const [, scheme = '', authority = '', path = '', query = '', fragment = ''] = match;
+  const host = hostOf(authority);
+  if (host === '') return bad('an address with a host');
+  const rest = encodePart(path) + (query && `?${encodePart(query.slice(1))}`) + (fragment && `#${encodePart(fragment.slice(1))}`);
+  return { kind: 'address', url: scheme + encodeAuthority(authority) + rest, host };
+}
+
+/**
+ * The registrable domain of a host by the public suffix list's ICANN section, lower case and punycode.
+ *
+ * @returns null where there is none: an address literal, a bare suffix, a single label
+ */
+export function registrableDomain(host: string): string | null {
+  const cached = domains.get(host);
+  if (cached !== undefined) return cached;
+  const ascii = domainToASCII(host.trim().replace(/\.$/, ''));
+  const domain = ascii === '' ? null : getDomain(ascii, { allowPrivateDomains: false, detectIp: true });
+  if (domains.size >= DOMAINS_MAX) domains.clear();
+  domains.set(host, domain);
+  return domain;
+}
+
+/** Reads the host from what an export gives as a domain, which may be an address. */
+export function hostOfDomain(given: string): string {
+  const authority = /^(?:[a-z][a-z0-9+.-]*:)?(?:\/\/)?([^/?#\\]*)/i.exec(given)?.[1] ?? '';
+  return hostOf(authority);
+}
+
+const DOMAINS_MAX = 20_000;
+const domains = new Map<string, string | null>();
+
+function hostOf(authority: string): string {
+  const afterUser = authority.slice(authority.lastIndexOf('@') + 1);
+  const literal = /^\[[^\]]*\]/.exec(afterUser)?.[0];
+  return literal ?? afterUser.replace(/:\d*$/, '');
+}
+
+function encodeAuthority(authority: string): string {
+  const literal = HOST_LITERAL.exec(authority);
+  if (!literal) return encodePart(authority);
+  const end = literal.index + literal[0].length;
+  return encodePart(authority.slice(0, literal.index)) + literal[0] + encodePart(authority.slice(end));
+}
+
+function encodePart(part: string): string {
+  if (CLEAN_PART.test(part)) return part;
+  // A percent sign that begins no escape is encoded like any other character that may not stand alone.
+  return part.replace(/%(?![0-9A-Fa-f]{2})|[^%]/gu, (character) =>
+    character === '%' ? '%25' : CLEAN_CHARACTER.test(character) ? character : encodeURIComponent(character),
+  );
+}
+
+function bad(expected: string): Address {
+  return { kind: 'bad', expected };
+}

@@ -1,0 +1,239 @@
+/**
+ * Applies batches of rows to the detections and the stream, within a transaction that the caller holds.
+ *
+ * Most rows are new, so a row is first inserted, and merged only when it turns out to be known: one lookup less
+ * for nearly every row.
+ */
+import {
+  type JudgedColumns,
+  judgedColumns,
+  readMatch,
+  renderDetection,
+  renderedMatchOf,
+  renderMatch,
+  renderStreamRow,
+} from '../detection/match.ts';
+import { type Known, merge, type Scoring } from '../detection/merge.ts';
+import { parseSeconds } from '../time.ts';
+import type { Database, Statement } from '../store/database.ts';
+import type { RowBatch } from './row-batch.ts';
+
+const INSERT_DETECTION = `
+  INSERT INTO detection (id, stream, version, first_detected_at, exported_at_given, url_withheld,
+    publisher_id, domain, band, score, print, source_id, article_id, body)
+  VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (id) DO NOTHING`;
+
+const SELECT_DETECTION = 'SELECT version, exported_at_given, url_withheld, body FROM detection WHERE id = ?';
+
+const UPDATE_DETECTION = `
+  UPDATE detection
+  SET version = ?, first_detected_at = ?, exported_at_given = ?, url_withheld = ?,
+    publisher_id = ?, domain = ?, band = ?, score = ?, print = ?, source_id = ?, body = ?
+  WHERE id = ?`;
+
+const INSERT_STREAM_ROW = `
+  INSERT INTO stream_row (position, stream, sequence, publisher_id, domain, band, score, print, source_id, article_id, body)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+const SELECT_HEAD = 'SELECT sequence, position FROM stream_head WHERE stream = ?';
+
+const UPSERT_HEAD = `
+  INSERT INTO stream_head (stream, sequence, position) VALUES (?, ?, ?)
+  ON CONFLICT (stream) DO UPDATE SET sequence = excluded.sequence, position = excluded.position`;
+
+const SELECT_LAST_POSITION = 'SELECT max(position) AS position FROM stream_row';
+
+const INSERT_DELIVERY = 'INSERT INTO delivery (first_position, last_position) VALUES (?, ?)';
+
+export interface ApplyCounts {
+  created: number;
+  updated: number;
+  rescored: number;
+  unchanged: number;
+}
+
+/** What a transaction added to the stream; positions are 0 when it added nothing. */
+export interface Added {
+  readonly first_position: number;
+  readonly last_position: number;
+}
+
+interface Head {
+  sequence: number;
+  position: number;
+}
+
+interface Stored {
+  readonly version: number;
+  readonly exported_at_given: string | null;
+  readonly url_withheld: string | null;
+  readonly body: string;
+}
+
+/**
+ * One transaction's worth of applying: {@link apply} any number of batches, then {@link finish} before the commit.
+ *
+ * Positions only grow, over restarts and over a clock that is set back: each is the one after the last, or the
+ * time in microseconds, whichever is greater.
+ */
+export class Applier {
+  readonly counts: ApplyCounts = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
+  readonly #statements: ApplyStatements;
+  readonly #heads = new Map<number, Head>();
+  readonly #licensed: ReadonlySet<number>;
+  #position: number;
+  #firstPosition = 0;
+
+  /**
+   * @param lastPosition the highest position that may have been given out, by any witness
+   * @param licensed subscriptions whose account may see the addresses of print articles
+   */
+  constructor(statements: ApplyStatements, lastPosition: number, nowMs: number, licensed: ReadonlySet<number>) {
+    this.#statements = statements;
+    this.#position = Math.max(lastPosition, nowMs * 1000 - 1);
+    this.#licensed = licensed;
+  }
+
+  apply(batch: RowBatch): void {
+    for (const [row, id] of batch.ids.entries()) {
+      const stream = batch.streams[row] ?? 0;
+      const rendered = batch.rendered[row] ?? '';
+      const judged = judgedOf(batch, row);
+      const inserted = this.#statements.insertDetection.run(
+        id,
+        stream,
+        batch.first_detected_at[row],
+        batch.exported_at_given[row],
+        batch.urls_withheld[row],
+        judged.publisher_id,
+        judged.domain,
+        judged.band,
+        judged.score,
+        judged.print,
+        judged.source_id,
+        judged.article_id,
+        renderDetection(id, 1, rendered),
+      );
+      if (inserted.changes === 1) {
+        this.counts.created += 1;
+        this.#addToStream(stream, judged, renderStreamRow(id, 1, rendered));
+      } else {
+        const match = readMatch(rendered);
+        match.article.url = batch.urls_withheld[row] ?? match.article.url;
+        this.#merge(id, stream, { match, exported_at_given: batch.exported_at_given[row] ?? null });
+      }
+    }
+  }
+
+  /** Writes where the streams stand; nothing is applied after it. */
+  finish(): Added {
+    for (const [stream, head] of this.#heads) this.#statements.upsertHead.run(stream, head.sequence, head.position);
+    if (this.#firstPosition === 0) return { first_position: 0, last_position: 0 };
+    this.#statements.insertDelivery.run(this.#firstPosition, this.#position);
+    return { first_position: this.#firstPosition, last_position: this.#position };
+  }
+
+  #merge(id: string, stream: number, scoring: Scoring): void {
+    const stored = this.#statements.selectDetection.get(id);
+    if (stored === undefined) throw new Error(`detection ${id} is neither new nor known`);
+    const outcome = merge(toKnown(stored), scoring, this.#licensed.has(scoring.match.subscription_id));
+    this.counts[outcome.kind] += 1;
+    if (outcome.kind === 'unchanged') return;
+    const { known } = outcome;
+    const judged = judgedColumns(known.match);
+    const rendered = renderMatch({ ...known.match, article: { ...known.match.article, url: known.url_shown } });
+    this.#statements.updateDetection.run(
+      known.version,
+      parseSeconds(known.match.first_detected_at),
+      known.exported_at_given,
+      known.url_shown === known.match.article.url ? null : known.match.article.url,
+      judged.publisher_id,
+      judged.domain,
+      judged.band,
+      judged.score,
+      judged.print,
+      judged.source_id,
+      renderDetection(id, known.version, rendered),
+      id,
+    );
+    if (outcome.kind === 'updated') this.#addToStream(stream, judged, renderStreamRow(id, known.version, rendered));
+  }
+
+  #addToStream(stream: number, judged: JudgedColumns, body: string): void {
+    const head = this.#head(stream);
+    this.#position += 1;
+    head.sequence += 1;
+    head.position = this.#position;
+    if (this.#firstPosition === 0) this.#firstPosition = this.#position;
+    this.#statements.insertStreamRow.run(
+      this.#position,
+      stream,
+      head.sequence,
+      judged.publisher_id,
+      judged.domain,
+      judged.band,
+      judged.score,
+      judged.print,
+      judged.source_id,
+      judged.article_id,
+      body,
+    );
+  }
+
+  #head(stream: number): Head {
+    let head = this.#heads.get(stream);
+    if (head === undefined) {
+      head = this.#statements.selectHead.get(stream) ?? { sequence: 0, position: 0 };
+      this.#heads.set(stream, head);
+    }
+    return head;
+  }
+}
+
+export interface ApplyStatements {
+  readonly insertDetection: Statement;
+  readonly selectDetection: Statement<Stored>;
+  readonly updateDetection: Statement;
+  readonly insertStreamRow: Statement;
+  readonly selectHead: Statement<Head>;
+  readonly upsertHead: Statement;
+  readonly insertDelivery: Statement;
+}
+
+/** Parameters are bound by place here, not by name: this is the one spot where that difference is felt. */
+export function prepareApply(db: Database): ApplyStatements {
+  return {
+    insertDetection: db.prepare(INSERT_DETECTION),
+    selectDetection: db.prepare<unknown[], Stored>(SELECT_DETECTION),
+    updateDetection: db.prepare(UPDATE_DETECTION),
+    insertStreamRow: db.prepare(INSERT_STREAM_ROW),
+    selectHead: db.prepare<unknown[], Head>(SELECT_HEAD),
+    upsertHead: db.prepare(UPSERT_HEAD),
+    insertDelivery: db.prepare(INSERT_DELIVERY),
+  };
+}
+
+/** The highest position in the stream; 0 when it is empty. */
+export function lastPosition(db: Database): number {
+  return db.prepare<unknown[], { position: number | null }>(SELECT_LAST_POSITION).get()?.position ?? 0;
+}
+
+function toKnown(stored: Stored): Known {
+  const match = readMatch(renderedMatchOf(stored.body));
+  const urlShown = match.article.url;
+  match.article.url = stored.url_withheld ?? urlShown;
+  return { match, exported_at_given: stored.exported_at_given, version: stored.version, url_shown: urlShown };
+}
+
+function judgedOf(batch: RowBatch, row: number): JudgedColumns {
+  return {
+    publisher_id: batch.publisher_ids[row] ?? null,
+    domain: batch.domains[row] ?? null,
+    band: batch.bands[row] ?? 0,
+    score: batch.scores[row] ?? 0,
+    print: batch.prints[row] ?? 0,
+    source_id: batch.source_ids[row] ?? null,
+    article_id: batch.article_ids[row] ?? 0,
+  };
+}

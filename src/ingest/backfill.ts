@@ -1,0 +1,141 @@
+/**
+ * History outside any window: checked to its end first, then applied in bounded transactions that resume.
+ *
+ * Each transaction records how many rows of the file it brought; a restart goes on behind them. Between two
+ * transactions waiting windows are read, so that years of history do not hold up what is happening now.
+ */
+import type { ExportFileName } from './export-name.ts';
+import type { Added, ApplyCounts } from './apply.ts';
+import type { ReadingResult } from './export-reading.ts';
+import { type FileRecord, findSameContent, saveFile } from './file-record.ts';
+import type { OrderWithoutSession } from './reader-client.ts';
+import { chooseDestination, settle } from './settlement.ts';
+import { type Dealt, putAway, recordOf, unread, type WaitingExport } from './window-file.ts';
+import { isEnabled, nextNumber, readingOrder, type Workshop } from './workshop.ts';
+
+export type BackfillName = Extract<ExportFileName, { kind: 'backfill' }>;
+export type WaitingBackfill = WaitingExport & { readonly file: BackfillName };
+
+const TRANSACTION_ROWS = 20_000;
+
+export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfill): Promise<Dealt> {
+  const number = nextNumber(workshop);
+  const { file } = waiting;
+  if (!isEnabled(workshop, file.export)) {
+    const reason = `the export ${file.export} is switched off: expected no files of it`;
+    return putAway(workshop, waiting, number, 'refused', { reason });
+  }
+  const order = readingOrder(workshop, waiting.path, file, {
+    rows_to_skip: 0,
+    check_only: true,
+    skipped_path: workshop.drop.skippedPath(number),
+  });
+  const checking = workshop.reader.read(order, (rows) => {
+    workshop.progress(`${waiting.name} (checking)`, rows, false);
+  });
+  for await (const _ of checking.batches) workshop.check();
+  const result = await checking.result;
+  workshop.progress(`${waiting.name} (checking)`, result.counts.rows, true);
+  if (result.kind !== 'read') return unread(workshop, waiting, number, result);
+  const { sha256, bytes, ...counts } = result.counts;
+  const content = { export: file.export, window_start: null, label: file.label, sha256 };
+  const same = findSameContent(workshop.db, content);
+  if (same !== null) {
+    return putAway(workshop, waiting, number, 'repeated', { ...counts, reason: `the same content as file ${same}` }, sha256);
+  }
+  if (!workshop.drop.take(waiting, number)) return null;
+  const record: FileRecord = {
+    ...recordOf(workshop, waiting, number, 'applied', { ...counts, ...NO_COUNTS }, sha256),
+    outcome: 'applying',
+    finished_at: null,
+    destination: null,
+  };
+  workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
+  workshop.writer.commit(workshop.writer.begin(new Set()), () => saveFile(workshop.db, record));
+  return resumeBackfill(workshop, record, file);
+}
+
+const NO_COUNTS: ApplyCounts = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
+
+/** Applies what is left of a backfill that was checked and taken. */
+export async function resumeBackfill(workshop: Workshop, record: FileRecord, file: BackfillName): Promise<FileRecord> {
+  const order = readingOrder(workshop, workshop.drop.takenPath(record.number, record.name), file, {
+    rows_to_skip: record.rows_applied,
+    check_only: false,
+    // The check wrote them all.
+    skipped_path: null,
+  });
+  let current = record;
+  const result = await applyInBounds(workshop, record.name, order, {
+    inTransaction: (rowsThrough, counts) => {
+      current = { ...current, rows_applied: rowsThrough, report: { ...current.report, ...sum(current.report, counts) } };
+      saveFile(workshop.db, current);
+    },
+  });
+  if (result.kind !== 'read' || result.counts.sha256 !== record.sha256) {
+    throw new Error(
+      `${order.path} is no longer what was checked: it was changed while it was being applied. Put the file back as it was (SHA-256 ${record.sha256}) and start again.`,
+    );
+  }
+  const applied: FileRecord = {
+    ...current,
+    outcome: 'applied',
+    finished_at: workshop.now(),
+    destination: chooseDestination(workshop, 'applied', record.name, record.number),
+  };
+  workshop.writer.commit(workshop.writer.begin(new Set()), () => saveFile(workshop.db, applied));
+  settle(workshop, applied);
+  return applied;
+}
+
+export interface BoundedWork {
+  /** What belongs to each transaction besides its rows. */
+  readonly inTransaction: (rowsThrough: number, counts: ApplyCounts, added: Added) => void;
+}
+
+/** Applies a file in transactions of bounded size; other work gets its turn between them. */
+export async function applyInBounds(
+  workshop: Workshop,
+  name: string,
+  order: OrderWithoutSession,
+  work: BoundedWork,
+): Promise<ReadingResult> {
+  const licensed = new Set(order.licensed);
+  const reading = workshop.reader.read(order, (rows) => workshop.progress(name, rows, false));
+  let applier = null;
+  let rowsThrough = order.rows_to_skip;
+  let rowsCommitted = rowsThrough;
+  const commit = (open: ReturnType<Workshop['writer']['begin']>) => {
+    workshop.writer.commit(open, (added) => work.inTransaction(rowsThrough, open.counts, added));
+    rowsCommitted = rowsThrough;
+  };
+  try {
+    for await (const batch of reading.batches) {
+      applier ??= workshop.writer.begin(licensed);
+      applier.apply(batch);
+      rowsThrough = batch.rowsThrough;
+      if (rowsThrough - rowsCommitted < TRANSACTION_ROWS) continue;
+      commit(applier);
+      applier = null;
+      await workshop.between();
+    }
+    const result = await reading.result;
+    if (applier !== null && result.kind === 'read') commit(applier);
+    else workshop.writer.rollback();
+    workshop.progress(name, result.counts.rows, true);
+    return result;
+  } catch (error) {
+    reading.cancel();
+    workshop.writer.rollback();
+    throw error;
+  }
+}
+
+function sum(report: Partial<ApplyCounts>, counts: ApplyCounts): ApplyCounts {
+  return {
+    created: (report.created ?? 0) + counts.created,
+    updated: (report.updated ?? 0) + counts.updated,
+    rescored: (report.rescored ?? 0) + counts.rescored,
+    unchanged: (report.unchanged ?? 0) + counts.unchanged,
+  };
+}

@@ -1,0 +1,121 @@
+/**
+ * CSV (RFC 4180): a header line of column names, then a record a row. An empty field is null; numbers and
+ * booleans are written as in JSON.
+ */
+import { type Info, parse } from 'csv-parse';
+import type { ExportName } from '../detection/content-type.ts';
+import { EXPORT_COLUMNS, exportColumn } from './export-columns.ts';
+import type { RawRow } from './export-row.ts';
+import { LINE_BYTES_MAX, wholeLines } from './lines.ts';
+import { badFile, badRow, type RawEntry } from './raw-rows.ts';
+
+const GROUP_ROWS = 500;
+const INTEGER = /^-?(0|[1-9]\d*)$/;
+const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+
+interface ParsedRecord {
+  readonly info: Info;
+  readonly record: string[];
+}
+
+export async function* csvEntries(chunks: AsyncIterable<Buffer>, exportName: ExportName): AsyncGenerator<RawEntry[]> {
+  // The parser reports what it dislikes as an error of its stream, with the line in it.
+  const problem: { entry: RawEntry | null } = { entry: null };
+  const parser = parse({
+    info: true,
+    relax_column_count: true,
+    skip_empty_lines: true,
+    record_delimiter: ['\r\n', '\n'],
+    max_record_size: LINE_BYTES_MAX,
+  });
+  const feeding = feed(parser, chunks, problem);
+  feeding.catch((error) => parser.destroy(error));
+  let header: string[] | null = null;
+  let group: RawEntry[] = [];
+  try {
+    for await (const parsed of parser as AsyncIterable<ParsedRecord>) {
+      const line = parsed.info.lines;
+      if (header === null) {
+        header = parsed.record;
+        const bad = judgeHeader(header, exportName);
+        if (bad) {
+          yield [bad];
+          return;
+        }
+        continue;
+      }
+      group.push(entryOf(header, parsed.record, line));
+      if (group.length < GROUP_ROWS) continue;
+      yield group;
+      group = [];
+    }
+    await feeding;
+  } catch (error) {
+    group.push(problem.entry ?? parseProblem(error));
+  } finally {
+    parser.destroy();
+  }
+  yield group;
+}
+
+async function feed(
+  parser: ReturnType<typeof parse>,
+  chunks: AsyncIterable<Buffer>,
+  problem: { entry: RawEntry | null },
+): Promise<void> {
+  for await (const block of wholeLines(chunks)) {
+    if (block.kind !== 'lines') {
+      // A record may span lines, so a line that cannot be read leaves no safe place to read on from.
+      problem.entry =
+        block.kind === 'too long'
+          ? badFile(block.line, `a line of at most ${LINE_BYTES_MAX} bytes`)
+          : badFile(block.line, 'UTF-8 text', block.text.slice(0, 200));
+      throw new Error('unreadable line');
+    }
+    if (!parser.write(block.text)) await new Promise((resolve) => parser.once('drain', resolve).once('close', resolve));
+    if (parser.destroyed) return;
+  }
+  parser.end();
+}
+
+function judgeHeader(header: readonly string[], exportName: ExportName): RawEntry | null {
+  for (const [index, name] of header.entries()) {
+    if (header.indexOf(name) < index) return badFile(1, 'each column once', name, name);
+    const column = exportColumn(name);
+    if (column && !column.exports.includes(exportName)) {
+      return badFile(1, `no column ${name} in a file of ${exportName}`, name, name);
+    }
+  }
+  const absent = EXPORT_COLUMNS.find((column) => column.required && !header.includes(column.name));
+  return absent ? badFile(1, `a header line with the column ${absent.name}`, header.join(',').slice(0, 200)) : null;
+}
+
+function entryOf(header: readonly string[], record: readonly string[], line: number): RawEntry {
+  if (record.length !== header.length) {
+    return badRow(line, `${header.length} fields, as in the header`, record.join(','));
+  }
+  const raw: Record<string, unknown> = Object.create(null);
+  for (const [index, name] of header.entries()) raw[name] = valueOf(name, record[index] ?? '');
+  return { kind: 'row', line, raw: raw as RawRow };
+}
+
+/** A field that does not read as its column's type stays text; the row check then says what was expected. */
+function valueOf(name: string, text: string): unknown {
+  if (text === '') return null;
+  switch (exportColumn(name)?.kind.type) {
+    case 'integer':
+      return INTEGER.test(text) ? Number(text) : text;
+    case 'score':
+      return NUMBER.test(text) ? Number(text) : text;
+    case 'boolean':
+      return text === 'true' ? true : text === 'false' ? false : text;
+    default:
+      return text;
+  }
+}
+
+function parseProblem(error: unknown): RawEntry {
+  if (!(error instanceof Error) || !('code' in error) || !String(error.code).startsWith('CSV_')) throw error;
+  const line = 'lines' in error && typeof error.lines === 'number' ? error.lines : 0;
+  return badFile(line, `CSV as in RFC 4180 (${error.message.slice(0, 200)})`);
+}

@@ -1,0 +1,274 @@
+/**
+ * The drop folder: what waits in it, what has come to rest, and how a file is taken.
+ *
+ * The scan is the truth; events of the file system only make it happen sooner, because a network share gives
+ * none. A file is ready when two looks, `quiet_ms` apart, saw it the same; times that the file carries are not
+ * trusted for that, since copying tools set them.
+ */
+import { closeSync, constants, fsyncSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type FSWatcher, watch } from 'chokidar';
+import { Refused } from '../refused.ts';
+import { isErrorCode, syncFolder } from '../store/folder.ts';
+import { SECOND_MS, WINDOW_MS } from '../time.ts';
+import { compareFiles, type ExportFileName, judgeName, judgeWindow } from './export-name.ts';
+
+/** The appliance's own folders in it. `.taken` holds the file that is being dealt with. */
+export const OWN_FOLDERS = ['archive', 'failed', 'refused', 'held', '.taken'] as const;
+
+export interface DropSettings {
+  readonly quiet_ms: number;
+  readonly truncated_seconds: number;
+}
+
+export type Waiting = {
+  /** The name it was dropped under. */
+  readonly name: string;
+  readonly path: string;
+  readonly look: Look;
+  /** The number of the record under which the file lay in `held/` or `failed/`: an operator wants it read. */
+  readonly replaces?: number;
+} & (
+  | { readonly kind: 'export'; readonly file: ExportFileName; /** It has had its time: cut off is cut off. */ readonly isFinal: boolean }
+  | { readonly kind: 'refused'; readonly reason: string }
+);
+
+export interface Scan {
+  /** Files that can be dealt with now, in their order. */
+  readonly ready: readonly Waiting[];
+  /** When another look is worth while, milliseconds from now; null: when something changes. */
+  readonly nextLookMs: number | null;
+  /** Entries that are no files of ours to touch: folders, links, pipes, names that cannot be read. */
+  readonly leftAlone: readonly string[];
+  /** Export files in the folder that are not ready. */
+  readonly notReady: number;
+}
+
+/** What a file looked like; any write changes it. */
+export interface Look {
+  readonly size: bigint;
+  readonly mtimeNs: bigint;
+  readonly ino: bigint;
+  readonly dev: bigint;
+}
+
+interface Remembered {
+  look: Look;
+  sinceMs: number;
+  /** It was read like this, and its packing was cut off. */
+  truncated: boolean;
+}
+
+const NAME_BYTES_MAX = 180;
+
+export class DropFolder {
+  readonly root: string;
+  readonly #settings: DropSettings;
+  readonly #monotonicMs: () => number;
+  #remembered = new Map<string, Remembered>();
+  #watcher: FSWatcher | null = null;
+
+  constructor(root: string, settings: DropSettings, monotonicMs: () => number = () => performance.now()) {
+    this.root = root;
+    this.#settings = settings;
+    this.#monotonicMs = monotonicMs;
+  }
+
+  /** Makes the appliance's own folders, and refuses to follow one of them elsewhere. */
+  prepare(): void {
+    try {
+      mkdirSync(this.root, { recursive: true });
+      for (const name of OWN_FOLDERS) ensureRealFolder(join(this.root, name));
+      syncFolder(this.root);
+    } catch (error) {
+      if (error instanceof Refused) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new Refused(
+        'configuration',
+        `cannot use the drop folder ${this.root}: ${reason}. Make it writable for this user, or name another with --drop.`,
+      );
+    }
+  }
+
+  /** Calls back when something in the folder changes. Without events the rescan alone finds files. */
+  watch(onChange: () => void, onError: (error: unknown) => void): void {
+    this.#watcher = watch(this.root, { depth: 0, ignoreInitial: true, ignored: (path) => this.#isOwn(path) });
+    this.#watcher.on('all', onChange);
+    this.#watcher.on('error', onError);
+  }
+
+  async close(): Promise<void> {
+    await this.#watcher?.close();
+  }
+
+  /**
+   * @param settling paths in `.taken` whose files are dealt with and only wait to be moved on
+   * @throws the file system's error when the folder cannot be read
+   */
+  scan(nowMs: number, settling: ReadonlySet<string>): Scan {
+    const monotonicMs = this.#monotonicMs();
+    const remembered = new Map<string, Remembered>();
+    const ready: Waiting[] = [];
+    const leftAlone: string[] = [];
+    let nextLookMs = Number.POSITIVE_INFINITY;
+    let notReady = 0;
+    for (const entry of this.#entries(settling)) {
+      if (entry.kind === 'left alone') {
+        leftAlone.push(entry.name);
+        continue;
+      }
+      const known = this.#remembered.get(entry.path);
+      const memory =
+        known !== undefined && isSameLook(known.look, entry.look)
+          ? known
+          : { look: entry.look, sinceMs: monotonicMs, truncated: false };
+      remembered.set(entry.path, memory);
+      const judged = this.#judge(entry, memory, monotonicMs - memory.sinceMs, nowMs);
+      if (judged.kind === 'ready') ready.push(judged.waiting);
+      else {
+        notReady += 1;
+        nextLookMs = Math.min(nextLookMs, judged.waitMs);
+      }
+    }
+    this.#remembered = remembered;
+    ready.sort(compareWaiting);
+    return { ready, notReady, leftAlone, nextLookMs: Number.isFinite(nextLookMs) ? nextLookMs : null };
+  }
+
+  /** Remembers that a file, as it looked, was cut off: it is given time to grow. */
+  noteTruncated(waiting: Waiting): void {
+    const memory = this.#remembered.get(waiting.path);
+    if (memory !== undefined && isSameLook(memory.look, waiting.look)) memory.truncated = true;
+  }
+
+  takenPath(number: number, name: string): string {
+    return join(this.root, '.taken', `${number}.${shortName(name)}`);
+  }
+
+  skippedPath(number: number): string {
+    return join(this.root, '.taken', `skipped-${number}.ndjson`);
+  }
+
+  /**
+   * Takes a file by renaming it within the folder's own file system, and makes sure that it is on the disk.
+   *
+   * @returns whether it is still the file that was looked at; if not, it stays where it is, or in `.taken`, and
+   *   is looked at anew
+   */
+  take(waiting: Waiting, number: number): boolean {
+    const path = this.takenPath(number, waiting.name);
+    try {
+      if (!isSameLook(this.look(waiting.path), waiting.look)) return false;
+      renameSync(waiting.path, path);
+    } catch (error) {
+      if (isErrorCode(error, 'ENOENT')) return false;
+      throw error;
+    }
+    // The note beside a file that failed or was held says what is no longer so.
+    if (waiting.replaces !== undefined) rmSync(`${waiting.path}.reason.json`, { force: true });
+    syncFile(path);
+    syncFolder(join(this.root, '.taken'));
+    return isSameLook(this.look(path), waiting.look);
+  }
+
+  look(path: string): Look {
+    const stats = lstatSync(path, { bigint: true });
+    return { size: stats.size, mtimeNs: stats.mtimeNs, ino: stats.ino, dev: stats.dev };
+  }
+
+  *#entries(settling: ReadonlySet<string>): Generator<Entry> {
+    for (const name of readdirSync(this.root)) {
+      if (name.startsWith('.') || (OWN_FOLDERS as readonly string[]).includes(name)) continue;
+      yield* this.#entry(name, join(this.root, name));
+    }
+    for (const taken of readdirSync(join(this.root, '.taken'))) {
+      const path = join(this.root, '.taken', taken);
+      const name = /^\d+\.(.+)$/s.exec(taken)?.[1];
+      if (name !== undefined && !settling.has(path)) yield* this.#entry(name, path);
+    }
+  }
+
+  *#entry(name: string, path: string): Generator<Entry> {
+    if (judgeName(name).kind === 'unfinished') return;
+    try {
+      if (lstatSync(path).isFile()) yield { kind: 'file', name, path, look: this.look(path) };
+      else yield { kind: 'left alone', name };
+    } catch (error) {
+      // Gone since, or a name that is no UTF-8 and so cannot be spelled.
+      if (!isErrorCode(error, 'ENOENT')) throw error;
+      if (name.includes('\ufffd')) yield { kind: 'left alone', name };
+    }
+  }
+
+  #judge(
+    entry: FileEntry,
+    memory: Remembered,
+    unchangedMs: number,
+    nowMs: number,
+  ): { kind: 'ready'; waiting: Waiting } | { kind: 'wait'; waitMs: number } {
+    const { name, path, look } = entry;
+    if (unchangedMs < this.#settings.quiet_ms) return { kind: 'wait', waitMs: this.#settings.quiet_ms - unchangedMs };
+    const judged = judgeName(name);
+    if (judged.kind !== 'export') {
+      const reason = judged.kind === 'refused' ? judged.reason : '';
+      return { kind: 'ready', waiting: { kind: 'refused', name, path, look, reason } };
+    }
+    const { file } = judged;
+    if (file.kind === 'window') {
+      const due = judgeWindow(file.window_start, nowMs);
+      if (due === 'too far ahead') {
+        const reason = 'the window is more than a day ahead; expected the start of a window in UTC. Is the clock of the writer, or of this machine, right?';
+        return { kind: 'ready', waiting: { kind: 'refused', name, path, look, reason } };
+      }
+      if (due === 'early') return { kind: 'wait', waitMs: file.window_start + WINDOW_MS - nowMs };
+    }
+    // Nothing tells an empty file that is meant from one that is about to be written, but time.
+    const needsTime = memory.truncated || (look.size === 0n && !/\.(gz|zst)$/.test(file.form));
+    const restMs = this.#settings.truncated_seconds * SECOND_MS - unchangedMs;
+    if (needsTime && restMs > 0) return { kind: 'wait', waitMs: restMs };
+    return { kind: 'ready', waiting: { kind: 'export', name, path, look, file, isFinal: restMs <= 0 } };
+  }
+
+  #isOwn(path: string): boolean {
+    return OWN_FOLDERS.some((name) => path === join(this.root, name));
+  }
+}
+
+type FileEntry = { readonly kind: 'file'; readonly name: string; readonly path: string; readonly look: Look };
+type Entry = FileEntry | { readonly kind: 'left alone'; readonly name: string };
+
+/** A folder of our own must be one: a link would lead out of the drop folder. */
+export function ensureRealFolder(path: string): void {
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if (!isErrorCode(error, 'EEXIST')) throw error;
+  }
+  if (lstatSync(path).isDirectory()) return;
+  throw new Refused('configuration', `${path} is not a folder: expected a real folder, no link. Move it away and start again.`);
+}
+
+/** A file system's limit on names must hold with what is put before and behind. */
+export function shortName(name: string): string {
+  if (Buffer.byteLength(name) <= NAME_BYTES_MAX) return name;
+  return Buffer.from(name).subarray(0, NAME_BYTES_MAX).toString('utf8').replace(/\ufffd+$/, '');
+}
+
+function compareWaiting(a: Waiting, b: Waiting): number {
+  if (a.kind === 'export' && b.kind === 'export') return compareFiles(a.file, b.file);
+  if (a.kind !== b.kind) return a.kind === 'export' ? -1 : 1;
+  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+}
+
+function syncFile(path: string): void {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function isSameLook(a: Look, b: Look): boolean {
+  return a.size === b.size && a.mtimeNs === b.mtimeNs && a.ino === b.ino && a.dev === b.dev;
+}

@@ -1,0 +1,250 @@
+/**
+ * Reads one export file to its end: every row checked, rendered and handed on in batches.
+ *
+ * What it finds wrong is a value, not an exception: rows that break the format, a file that is cut off, a file
+ * that is damaged. Only faults of the machine (a disk that cannot be read) are thrown.
+ */
+import { CONTENT_TYPE_OF_EXPORT, streamNumber } from '../detection/content-type.ts';
+import { formatDetectionId } from '../detection/id.ts';
+import { type ExportRow, judgedColumns, type MatchOptions, matchOf, renderMatch } from '../detection/match.ts';
+import { shownUrl } from '../detection/merge.ts';
+import { parseSeconds } from '../time.ts';
+import { csvEntries } from './csv.ts';
+import { openContent, UnreadableContent } from './export-content.ts';
+import type { ExportFileName } from './export-name.ts';
+import { checkRow, type RowError, type RowLimits } from './export-row.ts';
+import { ndjsonEntries } from './ndjson.ts';
+import type { RawEntry } from './raw-rows.ts';
+import { BATCH_ROWS_MAX, emptyBatch, type RowBatch } from './row-batch.ts';
+
+export interface ReadingOptions {
+  readonly limits: RowLimits;
+  readonly match: MatchOptions;
+  readonly requireTrailer: boolean;
+  /** What becomes of a row that breaks the format: the file fails, or the row is left out. */
+  readonly badRows: 'fail' | 'skip';
+  /** The streams that the appliance has; null: all. */
+  readonly streams: ReadonlySet<number> | null;
+  /** Subscriptions whose account may see the addresses of print articles. */
+  readonly licensed: ReadonlySet<number>;
+  /** Rows at the start of the file that were applied before. */
+  readonly rowsToSkip: number;
+  /** Takes a batch; the reader goes on when it resolves. */
+  readonly onBatch: (batch: RowBatch) => Promise<void> | void;
+  /** Told of each row that is left out. */
+  readonly onBadRow?: (bad: BadRow) => void;
+  readonly onProgress?: (rows: number) => void;
+}
+
+export interface BadRow {
+  readonly line: number;
+  readonly errors: readonly RowError[];
+  readonly row: unknown;
+}
+
+export interface LineError extends RowError {
+  readonly line: number;
+}
+
+export interface ReadingCounts {
+  readonly sha256: string;
+  readonly bytes: number;
+  /** All rows of the file. */
+  readonly rows: number;
+  /** Rows left out because they break the format. */
+  readonly bad_rows: number;
+  /** Rows of subscriptions or content types that the appliance does not have, by `<subscription>:<type>`. */
+  readonly unknown_rows: Readonly<Record<string, number>>;
+  readonly ignored_columns: readonly string[];
+}
+
+export type ReadingResult =
+  | { readonly kind: 'read'; readonly counts: ReadingCounts }
+  /** Rows or the file as a whole break the format: the first errors, and how many there are. */
+  | { readonly kind: 'bad'; readonly counts: ReadingCounts; readonly errors: readonly LineError[]; readonly errors_total: number }
+  /** The packing ends too early: it may still be growing. */
+  | { readonly kind: 'truncated'; readonly counts: ReadingCounts; readonly reason: string }
+  | { readonly kind: 'damaged'; readonly counts: ReadingCounts; readonly reason: string };
+
+const ERRORS_MAX = 20;
+const VALUE_CHARACTERS_MAX = 200;
+/** Unknown streams are counted one by one up to this many, and together from there. */
+const UNKNOWN_STREAMS_MAX = 50;
+
+export async function readExport(path: string, file: ExportFileName, options: ReadingOptions): Promise<ReadingResult> {
+  const content = await openContent(path, file.form);
+  const reading = new Reading(file, options);
+  try {
+    const entries = file.form.startsWith('csv') ? csvEntries(content.chunks, file.export) : ndjsonEntries(content.chunks);
+    for await (const group of entries) {
+      for (const entry of group) {
+        const full = reading.take(entry);
+        if (full !== null) await options.onBatch(full);
+        if (reading.isOver) break;
+      }
+      options.onProgress?.(reading.rows);
+      if (reading.isOver) break;
+    }
+    reading.finish();
+    const last = reading.rest();
+    if (last !== null) await options.onBatch(last);
+    // A file that was given up half-way has no hash: it was not read to its end.
+    return reading.result(reading.isOver ? '' : content.sha256(), content.bytes());
+  } catch (error) {
+    if (!(error instanceof UnreadableContent)) throw error;
+    return { kind: error.kind, counts: reading.counts('', content.bytes()), reason: error.message };
+  } finally {
+    await content.close();
+  }
+}
+
+/** The state of one reading: where it is, what it found, and the batch it is filling. */
+class Reading {
+  rows = 0;
+  isOver = false;
+  readonly #file: ExportFileName;
+  readonly #options: ReadingOptions;
+  readonly #errors: LineError[] = [];
+  #errorsTotal = 0;
+  #badRows = 0;
+  #trailerRows: number | null = null;
+  readonly #unknown = new Map<string, number>();
+  readonly #ignored = new Set<string>();
+  #batch: RowBatch = emptyBatch();
+
+  constructor(file: ExportFileName, options: ReadingOptions) {
+    this.#file = file;
+    this.#options = options;
+  }
+
+  /** @returns a batch that is full */
+  take(entry: RawEntry): RowBatch | null {
+    if (this.#trailerRows !== null) {
+      this.#fail({ line: entry.line, column: null, value: null, expected: 'nothing after the line with end_of_export' });
+      return null;
+    }
+    switch (entry.kind) {
+      case 'trailer':
+        this.#trailerRows = entry.rows;
+        return null;
+      case 'bad file':
+        this.#fail({ line: entry.line, ...entry.error });
+        return null;
+      case 'bad row':
+        this.rows += 1;
+        if (this.rows > this.#options.rowsToSkip) this.#bad(entry.line, [entry.error], entry.text);
+        return null;
+      case 'row':
+        this.rows += 1;
+        if (this.rows > this.#options.rowsToSkip) this.#check(entry);
+        return this.#batch.ids.length < BATCH_ROWS_MAX ? null : this.rest();
+    }
+  }
+
+  /** Judges what can only be judged at the end: the trailer. */
+  finish(): void {
+    const expected = this.#trailerRows;
+    if (expected === null) {
+      if (!this.#options.requireTrailer || this.#file.form.startsWith('csv') || this.isOver) return;
+      this.#fail({ line: 0, column: null, value: null, expected: 'a last line {"end_of_export":true,"rows":N}' });
+    } else if (expected !== this.rows) {
+      this.#fail({ line: 0, column: 'rows', value: expected, expected: `${this.rows}, the number of rows before the last line` });
+    }
+  }
+
+  /** @returns what is left to hand on */
+  rest(): RowBatch | null {
+    if (this.#errorsTotal > 0 || (this.#batch.ids.length === 0 && this.#batch.rowsThrough === this.rows)) return null;
+    const batch = this.#batch;
+    batch.rowsThrough = this.rows;
+    this.#batch = emptyBatch();
+    this.#batch.rowsThrough = this.rows;
+    return batch;
+  }
+
+  counts(sha256: string, bytes: number): ReadingCounts {
+    return {
+      sha256,
+      bytes,
+      rows: this.rows,
+      bad_rows: this.#badRows,
+      unknown_rows: Object.fromEntries(this.#unknown),
+      ignored_columns: [...this.#ignored].sort(),
+    };
+  }
+
+  result(sha256: string, bytes: number): ReadingResult {
+    const counts = this.counts(sha256, bytes);
+    if (this.#errorsTotal === 0) return { kind: 'read', counts };
+    return { kind: 'bad', counts, errors: this.#errors, errors_total: this.#errorsTotal };
+  }
+
+  #check(entry: { readonly line: number; readonly raw: Readonly<Record<string, unknown>> }): void {
+    const checked = checkRow(entry.raw, this.#options.limits, this.#ignored);
+    if (checked.kind === 'bad') {
+      this.#bad(entry.line, checked.errors, entry.raw);
+      return;
+    }
+    const contentType = CONTENT_TYPE_OF_EXPORT[this.#file.export];
+    const stream = streamNumber(checked.row.subscription_id, contentType);
+    if (this.#options.streams !== null && !this.#options.streams.has(stream)) {
+      this.#countUnknown(`${checked.row.subscription_id}:${contentType}`);
+      return;
+    }
+    if (this.#errorsTotal === 0) append(this.#batch, stream, checked.row, this.#file, this.#options);
+  }
+
+  #countUnknown(stream: string): void {
+    const key = this.#unknown.has(stream) || this.#unknown.size < UNKNOWN_STREAMS_MAX ? stream : 'others';
+    this.#unknown.set(key, (this.#unknown.get(key) ?? 0) + 1);
+  }
+
+  #bad(line: number, errors: readonly RowError[], row: unknown): void {
+    if (this.#options.badRows === 'skip') {
+      this.#badRows += 1;
+      this.#options.onBadRow?.({ line, errors: errors.map(shortened), row });
+      return;
+    }
+    for (const error of errors) this.#note({ line, ...error });
+  }
+
+  #fail(error: LineError): void {
+    this.#note(error);
+    this.isOver = true;
+  }
+
+  #note(error: LineError): void {
+    this.#errorsTotal += 1;
+    if (this.#errors.length < ERRORS_MAX) this.#errors.push({ ...error, ...shortened(error) });
+  }
+}
+
+function append(batch: RowBatch, stream: number, row: ExportRow, file: ExportFileName, options: ReadingOptions): void {
+  const contentType = CONTENT_TYPE_OF_EXPORT[file.export];
+  const match = matchOf(contentType, row, options.match);
+  const judged = judgedColumns(match);
+  const shown = shownUrl(match, options.licensed.has(row.subscription_id));
+  const withheld = shown === match.article.url ? null : match.article.url;
+  match.article.url = shown;
+  batch.ids.push(formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id));
+  batch.rendered.push(renderMatch(match));
+  batch.urls_withheld.push(withheld);
+  batch.exported_at_given.push(row.exported_at);
+  batch.streams.push(stream);
+  batch.first_detected_at.push(parseSeconds(row.first_detected_at) ?? 0);
+  batch.domains.push(judged.domain);
+  batch.source_ids.push(judged.source_id);
+  batch.publisher_ids.push(judged.publisher_id);
+  batch.bands.push(judged.band);
+  batch.scores.push(judged.score);
+  batch.prints.push(judged.print);
+  batch.article_ids.push(judged.article_id);
+}
+
+/** Values in reasons are for a person to find the row by: long ones are cut. */
+function shortened(error: RowError): RowError {
+  const { value } = error;
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  if (text === undefined || text.length <= VALUE_CHARACTERS_MAX) return error;
+  return { ...error, value: `${text.slice(0, VALUE_CHARACTERS_MAX)}…` };
+}

@@ -1,0 +1,123 @@
+/** The record of every file that was taken: `ingest_file`, by ingest number. */
+import type { ExportName } from '../detection/content-type.ts';
+import type { Database } from '../store/database.ts';
+import type { ApplyCounts } from './apply.ts';
+import type { LineError, ReadingCounts } from './export-reading.ts';
+
+export type FileOutcome = 'applying' | 'applied' | 'repeated' | 'failed' | 'refused' | 'held';
+
+/** What became of a file's rows, and why. */
+export interface FileReport extends Partial<ApplyCounts>, Partial<Omit<ReadingCounts, 'sha256' | 'bytes'>> {
+  /** Why the file failed, was refused or is held, in plain English. */
+  readonly reason?: string;
+  readonly errors?: readonly LineError[];
+  readonly errors_total?: number;
+}
+
+export interface FileRecord {
+  readonly number: number;
+  readonly name: string;
+  readonly export: ExportName | null;
+  /** Epoch milliseconds. */
+  readonly window_start: number | null;
+  readonly label: string | null;
+  readonly sha256: string | null;
+  readonly bytes: number;
+  readonly outcome: FileOutcome;
+  readonly taken_at: number;
+  readonly finished_at: number | null;
+  readonly rows_applied: number;
+  readonly report: FileReport;
+  /** Relative to the drop folder; null while a backfill is applied, and once the file is there no more. */
+  readonly destination: string | null;
+}
+
+type Row = Omit<FileRecord, 'report'> & { readonly report: string };
+
+const COLUMNS = `number, name, export, window_start, label, sha256, bytes, outcome, taken_at, finished_at, rows_applied,
+  report, destination`;
+
+const UPSERT_FILE = `
+  INSERT INTO ingest_file (${COLUMNS})
+  VALUES (:number, :name, :export, :window_start, :label, :sha256, :bytes, :outcome, :taken_at, :finished_at,
+    :rows_applied, :report, :destination)
+  ON CONFLICT (number) DO UPDATE SET outcome = excluded.outcome, finished_at = excluded.finished_at,
+    rows_applied = excluded.rows_applied, report = excluded.report, destination = excluded.destination`;
+
+const MARK_SETTLED = 'UPDATE ingest_file SET settled = 1 WHERE number = ?';
+const CLEAR_DESTINATION = 'UPDATE ingest_file SET destination = NULL WHERE number = ?';
+const SELECT_LAST_NUMBER = 'SELECT max(number) AS number FROM ingest_file';
+const SELECT_UNSETTLED = `SELECT ${COLUMNS} FROM ingest_file WHERE settled = 0 ORDER BY number`;
+const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC LIMIT ?`;
+
+const SELECT_SAME_CONTENT = `
+  SELECT number FROM ingest_file
+  WHERE sha256 = :sha256 AND outcome = 'applied' AND export = :export
+    AND window_start IS :window_start AND label IS :label
+  LIMIT 1`;
+
+/** Those that a window can be read from again: the newest first, held ones before failed ones. */
+const SELECT_RESETTABLE = `
+  SELECT ${COLUMNS} FROM ingest_file
+  WHERE export = :export AND window_start = :window_start AND outcome IN ('held', 'failed') AND destination IS NOT NULL
+  ORDER BY outcome = 'held' DESC, number DESC LIMIT 1`;
+
+const SELECT_ARCHIVED = `
+  SELECT ${COLUMNS} FROM ingest_file
+  WHERE outcome = 'applied' AND finished_at >= :from AND finished_at < :to ORDER BY number`;
+
+const SELECT_EXPIRED = `
+  SELECT ${COLUMNS} FROM ingest_file
+  WHERE outcome IN ('applied', 'repeated') AND settled = 1 AND destination IS NOT NULL AND finished_at < :before
+  ORDER BY number LIMIT :limit`;
+
+export function saveFile(db: Database, record: FileRecord): void {
+  db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(record.report) });
+}
+
+export function markSettled(db: Database, number: number): void {
+  db.prepare(MARK_SETTLED).run(number);
+}
+
+/** The file is no longer where the record says. */
+export function clearDestination(db: Database, number: number): void {
+  db.prepare(CLEAR_DESTINATION).run(number);
+}
+
+export function lastFileNumber(db: Database): number {
+  return db.prepare<unknown[], { number: number | null }>(SELECT_LAST_NUMBER).get()?.number ?? 0;
+}
+
+export function unsettledFiles(db: Database): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_UNSETTLED).all().map(fromRow);
+}
+
+export function newestFiles(db: Database, limit: number): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_NEWEST).all(limit).map(fromRow);
+}
+
+/** The number of the file that brought this very content for this window or label. */
+export function findSameContent(
+  db: Database,
+  wanted: { export: ExportName; window_start: number | null; label: string | null; sha256: string },
+): number | null {
+  return db.prepare<unknown[], { number: number }>(SELECT_SAME_CONTENT).get(wanted)?.number ?? null;
+}
+
+export function findResettable(db: Database, exportName: ExportName, windowStart: number): FileRecord | null {
+  const row = db.prepare<unknown[], Row>(SELECT_RESETTABLE).get({ export: exportName, window_start: windowStart });
+  return row === undefined ? null : fromRow(row);
+}
+
+/** Applied files, first to last, that were finished in `[from, to)`, epoch milliseconds. */
+export function archivedFiles(db: Database, from: number, to: number): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_ARCHIVED).all({ from, to }).map(fromRow);
+}
+
+export function expiredFiles(db: Database, before: number, limit: number): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_EXPIRED).all({ before, limit }).map(fromRow);
+}
+
+function fromRow(row: Row): FileRecord {
+  return { ...row, report: JSON.parse(row.report) };
+}

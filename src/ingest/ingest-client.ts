@@ -1,0 +1,63 @@
+/** The main thread's end of the thread that ingests. */
+import { startWorker } from '../packed.ts';
+import { Refused } from '../refused.ts';
+import type { FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
+
+export interface IngestListener {
+  readonly onLog: (level: LogLevel, msg: string, fields: Record<string, unknown>) => void;
+  readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
+  readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
+}
+
+export interface IngestClient {
+  /** Settles when both databases are open; rejects with Refused when the data or drop folder cannot be used. */
+  readonly ready: Promise<void>;
+  /** Settles when the thread has ended: with null when it was asked to, else with the fault that ended it. */
+  readonly ended: Promise<Error | null>;
+  /** Rolls back what is half done and ends the thread. */
+  stop(): Promise<void>;
+}
+
+export function startIngest(settings: IngestSettings, listener: IngestListener): IngestClient {
+  const ready = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<Error | null>();
+  ready.promise.catch(() => {});
+  const worker = startWorker({ workerData: { role: 'ingest', settings } });
+  let fault: Error | null = null;
+  worker.on('message', (message: FromIngest) => {
+    switch (message.kind) {
+      case 'ready':
+        ready.resolve();
+        break;
+      case 'refused':
+        ready.reject(new Refused('configuration', message.detail));
+        break;
+      case 'log':
+        listener.onLog(message.level, message.msg, message.fields);
+        break;
+      case 'delivered':
+        listener.onDelivered(message.first_position, message.delivered_at);
+        break;
+      case 'progress':
+        listener.onProgress(message.file, message.rows, message.isDone);
+        break;
+    }
+  });
+  worker.on('error', (error) => {
+    fault = error;
+    ready.reject(error);
+  });
+  worker.on('exit', () => {
+    ready.reject(fault ?? new Error('the ingesting thread ended before it was ready'));
+    ended.resolve(fault);
+  });
+  return {
+    ready: ready.promise,
+    ended: ended.promise,
+    stop: async () => {
+      const message: ToIngest = { kind: 'stop' };
+      worker.postMessage(message);
+      await ended.promise;
+    },
+  };
+}

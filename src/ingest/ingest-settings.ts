@@ -1,0 +1,33 @@
+/** What the ingesting thread is started with, and what it and the main thread say to each other. */
+import type { ExportName } from '../detection/content-type.ts';
+
+export interface IngestSettings {
+  readonly data: string;
+  readonly drop: string;
+  readonly quiet_ms: number;
+  readonly truncated_seconds: number;
+  readonly rescan_seconds: number;
+  readonly require_trailer: boolean;
+  readonly bad_rows: 'fail' | 'skip';
+  readonly archive_days: number;
+  /** As the contract writes times. */
+  readonly earliest_time: string;
+  readonly enabled_exports: readonly ExportName[];
+  /** The key that signs the addresses of photos. */
+  readonly photo_key: Uint8Array;
+  /** `serve`: watch the drop folder. `requests`: do what is asked for in `ingest_request`, then end. */
+  readonly mode: 'serve' | 'requests';
+}
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+export type ToIngest = { readonly kind: 'stop' };
+
+export type FromIngest =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'log'; readonly level: LogLevel; readonly msg: string; readonly fields: Record<string, unknown> }
+  /** A transaction became visible. */
+  | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
+  | { readonly kind: 'progress'; readonly file: string; readonly rows: number; readonly isDone: boolean }
+  /** The thread cannot start: the detail is for the operator. */
+  | { readonly kind: 'refused'; readonly detail: string };

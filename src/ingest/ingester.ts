@@ -1,0 +1,358 @@
+/**
+ * The thread that ingests: it owns the writing connection to detections.db, looks into the drop folder, deals
+ * with one file after the other, and serves what commands ask for.
+ */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { MessagePort } from 'node:worker_threads';
+import { Refused } from '../refused.ts';
+import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
+import { type Database, isDiskFull, openWriter } from '../store/database.ts';
+import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
+import { dataFolder } from '../store/folder.ts';
+import { readJournalEnd } from '../store/journal.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts';
+import { ingestBackfill, resumeBackfill } from './backfill.ts';
+import { DropFolder, type Waiting } from './drop-folder.ts';
+import { judgeName } from './export-name.ts';
+import { clearDestination, expiredFiles, type FileRecord, unsettledFiles } from './file-record.ts';
+import type { FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
+import { ReaderClient } from './reader-client.ts';
+import { nextRequest, serveRequest } from './requests.ts';
+import { settle } from './settlement.ts';
+import { StreamWriter } from './stream-writer.ts';
+import { readPause } from './subscribers.ts';
+import { ingestWindowFile, putAway } from './window-file.ts';
+import { nextNumber, Stopping, type Workshop } from './workshop.ts';
+
+/** How often it is looked whether a command changed something. */
+const COMMANDS_EVERY_MS = 200;
+/** After a full disk, and after a file that could not be dealt with. */
+const RETRY_MS = 10 * SECOND_MS;
+const EXPIRED_FILES_MAX = 500;
+
+export async function runIngester(port: MessagePort, settings: IngestSettings): Promise<void> {
+  const send = (message: FromIngest) => port.postMessage(message);
+  let ingester: Ingester;
+  try {
+    ingester = new Ingester(settings, send);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    send({ kind: 'refused', detail: error.message });
+    return;
+  }
+  port.on('message', (message: ToIngest) => {
+    if (message.kind === 'stop') ingester.stop();
+  });
+  send({ kind: 'ready' });
+  try {
+    await ingester.run();
+  } finally {
+    await ingester.close();
+    port.close();
+  }
+}
+
+class Ingester {
+  readonly #settings: IngestSettings;
+  readonly #workshop: Workshop;
+  readonly #knownAlone = new Set<string>();
+  /** Files that could not be dealt with, and when they are tried again (monotonic milliseconds). */
+  readonly #postponed = new Map<string, number>();
+  #isStopping = false;
+  #isWoken = false;
+  #endSleep: () => void = () => {};
+  #accessVersion = 0;
+  #isDropReadable = true;
+  #expiredAtMs = 0;
+  #rowsSinceCheckpoint = 0;
+
+  constructor(settings: IngestSettings, send: (message: FromIngest) => void) {
+    this.#settings = settings;
+    const folder = dataFolder(settings.data);
+    const drop = new DropFolder(settings.drop, settings);
+    drop.prepare();
+    const access = openWriter(folder.access, ACCESS_MIGRATIONS);
+    const db = openWriter(folder.detections, DETECTIONS_MIGRATIONS);
+    // Between transactions, not within: a checkpoint in the middle of a large one costs more than it saves.
+    db.pragma('wal_autocheckpoint = 0');
+    const log = (level: LogLevel, msg: string, fields: Record<string, unknown> = {}) =>
+      send({ kind: 'log', level, msg, fields });
+    const writer = new StreamWriter(db, folder.journal, Date.now, (firstPosition, deliveredAt) =>
+      send({ kind: 'delivered', first_position: firstPosition, delivered_at: deliveredAt }),
+    );
+    this.#workshop = {
+      db,
+      access,
+      folder,
+      drop,
+      reader: new ReaderClient({ photo_key: settings.photo_key }),
+      writer,
+      settings,
+      now: Date.now,
+      log,
+      progress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
+      between: () => this.#between(),
+      check: () => this.#check(),
+      settling: new Set(),
+      numberFloor: readJournalEnd(folder.journal).file,
+    };
+  }
+
+  stop(): void {
+    this.#isStopping = true;
+    this.#wake();
+  }
+
+  /** Works until it is stopped; in `requests` mode until nothing is asked for. */
+  async run(): Promise<void> {
+    const { drop, access } = this.#workshop;
+    const commands = setInterval(() => this.#noticeCommands(access), COMMANDS_EVERY_MS);
+    if (this.#settings.mode === 'serve') {
+      drop.watch(
+        () => this.#wake(),
+        (error) => this.#workshop.log('warn', 'no events from the drop folder: it is rescanned instead', { err: error }),
+      );
+    }
+    try {
+      await this.#resume();
+      await this.#loop();
+    } catch (error) {
+      if (!(error instanceof Stopping)) throw error;
+    } finally {
+      clearInterval(commands);
+    }
+  }
+
+  async close(): Promise<void> {
+    const { db, access, drop, reader, writer, settling, log } = this.#workshop;
+    await drop.close();
+    await reader.close();
+    try {
+      if (settling.size === 0) writer.flush();
+      this.#checkpoint();
+    } catch (error) {
+      log('error', 'cannot write the last notes', { err: plainError(error) });
+    }
+    db.close();
+    access.close();
+  }
+
+  /** Completes what an earlier run left between a commit and the archive. */
+  async #resume(): Promise<void> {
+    const unsettled = unsettledFiles(this.#workshop.db);
+    for (const record of unsettled) {
+      this.#workshop.settling.add(this.#workshop.drop.takenPath(record.number, record.name));
+    }
+    for (const record of unsettled) {
+      if (record.outcome !== 'applying') settle(this.#workshop, record);
+      else await this.#retrying(() => this.#resumeBackfill(record));
+    }
+  }
+
+  async #resumeBackfill(record: FileRecord): Promise<void> {
+    const judged = judgeName(record.name);
+    if (judged.kind !== 'export' || judged.file.kind !== 'backfill') return;
+    this.#workshop.log('info', 'backfill resumed', { file: record.name, rows_applied: record.rows_applied });
+    // What an earlier run had committed stands in the record of this moment, not in the one read at the start.
+    const current = unsettledFiles(this.#workshop.db).find(({ number }) => number === record.number) ?? record;
+    this.#report(await resumeBackfill(this.#workshop, current, judged.file));
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#isStopping) {
+      this.#isWoken = false;
+      await this.#serveRequests();
+      if (this.#settings.mode === 'requests') return;
+      const nextLookMs = (await this.#takeFiles('all')) ?? this.#settings.rescan_seconds * SECOND_MS;
+      if (nextLookMs === 0) continue;
+      this.#rest();
+      await this.#sleep(Math.min(nextLookMs, this.#settings.rescan_seconds * SECOND_MS));
+    }
+  }
+
+  /** Between the transactions of long work: what is more urgent gets its turn. */
+  async #between(): Promise<void> {
+    this.#check();
+    this.#checkpoint();
+    // A message that asks to stop is heard only when the event loop turns.
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#check();
+    if (this.#settings.mode === 'serve') await this.#takeFiles('windows');
+  }
+
+  #check(): void {
+    if (this.#isStopping) throw new Stopping();
+  }
+
+  async #serveRequests(): Promise<void> {
+    for (let request = nextRequest(this.#workshop.access); request; request = nextRequest(this.#workshop.access)) {
+      const open = request;
+      await this.#retrying(() => serveRequest(this.#workshop, open));
+      this.#check();
+    }
+  }
+
+  /** @returns milliseconds until another look is worth while: 0 for at once, null when nothing waits */
+  async #takeFiles(which: 'all' | 'windows'): Promise<number | null> {
+    if (readPause(this.#workshop.access) !== null) return null;
+    const scan = this.#scan();
+    if (scan === null) return null;
+    let dealtWith = 0;
+    for (const waiting of scan.ready) {
+      if (which === 'windows' && !(waiting.kind === 'export' && waiting.file.kind === 'window')) continue;
+      if ((this.#postponed.get(waiting.path) ?? 0) > performance.now()) continue;
+      await this.#dealWith(waiting);
+      dealtWith += 1;
+      this.#check();
+      // A pause holds from the next file on, and what a command asks for does not wait for the whole folder.
+      if (readPause(this.#workshop.access) !== null || nextRequest(this.#workshop.access) !== null) break;
+    }
+    return dealtWith > 0 ? 0 : scan.nextLookMs;
+  }
+
+  #scan(): ReturnType<DropFolder['scan']> | null {
+    try {
+      const scan = this.#workshop.drop.scan(Date.now(), this.#workshop.settling);
+      if (!this.#isDropReadable) this.#workshop.log('info', 'the drop folder can be read again');
+      this.#isDropReadable = true;
+      for (const name of scan.leftAlone) {
+        if (this.#knownAlone.has(name)) continue;
+        if (this.#knownAlone.size < 10_000) this.#knownAlone.add(name);
+        this.#workshop.log('warn', 'left alone in the drop folder: not a regular file with a readable name', { name });
+      }
+      return scan;
+    } catch (error) {
+      if (this.#isDropReadable) {
+        const path = this.#settings.drop;
+        this.#workshop.log('error', 'cannot read the drop folder: check that it is there and may be read and written', { path, err: plainError(error) });
+      }
+      this.#isDropReadable = false;
+      return null;
+    }
+  }
+
+  async #dealWith(waiting: Waiting): Promise<void> {
+    try {
+      await this.#retrying(async () => {
+        const record = await this.#ingest(waiting);
+        if (record !== null) this.#report(record);
+      });
+      this.#postponed.delete(waiting.path);
+    } catch (error) {
+      if (!isFileError(error)) throw error;
+      this.#postponed.set(waiting.path, performance.now() + RETRY_MS);
+      this.#workshop.log('error', 'cannot deal with a dropped file: check its rights; it is tried again', {
+        file: waiting.name,
+        err: plainError(error),
+      });
+    }
+  }
+
+  #ingest(waiting: Waiting): Promise<FileRecord | null> {
+    if (waiting.kind === 'refused') {
+      return Promise.resolve(putAway(this.#workshop, waiting, nextNumber(this.#workshop), 'refused', { reason: waiting.reason }));
+    }
+    const { file } = waiting;
+    return file.kind === 'window'
+      ? ingestWindowFile(this.#workshop, { ...waiting, file })
+      : ingestBackfill(this.#workshop, { ...waiting, file });
+  }
+
+  /** A full disk is waited out: nothing is lost by it, and reads go on. */
+  async #retrying(work: () => Promise<void>): Promise<void> {
+    for (;;) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        if (!isDiskFull(error)) throw error;
+        this.#workshop.log('error', 'the disk is full: ingest waits until there is room', { err: plainError(error) });
+        this.#isWoken = false;
+        await this.#sleep(RETRY_MS);
+        this.#check();
+      }
+    }
+  }
+
+  #report(record: FileRecord): void {
+    const { errors: _, ...report } = record.report;
+    this.#rowsSinceCheckpoint += report.rows ?? 0;
+    const level = record.outcome === 'failed' || record.outcome === 'refused' ? 'warn' : 'info';
+    this.#workshop.log(level, `file ${record.outcome}`, {
+      number: record.number,
+      file: record.name,
+      destination: record.destination,
+      ...report,
+    });
+    if (this.#rowsSinceCheckpoint >= CHECKPOINT_ROWS) this.#checkpoint();
+  }
+
+  /** Nothing waits: what was put off is done. */
+  #rest(): void {
+    this.#workshop.writer.flush();
+    if (this.#rowsSinceCheckpoint > 0) this.#checkpoint();
+    if (this.#settings.archive_days > 0 && Date.now() - this.#expiredAtMs > HOUR_MS) this.#expire();
+  }
+
+  #checkpoint(): void {
+    this.#rowsSinceCheckpoint = 0;
+    this.#workshop.db.pragma('wal_checkpoint(PASSIVE)');
+  }
+
+  /** Deletes archived files that are older than the operator wants them kept. */
+  #expire(): void {
+    const { db, drop, log } = this.#workshop;
+    const expired = expiredFiles(db, Date.now() - this.#settings.archive_days * DAY_MS, EXPIRED_FILES_MAX);
+    for (const record of expired) {
+      const path = join(drop.root, record.destination ?? '');
+      rmSync(path, { force: true });
+      rmSync(`${path}.skipped.ndjson`, { force: true });
+      this.#workshop.writer.note(() => clearDestination(db, record.number));
+    }
+    this.#workshop.writer.flush();
+    if (expired.length > 0) log('info', 'old files deleted from the archive', { files: expired.length });
+    if (expired.length < EXPIRED_FILES_MAX) this.#expiredAtMs = Date.now();
+  }
+
+  #noticeCommands(access: Database): void {
+    const version = Number(access.pragma('data_version', { simple: true }));
+    if (version === this.#accessVersion) return;
+    this.#accessVersion = version;
+    this.#wake();
+  }
+
+  #wake(): void {
+    this.#isWoken = true;
+    this.#endSleep();
+  }
+
+  /** Ends early when something happens, also when that was before it began. */
+  #sleep(ms: number): Promise<void> {
+    if (this.#isWoken || this.#isStopping) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#endSleep = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+const CHECKPOINT_ROWS = 10_000;
+
+/** Faults of one file, not of the disk or the database: the others can go on. */
+function isFileError(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return ['EACCES', 'EPERM', 'ENOENT', 'ELOOP', 'ENXIO', 'EISDIR', 'ENAMETOOLONG'].includes(code);
+}
+
+function plainError(error: unknown): { message: string; code?: string; stack?: string } {
+  if (!(error instanceof Error)) return { message: String(error) };
+  return {
+    message: error.message,
+    ...('code' in error ? { code: String(error.code) } : {}),
+    ...(error.stack === undefined ? {} : { stack: error.stack }),
+  };
+}

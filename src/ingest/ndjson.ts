@@ -1,0 +1,57 @@
+/** NDJSON: a JSON object a line, and optionally a last line that states how many there were. */
+import { LINE_BYTES_MAX, wholeLines } from './lines.ts';
+import { badFile, badRow, type RawEntry } from './raw-rows.ts';
+import type { RawRow } from './export-row.ts';
+
+/** Entries come in groups: one step of an asynchronous loop for each row would cost more than the row. */
+export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenerator<RawEntry[]> {
+  for await (const block of wholeLines(chunks)) {
+    switch (block.kind) {
+      case 'lines':
+        yield entriesOf(block.text, block.first_line);
+        break;
+      case 'not utf-8':
+        yield [badRow(block.line, 'UTF-8 text', block.text)];
+        break;
+      case 'too long':
+        yield [badFile(block.line, `a line of at most ${LINE_BYTES_MAX} bytes`)];
+        return;
+    }
+  }
+}
+
+function entriesOf(text: string, firstLine: number): RawEntry[] {
+  const entries: RawEntry[] = [];
+  let line = firstLine;
+  let at = 0;
+  while (at < text.length) {
+    const newline = text.indexOf('\n', at);
+    const end = newline < 0 ? text.length : newline;
+    const content = text.slice(at, end);
+    if (content.trim() !== '') entries.push(entryOf(content, line));
+    at = end + 1;
+    line += 1;
+  }
+  return entries;
+}
+
+function entryOf(content: string, line: number): RawEntry {
+  let value: unknown;
+  try {
+    value = JSON.parse(content);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return badRow(line, `a JSON object (${reason.slice(0, 120)})`, content);
+  }
+  if (!isObject(value)) return badRow(line, 'a JSON object', content);
+  if (!Object.hasOwn(value, 'end_of_export')) return { kind: 'row', line, raw: value };
+  const { end_of_export: end, rows } = value;
+  if (end !== true || typeof rows !== 'number' || !Number.isInteger(rows) || rows < 0) {
+    return badFile(line, '{"end_of_export":true,"rows":N}, or no member end_of_export', content.slice(0, 200));
+  }
+  return { kind: 'trailer', line, rows };
+}
+
+function isObject(value: unknown): value is RawRow {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,129 @@
+/** The writer's end of the thread that reads exports. */
+import type { Worker } from 'node:worker_threads';
+import { startWorker } from '../packed.ts';
+import type { ReadingResult } from './export-reading.ts';
+import type { FromReader, ReaderSettings, ReadingOrder, ToReader } from './reader-messages.ts';
+import type { RowBatch } from './row-batch.ts';
+
+/** The disk or the thread failed, not the file. */
+export class ReadingFault extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.name = 'ReadingFault';
+    this.code = code;
+  }
+}
+
+export interface Reading {
+  /** The batches, in file order; a batch is acknowledged when the next one is asked for. */
+  readonly batches: AsyncIterable<RowBatch>;
+  /** Settles when the file was read to its end. */
+  readonly result: Promise<ReadingResult>;
+  cancel(): void;
+}
+
+export type OrderWithoutSession = Omit<ReadingOrder, 'session'>;
+
+interface Waiting {
+  readonly queue: RowBatch[];
+  wake: () => void;
+  isOver: boolean;
+  readonly end: (outcome: { result: ReadingResult } | { fault: ReadingFault }) => void;
+  readonly onProgress: (rows: number) => void;
+}
+
+export class ReaderClient {
+  readonly #worker: Worker;
+  readonly #sessions = new Map<number, Waiting>();
+  #lastSession = 0;
+  #failure: ReadingFault | null = null;
+
+  constructor(settings: ReaderSettings) {
+    this.#worker = startWorker({ workerData: { role: 'reader', settings } });
+    this.#worker.on('message', (message: FromReader) => this.#receive(message));
+    this.#worker.on('error', (error) => this.#fail(error.stack ?? error.message));
+    this.#worker.on('exit', () => this.#fail('the reading thread ended'));
+  }
+
+  read(order: OrderWithoutSession, onProgress: (rows: number) => void = () => {}): Reading {
+    this.#lastSession += 1;
+    const session = this.#lastSession;
+    const outcome = Promise.withResolvers<ReadingResult>();
+    // Whoever stops half-way does not ask for the result, and that is no fault.
+    outcome.promise.catch(() => {});
+    const waiting: Waiting = {
+      queue: [],
+      wake: () => {},
+      isOver: false,
+      end: (end) => ('result' in end ? outcome.resolve(end.result) : outcome.reject(end.fault)),
+      onProgress,
+    };
+    this.#sessions.set(session, waiting);
+    if (this.#failure !== null) this.#end(session, { fault: this.#failure });
+    else this.#send({ kind: 'read', order: { ...order, session } });
+    return {
+      batches: this.#batches(session, waiting),
+      result: outcome.promise,
+      cancel: () => this.#send({ kind: 'cancel', session }),
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  async *#batches(session: number, waiting: Waiting): AsyncGenerator<RowBatch> {
+    for (;;) {
+      const batch = waiting.queue.shift();
+      if (batch !== undefined) {
+        yield batch;
+        this.#send({ kind: 'credit', session });
+      } else if (waiting.isOver) {
+        return;
+      } else {
+        await new Promise<void>((resolve) => {
+          waiting.wake = resolve;
+        });
+      }
+    }
+  }
+
+  #receive(message: FromReader): void {
+    const waiting = this.#sessions.get(message.session);
+    switch (message.kind) {
+      case 'batch':
+        waiting?.queue.push(message.batch);
+        waiting?.wake();
+        break;
+      case 'progress':
+        waiting?.onProgress(message.rows);
+        break;
+      case 'end':
+        this.#end(message.session, { result: message.result });
+        break;
+      case 'fault':
+        this.#end(message.session, { fault: new ReadingFault(message.code, message.message) });
+        break;
+    }
+  }
+
+  #end(session: number, outcome: { result: ReadingResult } | { fault: ReadingFault }): void {
+    const waiting = this.#sessions.get(session);
+    if (waiting === undefined) return;
+    this.#sessions.delete(session);
+    waiting.isOver = true;
+    waiting.end(outcome);
+    waiting.wake();
+  }
+
+  #fail(message: string): void {
+    this.#failure ??= new ReadingFault('READER', message);
+    for (const session of [...this.#sessions.keys()]) this.#end(session, { fault: this.#failure });
+  }
+
+  #send(message: ToReader): void {
+    this.#worker.postMessage(message);
+  }
+}

@@ -1,0 +1,40 @@
+/** What the thread that writes and the thread that reads exports say to each other: plain data only. */
+import type { ReadingResult } from './export-reading.ts';
+import type { ExportFileName } from './export-name.ts';
+import type { RowBatch } from './row-batch.ts';
+
+/** Everything that a reading depends on, fixed when it begins. */
+export interface ReadingOrder {
+  readonly session: number;
+  readonly path: string;
+  readonly file: ExportFileName;
+  readonly earliest: string;
+  readonly latest: string;
+  readonly exported_at_default: string;
+  readonly require_trailer: boolean;
+  readonly bad_rows: 'fail' | 'skip';
+  readonly streams: readonly number[];
+  readonly licensed: readonly number[];
+  readonly rows_to_skip: number;
+  /** Whether rows are handed on, or only checked. */
+  readonly check_only: boolean;
+  /** Where rows that are left out are written, with their reasons; made with the first of them. Null: nowhere. */
+  readonly skipped_path: string | null;
+}
+
+export type ToReader =
+  | { readonly kind: 'read'; readonly order: ReadingOrder }
+  /** One more batch of the session may be sent. */
+  | { readonly kind: 'credit'; readonly session: number }
+  | { readonly kind: 'cancel'; readonly session: number };
+
+export type FromReader =
+  | { readonly kind: 'batch'; readonly session: number; readonly batch: RowBatch }
+  | { readonly kind: 'progress'; readonly session: number; readonly rows: number }
+  | { readonly kind: 'end'; readonly session: number; readonly result: ReadingResult }
+  | { readonly kind: 'fault'; readonly session: number; readonly code: string; readonly message: string };
+
+export interface ReaderSettings {
+  /** The key that signs the addresses of photos. */
+  readonly photo_key: Uint8Array;
+}

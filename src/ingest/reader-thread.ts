@@ -1,0 +1,121 @@
+/** The thread that reads exports: unpacks, checks and renders, and never touches a database. */
+import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import type { MessagePort } from 'node:worker_threads';
+import { photoPath } from '../detection/photo.ts';
+import { type BadRow, readExport } from './export-reading.ts';
+import type { FromReader, ReaderSettings, ReadingOrder, ToReader } from './reader-messages.ts';
+import { BATCHES_IN_FLIGHT_MAX } from './row-batch.ts';
+
+/** Serves readings until the port closes. */
+export function runReader(port: MessagePort, settings: ReaderSettings): void {
+  const sessions = new Map<number, Session>();
+  port.on('message', (message: ToReader) => {
+    switch (message.kind) {
+      case 'read': {
+        const session = new Session();
+        sessions.set(message.order.session, session);
+        void serve(port, message.order, session, settings).finally(() => sessions.delete(message.order.session));
+        break;
+      }
+      case 'credit':
+        sessions.get(message.session)?.addCredit();
+        break;
+      case 'cancel':
+        sessions.get(message.session)?.cancel();
+        break;
+    }
+  });
+}
+
+class Cancelled extends Error {}
+
+/** How many batches may still be sent: the writer gives one back for each that it has applied. */
+class Session {
+  #credits = BATCHES_IN_FLIGHT_MAX;
+  #cancelled = false;
+  #wake: (() => void) | null = null;
+
+  async takeCredit(): Promise<void> {
+    while (this.#credits === 0 && !this.#cancelled) await new Promise<void>((resolve) => (this.#wake = resolve));
+    if (this.#cancelled) throw new Cancelled();
+    this.#credits -= 1;
+  }
+
+  addCredit(): void {
+    this.#credits += 1;
+    this.#wake?.();
+  }
+
+  cancel(): void {
+    this.#cancelled = true;
+    this.#wake?.();
+  }
+
+  get isCancelled(): boolean {
+    return this.#cancelled;
+  }
+}
+
+async function serve(port: MessagePort, order: ReadingOrder, session: Session, settings: ReaderSettings): Promise<void> {
+  const send = (message: FromReader) => port.postMessage(message);
+  const skipped = new SkippedRows(order.skipped_path);
+  try {
+    const result = await readExport(order.path, order.file, {
+      limits: {
+        export: order.file.export,
+        earliest: order.earliest,
+        latest: order.latest,
+        estimated: order.file.kind === 'backfill',
+      },
+      match: {
+        exportedAtDefault: order.exported_at_default,
+        photoPath: (sourceInternalId) => photoPath(settings.photo_key, sourceInternalId),
+      },
+      requireTrailer: order.require_trailer,
+      badRows: order.bad_rows,
+      streams: new Set(order.streams),
+      licensed: new Set(order.licensed),
+      rowsToSkip: order.rows_to_skip,
+      onBatch: async (batch) => {
+        if (order.check_only) return;
+        await session.takeCredit();
+        send({ kind: 'batch', session: order.session, batch });
+      },
+      onBadRow: (bad) => skipped.add(bad),
+      onProgress: (rows) => {
+        if (session.isCancelled) throw new Cancelled();
+        send({ kind: 'progress', session: order.session, rows });
+      },
+    });
+    skipped.close();
+    send({ kind: 'end', session: order.session, result });
+  } catch (error) {
+    skipped.close();
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const message = error instanceof Cancelled ? 'cancelled' : error instanceof Error ? error.message : String(error);
+    send({ kind: 'fault', session: order.session, code, message });
+  }
+}
+
+/** Writes the rows that are left out of a file, a JSON object a line. */
+class SkippedRows {
+  readonly #path: string | null;
+  #file: number | null = null;
+
+  constructor(path: string | null) {
+    this.#path = path;
+  }
+
+  add(bad: BadRow): void {
+    if (this.#path === null) return;
+    this.#file ??= openSync(this.#path, 'w', 0o600);
+    writeSync(this.#file, `${JSON.stringify(bad)}\n`);
+  }
+
+  close(): void {
+    if (this.#file === null) return;
+    fsyncSync(this.#file);
+    closeSync(this.#file);
+    this.#file = null;
+  }
+}

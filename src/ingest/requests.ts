@@ -1,0 +1,159 @@
+/**
+ * What commands ask of the one who ingests, through `ingest_request` in access.db: a running appliance does it,
+ * or the command itself when none runs. A request stays open until it has an outcome, over restarts too.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ExportName } from '../detection/content-type.ts';
+import { type Database, writing } from '../store/database.ts';
+import { appendReplayed } from '../store/journal.ts';
+import { formatMs } from '../time.ts';
+import { applyInBounds } from './backfill.ts';
+import { judgeName } from './export-name.ts';
+import { archivedFiles, clearDestination, type FileRecord, findResettable } from './file-record.ts';
+import { ingestWindowFile } from './window-file.ts';
+import { readingOrder, type Workshop } from './workshop.ts';
+
+export type IngestRequest =
+  /** Reads archived files again; the bounds are of the time at which a file was first applied, epoch milliseconds. */
+  | { readonly kind: 'replay'; readonly from: number; readonly to: number }
+  /** Reads the newest held file of a failed window, or the failed one again. */
+  | { readonly kind: 'reset'; readonly export: ExportName; readonly window_start: number };
+
+export interface ReplayCounts {
+  files: number;
+  rows: number;
+  created: number;
+  updated: number;
+  rescored: number;
+  unchanged: number;
+  /** Files that are no longer in the archive, or can no longer be read under the settings of today. */
+  unreadable: { file: string; reason: string }[];
+}
+
+export type RequestOutcome =
+  | { readonly ok: true; readonly replay: ReplayCounts }
+  | { readonly ok: true; readonly reset: { readonly file: string; readonly outcome: string; readonly reason: string | null } }
+  | { readonly ok: false; readonly reason: string };
+
+export interface OpenRequest {
+  readonly id: number;
+  readonly request: IngestRequest;
+}
+
+const SELECT_OPEN = 'SELECT id, request FROM ingest_request WHERE outcome IS NULL ORDER BY id LIMIT 1';
+const INSERT_REQUEST = 'INSERT INTO ingest_request (request, created_at) VALUES (:request, :created_at)';
+const SELECT_REQUEST = 'SELECT progress, outcome FROM ingest_request WHERE id = ?';
+const SET_PROGRESS = 'UPDATE ingest_request SET progress = :progress WHERE id = :id';
+const SET_OUTCOME = 'UPDATE ingest_request SET outcome = :outcome WHERE id = :id';
+
+const PROGRESS_EVERY_MS = 500;
+
+export function addRequest(access: Database, request: IngestRequest, nowMs: number): number {
+  const { lastInsertRowid } = writing(access, () =>
+    access.prepare(INSERT_REQUEST).run({ request: JSON.stringify(request), created_at: nowMs }),
+  );
+  return Number(lastInsertRowid);
+}
+
+export function nextRequest(access: Database): OpenRequest | null {
+  const row = access.prepare<unknown[], { id: number; request: string }>(SELECT_OPEN).get();
+  return row === undefined ? null : { id: row.id, request: JSON.parse(row.request) };
+}
+
+/** How far a request is, and its outcome once it has one. */
+export function requestState(access: Database, id: number): { progress: string | null; outcome: RequestOutcome | null } {
+  const row = access.prepare<unknown[], { progress: string | null; outcome: string | null }>(SELECT_REQUEST).get(id);
+  const outcome = row?.outcome ?? null;
+  return { progress: row?.progress ?? null, outcome: outcome === null ? null : JSON.parse(outcome) };
+}
+
+/** Does what was asked for and notes the outcome. Only faults of the machine, and Stopping, are thrown. */
+export async function serveRequest(workshop: Workshop, { id, request }: OpenRequest): Promise<void> {
+  let toldAtMs = 0;
+  const tell = (progress: string) => {
+    const nowMs = performance.now();
+    if (nowMs - toldAtMs < PROGRESS_EVERY_MS) return;
+    toldAtMs = nowMs;
+    writing(workshop.access, () => workshop.access.prepare(SET_PROGRESS).run({ id, progress }));
+  };
+  const outcome = request.kind === 'replay' ? await replay(workshop, request, tell) : await reset(workshop, request);
+  writing(workshop.access, () => workshop.access.prepare(SET_OUTCOME).run({ id, outcome: JSON.stringify(outcome) }));
+  workshop.log('info', 'request served', { request, outcome });
+}
+
+async function replay(
+  workshop: Workshop,
+  bounds: { readonly from: number; readonly to: number },
+  tell: (progress: string) => void,
+): Promise<RequestOutcome> {
+  const counts: ReplayCounts = { files: 0, rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0, unreadable: [] };
+  const files = archivedFiles(workshop.db, bounds.from, bounds.to);
+  for (const [index, record] of files.entries()) {
+    tell(`file ${index + 1} of ${files.length}`);
+    const reason = await replayFile(workshop, record, counts);
+    if (reason === null) counts.files += 1;
+    else counts.unreadable.push({ file: record.destination ?? record.name, reason });
+    await workshop.between();
+  }
+  return { ok: true, replay: counts };
+}
+
+/** @returns why the file could not be read; null when it was */
+async function replayFile(workshop: Workshop, record: FileRecord, counts: ReplayCounts): Promise<string | null> {
+  const judged = judgeName(record.name);
+  const path = record.destination === null ? null : join(workshop.drop.root, record.destination);
+  if (judged.kind !== 'export' || path === null || !existsSync(path)) return 'it is no longer in the archive';
+  const order = {
+    ...readingOrder(workshop, path, judged.file, { rows_to_skip: 0, check_only: false, skipped_path: null }),
+    // What was left out once is left out again; what was not must not fail half-way.
+    bad_rows: 'skip' as const,
+    require_trailer: false,
+  };
+  let lastPosition = 0;
+  const result = await applyInBounds(workshop, record.destination ?? record.name, order, {
+    inTransaction: (_, applied, added) => {
+      counts.created += applied.created;
+      counts.updated += applied.updated;
+      counts.rescored += applied.rescored;
+      counts.unchanged += applied.unchanged;
+      lastPosition = added.last_position || lastPosition;
+    },
+  });
+  counts.rows += result.counts.rows;
+  if (lastPosition > 0) appendReplayed(workshop.folder.journal, record.number, lastPosition, workshop.now());
+  if (result.kind === 'read') return null;
+  return result.kind === 'bad' ? 'it no longer fits the format' : result.reason;
+}
+
+async function reset(
+  workshop: Workshop,
+  request: { readonly export: ExportName; readonly window_start: number },
+): Promise<RequestOutcome> {
+  for (;;) {
+    const record = findResettable(workshop.db, request.export, request.window_start);
+    if (record === null || record.destination === null) {
+      const start = formatMs(request.window_start);
+      return { ok: false, reason: `no file of the window ${request.export} ${start} lies in held/ or failed/. Drop one.` };
+    }
+    const path = join(workshop.drop.root, record.destination);
+    const judged = judgeName(record.name);
+    if (!existsSync(path) || judged.kind !== 'export' || judged.file.kind !== 'window') {
+      // Somebody took the file away: the record must not stand in the way of an older one.
+      workshop.writer.commit(workshop.writer.begin(new Set()), () => clearDestination(workshop.db, record.number));
+      continue;
+    }
+    const dealt = await ingestWindowFile(workshop, {
+      kind: 'export',
+      name: record.name,
+      path,
+      look: workshop.drop.look(path),
+      file: judged.file,
+      isFinal: true,
+      replaces: record.number,
+    });
+    if (dealt === null) return { ok: false, reason: `${path} changed while it was being read. Try again.` };
+    const reason = dealt.report.reason ?? null;
+    return { ok: true, reset: { file: dealt.destination ?? dealt.name, outcome: dealt.outcome, reason } };
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * Rows on their way from the thread that reads exports to the thread that writes.
+ *
+ * A batch is columns, not objects: structured cloning writes every member name of every object again, and the
+ * two threads spend more on that than on the rows.
+ */
+export interface RowBatch {
+  /** Rows of the file up to and with this batch: where reading goes on after a crash. */
+  rowsThrough: number;
+  readonly ids: string[];
+  /** See `renderMatch`. */
+  readonly rendered: string[];
+  readonly urls_withheld: (string | null)[];
+  readonly exported_at_given: (string | null)[];
+  readonly domains: (string | null)[];
+  readonly source_ids: (string | null)[];
+  readonly streams: number[];
+  /** Epoch seconds. */
+  readonly first_detected_at: number[];
+  readonly publisher_ids: (number | null)[];
+  /** Steps, see `bandStep`. */
+  readonly bands: number[];
+  readonly scores: number[];
+  readonly prints: number[];
+  readonly article_ids: number[];
+}
+
+/** Rows a batch holds at most, and batches that may be on their way: what bounds the memory of an ingest. */
+export const BATCH_ROWS_MAX = 500;
+export const BATCHES_IN_FLIGHT_MAX = 8;
+
+export function emptyBatch(): RowBatch {
+  return {
+    rowsThrough: 0,
+    ids: [],
+    rendered: [],
+    urls_withheld: [],
+    exported_at_given: [],
+    domains: [],
+    source_ids: [],
+    streams: [],
+    first_detected_at: [],
+    publisher_ids: [],
+    bands: [],
+    scores: [],
+    prints: [],
+    article_ids: [],
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * After the commit: the journal's line, the notes beside the file, and the file to where it belongs.
+ *
+ * Every step can be done again. A crash between any two of them leaves the file in `.taken` and its record
+ * unsettled; the next start goes through the same steps.
+ */
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { readJournalEnd, appendApplied } from '../store/journal.ts';
+import { syncFolder } from '../store/folder.ts';
+import { formatMs, utcDay } from '../time.ts';
+import { ensureRealFolder, shortName } from './drop-folder.ts';
+import { numberedName } from './export-name.ts';
+import { type FileOutcome, type FileRecord, markSettled } from './file-record.ts';
+import type { Workshop } from './workshop.ts';
+
+const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, string>> = {
+  applied: 'archive',
+  repeated: 'archive',
+  failed: 'failed',
+  refused: 'refused',
+  held: 'held',
+};
+
+/** Where a file will lie, relative to the drop folder; never a name that is taken. */
+export function chooseDestination(
+  workshop: Workshop,
+  outcome: Exclude<FileOutcome, 'applying'>,
+  name: string,
+  number: number,
+): string {
+  const folder = FOLDER_OF_OUTCOME[outcome];
+  const day = folder === 'archive' ? join(folder, utcDay(workshop.now())) : folder;
+  const plain = join(day, shortName(name));
+  return isFree(workshop, plain) ? plain : join(day, numberedName(shortName(name), number));
+}
+
+/** @param record committed, with a destination */
+export function settle(workshop: Workshop, record: FileRecord): void {
+  const { drop, folder, writer } = workshop;
+  const { destination } = record;
+  const taken = drop.takenPath(record.number, record.name);
+  if (destination !== null) {
+    if (record.outcome === 'applied' && readJournalEnd(folder.journal).file < record.number) {
+      const line = { number: record.number, archived: destination, sha256: record.sha256 ?? '' };
+      appendApplied(folder.journal, line, writer.lastPosition, workshop.now());
+    }
+    const target = join(drop.root, destination);
+    ensureRealFolder(dirname(target));
+    if (existsSync(taken)) {
+      if (record.outcome === 'failed' || record.outcome === 'refused' || record.outcome === 'held') {
+        writeNote(`${target}.reason.json`, reasonOf(record));
+      }
+      const skipped = drop.skippedPath(record.number);
+      if (existsSync(skipped)) renameSync(skipped, `${target}.skipped.ndjson`);
+      renameSync(taken, target);
+      syncFolder(dirname(target));
+      syncFolder(dirname(taken));
+    }
+  }
+  workshop.settling.delete(taken);
+  writer.note(() => markSettled(workshop.db, record.number));
+}
+
+/** What a person reads beside a file that was not applied. */
+function reasonOf(record: FileRecord): object {
+  const { reason, errors, errors_total } = record.report;
+  return {
+    file: record.name,
+    ...(record.export === null ? {} : { export: record.export }),
+    ...(record.window_start === null ? {} : { window_start: formatMs(record.window_start) }),
+    at: formatMs(record.finished_at ?? record.taken_at),
+    reason,
+    ...(errors === undefined ? {} : { errors_total, errors }),
+    next: nextStep(record),
+  };
+}
+
+function nextStep(record: FileRecord): string {
+  const start = record.window_start === null ? '' : formatMs(record.window_start);
+  switch (record.outcome) {
+    case 'failed':
+      return record.window_start === null
+        ? 'Nothing of this file was applied. Mend it and drop it again.'
+        : `Nothing of this file was applied. Drop a mended file for this window, then run: wirewatch window reset ${record.export} ${start}`;
+    case 'held':
+      return `To have this file read, run: wirewatch window reset ${record.export} ${start}`;
+    default:
+      return 'Drop the file again under a name that the appliance knows, once the reason is mended.';
+  }
+}
+
+function writeNote(path: string, note: object): void {
+  const draft = join(dirname(path), `.${basename(path)}.tmp`);
+  const file = openSync(draft, 'w', 0o644);
+  try {
+    writeSync(file, `${JSON.stringify(note, null, 2)}\n`);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(draft, path);
+}
+
+function isFree(workshop: Workshop, destination: string): boolean {
+  const target = join(workshop.drop.root, destination);
+  mkdirSync(dirname(dirname(target)), { recursive: true });
+  return !existsSync(target) && !existsSync(`${target}.reason.json`) && !existsSync(`${target}.skipped.ndjson`);
+}

@@ -1,0 +1,102 @@
+/**
+ * The transactions that add to the stream: positions, the journal before the commit, delivery times after it.
+ *
+ * A change is delivered when its commit is visible. That is later than anything the transaction itself could
+ * write, so the time is taken after the commit, told to the readers of this process at once, and written by the
+ * next transaction. Until it is written it counts as later than any time that is asked for.
+ */
+import { type Added, Applier, type ApplyStatements, lastPosition, prepareApply } from './apply.ts';
+import type { Database } from '../store/database.ts';
+import { appendPosition, readJournalEnd } from '../store/journal.ts';
+import type { Now } from '../time.ts';
+
+const STAMP_DELIVERY = 'UPDATE delivery SET delivered_at = :delivered_at WHERE delivered_at IS NULL';
+const SELECT_LAST_DELIVERED = 'SELECT max(delivered_at) AS delivered_at FROM delivery';
+
+export class StreamWriter {
+  readonly #db: Database;
+  readonly #journal: string;
+  readonly #now: Now;
+  readonly #onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
+  readonly #statements: ApplyStatements;
+  #lastPosition: number;
+  #journalPosition: number;
+  #deliveredAtMs: number;
+  #isUnstamped = true;
+  #notes: (() => void)[] = [];
+
+  /** @param onDelivered told at once of each transaction that became visible */
+  constructor(
+    db: Database,
+    journal: string,
+    now: Now,
+    onDelivered: (firstPosition: number, deliveredAtMs: number) => void,
+  ) {
+    this.#db = db;
+    this.#journal = journal;
+    this.#now = now;
+    this.#onDelivered = onDelivered;
+    this.#statements = prepareApply(db);
+    this.#journalPosition = readJournalEnd(journal).position;
+    this.#lastPosition = Math.max(lastPosition(db), this.#journalPosition);
+    const last = db.prepare<unknown[], { delivered_at: number | null }>(SELECT_LAST_DELIVERED).get();
+    // What a crash left without a time became visible before now at the latest.
+    this.#deliveredAtMs = Math.max(last?.delivered_at ?? 0, now());
+  }
+
+  get lastPosition(): number {
+    return this.#lastPosition;
+  }
+
+  /** Begins a transaction; what was noted since the last one is written first. */
+  begin(licensed: ReadonlySet<number>): Applier {
+    this.#db.exec('BEGIN IMMEDIATE');
+    this.#writeNotes();
+    return new Applier(this.#statements, this.#lastPosition, this.#now(), licensed);
+  }
+
+  /**
+   * @param inTransaction what belongs to it besides: the file's record, its window
+   * @throws when the commit failed; whether it holds is then known only after a restart
+   */
+  commit(applier: Applier, inTransaction: (added: Added) => void): Added {
+    const added = applier.finish();
+    inTransaction(added);
+    if (added.last_position > this.#journalPosition) {
+      appendPosition(this.#journal, added.last_position);
+      this.#journalPosition = added.last_position;
+    }
+    this.#db.exec('COMMIT');
+    this.#notes = [];
+    this.#isUnstamped = false;
+    if (added.last_position > 0) {
+      this.#lastPosition = added.last_position;
+      this.#deliveredAtMs = Math.max(this.#deliveredAtMs, this.#now());
+      this.#isUnstamped = true;
+      this.#onDelivered(added.first_position, this.#deliveredAtMs);
+    }
+    return added;
+  }
+
+  rollback(): void {
+    // SQLite may have rolled back by itself, as it does when the disk is full.
+    if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
+  }
+
+  /** Keeps a small write for the next transaction: one that may be lost, because a start can find out again. */
+  note(write: () => void): void {
+    this.#notes.push(write);
+  }
+
+  /** Writes what is noted, when nothing else gives occasion to. */
+  flush(): void {
+    if (this.#notes.length === 0 && !this.#isUnstamped) return;
+    const applier = this.begin(new Set());
+    this.commit(applier, () => {});
+  }
+
+  #writeNotes(): void {
+    if (this.#isUnstamped) this.#db.prepare(STAMP_DELIVERY).run({ delivered_at: this.#deliveredAtMs });
+    for (const write of this.#notes) write();
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * One window's file: whole or not at all, once.
+ *
+ * Its rows, its record and its window are one transaction. The file is taken, by a rename, after it was read to
+ * its end and found unchanged, and before the commit: what is committed is what lies in the archive.
+ */
+import { findWindow, arrival, setWindow, statusAfter } from '../windows/ledger.ts';
+import type { Waiting } from './drop-folder.ts';
+import type { ExportFileName } from './export-name.ts';
+import type { ReadingResult } from './export-reading.ts';
+import { clearDestination, type FileOutcome, type FileRecord, type FileReport, findSameContent, saveFile } from './file-record.ts';
+import { chooseDestination, settle } from './settlement.ts';
+import { isEnabled, nextNumber, readingOrder, type Workshop } from './workshop.ts';
+
+export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
+export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'window' }> };
+
+/** What came of a file; null: it changed while it was dealt with, and is looked at again. */
+export type Dealt = FileRecord | null;
+
+export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindow): Promise<Dealt> {
+  const number = nextNumber(workshop);
+  const { file } = waiting;
+  if (!isEnabled(workshop, file.export)) {
+    const reason = `the export ${file.export} is switched off: expected no files of it. Set [exports.${file.export}] enabled = true to read them.`;
+    return putAway(workshop, waiting, number, 'refused', { reason });
+  }
+  const status = findWindow(workshop.db, file.export, file.window_start)?.status;
+  if (waiting.replaces === undefined && arrival(status) === 'hold') {
+    return putAway(workshop, waiting, number, 'held', { reason: `the window is ${status}: its files wait for an operator` });
+  }
+  const order = readingOrder(workshop, waiting.path, file, {
+    rows_to_skip: 0,
+    check_only: false,
+    skipped_path: workshop.drop.skippedPath(number),
+  });
+  const applier = workshop.writer.begin(new Set(order.licensed));
+  try {
+    const reading = workshop.reader.read(order, (rows) => workshop.progress(waiting.name, rows, false));
+    for await (const batch of reading.batches) {
+      applier.apply(batch);
+      workshop.check();
+    }
+    const result = await reading.result;
+    workshop.progress(waiting.name, result.counts.rows, true);
+    if (result.kind !== 'read') {
+      workshop.writer.rollback();
+      return unread(workshop, waiting, number, result);
+    }
+    const { sha256, bytes, ...counts } = result.counts;
+    const same = findSameContent(workshop.db, { export: file.export, window_start: file.window_start, label: null, sha256 });
+    if (same !== null) {
+      workshop.writer.rollback();
+      return putAway(workshop, waiting, number, 'repeated', { ...counts, reason: `the same content as file ${same}` }, sha256);
+    }
+    if (!workshop.drop.take(waiting, number)) {
+      workshop.writer.rollback();
+      return null;
+    }
+    const record = recordOf(workshop, waiting, number, 'applied', { ...applier.counts, ...counts }, sha256);
+    workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
+    workshop.writer.commit(applier, () => {
+      saveFile(workshop.db, record);
+      if (waiting.replaces !== undefined) clearDestination(workshop.db, waiting.replaces);
+      setWindow(workshop.db, {
+        export: file.export,
+        window_start: file.window_start,
+        status: statusAfter(status, 'applied'),
+        since: workshop.now(),
+        file: number,
+      });
+    });
+    settle(workshop, record);
+    return record;
+  } catch (error) {
+    workshop.writer.rollback();
+    throw error;
+  }
+}
+
+/** A file that cannot be applied: given time if it may still be growing, failed otherwise. */
+export function unread(
+  workshop: Workshop,
+  waiting: WaitingExport,
+  number: number,
+  result: Exclude<ReadingResult, { kind: 'read' }>,
+): Dealt {
+  if (result.kind === 'truncated' && !waiting.isFinal) {
+    workshop.drop.noteTruncated(waiting);
+    return null;
+  }
+  const { sha256, bytes, ...counts } = result.counts;
+  const report: FileReport =
+    result.kind === 'bad'
+      ? { ...counts, reason: 'rows or lines break the format', errors: result.errors, errors_total: result.errors_total }
+      : { ...counts, reason: result.reason };
+  return putAway(workshop, waiting, number, 'failed', report, sha256 || null);
+}
+
+/** Takes a file that is not applied, records it with its window, and moves it where it belongs. */
+export function putAway(
+  workshop: Workshop,
+  waiting: Waiting,
+  number: number,
+  outcome: Exclude<FileOutcome, 'applying' | 'applied'>,
+  report: FileReport,
+  sha256: string | null = null,
+): Dealt {
+  if (!workshop.drop.take(waiting, number)) return null;
+  const record = recordOf(workshop, waiting, number, outcome, report, sha256);
+  workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
+  const applier = workshop.writer.begin(new Set());
+  try {
+    workshop.writer.commit(applier, () => {
+      saveFile(workshop.db, record);
+      if (waiting.replaces !== undefined) clearDestination(workshop.db, waiting.replaces);
+      if (outcome === 'failed') noteFailed(workshop, record);
+    });
+  } catch (error) {
+    workshop.writer.rollback();
+    throw error;
+  }
+  settle(workshop, record);
+  return record;
+}
+
+export function recordOf(
+  workshop: Workshop,
+  waiting: Waiting,
+  number: number,
+  outcome: Exclude<FileOutcome, 'applying'>,
+  report: FileReport,
+  sha256: string | null,
+): FileRecord {
+  const file = waiting.kind === 'export' ? waiting.file : null;
+  return {
+    number,
+    name: waiting.name,
+    export: file?.export ?? null,
+    window_start: file?.kind === 'window' ? file.window_start : null,
+    label: file?.kind === 'backfill' ? file.label : null,
+    sha256,
+    bytes: Number(waiting.look.size),
+    outcome,
+    taken_at: workshop.now(),
+    finished_at: workshop.now(),
+    rows_applied: 0,
+    report,
+    destination: chooseDestination(workshop, outcome, waiting.name, number),
+  };
+}
+
+function noteFailed(workshop: Workshop, record: FileRecord): void {
+  if (record.export === null || record.window_start === null) return;
+  const status = findWindow(workshop.db, record.export, record.window_start)?.status;
+  const after = statusAfter(status, 'failed');
+  if (after === status) return;
+  setWindow(workshop.db, {
+    export: record.export,
+    window_start: record.window_start,
+    status: after,
+    since: workshop.now(),
+    file: record.number,
+  });
+}

@@ -1,0 +1,36 @@
+/** The numbers that the contract fixes (contract: Limits); those an operator may set are settings instead. */
+import { DAY_MS, MINUTE_MS } from '../time.ts';
+
+/** Rows of a page: `limit`. */
+export const PAGE_ROWS_MAX = 1000;
+export const PAGE_ROWS_DEFAULT = 100;
+
+/** Streams that one request to the change stream reads, one per subscription and content type. */
+export const STREAMS_MAX = 20;
+
+/** Values of `subscription_id`. */
+export const SUBSCRIPTIONS_MAX = 4;
+
+/** Values of `publisher_id` and of `exclude_publisher_id`. */
+export const PUBLISHERS_MAX = 50;
+
+/** Values of `domain` and of `exclude_domain`. */
+export const DOMAINS_MAX = 20;
+
+/** Characters (code points) of `source_id`. */
+export const SOURCE_ID_CHARACTERS_MAX = 200;
+
+/** How old `since` may be, inclusive. */
+export const SINCE_AGE_MAX_MS = 31 * DAY_MS;
+
+/** A page of the change stream ends after so many chunks, however few of their rows pass the filters. */
+export const PAGE_CHUNKS_MAX = 50;
+
+/**
+ * Rows of a chunk, as they lie in the requested streams. A page that reads 50 chunks and finds nothing takes about
+ * three milliseconds on rows of a kilobyte: long beside what a request costs, short beside what others may wait.
+ */
+export const CHUNK_ROWS = 256;
+
+/** The span over which requests are counted. */
+export const RATE_WINDOW_MS = MINUTE_MS;

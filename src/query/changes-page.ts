@@ -1,0 +1,193 @@
+/**
+ * A page of the change stream (contract: GET /v1/detections/changes).
+ *
+ * Rows, cursor, `has_more` and `as_of` are read in one snapshot: with two, a row committed between them could be
+ * left behind a cursor that says everything was read. The streams named in the SQL are those of the key, so a row
+ * of anybody else's is never touched.
+ */
+import type { ContentType } from '../detection/content-type.ts';
+import { BASE_URL_MARK } from '../detection/match.ts';
+import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
+import { type Database, reading } from '../store/database.ts';
+import { asOfMs } from './as-of.ts';
+import { putBaseUrl } from './base-url.ts';
+import type { StreamStart } from './changes-parameters.ts';
+import { positionBefore, type RecentDeliveries } from './delivery.ts';
+import { type DetectionFilters, type FilterSql, filterSql, type SqlValue } from './filters.ts';
+import { type Projection, renderProjected } from './projection.ts';
+import { statementFamily } from './statements.ts';
+
+export interface ChangesQuery {
+  /** Stream numbers, at most twenty. */
+  readonly streams: readonly number[];
+  /** What `as_of` covers. */
+  readonly content_types: readonly ContentType[];
+  readonly filters: DetectionFilters;
+  readonly start: StreamStart;
+  readonly limit: number;
+  readonly projection: Projection | null;
+  /** Of {@link jsonBaseUrl}. */
+  readonly baseUrl: Buffer;
+  readonly recentDeliveries: RecentDeliveries;
+}
+
+export interface ChangesPage {
+  /** The rows as JSON texts with commas between them. */
+  readonly data: Buffer;
+  readonly rows: number;
+  /** What `next_cursor` holds. */
+  readonly position: number;
+  readonly has_more: boolean;
+  readonly as_of_ms: number | null;
+}
+
+const NO_ROWS = Buffer.alloc(0);
+/** Raw rows that a page reads at most. */
+const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
+
+export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage {
+  return reading(db, () => {
+    const headPosition = head(db, 0, '').get()?.position ?? 0;
+    const as_of_ms = asOfMs(db, query.content_types);
+    const start = startPosition(db, query, headPosition);
+    // A cursor can be ahead of the head: after a restore, until the stream has passed it. It never goes back.
+    if (start >= headPosition || query.streams.length === 0) {
+      return { data: NO_ROWS, rows: 0, position: Math.max(start, headPosition), has_more: false, as_of_ms };
+    }
+    const { data, rows, reached } = readRows(db, query, start, headPosition);
+    const has_more = reached !== null && moreAfter(db, query.streams, reached);
+    // At the end of its streams a cursor moves on to the end of all: a filter that is widened later does not
+    // bring back what was passed over.
+    return { data, rows, position: has_more ? reached : headPosition, has_more, as_of_ms };
+  });
+}
+
+function startPosition(
+  db: Database,
+  { start, recentDeliveries }: ChangesQuery,
+  headPosition: number,
+): number {
+  if (start.kind === 'after') return start.position;
+  return positionBefore(db, start.since_ms, recentDeliveries) ?? headPosition;
+}
+
+interface ReadRows {
+  readonly data: Buffer;
+  readonly rows: number;
+  /** The position at which reading stopped; null when it came to the end. */
+  readonly reached: number | null;
+}
+
+function readRows(db: Database, query: ChangesQuery, start: number, headPosition: number): ReadRows {
+  const filter = filterSql(query.filters);
+  const values = { ...streamValues(query.streams), start, limit: query.limit };
+  if (filter.sql === '') {
+    const page = readMatching(db, query, filter, { ...values, bound: headPosition });
+    return { ...page, reached: page.rows === query.limit ? page.last : null };
+  }
+  const bound =
+    scanBound(db, query.streams.length, '').get({ ...values, skipped: SCAN_ROWS_MAX - 1 })?.position ?? null;
+  const page = readMatching(db, query, filter, { ...values, ...filter.values, bound: bound ?? headPosition });
+  return { ...page, reached: page.rows === query.limit ? page.last : bound };
+}
+
+interface Matching {
+  readonly data: Buffer;
+  readonly rows: number;
+  readonly last: number | null;
+}
+
+function readMatching(
+  db: Database,
+  query: ChangesQuery,
+  filter: FilterSql,
+  values: Readonly<Record<string, SqlValue>>,
+): Matching {
+  const count = query.streams.length;
+  if (query.projection !== null)
+    return projectRows(pageRows(db, count, filter.sql).all(values), query.projection, query);
+  const page = pageText(db, count, filter.sql).get(values);
+  const data = page?.data ?? NO_ROWS;
+  const withOwnAddresses = query.streams.some(isImageStream);
+  return {
+    data: withOwnAddresses ? putBaseUrl(data, query.baseUrl) : data,
+    rows: page?.rows ?? 0,
+    last: page?.last ?? null,
+  };
+}
+
+function projectRows(rows: readonly PageRow[], projection: Projection, { baseUrl }: ChangesQuery): Matching {
+  const address = baseUrl.toString();
+  const texts = rows.map(({ body }) =>
+    renderProjected(
+      body.replace(BASE_URL_MARK, () => address),
+      projection,
+    ),
+  );
+  return { data: Buffer.from(texts.join(',')), rows: rows.length, last: rows.at(-1)?.position ?? null };
+}
+
+function moreAfter(db: Database, streams: readonly number[], position: number): boolean {
+  return more(db, streams.length, '').get({ ...streamValues(streams), start: position })?.more === 1;
+}
+
+function isImageStream(stream: number): boolean {
+  return stream % 2 === 1;
+}
+
+/** Names that the statements give to the streams: `stream0`, `stream1`, … */
+function streamValues(streams: readonly number[]): Record<string, SqlValue> {
+  const values: Record<string, SqlValue> = {};
+  for (const [index, stream] of streams.entries()) values[`stream${index}`] = stream;
+  return values;
+}
+
+export const HEAD = 'SELECT max(position) AS position FROM stream_row';
+
+/**
+ * Positions after `@start` in several streams, in their one order. SQLite merges the streams' index entries as
+ * they are asked for; it neither sorts nor reads further than the limit.
+ */
+function positions(streams: number, conditions: string): string {
+  const ofStream = (index: number) =>
+    `SELECT position FROM stream_row WHERE stream = @stream${index} AND position > @start${conditions}`;
+  return `${Array.from({ length: streams }, (_, index) => ofStream(index)).join(' UNION ALL ')} ORDER BY position`;
+}
+
+/** The rows behind positions, taken in the order of these. */
+function pageOf(streams: number, conditions: string): string {
+  const matching = `${positions(streams, ` AND position <= @bound${conditions}`)} LIMIT @limit`;
+  return `FROM (${matching}) AS page CROSS JOIN stream_row AS row ON row.position = page.position`;
+}
+
+/** The whole page as one text: nothing is parsed, and no row becomes an object. */
+export function pageTextSql(streams: number, conditions: string): string {
+  return `SELECT CAST(group_concat(row.body, ',') AS BLOB) AS data, count(*) AS rows, max(row.position) AS last
+    ${pageOf(streams, conditions)}`;
+}
+
+export function pageRowsSql(streams: number, conditions: string): string {
+  return `SELECT row.position AS position, row.body AS body ${pageOf(streams, conditions)}`;
+}
+
+/** The last of the raw rows that a page may read; none when there are fewer. */
+export function scanBoundSql(streams: number): string {
+  return `SELECT position FROM (${positions(streams, '')}) LIMIT 1 OFFSET @skipped`;
+}
+
+export function moreSql(streams: number): string {
+  const inStream = (index: number) =>
+    `EXISTS (SELECT 1 FROM stream_row WHERE stream = @stream${index} AND position > @start)`;
+  return `SELECT ${Array.from({ length: streams }, (_, index) => inStream(index)).join(' OR ')} AS more`;
+}
+
+interface PageRow {
+  readonly position: number;
+  readonly body: string;
+}
+
+const head = statementFamily<{ position: number | null }>(() => HEAD);
+const pageText = statementFamily<{ data: Buffer | null; rows: number; last: number | null }>(pageTextSql);
+const pageRows = statementFamily<PageRow>(pageRowsSql);
+const scanBound = statementFamily<{ position: number }>(scanBoundSql);
+const more = statementFamily<{ more: number }>(moreSql);

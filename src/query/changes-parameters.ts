@@ -1,0 +1,78 @@
+/** The parameters of the change stream (contract: GET /v1/detections/changes). */
+import { SINCE_AGE_MAX_MS } from '../limits/contract-limits.ts';
+import { parseInstant } from '../time.ts';
+import {
+  LIST_PARAMETERS,
+  readFilters,
+  readLimit,
+  readSelection,
+  readView,
+  type StreamSelection,
+} from './common-parameters.ts';
+import type { DetectionFilters } from './filters.ts';
+import { invalid, type Parameters, type ParameterTable, parseParameters, readText } from './parameters.ts';
+import type { Projection } from './projection.ts';
+
+const CHANGES_PARAMETERS: ParameterTable = { ...LIST_PARAMETERS, cursor: 'single', since: 'single' };
+
+/** Where in the stream a page starts: after a position, or with the first change delivered at or after a time. */
+export type StreamStart =
+  | { readonly kind: 'after'; readonly position: number }
+  | { readonly kind: 'since'; readonly since_ms: number };
+
+export interface ChangesParameters {
+  readonly start: StreamStart;
+  readonly limit: number;
+  readonly selection: StreamSelection;
+  readonly filters: DetectionFilters;
+  /** Null: every field. */
+  readonly projection: Projection | null;
+}
+
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[+-]\d\d:\d\d)$/;
+/** A `+` that was not encoded arrives as a space; where an offset's sign stands it can have been nothing else. */
+const OFFSET_WITH_SPACE = /^(.{19,23}) (\d\d:\d\d)$/;
+
+/**
+ * @param raw the query string without its `?`
+ * @param decodeCursor throws for a cursor that was never given
+ * @throws Refused `invalid_request`
+ */
+export function parseChangesParameters(
+  raw: string,
+  nowMs: number,
+  decodeCursor: (cursor: string) => number,
+): ChangesParameters {
+  const parameters = parseParameters(raw, CHANGES_PARAMETERS);
+  return {
+    start: readStart(parameters, nowMs, decodeCursor),
+    limit: readLimit(parameters),
+    selection: readSelection(parameters),
+    filters: readFilters(parameters),
+    projection: readView(parameters),
+  };
+}
+
+function readStart(
+  parameters: Parameters,
+  nowMs: number,
+  decodeCursor: (cursor: string) => number,
+): StreamStart {
+  const cursor = readText(parameters, 'cursor');
+  const since = readText(parameters, 'since');
+  if (cursor !== null && since !== null) throw invalid('since, cursor: give one of them, not both');
+  if (cursor !== null) return { kind: 'after', position: decodeCursor(cursor) };
+  if (since === null) throw invalid('since, cursor: one of them is required');
+  return { kind: 'since', since_ms: readSince(since, nowMs) };
+}
+
+function readSince(text: string, nowMs: number): number {
+  const spelled = text.replace(OFFSET_WITH_SPACE, '$1+$2');
+  const sinceMs = INSTANT.test(spelled) ? parseInstant(spelled) : null;
+  if (sinceMs === null) {
+    throw invalid('since: expected an ISO 8601 time with Z or an offset, such as 2026-11-21T10:00:00Z');
+  }
+  if (sinceMs > nowMs) throw invalid('since: lies in the future');
+  if (sinceMs < nowMs - SINCE_AGE_MAX_MS) throw invalid('since: at most 31 x 24 hours ago');
+  return sinceMs;
+}

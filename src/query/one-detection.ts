@@ -1,0 +1,39 @@
+/** One detection by its id (contract: GET /v1/detections/{id}). */
+import { BASE_URL_MARK } from '../detection/match.ts';
+import type { Database } from '../store/database.ts';
+import { readView, VIEW_PARAMETERS } from './common-parameters.ts';
+import { type ParameterTable, parseParameters } from './parameters.ts';
+import { type Projection, renderProjected } from './projection.ts';
+import { statementFamily } from './statements.ts';
+
+const ONE_PARAMETERS: ParameterTable = VIEW_PARAMETERS;
+
+/** @throws Refused `invalid_request` */
+export function parseOneParameters(raw: string): Projection | null {
+  return readView(parseParameters(raw, ONE_PARAMETERS));
+}
+
+export interface OneQuery {
+  readonly id: string;
+  /** Every stream of the key: a detection of another one is as if it did not exist. */
+  readonly streams: readonly number[];
+  readonly projection: Projection | null;
+  /** As it stands within JSON text. */
+  readonly baseUrl: Buffer;
+}
+
+export const ONE_DETECTION = `
+  SELECT body FROM detection WHERE id = @id AND stream IN (SELECT value FROM json_each(@streams))`;
+
+const oneDetection = statementFamily<{ body: string }>(() => ONE_DETECTION);
+
+/** The latest version as JSON text; null when no stream of the key has it. */
+export function readOneDetection(
+  db: Database,
+  { id, streams, projection, baseUrl }: OneQuery,
+): string | null {
+  const found = oneDetection(db, 0, '').get({ id, streams: JSON.stringify(streams) });
+  if (found === undefined) return null;
+  const body = found.body.replace(BASE_URL_MARK, () => baseUrl.toString());
+  return projection === null ? body : renderProjected(body, projection);
+}

@@ -1,0 +1,69 @@
+/**
+ * A part of a detection: the parameter `fields` (contract: Common detection filters).
+ *
+ * Members keep the order of the whole detection; `id` and `version` are always there. What a content type lacks
+ * stays absent, and so does an object of which nothing was asked for that it has.
+ */
+import { FIELDS, OBJECT_PATHS } from '../detection/fields.ts';
+import { invalid, shown } from './parameters.ts';
+
+/** Wanted members: a whole one, or some of an object's own. */
+export type Projection = ReadonlyMap<string, Projection | 'whole'>;
+
+type JsonObject = Record<string, unknown>;
+type Draft = Map<string, Draft | 'whole'>;
+
+const ALWAYS = ['id', 'version'];
+const KNOWN_PATHS = new Set<string>([...FIELDS.map((field) => field.path), ...OBJECT_PATHS]);
+
+/** @throws Refused `invalid_request` for a path that a detection does not have */
+export function parseFields(text: string): Projection {
+  const projection: Draft = new Map();
+  for (const path of [...ALWAYS, ...new Set(text.split(','))]) {
+    if (path === '') throw invalid('fields: empty value in the list');
+    if (!KNOWN_PATHS.has(path)) throw invalid(`fields: unknown path ${shown(path)}`);
+    want(projection, path.split('.'));
+  }
+  return projection;
+}
+
+/** @param detection text of a JSON object; @returns the wanted part of it as JSON text */
+export function renderProjected(detection: string, projection: Projection): string {
+  const parsed: unknown = JSON.parse(detection);
+  if (!isObject(parsed)) throw new Error('a stored detection is not a JSON object');
+  return JSON.stringify(project(parsed, projection));
+}
+
+function project(object: JsonObject, projection: Projection): JsonObject {
+  const part: JsonObject = {};
+  // The object's own order is the detection's order, whatever order was asked in.
+  for (const name of Object.keys(object)) {
+    const wanted = projection.get(name);
+    if (wanted === undefined) continue;
+    const value = object[name];
+    if (wanted === 'whole' || !isObject(value)) {
+      part[name] = value;
+      continue;
+    }
+    const inner = project(value, wanted);
+    if (Object.keys(inner).length > 0) part[name] = inner;
+  }
+  return part;
+}
+
+function want(projection: Draft, path: readonly string[]): void {
+  const [name = '', ...rest] = path;
+  const known = projection.get(name);
+  if (known === 'whole') return;
+  if (rest.length === 0) {
+    projection.set(name, 'whole');
+    return;
+  }
+  const inner: Draft = known ?? new Map();
+  projection.set(name, inner);
+  want(inner, rest);
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,33 @@
+/**
+ * The one exception that is expected: something asked for is refused, with a reason for the one who asked.
+ *
+ * Everything else that is thrown is a fault of the program or its surroundings. For HTTP, one table turns a
+ * code into a status (contract: Errors); for commands, one turns it into an exit code.
+ */
+export type RefusedCode =
+  | 'invalid_request'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'content_too_large'
+  | 'rate_limited'
+  | 'daily_allowance'
+  | 'unavailable'
+  /** A command was used wrongly: exit code 2. */
+  | 'usage'
+  /** The configuration or the data folder is wrong: exit code 78. */
+  | 'configuration'
+  /** What the operator asked for cannot be done as things stand: exit code 1. */
+  | 'failed';
+
+export class Refused extends Error {
+  readonly code: RefusedCode;
+
+  /** @param detail plain English: what was wrong, what was expected, what to do next; never a secret */
+  constructor(code: RefusedCode, detail: string, options?: ErrorOptions) {
+    super(detail, options);
+    this.name = 'Refused';
+    this.code = code;
+  }
+}

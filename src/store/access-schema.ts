@@ -1,0 +1,89 @@
+/**
+ * The schema of `access.db`: who may read what, and what operators have asked the appliance to do.
+ *
+ * It is a file of its own so that making or revoking a key never waits for an ingest.
+ */
+import type { Migrations } from './migrate.ts';
+
+const SCHEMA_1 = `
+CREATE TABLE installation (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  kind TEXT NOT NULL CHECK (kind IN ('appliance', 'demo')),
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE account (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  -- Null: the setting [limits] daily_rows.
+  daily_rows INTEGER,
+  print_metadata INTEGER NOT NULL DEFAULT 0,
+  suspended_at INTEGER,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE subscription (
+  id INTEGER PRIMARY KEY,
+  account_id TEXT NOT NULL REFERENCES account (id),
+  name TEXT,
+  time_zone TEXT NOT NULL,
+  -- JSON array of content types.
+  content_types TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX subscription_by_account ON subscription (account_id);
+
+CREATE TABLE api_key (
+  id TEXT PRIMARY KEY,
+  account_id TEXT NOT NULL REFERENCES account (id),
+  name TEXT NOT NULL,
+  -- The key's first part: with it, id and secret alone make up the whole key again.
+  prefix TEXT NOT NULL,
+  -- SHA-256 of the whole key.
+  hash BLOB NOT NULL CHECK (length(hash) = 32),
+  -- JSON array.
+  scopes TEXT NOT NULL,
+  -- Epoch milliseconds, as all times here.
+  expires_at INTEGER,
+  revoked_at INTEGER,
+  -- JSON array of addresses and CIDR blocks; empty: any address.
+  allow_addresses TEXT NOT NULL,
+  daily_rows INTEGER,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX api_key_by_account ON api_key (account_id);
+
+CREATE TABLE api_key_subscription (
+  key_id TEXT NOT NULL REFERENCES api_key (id),
+  subscription_id INTEGER NOT NULL REFERENCES subscription (id),
+  -- JSON array; null: the types that the subscription has when the key is used.
+  content_types TEXT,
+  PRIMARY KEY (key_id, subscription_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX api_key_subscription_by_subscription ON api_key_subscription (subscription_id);
+
+-- A row while ingest is paused.
+CREATE TABLE ingest_pause (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  paused_at INTEGER NOT NULL
+) STRICT;
+
+-- What commands ask of the one who ingests: a running appliance, or else the command itself.
+CREATE TABLE ingest_request (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  -- JSON: { kind, … }.
+  request TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  -- JSON: how far it is, for the command that waits.
+  progress TEXT,
+  -- JSON: { ok, … } once it is done.
+  outcome TEXT
+) STRICT;
+
+CREATE INDEX ingest_request_open ON ingest_request (id) WHERE outcome IS NULL;
+`;
+
+export const ACCESS_MIGRATIONS: Migrations = { application_id: 0x77770002, steps: [SCHEMA_1] };

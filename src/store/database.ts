@@ -1,0 +1,94 @@
+/**
+ * How a database file is opened: the one door to better-sqlite3. No rule of the service lives here.
+ *
+ * https://sqlite.org/wal.html, https://sqlite.org/pragma.html
+ */
+import Driver from 'better-sqlite3';
+import { Refused } from '../refused.ts';
+import { withNativeBinding } from './addon.ts';
+import { isErrorCode } from './folder.ts';
+import { type Migrations, migrate } from './migrate.ts';
+
+export type Database = Driver.Database;
+export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
+
+/** How long a writer waits for another process's write, and a reader for a schema change. */
+const WRITER_BUSY_MS = 5_000;
+const READER_BUSY_MS = 250;
+
+/** Large pages: rows are about a kilobyte, and a page of the stream should touch few of them. */
+const PAGE_BYTES = 16_384;
+const WRITER_CACHE_KIB = 256 * 1024;
+const READER_CACHE_KIB = 64 * 1024;
+
+/** After a checkpoint the log is cut to this size. */
+const WAL_BYTES_MAX = 64 * 1024 * 1024;
+
+/**
+ * Opens a database for writing, creates it or brings its schema up to date.
+ *
+ * `synchronous=FULL`: without it a commit that was acknowledged can be lost with the power.
+ */
+export function openWriter(path: string, migrations: Migrations): Database {
+  const db = open(path, { timeout: WRITER_BUSY_MS });
+  db.pragma(`page_size = ${PAGE_BYTES}`);
+  if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
+    throw new Refused(
+      'configuration',
+      `${path}: the file system does not support SQLite's write-ahead log. Use a local disk for the data folder.`,
+    );
+  }
+  db.pragma('synchronous = FULL');
+  db.pragma('foreign_keys = ON');
+  db.pragma(`cache_size = -${WRITER_CACHE_KIB}`);
+  db.pragma(`journal_size_limit = ${WAL_BYTES_MAX}`);
+  migrate(db, path, migrations);
+  return db;
+}
+
+/** Opens a database that exists for reading; it waits only briefly, and never writes. */
+export function openReader(path: string): Database {
+  const db = open(path, { timeout: READER_BUSY_MS, readonly: true, fileMustExist: true });
+  db.pragma('synchronous = FULL');
+  db.pragma(`cache_size = -${READER_CACHE_KIB}`);
+  return db;
+}
+
+/**
+ * Takes the lock that one process at a time can hold; it ends with the process, however that ends.
+ *
+ * @returns what gives the lock back; null when another process holds it
+ */
+export function takeLock(path: string): (() => void) | null {
+  const db = open(path, { timeout: 0 });
+  try {
+    db.exec('BEGIN EXCLUSIVE');
+  } catch (error) {
+    db.close();
+    if (isErrorCode(error, 'SQLITE_BUSY')) return null;
+    throw error;
+  }
+  return () => db.close();
+}
+
+/** Runs `work` in one write transaction, taken at once: a reader that turns writer could be refused half-way. */
+export function writing<Result>(db: Database, work: () => Result): Result {
+  return db.transaction(work).immediate();
+}
+
+/** Runs `work` on one snapshot of the database. */
+export function reading<Result>(db: Database, work: () => Result): Result {
+  return db.transaction(work).deferred();
+}
+
+/** Whether an error says that the disk is full. */
+export function isDiskFull(error: unknown): boolean {
+  return isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT');
+}
+
+function open(path: string, options: Driver.Options): Database {
+  const db = new Driver(path, withNativeBinding(options));
+  db.pragma('trusted_schema = OFF');
+  db.pragma('cell_size_check = ON');
+  return db;
+}

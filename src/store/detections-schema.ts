@@ -1,0 +1,109 @@
+/**
+ * The schema of `detections.db`.
+ *
+ * `stream_row` keeps every version, in one global order of arrival (`position`); `detection` keeps what is
+ * current. Both carry the few columns that filters judge beside the rendered text: in a stream row they are
+ * those of its own version. `stream` is a number that stands for subscription and content type.
+ */
+import type { Migrations } from './migrate.ts';
+
+const SCHEMA_1 = `
+CREATE TABLE stream_row (
+  position INTEGER PRIMARY KEY,
+  stream INTEGER NOT NULL,
+  sequence INTEGER NOT NULL,
+  publisher_id INTEGER,
+  domain TEXT,
+  band INTEGER NOT NULL,
+  score REAL NOT NULL,
+  print INTEGER NOT NULL,
+  source_id TEXT,
+  article_id INTEGER NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+
+-- Its entries end with the row's position: the rows of one stream in order of arrival.
+CREATE INDEX stream_row_by_stream ON stream_row (stream);
+
+CREATE TABLE detection (
+  id TEXT NOT NULL,
+  stream INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  -- Epoch seconds.
+  first_detected_at INTEGER NOT NULL,
+  -- The export's own exported_at; null where the appliance filled it in.
+  exported_at_given TEXT,
+  -- The address of a print article that the customer does not see.
+  url_withheld TEXT,
+  publisher_id INTEGER,
+  domain TEXT,
+  band INTEGER NOT NULL,
+  score REAL NOT NULL,
+  print INTEGER NOT NULL,
+  source_id TEXT,
+  article_id INTEGER NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX detection_by_id ON detection (id);
+CREATE INDEX detection_by_time ON detection (stream, first_detected_at, id);
+
+-- Where each stream stands.
+CREATE TABLE stream_head (
+  stream INTEGER PRIMARY KEY,
+  sequence INTEGER NOT NULL,
+  position INTEGER NOT NULL
+) STRICT;
+
+-- One row a transaction that added to the stream. delivered_at is taken after the commit (epoch milliseconds)
+-- and written by the next transaction: null means "later than anything asked for".
+CREATE TABLE delivery (
+  first_position INTEGER PRIMARY KEY,
+  last_position INTEGER NOT NULL,
+  delivered_at INTEGER
+) STRICT;
+
+CREATE INDEX delivery_by_time ON delivery (delivered_at);
+
+CREATE TABLE export_window (
+  export TEXT NOT NULL,
+  -- Epoch milliseconds.
+  window_start INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('done', 'failed', 'missing', 'abandoned')),
+  -- When it came to this status, epoch milliseconds.
+  since INTEGER NOT NULL,
+  -- The file that brought it there.
+  file INTEGER,
+  PRIMARY KEY (export, window_start)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX export_window_by_status ON export_window (export, status, window_start);
+
+-- Every file that was taken, by its ingest number.
+CREATE TABLE ingest_file (
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  export TEXT,
+  window_start INTEGER,
+  label TEXT,
+  sha256 TEXT,
+  bytes INTEGER NOT NULL,
+  outcome TEXT NOT NULL CHECK (outcome IN ('applying', 'applied', 'repeated', 'failed', 'refused', 'held')),
+  taken_at INTEGER NOT NULL,
+  finished_at INTEGER,
+  -- Rows of a backfill that are committed: where it goes on after a crash.
+  rows_applied INTEGER NOT NULL DEFAULT 0,
+  -- What became of its rows, as JSON.
+  report TEXT NOT NULL,
+  -- Where the file belongs, relative to the drop folder.
+  destination TEXT,
+  -- 1 once the journal names it and it lies where it belongs.
+  settled INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE INDEX ingest_file_by_content ON ingest_file (sha256);
+CREATE INDEX ingest_file_unsettled ON ingest_file (number) WHERE settled = 0;
+CREATE INDEX ingest_file_by_window ON ingest_file (export, window_start);
+`;
+
+export const DETECTIONS_MIGRATIONS: Migrations = { application_id: 0x77770001, steps: [SCHEMA_1] };

@@ -1,0 +1,131 @@
+/**
+ * Instants and windows as text and as integers.
+ *
+ * Inside the program a time is an integer since the epoch, UTC, with its unit in its name; text exists only at
+ * the borders. The contract's `timestamp` has whole seconds and a `Z`; a window is ten minutes, `[start, end)`.
+ */
+
+export const SECOND_MS = 1000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** Length of an export window (contract: States and transitions). */
+export const WINDOW_MS = 10 * MINUTE_MS;
+
+/** The clock, injected wherever a rule asks for the time: epoch milliseconds. */
+export type Now = () => number;
+
+const ZERO = 48;
+
+/**
+ * Reads an ISO 8601 time with `Z` or an offset, strictly: a day that does not exist is no time.
+ *
+ * @returns epoch milliseconds, a fraction cut to milliseconds; null when it is not such a time
+ */
+export function parseInstant(text: string): number | null {
+  // The shape is checked by position: this runs five times for every row that is ingested.
+  const length = text.length;
+  if (length < 20 || text[4] !== '-' || text[7] !== '-' || text[10] !== 'T') return null;
+  if (text[13] !== ':' || text[16] !== ':') return null;
+  const year = digits(text, 0, 4);
+  const month = digits(text, 5, 2);
+  const day = digits(text, 8, 2);
+  const hour = digits(text, 11, 2);
+  const minute = digits(text, 14, 2);
+  const second = digits(text, 17, 2);
+  if (year < 1 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return null;
+  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) return null;
+  let ms = daysSinceEpoch(year, month, day) * DAY_MS + hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS;
+  let at = 19;
+  if (text[at] === '.') {
+    at += 1;
+    const start = at;
+    while (at < length && isDigit(text, at)) at += 1;
+    if (at === start) return null;
+    ms += Number(text.slice(start, at).slice(0, 3).padEnd(3, '0'));
+  }
+  const offsetMs = parseOffset(text, at);
+  if (offsetMs === null) return null;
+  ms -= offsetMs;
+  return ms >= FIRST_MS && ms <= LAST_MS ? ms : null;
+}
+
+/** Like {@link parseInstant}, in whole epoch seconds, the fraction cut. */
+export function parseSeconds(text: string): number | null {
+  const ms = parseInstant(text);
+  return ms === null ? null : Math.floor(ms / SECOND_MS);
+}
+
+/** Renders epoch seconds as the contract's timestamp, `2026-11-21T10:10:00Z`. */
+export function formatSeconds(seconds: number): string {
+  return `${new Date(seconds * SECOND_MS).toISOString().slice(0, 19)}Z`;
+}
+
+/** Renders epoch milliseconds as the contract's timestamp, milliseconds cut. */
+export function formatMs(ms: number): string {
+  return formatSeconds(Math.floor(ms / SECOND_MS));
+}
+
+/** Renders a window's start as in file names, `20261121T1010Z`. */
+export function formatWindowStart(windowStartMs: number): string {
+  const iso = new Date(windowStartMs).toISOString();
+  return `${iso.slice(0, 4)}${iso.slice(5, 7)}${iso.slice(8, 10)}T${iso.slice(11, 13)}${iso.slice(14, 16)}Z`;
+}
+
+/** Reads a window's start as in file names; null when it is no time or no multiple of ten minutes. */
+export function parseWindowStart(text: string): number | null {
+  const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)Z$/.exec(text);
+  if (!match) return null;
+  const [, year, month, day, hour, minute] = match;
+  const ms = parseInstant(`${year}-${month}-${day}T${hour}:${minute}:00Z`);
+  return ms !== null && ms % WINDOW_MS === 0 ? ms : null;
+}
+
+/** The UTC day of an instant, `2026-11-21`. */
+export function utcDay(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
+function parseOffset(text: string, at: number): number | null {
+  if (text[at] === 'Z') return text.length === at + 1 ? 0 : null;
+  const sign = text[at] === '+' ? 1 : text[at] === '-' ? -1 : 0;
+  if (sign === 0 || text.length !== at + 6 || text[at + 3] !== ':') return null;
+  const hours = digits(text, at + 1, 2);
+  const minutes = digits(text, at + 4, 2);
+  if (hours < 0 || hours > 23 || minutes < 0 || minutes > 59) return null;
+  return sign * (hours * HOUR_MS + minutes * MINUTE_MS);
+}
+
+/** The number in `count` digits from `start`, or -1 when one of them is no digit. */
+function digits(text: string, start: number, count: number): number {
+  let value = 0;
+  for (let at = start; at < start + count; at += 1) {
+    if (!isDigit(text, at)) return -1;
+    value = value * 10 + (text.charCodeAt(at) - ZERO);
+  }
+  return value;
+}
+
+function isDigit(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= ZERO && code <= ZERO + 9;
+}
+
+function daysInMonth(year: number, month: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
+}
+
+/** Days from 1970-01-01 in the proleptic Gregorian calendar; years are counted from March, so a leap day is last. */
+function daysSinceEpoch(year: number, month: number, day: number): number {
+  const y = month <= 2 ? year - 1 : year;
+  const era = Math.floor(y / 400);
+  const yearOfEra = y - era * 400;
+  const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
+  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
+  return era * 146097 + dayOfEra - 719468;
+}

@@ -1,0 +1,27 @@
+/**
+ * A program for test/executable.test.ts to pack: opens a database on the main thread and one in a worker, and
+ * prints what it saw as one JSON document. Refused becomes its detail on stderr, as in the real program.
+ */
+import Database from 'better-sqlite3';
+import { licenses, startWorker } from '../../src/packed.ts';
+import { Refused } from '../../src/refused.ts';
+import { withNativeBinding } from '../../src/store/addon.ts';
+
+function main(): void {
+  const database = new Database(':memory:', withNativeBinding());
+  const mainSqlite: unknown = database.prepare('SELECT sqlite_version()').pluck().get();
+  database.close();
+  startWorker({ workerData: 'SELECT sqlite_version()' }).once('message', async (worker: unknown) => {
+    const { sep } = await import('node:path');
+    const licensesNamed = licenses().match(/^\S+ \d+\.\d+\.\d+$/gm);
+    console.log(JSON.stringify({ mainSqlite, worker, licensesNamed, execArgv: process.execArgv, sep }));
+  });
+}
+
+try {
+  main();
+} catch (error) {
+  if (!(error instanceof Refused)) throw error;
+  console.error(`${error.code}: ${error.message}`);
+  process.exitCode = 78;
+}

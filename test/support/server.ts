@@ -1,0 +1,141 @@
+/** The HTTP server on a port of its own, over stores that a test fills directly. */
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { pino } from 'pino';
+import { createAccessReader } from '../../src/auth/access-reader.ts';
+import { addAccount } from '../../src/auth/accounts.ts';
+import { createKey, hashKey } from '../../src/auth/key.ts';
+import { addKey, type KeyTerms } from '../../src/auth/keys.ts';
+import { addSubscription } from '../../src/auth/subscriptions.ts';
+import type { ContentType } from '../../src/detection/content-type.ts';
+import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
+import { ACCESS_MIGRATIONS } from '../../src/store/access-schema.ts';
+import { type Database, openWriter } from '../../src/store/database.ts';
+import { createTestStore, type TestStore } from './store.ts';
+
+export const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
+export const TEST_SECRET = Buffer.alloc(32, 7);
+
+export interface TestServer {
+  readonly url: string;
+  readonly port: number;
+  readonly store: TestStore;
+  /** Writer on access.db: account `agency` with subscriptions 7001 and 7002. */
+  readonly access: Database;
+  readonly running: RunningServer;
+  /** What was logged, oldest first. */
+  readonly lines: Record<string, unknown>[];
+  readonly recentDeliveries: Map<number, number>;
+  /** Sets the clock. */
+  setNow(nowMs: number): void;
+  /** Makes a key; by default for all of both subscriptions, with the scope to read detections. */
+  makeKey(terms?: Partial<KeyTerms>): { id: string; key: string };
+  get(path: string, key?: string, init?: RequestInit): Promise<Response>;
+  close(): Promise<void>;
+}
+
+export interface TestServerOptions {
+  readonly base_url?: string;
+  readonly trusted_proxies?: string[];
+  readonly requests_per_minute?: number;
+  readonly disabled?: readonly ContentType[];
+}
+
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const store = createTestStore();
+  const accessPath = join(store.folder, 'access.db');
+  const access = openWriter(accessPath, ACCESS_MIGRATIONS);
+  addAccount(access, { id: 'agency', name: 'Agency', daily_rows: null }, NOW_MS);
+  for (const id of [7001, 7002]) {
+    addSubscription(
+      access,
+      { id, account_id: 'agency', name: null, time_zone: 'UTC', content_types: ['text', 'image'] },
+      NOW_MS,
+    );
+  }
+  const reader = createAccessReader(accessPath);
+  const lines: Record<string, unknown>[] = [];
+  const recentDeliveries = new Map<number, number>();
+  let nowMs = NOW_MS;
+  const running = await startServer({
+    config: configOf(options),
+    stores: { detections: store.reader, access: reader },
+    secret: TEST_SECRET,
+    recentDeliveries,
+    log: pino({ base: null }, lineCollector(lines)),
+    now: () => nowMs,
+  });
+  return {
+    url: running.url,
+    port: Number(new URL(running.url).port),
+    store,
+    access,
+    running,
+    lines,
+    recentDeliveries,
+    setNow(ms) {
+      nowMs = ms;
+    },
+    makeKey(terms = {}) {
+      const { id, key } = createKey('ww');
+      const all = [7001, 7002].map((subscription) => ({ id: subscription, content_types: null }));
+      addKey(
+        access,
+        {
+          id,
+          account_id: 'agency',
+          prefix: 'ww',
+          hash: hashKey(key),
+          name: 'test',
+          scopes: ['detections:read'],
+          subscriptions: all,
+          expires_at: null,
+          allow_addresses: [],
+          daily_rows: null,
+          ...terms,
+        },
+        NOW_MS,
+      );
+      return { id, key };
+    },
+    get(path, key, init = {}) {
+      const headers = { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...init.headers };
+      return fetch(`${running.url}${path}`, { ...init, headers });
+    },
+    async close() {
+      await running.close(1000);
+      reader.close();
+      access.close();
+      store.close();
+    },
+  };
+}
+
+function configOf(options: TestServerOptions): ServerOptions['config'] {
+  const isEnabled = (type: ContentType) => options.disabled?.includes(type) !== true;
+  return {
+    server: {
+      host: '127.0.0.1',
+      port: 0,
+      base_url: options.base_url ?? '',
+      trusted_proxies: options.trusted_proxies ?? [],
+      max_connections: 100,
+    },
+    exports: { newswire: { enabled: isEnabled('text') }, imagewire: { enabled: isEnabled('image') } },
+    limits: {
+      requests_per_minute: options.requests_per_minute ?? 1_000_000,
+      token_requests_per_minute: 10,
+      unseen_key_ids_per_minute: 30,
+      daily_rows: 1_000_000,
+    },
+  };
+}
+
+function lineCollector(lines: Record<string, unknown>[]): Writable {
+  return new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(JSON.parse(String(chunk)));
+      done();
+    },
+  });
+}
