@@ -56,7 +56,8 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
       onDelivered: (firstPosition, deliveredAtMs) => {
         recentDeliveries.set(firstPosition, deliveredAtMs);
         const [oldest] = recentDeliveries.keys();
-        if (recentDeliveries.size > RECENT_DELIVERIES_MAX && oldest !== undefined) recentDeliveries.delete(oldest);
+        if (recentDeliveries.size > RECENT_DELIVERIES_MAX && oldest !== undefined)
+          recentDeliveries.delete(oldest);
       },
       onProgress: options.onProgress,
     });
@@ -93,7 +94,11 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
 }
 
 /** What the ingesting thread is told of the configuration. */
-export function ingestSettings(config: Config, photoKey: Uint8Array, mode: IngestSettings['mode']): IngestSettings {
+export function ingestSettings(
+  config: Config,
+  photoKey: Uint8Array,
+  mode: IngestSettings['mode'],
+): IngestSettings {
   const { ingest, exports } = config;
   return {
     data: config.dataFolder,
@@ -115,6 +120,9 @@ export function ingestSettings(config: Config, photoKey: Uint8Array, mode: Inges
 async function reportEnd(ingest: IngestClient, log: Logger): Promise<void> {
   const fault = await ingest.ended;
   if (fault !== null) {
-    log.error({ err: fault }, 'ingest has stopped after a fault; reads go on. Mend the cause and start again');
+    log.error(
+      { err: fault },
+      'ingest has stopped after a fault; reads go on. Mend the cause and start again',
+    );
   }
 }

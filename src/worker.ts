@@ -1,7 +1,7 @@
 /** Entry of the worker threads: the one that ingests, and the one that reads exports for it. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { runIngester } from './ingest/ingester.ts';
 import type { IngestSettings } from './ingest/ingest-settings.ts';
+import { runIngester } from './ingest/ingester.ts';
 import type { ReaderSettings } from './ingest/reader-messages.ts';
 import { runReader } from './ingest/reader-thread.ts';
 

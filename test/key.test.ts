@@ -59,7 +59,14 @@ test('two neighbours swapped, a character lost or doubled are caught', () => {
 
 test('what is not exactly a key is none', () => {
   const { key } = createKey('ww');
-  for (const text of ['', ` ${key}`, `${key} `, `${key}\n`, key.toUpperCase(), key.replace('_live_', '_test_')]) {
+  for (const text of [
+    '',
+    ` ${key}`,
+    `${key} `,
+    `${key}\n`,
+    key.toUpperCase(),
+    key.replace('_live_', '_test_'),
+  ]) {
     assert.equal(parseKey(text), null, JSON.stringify(text));
   }
 });

@@ -58,9 +58,17 @@ export function nameValue(value: string): string {
   return name;
 }
 
-/** Option value: a daily row allowance, or `none`: null. */
-export function dailyRowsValue(value: string): number | null {
-  return value === 'none' ? null : integerValue(1, DAILY_ROWS_MAX)(value);
+/** What an option takes to clear a value. It is turned into null by {@link orNull}: commander puts `''` for a null. */
+export type None = 'none';
+
+/** The value of an option that may be `none`; undefined where it was not given. */
+export function orNull<Value>(value: Value | None | undefined): Value | null | undefined {
+  return value === 'none' ? null : value;
+}
+
+/** Option value: a daily row allowance, or `none`. */
+export function dailyRowsValue(value: string): number | None {
+  return value === 'none' ? value : integerValue(1, DAILY_ROWS_MAX)(value);
 }
 
 /** Option value: an IANA time zone. */

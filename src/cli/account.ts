@@ -13,7 +13,16 @@ import {
   setAccount,
   suspendAccount,
 } from '../auth/accounts.ts';
-import { accountIdValue, dailyRowsValue, details, nameValue, requireChanges, withAccess } from './access.ts';
+import {
+  accountIdValue,
+  dailyRowsValue,
+  details,
+  type None,
+  nameValue,
+  orNull,
+  requireChanges,
+  withAccess,
+} from './access.ts';
 import { addExamples, commonOptions, switchValue } from './options.ts';
 import { print, table } from './output.ts';
 
@@ -40,15 +49,12 @@ function registerAdd(account: Command): void {
       'rows a day, or none for the setting [limits] daily_rows',
       dailyRowsValue,
     )
-    .action((id: string, options: { name: string; dailyRows?: number | null }, self: Command) => {
-      const { name, dailyRows = null } = options;
-      const added = withAccess(
-        self,
-        (db) => addAccount(db, { id, name, daily_rows: dailyRows }, Date.now()),
-        {
-          create: true,
-        },
-      );
+    .action((id: string, options: { name: string; dailyRows?: number | None }, self: Command) => {
+      const { name } = options;
+      const daily_rows = orNull(options.dailyRows) ?? null;
+      const added = withAccess(self, (db) => addAccount(db, { id, name, daily_rows }, Date.now()), {
+        create: true,
+      });
       const next = `Next: wirewatch subscription add 7001 --account ${id}`;
       printAccount(self, added, `Added account ${id}.`, next);
     });
@@ -96,7 +102,7 @@ function registerShow(account: Command): void {
   addExamples(command, ['account show acme']);
 }
 
-type SetOptions = { name?: string; dailyRows?: number | null; printMetadata?: boolean };
+type SetOptions = { name?: string; dailyRows?: number | None; printMetadata?: boolean };
 
 function registerSet(account: Command): void {
   const command = account
@@ -113,7 +119,7 @@ function registerSet(account: Command): void {
     .action((id: string, options: SetOptions, self: Command) => {
       requireChanges(self);
       const { name, dailyRows, printMetadata } = options;
-      const changes = { name, daily_rows: dailyRows, print_metadata: printMetadata };
+      const changes = { name, daily_rows: orNull(dailyRows), print_metadata: printMetadata };
       const licence =
         printMetadata === undefined
           ? ''

@@ -19,6 +19,7 @@ import {
   writeExportFile,
 } from '../generate/files.ts';
 import { EARLIEST_START_MS, LATEST_START_MS, ROWS_MAX, type SampleSubscription } from '../generate/rows.ts';
+import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { FORMS, type Form } from '../ingest/export-name.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
@@ -42,7 +43,7 @@ export type GenerateOptions = {
 /** Two years of windows: more is a slip of the hand. */
 const WINDOWS_MAX = 105_120;
 const BACKFILL_WINDOWS = 4_320;
-const DEFAULT_SUBSCRIPTIONS = '7001,7002';
+const DEFAULT_SUBSCRIPTIONS = SAMPLE_SUBSCRIPTIONS.map(({ id }) => id).join(',');
 
 export function register(program: Command): void {
   const command = program

@@ -6,7 +6,7 @@ import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { isAddressOrNetwork } from '../config/format.ts';
 import { CONTENT_TYPES, type ContentType, isContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
-import { subscriptionIdValue } from './access.ts';
+import { type None, subscriptionIdValue } from './access.ts';
 import { instantValue, listValue } from './options.ts';
 
 const ADDRESSES_MAX = 100;
@@ -64,9 +64,9 @@ export function subscriptionsText(subscriptions: readonly KeySubscription[]): st
     .join(',');
 }
 
-/** Option value: an instant in the future, epoch milliseconds; `none` is null. */
-export function expiresValue(value: string): number | null {
-  if (value === 'none') return null;
+/** Option value: an instant in the future, epoch milliseconds, or `none`. */
+export function expiresValue(value: string): number | None {
+  if (value === 'none') return value;
   const ms = instantValue(value);
   if (ms <= Date.now()) throw new InvalidArgumentError('Expected an instant in the future.');
   return ms;

@@ -9,7 +9,16 @@ import { type Config, loadConfig } from '../config/load.ts';
 import { Refused } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { appendKeyRevoked } from '../store/journal.ts';
-import { accountIdValue, dailyRowsValue, details, nameValue, requireChanges, withAccess } from './access.ts';
+import {
+  accountIdValue,
+  dailyRowsValue,
+  details,
+  type None,
+  nameValue,
+  orNull,
+  requireChanges,
+  withAccess,
+} from './access.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import {
   addressesValue,
@@ -28,9 +37,9 @@ type KeyOptions = {
   name: string;
   scopes: Key['scopes'];
   subscriptions: Key['subscriptions'];
-  expires?: Key['expires_at'];
+  expires?: number | None;
   allowAddress?: Key['allow_addresses'];
-  dailyRows?: Key['daily_rows'];
+  dailyRows?: number | None;
 };
 
 const SCOPES_HELP = 'what it may do: detections:read, reports:read, exports:create, with commas between them';
@@ -69,9 +78,9 @@ function registerCreate(key: Command): void {
       name: options.name,
       scopes: options.scopes,
       subscriptions: options.subscriptions,
-      expires_at: options.expires ?? null,
+      expires_at: orNull(options.expires) ?? null,
       allow_addresses: options.allowAddress ?? [],
-      daily_rows: options.dailyRows ?? null,
+      daily_rows: orNull(options.dailyRows) ?? null,
     };
     const nowMs = Date.now();
     const created = withAccess(self, (db) => addKey(db, added, nowMs));
@@ -152,9 +161,9 @@ function registerSet(key: Command): void {
       name: options.name,
       scopes: options.scopes,
       subscriptions: options.subscriptions,
-      expires_at: options.expires,
+      expires_at: orNull(options.expires),
       allow_addresses: options.allowAddress,
-      daily_rows: options.dailyRows,
+      daily_rows: orNull(options.dailyRows),
     };
     printKey(
       self,

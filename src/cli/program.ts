@@ -7,17 +7,28 @@
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { Refused, type RefusedCode } from '../refused.ts';
-import { addCommonOptions, addExamples } from './options.ts';
-import { printable } from './output.ts';
 import * as account from './account.ts';
 import * as generate from './generate.ts';
+import * as ingest from './ingest.ts';
 import * as key from './key.ts';
+import { addCommonOptions, addExamples } from './options.ts';
+import { printable } from './output.ts';
 import * as serve from './serve.ts';
 import * as subscription from './subscription.ts';
 import * as version from './version.ts';
+import * as window from './window.ts';
 
 /** Every command, in the order of the help. */
-const COMMANDS: readonly { register: (program: Command) => void }[] = [serve, account, subscription, key, generate, version];
+const COMMANDS: readonly { register: (program: Command) => void }[] = [
+  serve,
+  account,
+  subscription,
+  key,
+  window,
+  ingest,
+  generate,
+  version,
+];
 
 export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;

@@ -18,5 +18,8 @@ export function register(program: Command): void {
       await untilSignal(serving);
     });
   addSettingFlags(command);
-  addExamples(command, ['serve', 'serve --data /var/lib/wirewatch --drop /srv/exports --base-url https://detections.example.org']);
+  addExamples(command, [
+    'serve',
+    'serve --data /var/lib/wirewatch --drop /srv/exports --base-url https://detections.example.org',
+  ]);
 }

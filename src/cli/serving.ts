@@ -33,7 +33,10 @@ export async function serveAppliance(command: Command, kind: InstallationKind): 
 }
 
 /** Settles when a signal has ended the appliance; a second one ends the process at once. */
-export async function untilSignal({ appliance, log }: Serving, beforeStop: () => void = () => {}): Promise<void> {
+export async function untilSignal(
+  { appliance, log }: Serving,
+  beforeStop: () => void = () => {},
+): Promise<void> {
   process.removeAllListeners('uncaughtException');
   process.on('uncaughtException', (error) => {
     log.fatal({ err: error }, 'a fault ended the appliance');

@@ -120,24 +120,23 @@ function registerSet(subscription: Command): void {
     .option('--name <name>', 'name for people, or "" for none', nameOrNoneValue)
     .option('--time-zone <zone>', ZONE_HELP, zoneValue)
     .option('--content-types <types>', TYPES_HELP, contentTypesValue)
-    .action(
-      (id: number, options: Omit<SubscriptionOptions, 'name'> & { name?: string | null }, self: Command) => {
-        requireChanges(self);
-        const changes = {
-          account_id: options.account,
-          name: options.name,
-          time_zone: options.timeZone,
-          content_types: options.contentTypes,
-        };
-        const changed = withAccess(self, (db) => setSubscription(db, id, changes));
-        printSubscription(self, changed, `Changed subscription ${id}.`);
-      },
-    );
+    .action((id: number, options: SubscriptionOptions, self: Command) => {
+      requireChanges(self);
+      const changes = {
+        account_id: options.account,
+        name: options.name === '' ? null : options.name,
+        time_zone: options.timeZone,
+        content_types: options.contentTypes,
+      };
+      const changed = withAccess(self, (db) => setSubscription(db, id, changes));
+      printSubscription(self, changed, `Changed subscription ${id}.`);
+    });
   addExamples(command, ['subscription set 7001 --time-zone Europe/London']);
 }
 
-function nameOrNoneValue(value: string): string | null {
-  return value.trim() === '' ? null : nameValue(value);
+/** Option value: a name, or nothing at all to clear it. */
+function nameOrNoneValue(value: string): string {
+  return value.trim() === '' ? '' : nameValue(value);
 }
 
 /** Prints one subscription, between what was done and what comes next. */

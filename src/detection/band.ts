@@ -16,7 +16,6 @@ export function bandStep(contentType: ContentType, score: number): number {
   return contentType === 'image' ? passed + 1 : passed;
 }
 
-
 export function isBand(value: string): value is Band {
   return (BANDS as readonly string[]).includes(value);
 }

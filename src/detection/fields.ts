@@ -23,13 +23,28 @@ const IMAGE = ['image'] as const;
 
 export const FIELDS: readonly Field[] = [
   field('id', 'string', BOTH, 'Stable, opaque id of the detection.'),
-  field('version', 'integer', BOTH, 'Version of the detection: 1 on first sight, one more with each visible change.'),
+  field(
+    'version',
+    'integer',
+    BOTH,
+    'Version of the detection: 1 on first sight, one more with each visible change.',
+  ),
   field('event', 'string', BOTH, 'On the change stream only: created (version 1) or updated.'),
   field('content_type', 'string', BOTH, 'What was found: text (a wire story) or image (a photo).'),
-  field('match_type', 'string', BOTH, 'How it was found: sentence_fingerprint for text, image_fingerprint for images.'),
+  field(
+    'match_type',
+    'string',
+    BOTH,
+    'How it was found: sentence_fingerprint for text, image_fingerprint for images.',
+  ),
   field('subscription_id', 'integer', BOTH, 'The subscription that the detection belongs to.'),
   field('first_detected_at', 'timestamp', BOTH, 'When the match first reached the service.'),
-  field('first_detected_estimated', 'boolean', BOTH, 'True when first_detected_at is an estimate, as for backfilled history.'),
+  field(
+    'first_detected_estimated',
+    'boolean',
+    BOTH,
+    'True when first_detected_at is an estimate, as for backfilled history.',
+  ),
   field('last_scored_at', 'timestamp', BOTH, 'When the match was last scored.'),
   field('exported_at', 'timestamp', BOTH, 'When the row that the detection was read from was written.'),
   nullable('source.id', 'string', BOTH, "The agency's own id of the item: a URN, a NewsML id or a UUID."),
@@ -38,14 +53,34 @@ export const FIELDS: readonly Field[] = [
   nullable('source.language', 'string', TEXT, 'Language of the wire story.'),
   nullable('source.syndicated', 'boolean', TEXT, 'Whether the wire story is syndicated.'),
   nullable('source.sentences', 'integer', TEXT, 'Number of sentences of the wire story.'),
-  field('source.image_url', 'string', IMAGE, "Permanent address of the agency's full-size photo; it works for anyone who holds it."),
+  field(
+    'source.image_url',
+    'string',
+    IMAGE,
+    "Permanent address of the agency's full-size photo; it works for anyone who holds it.",
+  ),
   nullable('source.origin_url', 'string', IMAGE, "Where the agency's photo came from."),
-  field('strength.score', 'number', BOTH, 'Text: share of the wire story that was used, in percent, 0 to 100. Images: score, 0 to 99.'),
+  field(
+    'strength.score',
+    'number',
+    BOTH,
+    'Text: share of the wire story that was used, in percent, 0 to 100. Images: score, 0 to 99.',
+  ),
   field('strength.band', 'string', BOTH, 'Text: off, low, medium, high or max. Images: low, medium or high.'),
-  nullable('strength.matched_sentences', 'integer', TEXT, 'Estimated number of sentences of the wire story that were found.'),
+  nullable(
+    'strength.matched_sentences',
+    'integer',
+    TEXT,
+    'Estimated number of sentences of the wire story that were found.',
+  ),
   nullable('strength.article_sentences', 'integer', TEXT, 'Number of sentences of the article.'),
   field('article.id', 'integer', BOTH, "The article's id."),
-  nullable('article.url', 'string', BOTH, 'Canonical address of the article; null for print articles, except for agencies with the print-metadata licence.'),
+  nullable(
+    'article.url',
+    'string',
+    BOTH,
+    'Canonical address of the article; null for print articles, except for agencies with the print-metadata licence.',
+  ),
   nullable('article.domain', 'string', BOTH, 'Registrable domain on which the article appeared.'),
   nullable('article.published_at', 'timestamp', BOTH, 'When the article was published; often unknown.'),
   nullable('article.headline', 'string', BOTH, "The article's headline."),
@@ -53,8 +88,18 @@ export const FIELDS: readonly Field[] = [
   nullable('article.publisher.name', 'string', BOTH, 'Name of the publisher.'),
   field('article.print', 'boolean', TEXT, 'Whether the publisher is a print title.'),
   nullable('article.image_url', 'string', IMAGE, "Address of the publisher's copy of the photo."),
-  nullable('customer', 'boolean', BOTH, "Whether the publisher is on the subscription's customer list; null in this version."),
-  nullable('classification', 'string', BOTH, 'licensed, potentially_unlicensed or unknown; null in this version.'),
+  nullable(
+    'customer',
+    'boolean',
+    BOTH,
+    "Whether the publisher is on the subscription's customer list; null in this version.",
+  ),
+  nullable(
+    'classification',
+    'string',
+    BOTH,
+    'licensed, potentially_unlicensed or unknown; null in this version.',
+  ),
 ];
 
 /** Members that hold fields and may be asked for whole (contract: `fields`). */
@@ -65,10 +110,20 @@ export function columnOf(path: string): string {
   return path.replaceAll('.', '_');
 }
 
-function field(path: string, type: FieldType, contentTypes: readonly ContentType[], description: string): Field {
+function field(
+  path: string,
+  type: FieldType,
+  contentTypes: readonly ContentType[],
+  description: string,
+): Field {
   return { path, type, nullable: false, content_types: contentTypes, description };
 }
 
-function nullable(path: string, type: FieldType, contentTypes: readonly ContentType[], description: string): Field {
+function nullable(
+  path: string,
+  type: FieldType,
+  contentTypes: readonly ContentType[],
+  description: string,
+): Field {
   return { ...field(path, type, contentTypes, description), nullable: true };
 }

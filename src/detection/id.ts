@@ -1,7 +1,8 @@
 /** Detection ids (contract: Detection, `id`). */
 import type { ContentType } from './content-type.ts';
 
-export const DETECTION_ID_PATTERN = '^[ti]\\.(0|[1-9][0-9]{0,14})\\.(0|[1-9][0-9]{0,14})\\.(0|[1-9][0-9]{0,14})$';
+export const DETECTION_ID_PATTERN =
+  '^[ti]\\.(0|[1-9][0-9]{0,14})\\.(0|[1-9][0-9]{0,14})\\.(0|[1-9][0-9]{0,14})$';
 
 const DETECTION_ID = new RegExp(DETECTION_ID_PATTERN);
 

@@ -219,5 +219,7 @@ function imageMatch(row: ExportRow, { exportedAtDefault, photoPath }: MatchOptio
 }
 
 function publisherOf(row: ExportRow): { id: number; name: string | null } | null {
-  return row.article_publisher_id === null ? null : { id: row.article_publisher_id, name: row.article_publisher_name };
+  return row.article_publisher_id === null
+    ? null
+    : { id: row.article_publisher_id, name: row.article_publisher_name };
 }

@@ -88,7 +88,7 @@ function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: 
   const registrable = publisher?.domain ?? prng.pick(SITES);
   const host = prng.pick(HOST_PREFIXES) + (publisher?.asciiDomain ?? registrable);
   const said = prng.below(100);
-  if (print && said < 40) return { url: null, domain: said < 30 ? registrable : null, host };
+  if (said === 99 || (print && said < 40)) return { url: null, domain: said < 30 ? registrable : null, host };
   const domain = said < 60 ? registrable : said < 75 ? host : said < 78 ? registrable.toUpperCase() : null;
   return { url: (prng.chance(0.95) ? 'https://' : 'http://') + host + path(prng, print, id), domain, host };
 }

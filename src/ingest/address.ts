@@ -11,7 +11,6 @@ const ADDRESS_BYTES_MAX = 8 * 1024;
 
 /** Scheme, authority, path, query, fragment: the authority ends at the first of / ? # and backslash. */
 const ADDRESS = /^(https?:\/\/)([^/?#\\]*)([^?#]*)(\?[^#]*)?(#.*)?$/is;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const BLANK_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
 /** An address of only these characters, with well-formed escapes, is one already (RFC 3986, appendix A). */
 const CLEAN_PART = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*$/;
@@ -33,7 +32,10 @@ export function readAddress(given: string): Address {
   const [, scheme = '', authority = '', path = '', query = '', fragment = ''] = match;
   const host = hostOf(authority);
   if (host === '') return bad('an address with a host');
-  const rest = encodePart(path) + (query && `?${encodePart(query.slice(1))}`) + (fragment && `#${encodePart(fragment.slice(1))}`);
+  const rest =
+    encodePart(path) +
+    (query && `?${encodePart(query.slice(1))}`) +
+    (fragment && `#${encodePart(fragment.slice(1))}`);
   return { kind: 'address', url: scheme + encodeAuthority(authority) + rest, host };
 }
 

@@ -14,8 +14,8 @@ import {
   renderStreamRow,
 } from '../detection/match.ts';
 import { type Known, merge, type Scoring } from '../detection/merge.ts';
-import { parseSeconds } from '../time.ts';
 import type { Database, Statement } from '../store/database.ts';
+import { parseSeconds } from '../time.ts';
 import type { RowBatch } from './row-batch.ts';
 
 const INSERT_DETECTION = `
@@ -89,7 +89,12 @@ export class Applier {
    * @param lastPosition the highest position that may have been given out, by any witness
    * @param licensed subscriptions whose account may see the addresses of print articles
    */
-  constructor(statements: ApplyStatements, lastPosition: number, nowMs: number, licensed: ReadonlySet<number>) {
+  constructor(
+    statements: ApplyStatements,
+    lastPosition: number,
+    nowMs: number,
+    licensed: ReadonlySet<number>,
+  ) {
     this.#statements = statements;
     this.#position = Math.max(lastPosition, nowMs * 1000 - 1);
     this.#licensed = licensed;
@@ -128,7 +133,8 @@ export class Applier {
 
   /** Writes where the streams stand; nothing is applied after it. */
   finish(): Added {
-    for (const [stream, head] of this.#heads) this.#statements.upsertHead.run(stream, head.sequence, head.position);
+    for (const [stream, head] of this.#heads)
+      this.#statements.upsertHead.run(stream, head.sequence, head.position);
     if (this.#firstPosition === 0) return { first_position: 0, last_position: 0 };
     this.#statements.insertDelivery.run(this.#firstPosition, this.#position);
     return { first_position: this.#firstPosition, last_position: this.#position };
@@ -142,7 +148,10 @@ export class Applier {
     if (outcome.kind === 'unchanged') return;
     const { known } = outcome;
     const judged = judgedColumns(known.match);
-    const rendered = renderMatch({ ...known.match, article: { ...known.match.article, url: known.url_shown } });
+    const rendered = renderMatch({
+      ...known.match,
+      article: { ...known.match.article, url: known.url_shown },
+    });
     this.#statements.updateDetection.run(
       known.version,
       parseSeconds(known.match.first_detected_at),
@@ -157,7 +166,8 @@ export class Applier {
       renderDetection(id, known.version, rendered),
       id,
     );
-    if (outcome.kind === 'updated') this.#addToStream(stream, judged, renderStreamRow(id, known.version, rendered));
+    if (outcome.kind === 'updated')
+      this.#addToStream(stream, judged, renderStreamRow(id, known.version, rendered));
   }
 
   #addToStream(stream: number, judged: JudgedColumns, body: string): void {
@@ -217,6 +227,12 @@ export function prepareApply(db: Database): ApplyStatements {
 /** The highest position in the stream; 0 when it is empty. */
 export function lastPosition(db: Database): number {
   return db.prepare<unknown[], { position: number | null }>(SELECT_LAST_POSITION).get()?.position ?? 0;
+}
+
+/** What is known of a detection; null when it was never seen. */
+export function findKnown(db: Database, id: string): Known | null {
+  const stored = db.prepare<unknown[], Stored>(SELECT_DETECTION).get(id);
+  return stored === undefined ? null : toKnown(stored);
 }
 
 function toKnown(stored: Stored): Known {

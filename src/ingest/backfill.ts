@@ -4,8 +4,9 @@
  * Each transaction records how many rows of the file it brought; a restart goes on behind them. Between two
  * transactions waiting windows are read, so that years of history do not hold up what is happening now.
  */
-import type { ExportFileName } from './export-name.ts';
+
 import type { Added, ApplyCounts } from './apply.ts';
+import type { ExportFileName } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
 import { type FileRecord, findSameContent, saveFile } from './file-record.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
@@ -41,7 +42,14 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
   const content = { export: file.export, window_start: null, label: file.label, sha256 };
   const same = findSameContent(workshop.db, content);
   if (same !== null) {
-    return putAway(workshop, waiting, number, 'repeated', { ...counts, reason: `the same content as file ${same}` }, sha256);
+    return putAway(
+      workshop,
+      waiting,
+      number,
+      'repeated',
+      { ...counts, reason: `the same content as file ${same}` },
+      sha256,
+    );
   }
   if (!workshop.drop.take(waiting, number)) return null;
   const record: FileRecord = {
@@ -58,7 +66,11 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
 const NO_COUNTS: ApplyCounts = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
 
 /** Applies what is left of a backfill that was checked and taken. */
-export async function resumeBackfill(workshop: Workshop, record: FileRecord, file: BackfillName): Promise<FileRecord> {
+export async function resumeBackfill(
+  workshop: Workshop,
+  record: FileRecord,
+  file: BackfillName,
+): Promise<FileRecord> {
   const order = readingOrder(workshop, workshop.drop.takenPath(record.number, record.name), file, {
     rows_to_skip: record.rows_applied,
     check_only: false,
@@ -68,7 +80,11 @@ export async function resumeBackfill(workshop: Workshop, record: FileRecord, fil
   let current = record;
   const result = await applyInBounds(workshop, record.name, order, {
     inTransaction: (rowsThrough, counts) => {
-      current = { ...current, rows_applied: rowsThrough, report: { ...current.report, ...sum(current.report, counts) } };
+      current = {
+        ...current,
+        rows_applied: rowsThrough,
+        report: { ...current.report, ...sum(current.report, counts) },
+      };
       saveFile(workshop.db, current);
     },
   });

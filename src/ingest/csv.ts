@@ -18,7 +18,10 @@ interface ParsedRecord {
   readonly record: string[];
 }
 
-export async function* csvEntries(chunks: AsyncIterable<Buffer>, exportName: ExportName): AsyncGenerator<RawEntry[]> {
+export async function* csvEntries(
+  chunks: AsyncIterable<Buffer>,
+  exportName: ExportName,
+): AsyncGenerator<RawEntry[]> {
   // The parser reports what it dislikes as an error of its stream, with the line in it.
   const problem: { entry: RawEntry | null } = { entry: null };
   const parser = parse({
@@ -72,7 +75,8 @@ async function feed(
           : badFile(block.line, 'UTF-8 text', block.text.slice(0, 200));
       throw new Error('unreadable line');
     }
-    if (!parser.write(block.text)) await new Promise((resolve) => parser.once('drain', resolve).once('close', resolve));
+    if (!parser.write(block.text))
+      await new Promise((resolve) => parser.once('drain', resolve).once('close', resolve));
     if (parser.destroyed) return;
   }
   parser.end();
@@ -87,7 +91,9 @@ function judgeHeader(header: readonly string[], exportName: ExportName): RawEntr
     }
   }
   const absent = EXPORT_COLUMNS.find((column) => column.required && !header.includes(column.name));
-  return absent ? badFile(1, `a header line with the column ${absent.name}`, header.join(',').slice(0, 200)) : null;
+  return absent
+    ? badFile(1, `a header line with the column ${absent.name}`, header.join(',').slice(0, 200))
+    : null;
 }
 
 function entryOf(header: readonly string[], record: readonly string[], line: number): RawEntry {
@@ -95,12 +101,12 @@ function entryOf(header: readonly string[], record: readonly string[], line: num
     return badRow(line, `${header.length} fields, as in the header`, record.join(','));
   }
   const raw: Record<string, unknown> = Object.create(null);
-  for (const [index, name] of header.entries()) raw[name] = valueOf(name, record[index] ?? '');
+  for (const [index, name] of header.entries()) raw[name] = fieldValue(name, record[index] ?? '');
   return { kind: 'row', line, raw: raw as RawRow };
 }
 
 /** A field that does not read as its column's type stays text; the row check then says what was expected. */
-function valueOf(name: string, text: string): unknown {
+function fieldValue(name: string, text: string): unknown {
   if (text === '') return null;
   switch (exportColumn(name)?.kind.type) {
     case 'integer':

@@ -5,7 +5,17 @@
  * none. A file is ready when two looks, `quiet_ms` apart, saw it the same; times that the file carries are not
  * trusted for that, since copying tools set them.
  */
-import { closeSync, constants, fsyncSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
 import { Refused } from '../refused.ts';
@@ -29,7 +39,11 @@ export type Waiting = {
   /** The number of the record under which the file lay in `held/` or `failed/`: an operator wants it read. */
   readonly replaces?: number;
 } & (
-  | { readonly kind: 'export'; readonly file: ExportFileName; /** It has had its time: cut off is cut off. */ readonly isFinal: boolean }
+  | {
+      readonly kind: 'export';
+      readonly file: ExportFileName /** It has had its time: cut off is cut off. */;
+      readonly isFinal: boolean;
+    }
   | { readonly kind: 'refused'; readonly reason: string }
 );
 
@@ -207,7 +221,8 @@ export class DropFolder {
     nowMs: number,
   ): { kind: 'ready'; waiting: Waiting } | { kind: 'wait'; waitMs: number } {
     const { name, path, look } = entry;
-    if (unchangedMs < this.#settings.quiet_ms) return { kind: 'wait', waitMs: this.#settings.quiet_ms - unchangedMs };
+    if (unchangedMs < this.#settings.quiet_ms)
+      return { kind: 'wait', waitMs: this.#settings.quiet_ms - unchangedMs };
     const judged = judgeName(name);
     if (judged.kind !== 'export') {
       const reason = judged.kind === 'refused' ? judged.reason : '';
@@ -217,7 +232,8 @@ export class DropFolder {
     if (file.kind === 'window') {
       const due = judgeWindow(file.window_start, nowMs);
       if (due === 'too far ahead') {
-        const reason = 'the window is more than a day ahead; expected the start of a window in UTC. Is the clock of the writer, or of this machine, right?';
+        const reason =
+          'the window is more than a day ahead; expected the start of a window in UTC. Is the clock of the writer, or of this machine, right?';
         return { kind: 'ready', waiting: { kind: 'refused', name, path, look, reason } };
       }
       if (due === 'early') return { kind: 'wait', waitMs: file.window_start + WINDOW_MS - nowMs };
@@ -245,13 +261,19 @@ export function ensureRealFolder(path: string): void {
     if (!isErrorCode(error, 'EEXIST')) throw error;
   }
   if (lstatSync(path).isDirectory()) return;
-  throw new Refused('configuration', `${path} is not a folder: expected a real folder, no link. Move it away and start again.`);
+  throw new Refused(
+    'configuration',
+    `${path} is not a folder: expected a real folder, no link. Move it away and start again.`,
+  );
 }
 
 /** A file system's limit on names must hold with what is put before and behind. */
 export function shortName(name: string): string {
   if (Buffer.byteLength(name) <= NAME_BYTES_MAX) return name;
-  return Buffer.from(name).subarray(0, NAME_BYTES_MAX).toString('utf8').replace(/\ufffd+$/, '');
+  return Buffer.from(name)
+    .subarray(0, NAME_BYTES_MAX)
+    .toString('utf8')
+    .replace(/\ufffd+$/, '');
 }
 
 function compareWaiting(a: Waiting, b: Waiting): number {

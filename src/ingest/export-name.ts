@@ -42,7 +42,8 @@ export function judgeName(name: string): NameJudgement {
   const middle = name.slice(dot + 1, -form.length - 1);
   if (middle.startsWith('backfill-')) {
     const label = middle.slice('backfill-'.length);
-    if (!LABEL.test(label)) return refused(`the label of a backfill is 1 to 64 of a-z 0-9 . _ -; ${EXPECTED}`);
+    if (!LABEL.test(label))
+      return refused(`the label of a backfill is 1 to 64 of a-z 0-9 . _ -; ${EXPECTED}`);
     return { kind: 'export', file: { kind: 'backfill', name, export: exportName, form, label } };
   }
   const windowStart = parseWindowStart(middle);
@@ -51,7 +52,10 @@ export function judgeName(name: string): NameJudgement {
       `"${middle}" is no window start: expected YYYYMMDDTHHMMZ in UTC, a multiple of ten minutes; ${EXPECTED}`,
     );
   }
-  return { kind: 'export', file: { kind: 'window', name, export: exportName, form, window_start: windowStart } };
+  return {
+    kind: 'export',
+    file: { kind: 'window', name, export: exportName, form, window_start: windowStart },
+  };
 }
 
 /** Whether a window's file can be read now: not before the window has ended, and never far from the future. */
@@ -70,7 +74,8 @@ export function numberedName(name: string, number: number): string {
 
 /** The order in which waiting files are read: by window, backfills last; never by the time of the file. */
 export function compareFiles(a: ExportFileName, b: ExportFileName): number {
-  const rank = (file: ExportFileName) => (file.kind === 'window' ? file.window_start : Number.POSITIVE_INFINITY);
+  const rank = (file: ExportFileName) =>
+    file.kind === 'window' ? file.window_start : Number.POSITIVE_INFINITY;
   if (rank(a) !== rank(b)) return rank(a) < rank(b) ? -1 : 1;
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 }

@@ -6,7 +6,13 @@
  */
 import { CONTENT_TYPE_OF_EXPORT, streamNumber } from '../detection/content-type.ts';
 import { formatDetectionId } from '../detection/id.ts';
-import { type ExportRow, judgedColumns, type MatchOptions, matchOf, renderMatch } from '../detection/match.ts';
+import {
+  type ExportRow,
+  judgedColumns,
+  type MatchOptions,
+  matchOf,
+  renderMatch,
+} from '../detection/match.ts';
 import { shownUrl } from '../detection/merge.ts';
 import { parseSeconds } from '../time.ts';
 import { csvEntries } from './csv.ts';
@@ -61,7 +67,12 @@ export interface ReadingCounts {
 export type ReadingResult =
   | { readonly kind: 'read'; readonly counts: ReadingCounts }
   /** Rows or the file as a whole break the format: the first errors, and how many there are. */
-  | { readonly kind: 'bad'; readonly counts: ReadingCounts; readonly errors: readonly LineError[]; readonly errors_total: number }
+  | {
+      readonly kind: 'bad';
+      readonly counts: ReadingCounts;
+      readonly errors: readonly LineError[];
+      readonly errors_total: number;
+    }
   /** The packing ends too early: it may still be growing. */
   | { readonly kind: 'truncated'; readonly counts: ReadingCounts; readonly reason: string }
   | { readonly kind: 'damaged'; readonly counts: ReadingCounts; readonly reason: string };
@@ -71,11 +82,17 @@ const VALUE_CHARACTERS_MAX = 200;
 /** Unknown streams are counted one by one up to this many, and together from there. */
 const UNKNOWN_STREAMS_MAX = 50;
 
-export async function readExport(path: string, file: ExportFileName, options: ReadingOptions): Promise<ReadingResult> {
+export async function readExport(
+  path: string,
+  file: ExportFileName,
+  options: ReadingOptions,
+): Promise<ReadingResult> {
   const content = await openContent(path, file.form);
   const reading = new Reading(file, options);
   try {
-    const entries = file.form.startsWith('csv') ? csvEntries(content.chunks, file.export) : ndjsonEntries(content.chunks);
+    const entries = file.form.startsWith('csv')
+      ? csvEntries(content.chunks, file.export)
+      : ndjsonEntries(content.chunks);
     for await (const group of entries) {
       for (const entry of group) {
         const full = reading.take(entry);
@@ -120,7 +137,12 @@ class Reading {
   /** @returns a batch that is full */
   take(entry: RawEntry): RowBatch | null {
     if (this.#trailerRows !== null) {
-      this.#fail({ line: entry.line, column: null, value: null, expected: 'nothing after the line with end_of_export' });
+      this.#fail({
+        line: entry.line,
+        column: null,
+        value: null,
+        expected: 'nothing after the line with end_of_export',
+      });
       return null;
     }
     switch (entry.kind) {
@@ -146,15 +168,26 @@ class Reading {
     const expected = this.#trailerRows;
     if (expected === null) {
       if (!this.#options.requireTrailer || this.#file.form.startsWith('csv') || this.isOver) return;
-      this.#fail({ line: 0, column: null, value: null, expected: 'a last line {"end_of_export":true,"rows":N}' });
+      this.#fail({
+        line: 0,
+        column: null,
+        value: null,
+        expected: 'a last line {"end_of_export":true,"rows":N}',
+      });
     } else if (expected !== this.rows) {
-      this.#fail({ line: 0, column: 'rows', value: expected, expected: `${this.rows}, the number of rows before the last line` });
+      this.#fail({
+        line: 0,
+        column: 'rows',
+        value: expected,
+        expected: `${this.rows}, the number of rows before the last line`,
+      });
     }
   }
 
   /** @returns what is left to hand on */
   rest(): RowBatch | null {
-    if (this.#errorsTotal > 0 || (this.#batch.ids.length === 0 && this.#batch.rowsThrough === this.rows)) return null;
+    if (this.#errorsTotal > 0 || (this.#batch.ids.length === 0 && this.#batch.rowsThrough === this.rows))
+      return null;
     const batch = this.#batch;
     batch.rowsThrough = this.rows;
     this.#batch = emptyBatch();
@@ -219,7 +252,13 @@ class Reading {
   }
 }
 
-function append(batch: RowBatch, stream: number, row: ExportRow, file: ExportFileName, options: ReadingOptions): void {
+function append(
+  batch: RowBatch,
+  stream: number,
+  row: ExportRow,
+  file: ExportFileName,
+  options: ReadingOptions,
+): void {
   const contentType = CONTENT_TYPE_OF_EXPORT[file.export];
   const match = matchOf(contentType, row, options.match);
   const judged = judgedColumns(match);

@@ -8,7 +8,13 @@ import { CONTENT_TYPE_OF_EXPORT, type ExportName, MATCH_TYPES } from '../detecti
 import type { ExportRow } from '../detection/match.ts';
 import { DAY_MS, formatMs, formatSeconds, parseSeconds } from '../time.ts';
 import { hostOfDomain, readAddress, registrableDomain } from './address.ts';
-import { type CheckedColumn, type ColumnKind, EXPORT_COLUMNS, exportColumn, isCheckedColumn } from './export-columns.ts';
+import {
+  type CheckedColumn,
+  type ColumnKind,
+  EXPORT_COLUMNS,
+  exportColumn,
+  isCheckedColumn,
+} from './export-columns.ts';
 
 export interface RowLimits {
   readonly export: ExportName;
@@ -60,7 +66,11 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
       continue;
     }
     if (!column.exports.includes(limits.export)) {
-      errors.push({ column: name, value: raw[name], expected: `no column ${name} in a file of ${limits.export}` });
+      errors.push({
+        column: name,
+        value: raw[name],
+        expected: `no column ${name} in a file of ${limits.export}`,
+      });
       continue;
     }
     const value = raw[name];

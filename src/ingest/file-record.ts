@@ -50,6 +50,8 @@ const SELECT_LAST_NUMBER = 'SELECT max(number) AS number FROM ingest_file';
 const SELECT_UNSETTLED = `SELECT ${COLUMNS} FROM ingest_file WHERE settled = 0 ORDER BY number`;
 const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC LIMIT ?`;
 
+const SELECT_BY_NAME = `SELECT ${COLUMNS} FROM ingest_file WHERE name = ? ORDER BY number DESC LIMIT 20`;
+
 const SELECT_SAME_CONTENT = `
   SELECT number FROM ingest_file
   WHERE sha256 = :sha256 AND outcome = 'applied' AND export = :export
@@ -96,6 +98,11 @@ export function newestFiles(db: Database, limit: number): FileRecord[] {
   return db.prepare<unknown[], Row>(SELECT_NEWEST).all(limit).map(fromRow);
 }
 
+/** The newest records of files that were dropped under this name. */
+export function filesNamed(db: Database, name: string): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_BY_NAME).all(name).map(fromRow);
+}
+
 /** The number of the file that brought this very content for this window or label. */
 export function findSameContent(
   db: Database,
@@ -105,7 +112,9 @@ export function findSameContent(
 }
 
 export function findResettable(db: Database, exportName: ExportName, windowStart: number): FileRecord | null {
-  const row = db.prepare<unknown[], Row>(SELECT_RESETTABLE).get({ export: exportName, window_start: windowStart });
+  const row = db
+    .prepare<unknown[], Row>(SELECT_RESETTABLE)
+    .get({ export: exportName, window_start: windowStart });
   return row === undefined ? null : fromRow(row);
 }
 

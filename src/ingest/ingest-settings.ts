@@ -25,7 +25,12 @@ export type ToIngest = { readonly kind: 'stop' };
 
 export type FromIngest =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'log'; readonly level: LogLevel; readonly msg: string; readonly fields: Record<string, unknown> }
+  | {
+      readonly kind: 'log';
+      readonly level: LogLevel;
+      readonly msg: string;
+      readonly fields: Record<string, unknown>;
+    }
   /** A transaction became visible. */
   | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
   | { readonly kind: 'progress'; readonly file: string; readonly rows: number; readonly isDone: boolean }

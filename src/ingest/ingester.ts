@@ -111,7 +111,10 @@ class Ingester {
     if (this.#settings.mode === 'serve') {
       drop.watch(
         () => this.#wake(),
-        (error) => this.#workshop.log('warn', 'no events from the drop folder: it is rescanned instead', { err: error }),
+        (error) =>
+          this.#workshop.log('warn', 'no events from the drop folder: it is rescanned instead', {
+            err: error,
+          }),
       );
     }
     try {
@@ -155,7 +158,8 @@ class Ingester {
     if (judged.kind !== 'export' || judged.file.kind !== 'backfill') return;
     this.#workshop.log('info', 'backfill resumed', { file: record.name, rows_applied: record.rows_applied });
     // What an earlier run had committed stands in the record of this moment, not in the one read at the start.
-    const current = unsettledFiles(this.#workshop.db).find(({ number }) => number === record.number) ?? record;
+    const current =
+      unsettledFiles(this.#workshop.db).find(({ number }) => number === record.number) ?? record;
     this.#report(await resumeBackfill(this.#workshop, current, judged.file));
   }
 
@@ -186,7 +190,11 @@ class Ingester {
   }
 
   async #serveRequests(): Promise<void> {
-    for (let request = nextRequest(this.#workshop.access); request; request = nextRequest(this.#workshop.access)) {
+    for (
+      let request = nextRequest(this.#workshop.access);
+      request;
+      request = nextRequest(this.#workshop.access)
+    ) {
       const open = request;
       await this.#retrying(() => serveRequest(this.#workshop, open));
       this.#check();
@@ -219,13 +227,19 @@ class Ingester {
       for (const name of scan.leftAlone) {
         if (this.#knownAlone.has(name)) continue;
         if (this.#knownAlone.size < 10_000) this.#knownAlone.add(name);
-        this.#workshop.log('warn', 'left alone in the drop folder: not a regular file with a readable name', { name });
+        this.#workshop.log('warn', 'left alone in the drop folder: not a regular file with a readable name', {
+          name,
+        });
       }
       return scan;
     } catch (error) {
       if (this.#isDropReadable) {
         const path = this.#settings.drop;
-        this.#workshop.log('error', 'cannot read the drop folder: check that it is there and may be read and written', { path, err: plainError(error) });
+        this.#workshop.log(
+          'error',
+          'cannot read the drop folder: check that it is there and may be read and written',
+          { path, err: plainError(error) },
+        );
       }
       this.#isDropReadable = false;
       return null;
@@ -251,7 +265,9 @@ class Ingester {
 
   #ingest(waiting: Waiting): Promise<FileRecord | null> {
     if (waiting.kind === 'refused') {
-      return Promise.resolve(putAway(this.#workshop, waiting, nextNumber(this.#workshop), 'refused', { reason: waiting.reason }));
+      return Promise.resolve(
+        putAway(this.#workshop, waiting, nextNumber(this.#workshop), 'refused', { reason: waiting.reason }),
+      );
     }
     const { file } = waiting;
     return file.kind === 'window'
@@ -267,7 +283,9 @@ class Ingester {
         return;
       } catch (error) {
         if (!isDiskFull(error)) throw error;
-        this.#workshop.log('error', 'the disk is full: ingest waits until there is room', { err: plainError(error) });
+        this.#workshop.log('error', 'the disk is full: ingest waits until there is room', {
+          err: plainError(error),
+        });
         this.#isWoken = false;
         await this.#sleep(RETRY_MS);
         this.#check();

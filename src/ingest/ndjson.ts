@@ -1,7 +1,8 @@
 /** NDJSON: a JSON object a line, and optionally a last line that states how many there were. */
+
+import type { RawRow } from './export-row.ts';
 import { LINE_BYTES_MAX, wholeLines } from './lines.ts';
 import { badFile, badRow, type RawEntry } from './raw-rows.ts';
-import type { RawRow } from './export-row.ts';
 
 /** Entries come in groups: one step of an asynchronous loop for each row would cost more than the row. */
 export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenerator<RawEntry[]> {
@@ -47,7 +48,11 @@ function entryOf(content: string, line: number): RawEntry {
   if (!Object.hasOwn(value, 'end_of_export')) return { kind: 'row', line, raw: value };
   const { end_of_export: end, rows } = value;
   if (end !== true || typeof rows !== 'number' || !Number.isInteger(rows) || rows < 0) {
-    return badFile(line, '{"end_of_export":true,"rows":N}, or no member end_of_export', content.slice(0, 200));
+    return badFile(
+      line,
+      '{"end_of_export":true,"rows":N}, or no member end_of_export',
+      content.slice(0, 200),
+    );
   }
   return { kind: 'trailer', line, rows };
 }

@@ -10,7 +10,12 @@ export type RawEntry =
   /** The file cannot be read on from here. */
   | { readonly kind: 'bad file'; readonly line: number; readonly error: RowError };
 
-export function badFile(line: number, expected: string, value: unknown = null, column: string | null = null): RawEntry {
+export function badFile(
+  line: number,
+  expected: string,
+  value: unknown = null,
+  column: string | null = null,
+): RawEntry {
   return { kind: 'bad file', line, error: { column, value, expected } };
 }
 

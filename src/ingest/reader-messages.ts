@@ -1,6 +1,7 @@
 /** What the thread that writes and the thread that reads exports say to each other: plain data only. */
-import type { ReadingResult } from './export-reading.ts';
+
 import type { ExportFileName } from './export-name.ts';
+import type { ReadingResult } from './export-reading.ts';
 import type { RowBatch } from './row-batch.ts';
 
 /** Everything that a reading depends on, fixed when it begins. */

@@ -14,7 +14,9 @@ export function runReader(port: MessagePort, settings: ReaderSettings): void {
       case 'read': {
         const session = new Session();
         sessions.set(message.order.session, session);
-        void serve(port, message.order, session, settings).finally(() => sessions.delete(message.order.session));
+        void serve(port, message.order, session, settings).finally(() =>
+          sessions.delete(message.order.session),
+        );
         break;
       }
       case 'credit':
@@ -36,7 +38,8 @@ class Session {
   #wake: (() => void) | null = null;
 
   async takeCredit(): Promise<void> {
-    while (this.#credits === 0 && !this.#cancelled) await new Promise<void>((resolve) => (this.#wake = resolve));
+    while (this.#credits === 0 && !this.#cancelled)
+      await new Promise<void>((resolve) => (this.#wake = resolve));
     if (this.#cancelled) throw new Cancelled();
     this.#credits -= 1;
   }
@@ -56,7 +59,12 @@ class Session {
   }
 }
 
-async function serve(port: MessagePort, order: ReadingOrder, session: Session, settings: ReaderSettings): Promise<void> {
+async function serve(
+  port: MessagePort,
+  order: ReadingOrder,
+  session: Session,
+  settings: ReaderSettings,
+): Promise<void> {
   const send = (message: FromReader) => port.postMessage(message);
   const skipped = new SkippedRows(order.skipped_path);
   try {
@@ -92,7 +100,8 @@ async function serve(port: MessagePort, order: ReadingOrder, session: Session, s
   } catch (error) {
     skipped.close();
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    const message = error instanceof Cancelled ? 'cancelled' : error instanceof Error ? error.message : String(error);
+    const message =
+      error instanceof Cancelled ? 'cancelled' : error instanceof Error ? error.message : String(error);
     send({ kind: 'fault', session: order.session, code, message });
   }
 }

@@ -33,7 +33,10 @@ export interface ReplayCounts {
 
 export type RequestOutcome =
   | { readonly ok: true; readonly replay: ReplayCounts }
-  | { readonly ok: true; readonly reset: { readonly file: string; readonly outcome: string; readonly reason: string | null } }
+  | {
+      readonly ok: true;
+      readonly reset: { readonly file: string; readonly outcome: string; readonly reason: string | null };
+    }
   | { readonly ok: false; readonly reason: string };
 
 export interface OpenRequest {
@@ -62,8 +65,13 @@ export function nextRequest(access: Database): OpenRequest | null {
 }
 
 /** How far a request is, and its outcome once it has one. */
-export function requestState(access: Database, id: number): { progress: string | null; outcome: RequestOutcome | null } {
-  const row = access.prepare<unknown[], { progress: string | null; outcome: string | null }>(SELECT_REQUEST).get(id);
+export function requestState(
+  access: Database,
+  id: number,
+): { progress: string | null; outcome: RequestOutcome | null } {
+  const row = access
+    .prepare<unknown[], { progress: string | null; outcome: string | null }>(SELECT_REQUEST)
+    .get(id);
   const outcome = row?.outcome ?? null;
   return { progress: row?.progress ?? null, outcome: outcome === null ? null : JSON.parse(outcome) };
 }
@@ -77,8 +85,11 @@ export async function serveRequest(workshop: Workshop, { id, request }: OpenRequ
     toldAtMs = nowMs;
     writing(workshop.access, () => workshop.access.prepare(SET_PROGRESS).run({ id, progress }));
   };
-  const outcome = request.kind === 'replay' ? await replay(workshop, request, tell) : await reset(workshop, request);
-  writing(workshop.access, () => workshop.access.prepare(SET_OUTCOME).run({ id, outcome: JSON.stringify(outcome) }));
+  const outcome =
+    request.kind === 'replay' ? await replay(workshop, request, tell) : await reset(workshop, request);
+  writing(workshop.access, () =>
+    workshop.access.prepare(SET_OUTCOME).run({ id, outcome: JSON.stringify(outcome) }),
+  );
   workshop.log('info', 'request served', { request, outcome });
 }
 
@@ -87,7 +98,15 @@ async function replay(
   bounds: { readonly from: number; readonly to: number },
   tell: (progress: string) => void,
 ): Promise<RequestOutcome> {
-  const counts: ReplayCounts = { files: 0, rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0, unreadable: [] };
+  const counts: ReplayCounts = {
+    files: 0,
+    rows: 0,
+    created: 0,
+    updated: 0,
+    rescored: 0,
+    unchanged: 0,
+    unreadable: [],
+  };
   const files = archivedFiles(workshop.db, bounds.from, bounds.to);
   for (const [index, record] of files.entries()) {
     tell(`file ${index + 1} of ${files.length}`);
@@ -100,7 +119,11 @@ async function replay(
 }
 
 /** @returns why the file could not be read; null when it was */
-async function replayFile(workshop: Workshop, record: FileRecord, counts: ReplayCounts): Promise<string | null> {
+async function replayFile(
+  workshop: Workshop,
+  record: FileRecord,
+  counts: ReplayCounts,
+): Promise<string | null> {
   const judged = judgeName(record.name);
   const path = record.destination === null ? null : join(workshop.drop.root, record.destination);
   if (judged.kind !== 'export' || path === null || !existsSync(path)) return 'it is no longer in the archive';
@@ -134,13 +157,18 @@ async function reset(
     const record = findResettable(workshop.db, request.export, request.window_start);
     if (record === null || record.destination === null) {
       const start = formatMs(request.window_start);
-      return { ok: false, reason: `no file of the window ${request.export} ${start} lies in held/ or failed/. Drop one.` };
+      return {
+        ok: false,
+        reason: `no file of the window ${request.export} ${start} lies in held/ or failed/. Drop one.`,
+      };
     }
     const path = join(workshop.drop.root, record.destination);
     const judged = judgeName(record.name);
     if (!existsSync(path) || judged.kind !== 'export' || judged.file.kind !== 'window') {
       // Somebody took the file away: the record must not stand in the way of an older one.
-      workshop.writer.commit(workshop.writer.begin(new Set()), () => clearDestination(workshop.db, record.number));
+      workshop.writer.commit(workshop.writer.begin(new Set()), () =>
+        clearDestination(workshop.db, record.number),
+      );
       continue;
     }
     const dealt = await ingestWindowFile(workshop, {

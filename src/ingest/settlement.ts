@@ -6,8 +6,8 @@
  */
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { readJournalEnd, appendApplied } from '../store/journal.ts';
 import { syncFolder } from '../store/folder.ts';
+import { appendApplied, readJournalEnd } from '../store/journal.ts';
 import { formatMs, utcDay } from '../time.ts';
 import { ensureRealFolder, shortName } from './drop-folder.ts';
 import { numberedName } from './export-name.ts';
@@ -105,5 +105,7 @@ function writeNote(path: string, note: object): void {
 function isFree(workshop: Workshop, destination: string): boolean {
   const target = join(workshop.drop.root, destination);
   mkdirSync(dirname(dirname(target)), { recursive: true });
-  return !existsSync(target) && !existsSync(`${target}.reason.json`) && !existsSync(`${target}.skipped.ndjson`);
+  return (
+    !existsSync(target) && !existsSync(`${target}.reason.json`) && !existsSync(`${target}.skipped.ndjson`)
+  );
 }

@@ -5,10 +5,11 @@
  * write, so the time is taken after the commit, told to the readers of this process at once, and written by the
  * next transaction. Until it is written it counts as later than any time that is asked for.
  */
-import { type Added, Applier, type ApplyStatements, lastPosition, prepareApply } from './apply.ts';
+
 import type { Database } from '../store/database.ts';
 import { appendPosition, readJournalEnd } from '../store/journal.ts';
 import type { Now } from '../time.ts';
+import { type Added, Applier, type ApplyStatements, lastPosition, prepareApply } from './apply.ts';
 
 const STAMP_DELIVERY = 'UPDATE delivery SET delivered_at = :delivered_at WHERE delivered_at IS NULL';
 const SELECT_LAST_DELIVERED = 'SELECT max(delivered_at) AS delivered_at FROM delivery';

@@ -1,5 +1,10 @@
 /** What ingest needs to know of `access.db`: which streams there are, who is licensed, whether it is paused. */
-import { EXPORT_OF_CONTENT_TYPE, type ContentType, type ExportName, streamNumber } from '../detection/content-type.ts';
+import {
+  type ContentType,
+  EXPORT_OF_CONTENT_TYPE,
+  type ExportName,
+  streamNumber,
+} from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 
 const SELECT_SUBSCRIPTIONS = `
@@ -20,7 +25,10 @@ interface Row {
   readonly print_metadata: number;
 }
 
-export function readSubscribers(access: Database, isEnabled: (exportName: ExportName) => boolean): Subscribers {
+export function readSubscribers(
+  access: Database,
+  isEnabled: (exportName: ExportName) => boolean,
+): Subscribers {
   const rows = access.prepare<unknown[], Row>(SELECT_SUBSCRIPTIONS).all();
   const streams = rows.flatMap((row) => {
     const contentTypes: ContentType[] = JSON.parse(row.content_types);

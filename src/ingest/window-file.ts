@@ -4,11 +4,18 @@
  * Its rows, its record and its window are one transaction. The file is taken, by a rename, after it was read to
  * its end and found unchanged, and before the commit: what is committed is what lies in the archive.
  */
-import { findWindow, arrival, setWindow, statusAfter } from '../windows/ledger.ts';
+import { arrival, findWindow, setWindow, statusAfter } from '../windows/ledger.ts';
 import type { Waiting } from './drop-folder.ts';
 import type { ExportFileName } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
-import { clearDestination, type FileOutcome, type FileRecord, type FileReport, findSameContent, saveFile } from './file-record.ts';
+import {
+  clearDestination,
+  type FileOutcome,
+  type FileRecord,
+  type FileReport,
+  findSameContent,
+  saveFile,
+} from './file-record.ts';
 import { chooseDestination, settle } from './settlement.ts';
 import { isEnabled, nextNumber, readingOrder, type Workshop } from './workshop.ts';
 
@@ -27,7 +34,9 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
   }
   const status = findWindow(workshop.db, file.export, file.window_start)?.status;
   if (waiting.replaces === undefined && arrival(status) === 'hold') {
-    return putAway(workshop, waiting, number, 'held', { reason: `the window is ${status}: its files wait for an operator` });
+    return putAway(workshop, waiting, number, 'held', {
+      reason: `the window is ${status}: its files wait for an operator`,
+    });
   }
   const order = readingOrder(workshop, waiting.path, file, {
     rows_to_skip: 0,
@@ -48,10 +57,22 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
       return unread(workshop, waiting, number, result);
     }
     const { sha256, bytes, ...counts } = result.counts;
-    const same = findSameContent(workshop.db, { export: file.export, window_start: file.window_start, label: null, sha256 });
+    const same = findSameContent(workshop.db, {
+      export: file.export,
+      window_start: file.window_start,
+      label: null,
+      sha256,
+    });
     if (same !== null) {
       workshop.writer.rollback();
-      return putAway(workshop, waiting, number, 'repeated', { ...counts, reason: `the same content as file ${same}` }, sha256);
+      return putAway(
+        workshop,
+        waiting,
+        number,
+        'repeated',
+        { ...counts, reason: `the same content as file ${same}` },
+        sha256,
+      );
     }
     if (!workshop.drop.take(waiting, number)) {
       workshop.writer.rollback();
@@ -92,7 +113,12 @@ export function unread(
   const { sha256, bytes, ...counts } = result.counts;
   const report: FileReport =
     result.kind === 'bad'
-      ? { ...counts, reason: 'rows or lines break the format', errors: result.errors, errors_total: result.errors_total }
+      ? {
+          ...counts,
+          reason: 'rows or lines break the format',
+          errors: result.errors,
+          errors_total: result.errors_total,
+        }
       : { ...counts, reason: result.reason };
   return putAway(workshop, waiting, number, 'failed', report, sha256 || null);
 }

@@ -1,19 +1,36 @@
-/** How far the data is complete (contract: ChangesPage, `as_of`; GET /v1/health, `newest_done`). */
+/** How far the data goes: the head of the stream, and what is complete (contract: ChangesPage, `as_of`). */
 import { type ContentType, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
-import { statementFamily } from './statements.ts';
+import { preparedOnce } from './statements.ts';
 
-export const NEWEST_DONE = `
-  SELECT max(window_start) AS window_start FROM export_window WHERE export = @export AND status = 'done'`;
+/** All of one moment, even where no transaction is open: it is one statement. */
+export interface Standing {
+  /** Position of the last row of all streams; 0 when there is none. */
+  readonly head: number;
+  /** End of the newest finished window of each content type's export, epoch milliseconds; null when none is. */
+  readonly newest_done_ms: Readonly<Record<ContentType, number | null>>;
+}
 
-const newestDone = statementFamily<{ window_start: number | null }>(() => NEWEST_DONE);
+export const STANDING = `
+  SELECT (SELECT max(position) FROM stream_row) AS head,
+    ${newestDone('text')} AS text,
+    ${newestDone('image')} AS image`;
 
-/** End of the newest finished window of a content type's export, epoch milliseconds; null when there is none. */
-export function newestDoneMs(db: Database, contentType: ContentType): number | null {
-  const start =
-    newestDone(db, 0, '').get({ export: EXPORT_OF_CONTENT_TYPE[contentType] })?.window_start ?? null;
-  return start === null ? null : start + WINDOW_MS;
+interface StandingRow {
+  readonly head: number | null;
+  readonly text: number | null;
+  readonly image: number | null;
+}
+
+const standing = preparedOnce<StandingRow>(STANDING);
+
+export function readStanding(db: Database): Standing {
+  const row = standing(db).get();
+  return {
+    head: row?.head ?? 0,
+    newest_done_ms: { text: windowEndMs(row?.text), image: windowEndMs(row?.image) },
+  };
 }
 
 /**
@@ -21,12 +38,22 @@ export function newestDoneMs(db: Database, contentType: ContentType): number | n
  *
  * @param contentTypes those that are read, without any whose export is switched off
  */
-export function asOfMs(db: Database, contentTypes: readonly ContentType[]): number | null {
+export function asOfMs({ newest_done_ms }: Standing, contentTypes: readonly ContentType[]): number | null {
   let earliest: number | null = null;
   for (const contentType of contentTypes) {
-    const done = newestDoneMs(db, contentType);
+    const done = newest_done_ms[contentType];
     if (done === null) return null;
     if (earliest === null || done < earliest) earliest = done;
   }
   return earliest;
+}
+
+/** The names of exports are constants of the program; the plan is the same as with bound ones. */
+function newestDone(contentType: ContentType): string {
+  return `(SELECT max(window_start) FROM export_window
+      WHERE export = '${EXPORT_OF_CONTENT_TYPE[contentType]}' AND status = 'done')`;
+}
+
+function windowEndMs(startMs: number | null | undefined): number | null {
+  return startMs === null || startMs === undefined ? null : startMs + WINDOW_MS;
 }

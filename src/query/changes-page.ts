@@ -9,7 +9,7 @@ import type { ContentType } from '../detection/content-type.ts';
 import { BASE_URL_MARK } from '../detection/match.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading } from '../store/database.ts';
-import { asOfMs } from './as-of.ts';
+import { asOfMs, readStanding, type Standing } from './as-of.ts';
 import { putBaseUrl } from './base-url.ts';
 import type { StreamStart } from './changes-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
@@ -46,20 +46,29 @@ const NO_ROWS = Buffer.alloc(0);
 const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 
 export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage {
+  const { start } = query;
+  if (start.kind === 'after') {
+    // What most polls find: nothing new. One statement is a snapshot by itself and needs no transaction.
+    const standing = readStanding(db);
+    if (start.position >= standing.head) return emptyPage(query, standing, start.position);
+  }
   return reading(db, () => {
-    const headPosition = head(db, 0, '').get()?.position ?? 0;
-    const as_of_ms = asOfMs(db, query.content_types);
-    const start = startPosition(db, query, headPosition);
+    const standing = readStanding(db);
+    const after = startPosition(db, query, standing.head);
     // A cursor can be ahead of the head: after a restore, until the stream has passed it. It never goes back.
-    if (start >= headPosition || query.streams.length === 0) {
-      return { data: NO_ROWS, rows: 0, position: Math.max(start, headPosition), has_more: false, as_of_ms };
-    }
-    const { data, rows, reached } = readRows(db, query, start, headPosition);
+    if (after >= standing.head || query.streams.length === 0) return emptyPage(query, standing, after);
+    const { data, rows, reached } = readRows(db, query, after, standing.head);
     const has_more = reached !== null && moreAfter(db, query.streams, reached);
     // At the end of its streams a cursor moves on to the end of all: a filter that is widened later does not
     // bring back what was passed over.
-    return { data, rows, position: has_more ? reached : headPosition, has_more, as_of_ms };
+    const position = has_more ? reached : standing.head;
+    return { data, rows, position, has_more, as_of_ms: asOfMs(standing, query.content_types) };
   });
+}
+
+function emptyPage({ content_types }: ChangesQuery, standing: Standing, after: number): ChangesPage {
+  const position = Math.max(after, standing.head);
+  return { data: NO_ROWS, rows: 0, position, has_more: false, as_of_ms: asOfMs(standing, content_types) };
 }
 
 function startPosition(
@@ -142,8 +151,6 @@ function streamValues(streams: readonly number[]): Record<string, SqlValue> {
   return values;
 }
 
-export const HEAD = 'SELECT max(position) AS position FROM stream_row';
-
 /**
  * Positions after `@start` in several streams, in their one order. SQLite merges the streams' index entries as
  * they are asked for; it neither sorts nor reads further than the limit.
@@ -186,7 +193,6 @@ interface PageRow {
   readonly body: string;
 }
 
-const head = statementFamily<{ position: number | null }>(() => HEAD);
 const pageText = statementFamily<{ data: Buffer | null; rows: number; last: number | null }>(pageTextSql);
 const pageRows = statementFamily<PageRow>(pageRowsSql);
 const scanBound = statementFamily<{ position: number }>(scanBoundSql);

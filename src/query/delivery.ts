@@ -6,7 +6,7 @@
  * until it is known, it counts as later than anything asked for, and so a change is never passed over.
  */
 import type { Database } from '../store/database.ts';
-import { statementFamily } from './statements.ts';
+import { preparedOnce } from './statements.ts';
 
 /** Times of transactions that are not written yet: epoch milliseconds by first position. */
 export type RecentDeliveries = ReadonlyMap<number, number>;
@@ -17,15 +17,15 @@ export const FIRST_DELIVERED_SINCE = `
 export const UNSTAMPED = `
   SELECT first_position FROM delivery WHERE delivered_at IS NULL ORDER BY first_position`;
 
-const firstDeliveredSince = statementFamily<{ first_position: number }>(() => FIRST_DELIVERED_SINCE);
-const unstamped = statementFamily<{ first_position: number }>(() => UNSTAMPED);
+const firstDeliveredSince = preparedOnce<{ first_position: number }>(FIRST_DELIVERED_SINCE);
+const unstamped = preparedOnce<{ first_position: number }>(UNSTAMPED);
 
 /**
  * @returns the position after which everything delivered at or after `sinceMs` stands; null when there is nothing
  */
 export function positionBefore(db: Database, sinceMs: number, recent: RecentDeliveries): number | null {
-  const stamped = firstDeliveredSince(db, 0, '').get({ since: sinceMs })?.first_position;
-  const waiting = unstamped(db, 0, '')
+  const stamped = firstDeliveredSince(db).get({ since: sinceMs })?.first_position;
+  const waiting = unstamped(db)
     .all()
     .find(({ first_position: position }) => (recent.get(position) ?? Infinity) >= sinceMs)?.first_position;
   const first = Math.min(stamped ?? Infinity, waiting ?? Infinity);

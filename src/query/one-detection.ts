@@ -4,7 +4,7 @@ import type { Database } from '../store/database.ts';
 import { readView, VIEW_PARAMETERS } from './common-parameters.ts';
 import { type ParameterTable, parseParameters } from './parameters.ts';
 import { type Projection, renderProjected } from './projection.ts';
-import { statementFamily } from './statements.ts';
+import { preparedOnce } from './statements.ts';
 
 const ONE_PARAMETERS: ParameterTable = VIEW_PARAMETERS;
 
@@ -25,14 +25,14 @@ export interface OneQuery {
 export const ONE_DETECTION = `
   SELECT body FROM detection WHERE id = @id AND stream IN (SELECT value FROM json_each(@streams))`;
 
-const oneDetection = statementFamily<{ body: string }>(() => ONE_DETECTION);
+const oneDetection = preparedOnce<{ body: string }>(ONE_DETECTION);
 
 /** The latest version as JSON text; null when no stream of the key has it. */
 export function readOneDetection(
   db: Database,
   { id, streams, projection, baseUrl }: OneQuery,
 ): string | null {
-  const found = oneDetection(db, 0, '').get({ id, streams: JSON.stringify(streams) });
+  const found = oneDetection(db).get({ id, streams: JSON.stringify(streams) });
   if (found === undefined) return null;
   const body = found.body.replace(BASE_URL_MARK, () => baseUrl.toString());
   return projection === null ? body : renderProjected(body, projection);

@@ -1,7 +1,7 @@
 /**
  * Statements whose text depends on a request's shape (how many streams, which filters), prepared once a shape.
  *
- * Preparing takes longer than a small page. Shapes are many, so only those used last are kept.
+ * Preparing takes longer than a small page. Shapes are many, so only so many are kept.
  */
 import type { Database, Statement } from '../store/database.ts';
 
@@ -19,11 +19,25 @@ export function statementFamily<Row>(
       byDatabase.set(db, statements);
     }
     const shape = `${streams}${conditions}`;
-    const known = statements.get(shape);
-    const statement = known ?? db.prepare<unknown[], Row>(render(streams, conditions));
-    if (known !== undefined) statements.delete(shape);
-    statements.set(shape, statement);
-    if (statements.size > SHAPES_MAX) forgetFirst(statements);
+    let statement = statements.get(shape);
+    if (statement === undefined) {
+      statement = db.prepare<unknown[], Row>(render(streams, conditions));
+      if (statements.size >= SHAPES_MAX) forgetFirst(statements);
+      statements.set(shape, statement);
+    }
+    return statement;
+  };
+}
+
+/** A single statement, prepared once a database. */
+export function preparedOnce<Row>(sql: string): (db: Database) => Statement<Row> {
+  const byDatabase = new WeakMap<Database, Statement<Row>>();
+  return (db) => {
+    let statement = byDatabase.get(db);
+    if (statement === undefined) {
+      statement = db.prepare<unknown[], Row>(sql);
+      byDatabase.set(db, statement);
+    }
     return statement;
   };
 }

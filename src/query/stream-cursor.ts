@@ -36,8 +36,14 @@ export function createStreamCursors(secret: Buffer): StreamCursors {
     return bytes;
   }
 
+  // A client that is caught up is given the cursor it came with, again and again.
+  let last = { position: 0, text: seal(0).toString('base64url') };
+
   return {
-    encode: (position) => seal(position).toString('base64url'),
+    encode(position) {
+      if (position !== last.position) last = { position, text: seal(position).toString('base64url') };
+      return last.text;
+    },
     decode(text) {
       if (text.length !== CURSOR_CHARACTERS) throw notOurs();
       const bytes = Buffer.from(text, 'base64url');

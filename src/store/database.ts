@@ -15,6 +15,8 @@ export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
 /** How long a writer waits for another process's write, and a reader for a schema change. */
 const WRITER_BUSY_MS = 5_000;
 const READER_BUSY_MS = 250;
+/** A command that looks whether the lock is held has it for a moment itself. */
+const LOCK_BUSY_MS = 500;
 
 /** Large pages: rows are about a kilobyte, and a page of the stream should touch few of them. */
 const PAGE_BYTES = 16_384;
@@ -60,7 +62,7 @@ export function openReader(path: string): Database {
  * @returns what gives the lock back; null when another process holds it
  */
 export function takeLock(path: string): (() => void) | null {
-  const db = open(path, { timeout: 0 });
+  const db = open(path, { timeout: LOCK_BUSY_MS });
   try {
     db.exec('BEGIN EXCLUSIVE');
   } catch (error) {
@@ -69,6 +71,20 @@ export function takeLock(path: string): (() => void) | null {
     throw error;
   }
   return () => db.close();
+}
+
+/** Whether a process holds the lock of {@link takeLock}. */
+export function isLocked(path: string): boolean {
+  const db = open(path, { timeout: 0, readonly: true });
+  try {
+    db.prepare('SELECT 1 FROM sqlite_schema').get();
+    return false;
+  } catch (error) {
+    if (isErrorCode(error, 'SQLITE_BUSY')) return true;
+    throw error;
+  } finally {
+    db.close();
+  }
 }
 
 /** Runs `work` in one write transaction, taken at once: a reader that turns writer could be refused half-way. */

@@ -103,6 +103,7 @@ CREATE TABLE ingest_file (
 
 CREATE INDEX ingest_file_by_content ON ingest_file (sha256);
 CREATE INDEX ingest_file_unsettled ON ingest_file (number) WHERE settled = 0;
+CREATE INDEX ingest_file_by_name ON ingest_file (name);
 CREATE INDEX ingest_file_by_window ON ingest_file (export, window_start);
 `;
 

@@ -35,7 +35,13 @@ export function appendPosition(path: string, position: number): void {
 
 /** After a file's last transaction committed, before it goes to the archive. */
 export function appendApplied(path: string, file: AppliedFile, position: number, atMs: number): void {
-  append(path, { applied: file.number, archived: file.archived, sha256: file.sha256, position, at: formatMs(atMs) });
+  append(path, {
+    applied: file.number,
+    archived: file.archived,
+    sha256: file.sha256,
+    position,
+    at: formatMs(atMs),
+  });
 }
 
 /** After an archived file was read again and changed something. */

@@ -4,8 +4,9 @@
  * A database is known by its `application_id`, its schema by `user_version`. A newer schema than this program
  * knows, and a file that is something else, are refused with nothing touched.
  */
-import type { Database } from './database.ts';
+
 import { Refused } from '../refused.ts';
+import type { Database } from './database.ts';
 
 export interface Migrations {
   readonly application_id: number;
@@ -33,10 +34,14 @@ export function migrate(db: Database, path: string, migrations: Migrations): voi
 function schemaVersion(db: Database, path: string, migrations: Migrations): number {
   const version = Number(db.pragma('user_version', { simple: true }));
   const applicationId = Number(db.pragma('application_id', { simple: true }));
-  const isNew = version === 0 && applicationId === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined;
+  const isNew =
+    version === 0 && applicationId === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined;
   if (isNew) return 0;
   if (applicationId !== migrations.application_id) {
-    throw new Refused('configuration', `${path} is not a database of this program. Name another data folder with --data.`);
+    throw new Refused(
+      'configuration',
+      `${path} is not a database of this program. Name another data folder with --data.`,
+    );
   }
   if (version > migrations.steps.length) {
     throw new Refused(

@@ -37,13 +37,23 @@ const SELECT_WINDOWS = `
   WHERE (:export IS NULL OR export = :export) AND (:status IS NULL OR status = :status)
   ORDER BY window_start DESC, export LIMIT :limit`;
 
-export function findWindow(db: Database, exportName: ExportName, windowStart: number): ExportWindow | undefined {
-  return db.prepare<unknown[], ExportWindow>(SELECT_WINDOW).get({ export: exportName, window_start: windowStart });
+export function findWindow(
+  db: Database,
+  exportName: ExportName,
+  windowStart: number,
+): ExportWindow | undefined {
+  return db
+    .prepare<unknown[], ExportWindow>(SELECT_WINDOW)
+    .get({ export: exportName, window_start: windowStart });
 }
 
 export function listWindows(
   db: Database,
-  wanted: { readonly export: ExportName | null; readonly status: WindowStatus | null; readonly limit: number },
+  wanted: {
+    readonly export: ExportName | null;
+    readonly status: WindowStatus | null;
+    readonly limit: number;
+  },
 ): ExportWindow[] {
   return db.prepare<unknown[], ExportWindow>(SELECT_WINDOWS).all(wanted);
 }

@@ -9,6 +9,7 @@ import { addKey, type KeyTerms } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
+import type { Logger } from '../../src/log.ts';
 import { ACCESS_MIGRATIONS } from '../../src/store/access-schema.ts';
 import { type Database, openWriter } from '../../src/store/database.ts';
 import { createTestStore, type TestStore } from './store.ts';
@@ -39,6 +40,8 @@ export interface TestServerOptions {
   readonly trusted_proxies?: string[];
   readonly requests_per_minute?: number;
   readonly disabled?: readonly ContentType[];
+  /** In place of `lines`. */
+  readonly log?: Logger;
 }
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
@@ -62,7 +65,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     stores: { detections: store.reader, access: reader },
     secret: TEST_SECRET,
     recentDeliveries,
-    log: pino({ base: null }, lineCollector(lines)),
+    log: options.log ?? pino({ base: null }, lineCollector(lines)),
     now: () => nowMs,
   });
   return {

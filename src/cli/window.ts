@@ -1,0 +1,158 @@
+/** `wirewatch window`: the ten-minute windows of the exports. */
+import { type Command, InvalidArgumentError } from 'commander';
+import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
+import { Refused } from '../refused.ts';
+import { formatMs, parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
+import {
+  type ExportWindow,
+  findWindow,
+  listWindows,
+  WINDOW_STATUSES,
+  type WindowStatus,
+} from '../windows/ledger.ts';
+import { serveRequest } from './ingest-request.ts';
+import { configOf, withDetections } from './ingest-settings.ts';
+import { addExamples, commonOptions, integerValue } from './options.ts';
+import { print, table } from './output.ts';
+
+const WINDOWS_DEFAULT = 1000;
+const WINDOWS_MAX = 1_000_000;
+
+export function register(program: Command): void {
+  const window = program
+    .command('window')
+    .description('the ten-minute windows of the exports, and what became of them');
+  registerList(window);
+  registerReset(window);
+}
+
+function registerList(window: Command): void {
+  const command = window
+    .command('list')
+    .argument('[export]', 'newswire or imagewire; both where none is named', exportValue)
+    .option('--status <status>', `only windows in this status: ${WINDOW_STATUSES.join(', ')}`, statusValue)
+    .option(
+      '--limit <number>',
+      `how many at most, the newest first (default: ${WINDOWS_DEFAULT})`,
+      integerValue(1, WINDOWS_MAX),
+    )
+    .description('list windows, the newest first')
+    .action(
+      (
+        exportName: ExportName | undefined,
+        options: { status?: WindowStatus; limit?: number },
+        self: Command,
+      ) => {
+        const wanted = {
+          export: exportName ?? null,
+          status: options.status ?? null,
+          limit: options.limit ?? WINDOWS_DEFAULT,
+        };
+        const windows = withDetections(configOf(self), [], (db) => listWindows(db, wanted)).map(
+          windowDocument,
+        );
+        print(windows, { json: commonOptions(self).json, text: () => windowTable(windows) });
+      },
+    );
+  addExamples(command, ['window list', 'window list newswire --status failed']);
+}
+
+function registerReset(window: Command): void {
+  const command = window
+    .command('reset')
+    .argument('<export>', 'newswire or imagewire', exportValue)
+    .argument(
+      '<start>',
+      'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)',
+      startValue,
+    )
+    .description('read a failed window again: the newest file held for it, or else the one that failed')
+    .action(async (exportName: ExportName, start: number, _options, self: Command) => {
+      const status = statusOf(self, exportName, start);
+      if (status !== 'failed') {
+        const is = status === undefined ? 'not known' : status;
+        throw new Refused(
+          'failed',
+          `the window ${exportName} ${formatMs(start)} is ${is}: only a failed one can be reset. See: wirewatch window list ${exportName} --status failed`,
+        );
+      }
+      const outcome = await serveRequest(self, { kind: 'reset', export: exportName, window_start: start });
+      if (!outcome.ok) throw new Refused('failed', outcome.reason);
+      if (!('reset' in outcome)) return;
+      const { file, outcome: became, reason } = outcome.reset;
+      const text =
+        became === 'failed'
+          ? `${file} failed again: ${reason}. See the reason beside it.`
+          : `${file}: ${became}. The window is done.`;
+      print(
+        {
+          export: exportName,
+          window_start: formatMs(start),
+          status: statusOf(self, exportName, start),
+          file,
+          outcome: became,
+          reason,
+        },
+        { json: commonOptions(self).json, text },
+      );
+      if (became === 'failed') process.exitCode = 1;
+    });
+  addExamples(command, ['window reset newswire 20261121T1010Z']);
+}
+
+/** A window in the contract's names. */
+interface WindowDocument {
+  readonly export: ExportName;
+  readonly window_start: string;
+  readonly window_end: string;
+  readonly status: WindowStatus;
+  readonly since: string;
+  readonly file: number | null;
+}
+
+function windowDocument(window: ExportWindow): WindowDocument {
+  return {
+    export: window.export,
+    window_start: formatMs(window.window_start),
+    window_end: formatMs(window.window_start + WINDOW_MS),
+    status: window.status,
+    since: formatMs(window.since),
+    file: window.file,
+  };
+}
+
+function windowTable(windows: readonly WindowDocument[]): string {
+  if (windows.length === 0) return 'No windows yet: they are known from the first one that was read.';
+  return table(windows, [
+    { title: 'EXPORT', value: (window) => window.export },
+    { title: 'WINDOW START', value: (window) => window.window_start },
+    { title: 'STATUS', value: (window) => window.status },
+    { title: 'SINCE', value: (window) => window.since },
+    { title: 'FILE', value: (window) => window.file, align: 'right' },
+  ]);
+}
+
+function statusOf(command: Command, exportName: ExportName, start: number): WindowStatus | undefined {
+  return withDetections(configOf(command), undefined, (db) => findWindow(db, exportName, start)?.status);
+}
+
+function exportValue(value: string): ExportName {
+  if (!isExportName(value)) throw new InvalidArgumentError(`Expected ${EXPORT_NAMES.join(' or ')}.`);
+  return value;
+}
+
+function statusValue(value: string): WindowStatus {
+  const status = WINDOW_STATUSES.find((known) => known === value);
+  if (status === undefined) throw new InvalidArgumentError(`Expected one of ${WINDOW_STATUSES.join(', ')}.`);
+  return status;
+}
+
+function startValue(value: string): number {
+  const start = parseWindowStart(value) ?? parseInstant(value);
+  if (start === null || start % WINDOW_MS !== 0) {
+    throw new InvalidArgumentError(
+      'Expected a multiple of ten minutes such as 20261121T1010Z or 2026-11-21T10:10:00Z.',
+    );
+  }
+  return start;
+}

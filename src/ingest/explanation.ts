@@ -1,0 +1,84 @@
+/**
+ * What the appliance would make of an export file, without touching anything: for `ingest validate` and
+ * `ingest explain`.
+ */
+import { readMatch } from '../detection/match.ts';
+import { type Known, merge } from '../detection/merge.ts';
+import type { Database } from '../store/database.ts';
+import { formatMs, WINDOW_MS } from '../time.ts';
+import { type ApplyCounts, findKnown } from './apply.ts';
+import type { ExportFileName } from './export-name.ts';
+import { type ReadingOptions, type ReadingResult, readExport } from './export-reading.ts';
+import { latestTime } from './export-row.ts';
+import type { RowBatch } from './row-batch.ts';
+
+export interface ReadingRules {
+  /** As the contract writes times. */
+  readonly earliest: string;
+  readonly requireTrailer: boolean;
+  readonly badRows: 'fail' | 'skip';
+}
+
+/** Reads a file as the appliance would and keeps nothing. */
+export function checkExport(
+  path: string,
+  file: ExportFileName,
+  rules: ReadingRules,
+  nowMs: number,
+  more: Partial<Pick<ReadingOptions, 'streams' | 'licensed' | 'onBatch' | 'onProgress'>> = {},
+): Promise<ReadingResult> {
+  return readExport(path, file, {
+    limits: {
+      export: file.export,
+      earliest: rules.earliest,
+      latest: latestTime(file.kind === 'window' ? file.window_start + WINDOW_MS : nowMs),
+      estimated: file.kind === 'backfill',
+    },
+    match: {
+      exportedAtDefault: formatMs(nowMs),
+      photoPath: (sourceInternalId) => `/photos/${sourceInternalId}`,
+    },
+    requireTrailer: rules.requireTrailer,
+    badRows: rules.badRows,
+    streams: null,
+    licensed: new Set(),
+    rowsToSkip: 0,
+    onBatch: () => {},
+    ...more,
+  });
+}
+
+export interface Effect extends ApplyCounts {
+  /** Rows that these counts are of: a very long file is judged by its beginning. */
+  rows: number;
+}
+
+/** Rows that are held in memory at most while it is worked out what they would change. */
+export const EFFECT_ROWS_MAX = 100_000;
+
+/** Works out what a file's rows would change, each after the ones before it. */
+export class EffectCounter {
+  readonly effect: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };
+  readonly #db: Database;
+  readonly #licensed: ReadonlySet<number>;
+  readonly #changed = new Map<string, Known>();
+
+  constructor(db: Database, licensed: ReadonlySet<number>) {
+    this.#db = db;
+    this.#licensed = licensed;
+  }
+
+  add(batch: RowBatch): void {
+    for (const [row, id] of batch.ids.entries()) {
+      if (this.effect.rows >= EFFECT_ROWS_MAX) return;
+      const match = readMatch(batch.rendered[row] ?? '');
+      match.article.url = batch.urls_withheld[row] ?? match.article.url;
+      const known = this.#changed.get(id) ?? findKnown(this.#db, id);
+      const scoring = { match, exported_at_given: batch.exported_at_given[row] ?? null };
+      const outcome = merge(known, scoring, this.#licensed.has(match.subscription_id));
+      this.effect.rows += 1;
+      this.effect[outcome.kind] += 1;
+      if (outcome.kind !== 'unchanged') this.#changed.set(id, outcome.known);
+    }
+  }
+}

@@ -1,0 +1,52 @@
+/** The command's end of a request to the one who ingests. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Database, takeLock } from '../store/database.ts';
+import type { DataFolder } from '../store/folder.ts';
+import type { Now } from '../time.ts';
+import { type IngestListener, startIngest } from './ingest-client.ts';
+import type { IngestSettings } from './ingest-settings.ts';
+import { addRequest, type IngestRequest, type RequestOutcome, requestState } from './requests.ts';
+
+const LOOK_EVERY_MS = 100;
+
+/**
+ * Has a request served: by the appliance when one runs on the data folder, else by a thread of this process.
+ *
+ * A request that is given up half-way is served by the next one who ingests.
+ *
+ * @param onProgress told of each change, in words
+ */
+export async function request(
+  access: Database,
+  folder: DataFolder,
+  settings: IngestSettings,
+  wanted: IngestRequest,
+  {
+    now,
+    onProgress,
+    onLog,
+  }: { now: Now; onProgress: (text: string) => void; onLog: IngestListener['onLog'] },
+): Promise<RequestOutcome> {
+  const id = addRequest(access, wanted, now());
+  let shown: string | null = null;
+  for (;;) {
+    const state = requestState(access, id);
+    if (state.outcome !== null) return state.outcome;
+    if (state.progress !== null && state.progress !== shown) onProgress(state.progress);
+    shown = state.progress;
+    const releaseLock = takeLock(folder.lock);
+    if (releaseLock === null) {
+      await sleep(LOOK_EVERY_MS);
+      continue;
+    }
+    try {
+      const listener = { onLog, onDelivered: () => {}, onProgress: (file: string) => onProgress(file) };
+      const ingest = startIngest({ ...settings, mode: 'requests' }, listener);
+      await ingest.ready;
+      const fault = await ingest.ended;
+      if (fault !== null) throw fault;
+    } finally {
+      releaseLock();
+    }
+  }
+}
