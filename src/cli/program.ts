@@ -8,6 +8,7 @@ import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { Refused, type RefusedCode } from '../refused.ts';
 import * as account from './account.ts';
+import * as demo from './demo.ts';
 import * as generate from './generate.ts';
 import * as ingest from './ingest.ts';
 import * as key from './key.ts';
@@ -21,6 +22,7 @@ import * as window from './window.ts';
 /** Every command, in the order of the help. */
 const COMMANDS: readonly { register: (program: Command) => void }[] = [
   serve,
+  demo,
   account,
   subscription,
   key,

@@ -1,0 +1,75 @@
+/** The sample agency in the demonstration's store: an account, two subscriptions, and fresh keys at every start. */
+import { addAccount, findAccount } from '../auth/accounts.ts';
+import { createKey, hashKey } from '../auth/key.ts';
+import { addKey, listKeys, revokeKey } from '../auth/keys.ts';
+import { addSubscription, findSubscription } from '../auth/subscriptions.ts';
+import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
+import type { Database } from '../store/database.ts';
+import { appendKeyRevoked } from '../store/journal.ts';
+
+export interface SampleKey {
+  readonly id: string;
+  readonly name: string;
+  /** What it reads, as `key create --subscriptions` takes it. */
+  readonly reads: string;
+  readonly key: string;
+}
+
+const [FIRST, SECOND] = SAMPLE_SUBSCRIPTIONS;
+const KEYS = [
+  {
+    name: 'everything',
+    subscriptions: [
+      { id: FIRST.id, content_types: null },
+      { id: SECOND.id, content_types: null },
+    ],
+  },
+  { name: 'overseas stories', subscriptions: [{ id: SECOND.id, content_types: ['text' as const] }] },
+];
+
+/**
+ * @param access a writer on the demonstration's access.db
+ * @returns keys that work until the next start: only their hashes are kept, so new ones are made each time
+ */
+export function prepareAgency(access: Database, journal: string, prefix: string, nowMs: number): SampleKey[] {
+  if (findAccount(access, SAMPLE_ACCOUNT.id) === null) {
+    addAccount(access, { ...SAMPLE_ACCOUNT, daily_rows: null }, nowMs);
+  }
+  for (const { id, name, timeZone, contentTypes } of SAMPLE_SUBSCRIPTIONS) {
+    if (findSubscription(access, id) !== null) continue;
+    const content_types = [...contentTypes];
+    addSubscription(
+      access,
+      { id, account_id: SAMPLE_ACCOUNT.id, name, time_zone: timeZone, content_types },
+      nowMs,
+    );
+  }
+  for (const { id, revoked_at } of listKeys(access)) {
+    if (revoked_at !== null) continue;
+    revokeKey(access, id, nowMs);
+    appendKeyRevoked(journal, id, nowMs);
+  }
+  return KEYS.map(({ name, subscriptions }) => {
+    const { id, key } = createKey(prefix);
+    addKey(
+      access,
+      {
+        id,
+        prefix,
+        hash: hashKey(key),
+        account_id: SAMPLE_ACCOUNT.id,
+        name,
+        scopes: ['detections:read'],
+        subscriptions,
+        expires_at: null,
+        allow_addresses: [],
+        daily_rows: null,
+      },
+      nowMs,
+    );
+    const reads = subscriptions.map((one) =>
+      one.content_types === null ? `${one.id}` : `${one.id}:${one.content_types}`,
+    );
+    return { id, name, reads: reads.join(','), key };
+  });
+}
