@@ -22,6 +22,9 @@ export type LogOptions = {
   fd?: number;
 };
 
+const WRITE_BYTES = 4096;
+const WRITE_EVERY_MS = 50;
+
 const REDACTED = '[redacted]';
 const DEPTH_MAX = 6;
 const ITEMS_MAX = 100;
@@ -30,7 +33,13 @@ const SECRET_IN_TEXT = /((?:[?&](?:\w*_)?(?:signature|token|key|secret)=)|\b(?:B
 
 /** A logger; what it has taken is written before the process exits. */
 export function createLogger({ level, fd = 2 }: LogOptions): Logger {
-  const destination = pino.destination({ fd, sync: false, minLength: 0 });
+  // Lines are written together: a system call for each would cost a small request a third of its time.
+  const destination = pino.destination({
+    fd,
+    sync: false,
+    minLength: WRITE_BYTES,
+    periodicFlush: WRITE_EVERY_MS,
+  });
   const logger = pino(
     {
       level,

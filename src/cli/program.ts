@@ -12,6 +12,7 @@ import * as demo from './demo.ts';
 import * as generate from './generate.ts';
 import * as ingest from './ingest.ts';
 import * as key from './key.ts';
+import * as manual from './manual.ts';
 import { addCommonOptions, addExamples } from './options.ts';
 import { printable } from './output.ts';
 import * as serve from './serve.ts';
@@ -29,6 +30,7 @@ const COMMANDS: readonly { register: (program: Command) => void }[] = [
   window,
   ingest,
   generate,
+  manual,
   version,
 ];
 

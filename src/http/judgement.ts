@@ -13,6 +13,7 @@ import type { Logger } from '../log.ts';
 import { Refused } from '../refused.ts';
 import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
+import type { Connections } from './connections.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { type Exchange, problemAnswer, sendAnswer } from './reply.ts';
 import { type Answer, type Call, type Found, type Route, splitTarget } from './routes.ts';
@@ -26,8 +27,7 @@ export interface Judge {
   readonly isClosing: () => boolean;
   readonly log: Logger;
   readonly now: Now;
-  /** Told when an answer is waited for, and when it was given. */
-  readonly pending: { add(request: IncomingMessage): void; delete(request: IncomingMessage): void };
+  readonly connections: Connections;
 }
 
 const PATH_CHARACTERS_LOGGED_MAX = 256;
@@ -38,12 +38,12 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
   const { path } = splitTarget(request.url ?? '');
   // HTTP/1.1 without a Host is malformed, whatever the path (RFC 9112, 3.2).
   if (request.httpVersion === '1.1' && request.headers.host === undefined) {
-    sendProblem(judge, openExchange(request, response), invalidRequest('The Host header is missing.'));
+    sendProblem(judge, openExchange(judge, request, response), invalidRequest('The Host header is missing.'));
     return true;
   }
   const found = judge.find(path, request.method ?? '');
   if (found.kind === 'route') return false;
-  const exchange = openExchange(request, response);
+  const exchange = openExchange(judge, request, response);
   if (found.kind === 'no_path') {
     sendProblem(judge, exchange, { code: 'not_found', detail: 'There is no endpoint at this path.' });
   } else {
@@ -56,7 +56,7 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
 /** Answers an expectation other than 100-continue, which nobody here can meet. */
 export function refuseExpectation(judge: Judge, request: IncomingMessage, response: ServerResponse): void {
   const problem = invalidRequest('The only expectation that is met is: Expect: 100-continue');
-  sendProblem(judge, openExchange(request, response), problem);
+  sendProblem(judge, openExchange(judge, request, response), problem);
 }
 
 /** Answers a request that has a route. Never throws, never rejects. */
@@ -66,18 +66,16 @@ export function answerRequest(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const exchange = openExchange(request, response);
+  const exchange = openExchange(judge, request, response);
   try {
     const answer = judgeRequest(judge, route, request, exchange);
     if (!(answer instanceof Promise)) {
       send(judge, exchange, answer);
       return;
     }
-    judge.pending.add(request);
     answer
       .then((settled) => send(judge, exchange, settled))
-      .catch((error: unknown) => sendError(judge, exchange, error))
-      .finally(() => judge.pending.delete(request));
+      .catch((error: unknown) => sendError(judge, exchange, error));
   } catch (error) {
     sendError(judge, exchange, error);
   }
@@ -113,7 +111,8 @@ function judgeRequest(
   return route.answer(call, credential);
 }
 
-function openExchange(request: IncomingMessage, response: ServerResponse): Exchange {
+function openExchange({ connections }: Judge, request: IncomingMessage, response: ServerResponse): Exchange {
+  connections.begin(request, response);
   // Without a listener, a write after the client has gone would be an uncaught exception.
   response.on('error', ignore);
   return {

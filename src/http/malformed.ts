@@ -43,8 +43,12 @@ export function replyRaw(socket: Duplex, problem: Required<Problem>, baseUrl: st
   ];
   socket.on('error', () => socket.destroy());
   socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
-  // `end()` alone would leave the connection open for as long as the other side likes.
+  endSoon(socket);
+  log.info({ request_id, status }, 'malformed request');
+}
+
+/** Ends a connection once what was written is sent; `end()` alone leaves it open for as long as the client likes. */
+export function endSoon(socket: Duplex): void {
   if ('destroySoon' in socket && typeof socket.destroySoon === 'function') socket.destroySoon();
   else socket.end(() => socket.destroy());
-  log.info({ request_id, status }, 'malformed request');
 }

@@ -3,8 +3,8 @@
  *
  * https://nodejs.org/api/http.html
  */
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka from 'polka';
 import type { AccessReader } from '../auth/access-reader.ts';
@@ -18,10 +18,11 @@ import { Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import { MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import { createClientAddress } from './client-address.ts';
+import { watchConnections } from './connections.ts';
 import { changesRoute } from './endpoints/changes.ts';
 import { detectionRoute } from './endpoints/detection.ts';
 import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './judgement.ts';
-import { CONNECT_PROBLEM, malformedProblem, replyRaw } from './malformed.ts';
+import { CONNECT_PROBLEM, endSoon, malformedProblem, replyRaw } from './malformed.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
 
 export interface ServerOptions {
@@ -78,7 +79,6 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   server.setTimeout(SOCKET_IDLE_MS);
   server.maxConnections = config.server.max_connections;
   const state = { baseUrl: config.server.base_url, isClosing: false };
-  const pending = new Set<IncomingMessage>();
   const routes = createRoutes(options, () => state.baseUrl);
   const judge: Judge = {
     find: createRouteTable(routes),
@@ -89,10 +89,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     isClosing: () => state.isClosing,
     log,
     now: options.now,
-    pending,
+    connections: watchConnections(server),
   };
-  const sockets = trackSockets(server);
-  answerMalformed(server, judge, pending);
+  answerMalformed(server, judge);
   server.on('checkExpectation', (request, response) => refuseExpectation(judge, request, response));
   await listen(server, routes, judge, config.server);
   server.on('error', (error) => log.error({ err: error }, 'http server'));
@@ -102,7 +101,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     url,
     close(graceMs) {
       state.isClosing = true;
-      return closeServer(server, sockets, graceMs);
+      return closeServer(server, graceMs);
     },
   };
 }
@@ -178,26 +177,21 @@ function parsedUrl(path: string) {
   };
 }
 
-function answerMalformed(server: Server, judge: Judge, pending: ReadonlySet<IncomingMessage>): void {
+function answerMalformed(server: Server, judge: Judge): void {
   server.on('clientError', (error: Error, socket: Duplex) => {
-    // A reply now would be taken for the answer to a request that is still being worked on.
-    const isWaitedFor = [...pending].some((request) => request.socket === socket);
-    if (!socket.writable || isWaitedFor || ('code' in error && error.code === 'ECONNRESET')) socket.destroy();
+    const isReset = 'code' in error && error.code === 'ECONNRESET';
+    if (!socket.writable || isReset) socket.destroy();
+    // A reply now would be taken for the answer to a request that was sent before.
+    else if (judge.connections.isBusy(socket)) endSoon(socket);
     else replyRaw(socket, malformedProblem(error), judge.baseUrl(), judge.log);
   });
-  server.on('connect', (_request, socket) => replyRaw(socket, CONNECT_PROBLEM, judge.baseUrl(), judge.log));
-}
-
-function trackSockets(server: Server): ReadonlySet<Socket> {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
+  server.on('connect', (_request, socket) => {
+    if (judge.connections.isBusy(socket)) endSoon(socket);
+    else replyRaw(socket, CONNECT_PROBLEM, judge.baseUrl(), judge.log);
   });
-  return sockets;
 }
 
-function closeServer(server: Server, sockets: ReadonlySet<Socket>, graceMs: number): Promise<void> {
+function closeServer(server: Server, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const looking = setInterval(() => server.closeIdleConnections(), CLOSING_CHECK_MS);
     const grace = setTimeout(() => server.closeAllConnections(), graceMs);
@@ -206,8 +200,6 @@ function closeServer(server: Server, sockets: ReadonlySet<Socket>, graceMs: numb
       clearTimeout(grace);
       resolve();
     });
-    // Node does not count a connection as idle that has not sent anything yet.
-    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
   });
 }
 

@@ -56,7 +56,7 @@ export function registrableDomain(host: string): string | null {
 
 /** Reads the host from what an export gives as a domain, which may be an address. */
 export function hostOfDomain(given: string): string {
-  const authority = /^(?:[a-z][a-z0-9+.-]*:)?(?:\/\/)?([^/?#\\]*)/i.exec(given)?.[1] ?? '';
+  const authority = /^(?:(?:[a-z][a-z0-9+.-]*:)?\/\/)?([^/?#\\]*)/i.exec(given.trim())?.[1] ?? '';
   return hostOf(authority);
 }
 

@@ -8,6 +8,7 @@
 import type { Added, ApplyCounts } from './apply.ts';
 import type { ExportFileName } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
+import { latestTime } from './export-row.ts';
 import { type FileRecord, findSameContent, saveFile } from './file-record.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
 import { chooseDestination, settle } from './settlement.ts';
@@ -33,9 +34,12 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
   });
   const checking = workshop.reader.read(order, (rows) => {
     workshop.progress(`${waiting.name} (checking)`, rows, false);
+    if (workshop.isStopping()) checking.cancel();
   });
-  for await (const _ of checking.batches) workshop.check();
-  const result = await checking.result;
+  const result = await checking.result.catch((error) => {
+    workshop.check();
+    throw error;
+  });
   workshop.progress(`${waiting.name} (checking)`, result.counts.rows, true);
   if (result.kind !== 'read') return unread(workshop, waiting, number, result);
   const { sha256, bytes, ...counts } = result.counts;
@@ -58,8 +62,8 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
     finished_at: null,
     destination: null,
   };
-  workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
   workshop.writer.commit(workshop.writer.begin(new Set()), () => saveFile(workshop.db, record));
+  workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
   return resumeBackfill(workshop, record, file);
 }
 
@@ -71,12 +75,18 @@ export async function resumeBackfill(
   record: FileRecord,
   file: BackfillName,
 ): Promise<FileRecord> {
-  const order = readingOrder(workshop, workshop.drop.takenPath(record.number, record.name), file, {
-    rows_to_skip: record.rows_applied,
-    check_only: false,
-    // The check wrote them all.
-    skipped_path: null,
-  });
+  const order: OrderWithoutSession = {
+    ...readingOrder(workshop, workshop.drop.takenPath(record.number, record.name), file, {
+      rows_to_skip: record.rows_applied,
+      check_only: false,
+      // The check wrote them all.
+      skipped_path: null,
+    }),
+    // Judged as when it was checked: settings and clock may be others since, and it must not fail half-way.
+    latest: latestTime(record.taken_at),
+    bad_rows: 'skip',
+    require_trailer: false,
+  };
   let current = record;
   const result = await applyInBounds(workshop, record.name, order, {
     inTransaction: (rowsThrough, counts) => {

@@ -75,22 +75,36 @@ async function feed(
           : badFile(block.line, 'UTF-8 text', block.text.slice(0, 200));
       throw new Error('unreadable line');
     }
-    if (!parser.write(block.text))
-      await new Promise((resolve) => parser.once('drain', resolve).once('close', resolve));
+    if (!parser.write(block.text)) await drained(parser);
     if (parser.destroyed) return;
   }
   parser.end();
 }
 
+function drained(parser: ReturnType<typeof parse>): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = () => {
+      parser.off('drain', settle);
+      parser.off('close', settle);
+      resolve();
+    };
+    parser.once('drain', settle);
+    parser.once('close', settle);
+    if (parser.closed) settle();
+  });
+}
+
 function judgeHeader(header: readonly string[], exportName: ExportName): RawEntry | null {
-  for (const [index, name] of header.entries()) {
-    if (header.indexOf(name) < index) return badFile(1, 'each column once', name, name);
+  const names = new Set<string>();
+  for (const name of header) {
+    if (names.has(name)) return badFile(1, 'each column once', name, name);
+    names.add(name);
     const column = exportColumn(name);
     if (column && !column.exports.includes(exportName)) {
       return badFile(1, `no column ${name} in a file of ${exportName}`, name, name);
     }
   }
-  const absent = EXPORT_COLUMNS.find((column) => column.required && !header.includes(column.name));
+  const absent = EXPORT_COLUMNS.find((column) => column.required && !names.has(column.name));
   return absent
     ? badFile(1, `a header line with the column ${absent.name}`, header.join(',').slice(0, 200))
     : null;

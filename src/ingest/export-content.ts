@@ -4,8 +4,7 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { Readable } from 'node:stream';
-import { createGunzip, createZstdDecompress, type ZstdDecompress } from 'node:zlib';
+import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib';
 import { isErrorCode } from '../store/folder.ts';
 import type { Form } from './export-name.ts';
 
@@ -80,14 +79,22 @@ async function* unpack(source: AsyncGenerator<Buffer>, form: Form): AsyncGenerat
 
 async function* gunzip(source: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   const unpacked = createGunzip({ chunkSize: CHUNK_BYTES });
-  const input = Readable.from(source);
-  input.on('error', (error) => unpacked.destroy(error));
-  input.pipe(unpacked);
+  const feeding = feed(unpacked, await nextChunk(source), source);
+  feeding.catch((error) => unpacked.destroy(error));
   try {
     yield* unpacked;
+    await refuseMore(await feeding, source);
   } finally {
-    input.destroy();
     unpacked.destroy();
+  }
+}
+
+/** After zeros, with which some devices fill up their blocks, Node's stream ends and reads nothing more. */
+async function refuseMore(rest: Buffer | null, source: AsyncGenerator<Buffer>): Promise<void> {
+  for (let chunk = rest; chunk !== null; chunk = await nextChunk(source)) {
+    if (chunk.some((byte) => byte !== 0)) {
+      throw new UnreadableContent('damaged', 'the gzip data is followed by something else');
+    }
   }
 }
 
@@ -101,7 +108,7 @@ async function* unzstd(source: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   // A file of no bytes is a frame that was never begun: the stream itself says so.
   do {
     const unpacked = createZstdDecompress({ chunkSize: CHUNK_BYTES });
-    const feeding = feedFrame(unpacked, rest, source);
+    const feeding = feed(unpacked, rest, source);
     feeding.catch((error) => unpacked.destroy(error));
     try {
       yield* unpacked;
@@ -112,9 +119,9 @@ async function* unzstd(source: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   } while (rest !== null);
 }
 
-/** @returns what the frame left of the chunk in which it ended; null at the end of the source */
-async function feedFrame(
-  unpacked: ZstdDecompress,
+/** @returns what was left of the chunk in which the packed data ended; null at the end of the source */
+async function feed(
+  unpacked: Gunzip | ZstdDecompress,
   first: Buffer | null,
   source: AsyncGenerator<Buffer>,
 ): Promise<Buffer | null> {
@@ -130,7 +137,7 @@ async function feedFrame(
   return null;
 }
 
-function written(unpacked: ZstdDecompress, chunk: Buffer): Promise<void> {
+function written(unpacked: Gunzip | ZstdDecompress, chunk: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = (error?: Error | null) => {
       unpacked.off('end', settle);

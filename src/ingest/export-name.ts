@@ -65,7 +65,7 @@ export function judgeWindow(windowStartMs: number, nowMs: number): 'ready' | 'ea
 }
 
 /** The name with the ingest number before the form, for where the name itself is taken. */
-export function numberedName(name: string, number: number): string {
+export function numberedName(name: string, number: string): string {
   const judged = judgeName(name);
   if (judged.kind !== 'export') return `${name}.${number}`;
   const base = name.slice(0, -judged.file.form.length - 1);

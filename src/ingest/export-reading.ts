@@ -124,7 +124,7 @@ class Reading {
   readonly #errors: LineError[] = [];
   #errorsTotal = 0;
   #badRows = 0;
-  #trailerRows: number | null = null;
+  #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
   readonly #ignored = new Set<string>();
   #batch: RowBatch = emptyBatch();
@@ -136,7 +136,7 @@ class Reading {
 
   /** @returns a batch that is full */
   take(entry: RawEntry): RowBatch | null {
-    if (this.#trailerRows !== null) {
+    if (this.#trailer !== null) {
       this.#fail({
         line: entry.line,
         column: null,
@@ -147,7 +147,7 @@ class Reading {
     }
     switch (entry.kind) {
       case 'trailer':
-        this.#trailerRows = entry.rows;
+        this.#trailer = entry;
         return null;
       case 'bad file':
         this.#fail({ line: entry.line, ...entry.error });
@@ -165,8 +165,8 @@ class Reading {
 
   /** Judges what can only be judged at the end: the trailer. */
   finish(): void {
-    const expected = this.#trailerRows;
-    if (expected === null) {
+    const trailer = this.#trailer;
+    if (trailer === null) {
       if (!this.#options.requireTrailer || this.#file.form.startsWith('csv') || this.isOver) return;
       this.#fail({
         line: 0,
@@ -174,11 +174,11 @@ class Reading {
         value: null,
         expected: 'a last line {"end_of_export":true,"rows":N}',
       });
-    } else if (expected !== this.rows) {
+    } else if (trailer.rows !== this.rows) {
       this.#fail({
-        line: 0,
+        line: trailer.line,
         column: 'rows',
-        value: expected,
+        value: trailer.rows,
         expected: `${this.rows}, the number of rows before the last line`,
       });
     }
@@ -283,7 +283,21 @@ function append(
 /** Values in reasons are for a person to find the row by: long ones are cut. */
 function shortened(error: RowError): RowError {
   const { value } = error;
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const text = typeof value === 'string' ? value : jsonText(value);
+  if (text === null) return { ...error, value: NESTED_TOO_DEEPLY };
   if (text === undefined || text.length <= VALUE_CHARACTERS_MAX) return error;
   return { ...error, value: `${text.slice(0, VALUE_CHARACTERS_MAX)}…` };
+}
+
+/** What stands for a value that cannot be repeated. */
+export const NESTED_TOO_DEEPLY = '(nested too deeply to be shown)';
+
+/** A value as JSON; null when it is nested more deeply than can be written, which reading it can be. */
+export function jsonText(value: unknown): string | null | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
 }

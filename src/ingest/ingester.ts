@@ -94,6 +94,7 @@ class Ingester {
       progress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
       between: () => this.#between(),
       check: () => this.#check(),
+      isStopping: () => this.#isStopping,
       settling: new Set(),
       numberFloor: readJournalEnd(folder.journal).file,
     };
@@ -118,7 +119,8 @@ class Ingester {
       );
     }
     try {
-      await this.#resume();
+      const unsettled = unsettledFiles(this.#workshop.db);
+      for (const { number, name } of unsettled) this.#workshop.settling.add(drop.takenPath(number, name));
       await this.#loop();
     } catch (error) {
       if (!(error instanceof Stopping)) throw error;
@@ -141,15 +143,34 @@ class Ingester {
     access.close();
   }
 
-  /** Completes what an earlier run left between a commit and the archive. */
-  async #resume(): Promise<void> {
-    const unsettled = unsettledFiles(this.#workshop.db);
-    for (const record of unsettled) {
-      this.#workshop.settling.add(this.#workshop.drop.takenPath(record.number, record.name));
+  /** Completes what a crash, a full disk or a folder's rights left between a commit and the archive. */
+  #settleLeft(): void {
+    const { db, drop, settling } = this.#workshop;
+    if (settling.size === 0) return;
+    for (const record of unsettledFiles(db)) {
+      const isLeft =
+        record.outcome !== 'applying' && settling.has(drop.takenPath(record.number, record.name));
+      if (!isLeft) continue;
+      try {
+        settle(this.#workshop, record, true);
+      } catch (error) {
+        if (!isFileError(error)) throw error;
+        this.#workshop.log(
+          'error',
+          'cannot move a file that was dealt with: check the rights of the folder',
+          {
+            file: record.destination,
+            err: plainError(error),
+          },
+        );
+      }
     }
-    for (const record of unsettled) {
-      if (record.outcome !== 'applying') settle(this.#workshop, record);
-      else await this.#retrying(() => this.#resumeBackfill(record));
+  }
+
+  /** Goes on with what a crash or a full disk left half applied. */
+  async #resumeBackfills(): Promise<void> {
+    for (const record of unsettledFiles(this.#workshop.db)) {
+      if (record.outcome === 'applying') await this.#retrying(() => this.#resumeBackfill(record));
     }
   }
 
@@ -166,11 +187,13 @@ class Ingester {
   async #loop(): Promise<void> {
     while (!this.#isStopping) {
       this.#isWoken = false;
+      await this.#retrying(async () => this.#settleLeft());
+      await this.#resumeBackfills();
       await this.#serveRequests();
       if (this.#settings.mode === 'requests') return;
       const nextLookMs = (await this.#takeFiles('all')) ?? this.#settings.rescan_seconds * SECOND_MS;
       if (nextLookMs === 0) continue;
-      this.#rest();
+      await this.#retrying(async () => this.#rest());
       await this.#sleep(Math.min(nextLookMs, this.#settings.rescan_seconds * SECOND_MS));
     }
   }
@@ -248,12 +271,12 @@ class Ingester {
 
   async #dealWith(waiting: Waiting): Promise<void> {
     try {
-      await this.#retrying(async () => {
-        const record = await this.#ingest(waiting);
-        if (record !== null) this.#report(record);
-      });
+      const record = await this.#ingest(waiting);
+      if (record !== null) this.#report(record);
       this.#postponed.delete(waiting.path);
     } catch (error) {
+      // It may lie elsewhere by now: the next scan finds it again.
+      if (isDiskFull(error)) return this.#waitForRoom(error);
       if (!isFileError(error)) throw error;
       this.#postponed.set(waiting.path, performance.now() + RETRY_MS);
       this.#workshop.log('error', 'cannot deal with a dropped file: check its rights; it is tried again', {
@@ -283,14 +306,20 @@ class Ingester {
         return;
       } catch (error) {
         if (!isDiskFull(error)) throw error;
-        this.#workshop.log('error', 'the disk is full: ingest waits until there is room', {
-          err: plainError(error),
-        });
-        this.#isWoken = false;
-        await this.#sleep(RETRY_MS);
-        this.#check();
+        await this.#waitForRoom(error);
       }
     }
+  }
+
+  async #waitForRoom(error: unknown): Promise<void> {
+    this.#workshop.log('error', 'the disk is full: ingest waits until there is room', {
+      err: plainError(error),
+    });
+    this.#isWoken = false;
+    await this.#sleep(RETRY_MS);
+    this.#check();
+    // What was committed goes to the archive before anything else does: the journal keeps the order.
+    await this.#retrying(async () => this.#settleLeft());
   }
 
   #report(record: FileRecord): void {

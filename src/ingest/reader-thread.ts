@@ -1,8 +1,8 @@
 /** The thread that reads exports: unpacks, checks and renders, and never touches a database. */
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../detection/photo.ts';
-import { type BadRow, readExport } from './export-reading.ts';
+import { type BadRow, jsonText, NESTED_TOO_DEEPLY, readExport } from './export-reading.ts';
 import type { FromReader, ReaderSettings, ReadingOrder, ToReader } from './reader-messages.ts';
 import { BATCHES_IN_FLIGHT_MAX } from './row-batch.ts';
 
@@ -118,7 +118,8 @@ class SkippedRows {
   add(bad: BadRow): void {
     if (this.#path === null) return;
     this.#file ??= openSync(this.#path, 'w', 0o600);
-    writeSync(this.#file, `${JSON.stringify(bad)}\n`);
+    const text = jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY });
+    writeFileSync(this.#file, `${text}\n`);
   }
 
   close(): void {

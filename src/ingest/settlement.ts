@@ -4,10 +4,10 @@
  * Every step can be done again. A crash between any two of them leaves the file in `.taken` and its record
  * unsettled; the next start goes through the same steps.
  */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { syncFolder } from '../store/folder.ts';
-import { appendApplied, readJournalEnd } from '../store/journal.ts';
+import { appendApplied, isJournaled } from '../store/journal.ts';
 import { formatMs, utcDay } from '../time.ts';
 import { ensureRealFolder, shortName } from './drop-folder.ts';
 import { numberedName } from './export-name.ts';
@@ -31,17 +31,23 @@ export function chooseDestination(
 ): string {
   const folder = FOLDER_OF_OUTCOME[outcome];
   const day = folder === 'archive' ? join(folder, utcDay(workshop.now())) : folder;
-  const plain = join(day, shortName(name));
-  return isFree(workshop, plain) ? plain : join(day, numberedName(shortName(name), number));
+  let destination = join(day, shortName(name));
+  for (let again = 0; !isFree(workshop, destination); again += 1) {
+    destination = join(day, numberedName(shortName(name), again === 0 ? `${number}` : `${number}.${again}`));
+  }
+  return destination;
 }
 
-/** @param record committed, with a destination */
-export function settle(workshop: Workshop, record: FileRecord): void {
+/**
+ * @param record committed, with a destination
+ * @param isRepeated whether some of the steps may have been taken before, by a run that did not come to their end
+ */
+export function settle(workshop: Workshop, record: FileRecord, isRepeated = false): void {
   const { drop, folder, writer } = workshop;
   const { destination } = record;
   const taken = drop.takenPath(record.number, record.name);
   if (destination !== null) {
-    if (record.outcome === 'applied' && readJournalEnd(folder.journal).file < record.number) {
+    if (record.outcome === 'applied' && !(isRepeated && isJournaled(folder.journal, record.number))) {
       const line = { number: record.number, archived: destination, sha256: record.sha256 ?? '' };
       appendApplied(folder.journal, line, writer.lastPosition, workshop.now());
     }
@@ -52,7 +58,9 @@ export function settle(workshop: Workshop, record: FileRecord): void {
         writeNote(`${target}.reason.json`, reasonOf(record));
       }
       const skipped = drop.skippedPath(record.number);
-      if (existsSync(skipped)) renameSync(skipped, `${target}.skipped.ndjson`);
+      // A reading that was given up may have left one under this number.
+      const hasSkipped = (record.report.bad_rows ?? 0) > 0;
+      if (hasSkipped && existsSync(skipped)) renameSync(skipped, `${target}.skipped.ndjson`);
       renameSync(taken, target);
       syncFolder(dirname(target));
       syncFolder(dirname(taken));
@@ -94,7 +102,7 @@ function writeNote(path: string, note: object): void {
   const draft = join(dirname(path), `.${basename(path)}.tmp`);
   const file = openSync(draft, 'w', 0o644);
   try {
-    writeSync(file, `${JSON.stringify(note, null, 2)}\n`);
+    writeFileSync(file, `${JSON.stringify(note, null, 2)}\n`);
     fsyncSync(file);
   } finally {
     closeSync(file);

@@ -52,22 +52,33 @@ export class StreamWriter {
   /** Begins a transaction; what was noted since the last one is written first. */
   begin(licensed: ReadonlySet<number>): Applier {
     this.#db.exec('BEGIN IMMEDIATE');
-    this.#writeNotes();
+    try {
+      this.#writeNotes();
+    } catch (error) {
+      this.rollback();
+      throw error;
+    }
     return new Applier(this.#statements, this.#lastPosition, this.#now(), licensed);
   }
 
   /**
    * @param inTransaction what belongs to it besides: the file's record, its window
-   * @throws when the commit failed; whether it holds is then known only after a restart
+   * @throws when the transaction failed, and was rolled back
    */
   commit(applier: Applier, inTransaction: (added: Added) => void): Added {
-    const added = applier.finish();
-    inTransaction(added);
-    if (added.last_position > this.#journalPosition) {
-      appendPosition(this.#journal, added.last_position);
-      this.#journalPosition = added.last_position;
+    let added: Added;
+    try {
+      added = applier.finish();
+      inTransaction(added);
+      if (added.last_position > this.#journalPosition) {
+        appendPosition(this.#journal, added.last_position);
+        this.#journalPosition = added.last_position;
+      }
+      this.#db.exec('COMMIT');
+    } catch (error) {
+      this.rollback();
+      throw error;
     }
-    this.#db.exec('COMMIT');
     this.#notes = [];
     this.#isUnstamped = false;
     if (added.last_position > 0) {

@@ -44,8 +44,8 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
     skipped_path: workshop.drop.skippedPath(number),
   });
   const applier = workshop.writer.begin(new Set(order.licensed));
+  const reading = workshop.reader.read(order, (rows) => workshop.progress(waiting.name, rows, false));
   try {
-    const reading = workshop.reader.read(order, (rows) => workshop.progress(waiting.name, rows, false));
     for await (const batch of reading.batches) {
       applier.apply(batch);
       workshop.check();
@@ -79,7 +79,6 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
       return null;
     }
     const record = recordOf(workshop, waiting, number, 'applied', { ...applier.counts, ...counts }, sha256);
-    workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
     workshop.writer.commit(applier, () => {
       saveFile(workshop.db, record);
       if (waiting.replaces !== undefined) clearDestination(workshop.db, waiting.replaces);
@@ -91,9 +90,11 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
         file: number,
       });
     });
+    workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
     settle(workshop, record);
     return record;
   } catch (error) {
+    reading.cancel();
     workshop.writer.rollback();
     throw error;
   }
@@ -134,18 +135,12 @@ export function putAway(
 ): Dealt {
   if (!workshop.drop.take(waiting, number)) return null;
   const record = recordOf(workshop, waiting, number, outcome, report, sha256);
+  workshop.writer.commit(workshop.writer.begin(new Set()), () => {
+    saveFile(workshop.db, record);
+    if (waiting.replaces !== undefined) clearDestination(workshop.db, waiting.replaces);
+    if (outcome === 'failed') noteFailed(workshop, record);
+  });
   workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
-  const applier = workshop.writer.begin(new Set());
-  try {
-    workshop.writer.commit(applier, () => {
-      saveFile(workshop.db, record);
-      if (waiting.replaces !== undefined) clearDestination(workshop.db, waiting.replaces);
-      if (outcome === 'failed') noteFailed(workshop, record);
-    });
-  } catch (error) {
-    workshop.writer.rollback();
-    throw error;
-  }
   settle(workshop, record);
   return record;
 }

@@ -27,6 +27,7 @@ export interface Workshop {
   readonly between: () => Promise<void>;
   /** Throws Stopping when the thread is to end. */
   readonly check: () => void;
+  readonly isStopping: () => boolean;
   /** Paths in `.taken` of files that are dealt with and wait to be moved on. */
   readonly settling: Set<string>;
   /** The highest number that the journal names: never given out again. */

@@ -5,7 +5,7 @@
  * which files were applied, in which order, which keys were revoked, and how far positions have been given
  * out. It is only ever appended to, a JSON object a line, each on disk before the next step is taken.
  */
-import { closeSync, existsSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, fsyncSync, openSync, readSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { formatMs } from '../time.ts';
 import { syncFolder } from './folder.ts';
@@ -69,13 +69,27 @@ export function readJournalEnd(path: string): JournalEnd {
   }
 }
 
+/**
+ * Whether the journal names a file as applied: what a start asks about the last files before a crash, so the
+ * answer stands near the end, unless it is no.
+ */
+export function isJournaled(path: string, number: number): boolean {
+  if (!existsSync(path)) return false;
+  for (let bytes = TAIL_BYTES; ; bytes *= 16) {
+    const tail = readTail(path, bytes);
+    if (tail.text.split('\n').some((line) => parseLine(line).applied === number)) return true;
+    if (tail.isWhole) return false;
+  }
+}
+
 function append(path: string, entry: object): void {
   const isNew = !existsSync(path);
   const file = openSync(path, 'a+', 0o600);
   try {
     // A line that a crash cut off is ended first: it must not swallow this one.
     const text = `${endsInsideLine(file) ? '\n' : ''}${JSON.stringify(entry)}\n`;
-    writeSync(file, text);
+    // Unlike writeSync, it throws when a full disk takes only the beginning.
+    writeFileSync(file, text);
     fsyncSync(file);
   } finally {
     closeSync(file);

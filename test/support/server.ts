@@ -39,6 +39,7 @@ export interface TestServerOptions {
   readonly base_url?: string;
   readonly trusted_proxies?: string[];
   readonly requests_per_minute?: number;
+  readonly port?: number;
   readonly disabled?: readonly ContentType[];
   /** In place of `lines`. */
   readonly log?: Logger;
@@ -60,6 +61,11 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const lines: Record<string, unknown>[] = [];
   const recentDeliveries = new Map<number, number>();
   let nowMs = NOW_MS;
+  const closeStores = () => {
+    reader.close();
+    access.close();
+    store.close();
+  };
   const running = await startServer({
     config: configOf(options),
     stores: { detections: store.reader, access: reader },
@@ -67,6 +73,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     recentDeliveries,
     log: options.log ?? pino({ base: null }, lineCollector(lines)),
     now: () => nowMs,
+  }).catch((error: unknown) => {
+    closeStores();
+    throw error;
   });
   return {
     url: running.url,
@@ -107,9 +116,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     },
     async close() {
       await running.close(1000);
-      reader.close();
-      access.close();
-      store.close();
+      closeStores();
     },
   };
 }
@@ -119,7 +126,7 @@ function configOf(options: TestServerOptions): ServerOptions['config'] {
   return {
     server: {
       host: '127.0.0.1',
-      port: 0,
+      port: options.port ?? 0,
       base_url: options.base_url ?? '',
       trusted_proxies: options.trusted_proxies ?? [],
       max_connections: 100,

@@ -1,0 +1,77 @@
+/** `wirewatch manual`: the manual, inside the program, so that it is there offline and fits the version. */
+import type { Command, Option } from 'commander';
+import type { CommandSummary, OptionSummary } from '../manual/commands.ts';
+import { TOPICS } from '../manual/topics.ts';
+import { Refused } from '../refused.ts';
+import { addExamples, commonOptions } from './options.ts';
+import { print, table } from './output.ts';
+
+export function register(program: Command): void {
+  const command = program
+    .command('manual')
+    .description('read the manual, offline; without a topic, list the topics')
+    .argument('[topic]', TOPICS.map(({ name }) => name).join(', '))
+    .action((topic: string | undefined, _options: unknown, self: Command) => {
+      const { json } = commonOptions(self);
+      if (topic === undefined) print(contents(), { json, text: contentsText });
+      else printTopic(topic, program, json);
+    });
+  addExamples(command, ['manual', 'manual export-format | less']);
+}
+
+function printTopic(name: string, program: Command, json: boolean): void {
+  const topic = TOPICS.find((known) => known.name === name);
+  if (topic === undefined) {
+    throw new Refused(
+      'usage',
+      `the manual has no topic ${JSON.stringify(name)}. Topics: ${TOPICS.map((known) => known.name).join(', ')}`,
+    );
+  }
+  const text = topic.text(commandSummaries(program));
+  print({ topic: topic.name, text }, { json, text });
+}
+
+function contents(): { topic: string; title: string }[] {
+  return TOPICS.map(({ name, title }) => ({ topic: name, title }));
+}
+
+function contentsText(): string {
+  const rows = table(contents(), [
+    { title: 'TOPIC', value: ({ topic }) => topic },
+    { title: 'WHAT IS IN IT', value: ({ title }) => title },
+  ]);
+  return `${rows}\n\nRead one with: wirewatch manual TOPIC`;
+}
+
+/** Every command that does something, the program itself first. */
+export function commandSummaries(program: Command): CommandSummary[] {
+  const summarize = (command: Command, name: string): CommandSummary[] => {
+    const below = command.commands.flatMap((child) => summarize(child, `${name} ${child.name()}`));
+    const isGroup = command.commands.length > 0 && command.parent !== null;
+    return isGroup ? below : [summaryOf(command, name), ...below];
+  };
+  return summarize(program, program.name());
+}
+
+function summaryOf(command: Command, name: string): CommandSummary {
+  const usage = [
+    name,
+    ...command.registeredArguments.map((one) => (one.required ? `<${one.name()}>` : `[${one.name()}]`)),
+  ];
+  return {
+    usage: usage.join(' '),
+    description: command.description(),
+    options: command.options.map(optionOf),
+  };
+}
+
+function optionOf(option: Option): OptionSummary {
+  const { flags, description, argChoices, defaultValue, defaultValueDescription, mandatory } = option;
+  const given: unknown = defaultValueDescription ?? defaultValue;
+  const facts = [
+    ...(argChoices === undefined ? [] : [`one of ${argChoices.join(', ')}`]),
+    ...(given === undefined ? [] : [`default: ${given}`]),
+    ...(mandatory ? ['required'] : []),
+  ];
+  return { flags, description: facts.length === 0 ? description : `${description} (${facts.join('; ')})` };
+}

@@ -1,0 +1,101 @@
+/** Manual, topic `operations`: what can become of a file, and what to do about it. */
+import { page, paragraph, points, wrapped } from './text.ts';
+
+/** Lines of the log that want somebody, by their `msg`, and what to do. */
+export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
+  [
+    'file failed',
+    'Nothing of the file was applied. See "A file failed" above. The line has its name and the reason.',
+  ],
+  [
+    'file refused',
+    'The name, or the window, is not one of an export, or the export is switched off. See refused/.',
+  ],
+  [
+    'left alone in the drop folder: not a regular file with a readable name',
+    'A folder, link or pipe, or a name that is not UTF-8. Move it away.',
+  ],
+  [
+    'cannot deal with a dropped file: check its rights; it is tried again',
+    'The user of the appliance must be able to read the file and to move it. It is tried again every ten seconds.',
+  ],
+  [
+    'cannot read the drop folder: check that it is there and may be read and written',
+    'Nothing is read until it is. "the drop folder can be read again" says that it is over.',
+  ],
+  [
+    'no events from the drop folder: it is rescanned instead',
+    'The file system announces no changes: files are found every [ingest] rescan_seconds.',
+  ],
+  [
+    'the disk is full: ingest waits until there is room',
+    'Reads go on. Make room; ingest goes on by itself within ten seconds, and nothing is lost.',
+  ],
+  [
+    'ingest has stopped after a fault; reads go on. Mend the cause and start again',
+    'The disk or the database failed. What was committed stays. Find the cause in the line, mend it, and restart the appliance.',
+  ],
+  [
+    'unavailable',
+    'Keys cannot be checked, clients get 503. The line has the cause: access.db cannot be read.',
+  ],
+  ['fault', 'A request failed with 500. The line has its request id and the cause.'],
+];
+
+export function operationsText(): string {
+  return page(
+    'OPERATIONS',
+    paragraph(`
+      "wirewatch ingest status" says whether the appliance runs, what waits, up to when each export is complete,
+      and what became of the last files. "wirewatch ingest explain NAME" says what became of one file, and
+      "wirewatch window list" what became of each window.`),
+    'What becomes of a file',
+    points(
+      'applied: its rows are in, its window is done, it lies in archive/.',
+      'repeated: the same content was applied before for the same window or label; it changed nothing and lies in archive/.',
+      'failed: a row or the file breaks the format; it lies in failed/ with NAME.reason.json. Its window is failed, unless it was done before: then it stays done.',
+      'held: it came for a window that is failed; it lies in held/ and waits for your word.',
+      'refused: not the name of an export, a window more than a day ahead, or an export that is switched off; it lies in refused/ with its reason.',
+      'applying: a backfill that is being applied.',
+    ),
+    paragraph(`
+      A window is done or failed, or not known: the statuses missing and abandoned are in the tables, but this
+      version does not look for files that never came. Compare newest_done in "wirewatch ingest status" with the
+      clock.`),
+    'A file failed',
+    points(
+      'Read NAME.reason.json beside it: line, column, value, what was expected. Have it mended, and check the new file with "wirewatch ingest validate FILE".',
+      'Drop the mended file under the same name. It is held, since nobody has said yet that the window may be read.',
+      'Run "wirewatch window reset newswire 20261121T1010Z": the newest held file of the window is read, or, where none is held, the failed one again (after a change of settings, say). It prints what became of it.',
+      'Of several held files, the newest is read; the others stay where they are.',
+      'A backfill has no window: drop the mended file, under the same name or another.',
+    ),
+    'A file was refused',
+    points(
+      'Drop it again under a right name. The files in refused/ are looked at by nobody else: delete them when you like.',
+      'A window "more than a day ahead" mostly means that a clock is wrong, or that local time was written in place of UTC.',
+    ),
+    'Rows are missing',
+    points(
+      'unknown_rows in the record of a file counts rows of subscriptions or content types that are not there: see "wirewatch ingest explain NAME". Add the subscription, then run "wirewatch ingest replay".',
+      '"wirewatch ingest replay" reads archived files again, in the order in which they were first applied. It brings in such rows, applies a licence that was changed (wirewatch account set ID --print-metadata on), and changes nothing that is up to date. --from and --to name the time at which files were first applied.',
+      'A file that is no longer in archive/ cannot be replayed; the command names it and ends with exit code 1.',
+    ),
+    'Pause',
+    points(
+      '"wirewatch ingest pause" leaves dropped files where they are, after the one that is being read, until "wirewatch ingest resume". It is kept over restarts. Reads go on.',
+    ),
+    'Start, stop, crash',
+    points(
+      'SIGTERM or Ctrl-C: requests get ten seconds to finish, a file that is half read is rolled back and read again at the next start, a backfill goes on where it was. A second signal ends at once, which is safe too.',
+      'After a crash or a power cut the next start finishes what was begun. There is nothing to repair by hand.',
+      'A second appliance on the same data folder is refused with exit code 1. The lock ends with its process: a file named lock that is left over is no obstacle.',
+      'Replay and reset are done by the running appliance, or by the command itself where none runs.',
+    ),
+    'The log',
+    paragraph(`
+      A JSON object a line on stderr: level, time, msg and what belongs to it. Each file dealt with and each
+      request is a line of level info. These want you:`),
+    LOG_LINES.map(([msg, what]) => `${wrapped(msg)}\n${wrapped(what, '    ')}`).join('\n'),
+  );
+}

@@ -1,0 +1,41 @@
+/** Manual, topic `security`. */
+import { page, points } from './text.ts';
+
+export function securityText(): string {
+  return page(
+    'SECURITY',
+    'Keys',
+    points(
+      'A key is PREFIX_live_ID_SECRET: the id (12 characters) is public and stands in lists and in the log; the secret (52 characters) has 225 random bits and a checksum. It is shown once, by "wirewatch key create"; only its SHA-256 is kept.',
+      'A key reads the subscriptions it names, of one account, and nothing else. What is foreign and what does not exist get the same answer.',
+      'Both endpoints of this version need the scope detections:read. The scopes reports:read and exports:create can be given, but nothing uses them yet.',
+      '"wirewatch key set" and "wirewatch key revoke" hold from the next request on; so does "wirewatch account suspend", which refuses all keys of an account (403) until it is resumed. A revoked key stays revoked.',
+      'A key that has leaked: make a new one, hand it over, revoke the old one. Cursors outlive their keys, so the client goes on where it stood.',
+      'The prefix is the setting [keys] prefix; changing it leaves older keys valid.',
+    ),
+    'Addresses',
+    points(
+      'A key made with --allow-address works from those addresses and networks only (403 from others).',
+      "Behind a proxy every request comes from the proxy. [server] trusted_proxies names those whose X-Forwarded-For is believed, read from its right; nobody else is believed. Without it, addresses of keys are compared with the proxy's.",
+      'The daily allowances (--daily-rows) are kept, but not applied by this version; nor is there a limit on guessed key ids.',
+    ),
+    'The network',
+    points(
+      'It listens on 127.0.0.1 unless told otherwise, and speaks plain HTTP: for others to reach it, put a proxy with TLS in front.',
+      '[server] base_url is the address at which clients reach it. It stands in error types, and in the addresses of photos for which the export gives none. It is put in when a row is read: changing it changes no version.',
+      'Requests have limits: 32 KiB of request line and headers, 15 seconds for the headers and 30 for the whole request, a minute for a connection on which nothing moves, [server] max_connections connections at a time, [limits] requests_per_minute for each key.',
+    ),
+    'Files',
+    points(
+      'The data folder is made with mode 0700: what lies in it is guarded by that. Run the appliance as a user of its own.',
+      'The file secret (32 random bytes) signs cursors and the addresses of photos. Whoever has it can forge both, but no key. Without it every cursor that was given out is refused (400), and clients have to start again: it belongs into every backup, and backups must be guarded as the folder is.',
+      'Who may write into the drop folder decides what the appliance reports. Links, pipes and folders in it are left alone, nothing is read or written outside it, and a file that is not an export ends in refused/ or failed/ with its reason.',
+      'A data folder made by "wirewatch demo" is never served by "wirewatch serve", nor the other way round.',
+    ),
+    'The log and the executable',
+    points(
+      'A request is logged with its id, key id, path (without the query), status, rows and duration; never with a secret. What is named like a secret is blotted out in every line.',
+      "The executable ignores NODE_OPTIONS and opens no debugger on a signal. The library of its database has to be a file to be loaded: it is written into the first folder that this user alone can write to (WIREWATCH_ADDON_DIR, else the user's cache, run and temporary folders), under the name of its SHA-256, and checked at every start.",
+    ),
+  );
+}

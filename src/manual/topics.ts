@@ -1,0 +1,33 @@
+/** The manual's topics, in the order in which they are listed. */
+import { changeStreamText } from './change-stream.ts';
+import { type CommandSummary, commandsText } from './commands.ts';
+import { exportFormatText } from './export-format.ts';
+import { operationsText } from './operations.ts';
+import { quickStartText } from './quick-start.ts';
+import { securityText } from './security.ts';
+import { settingsText } from './settings.ts';
+
+export interface Topic {
+  readonly name: string;
+  readonly title: string;
+  /** @param commands every command of the program, for the topic that lists them */
+  readonly text: (commands: readonly CommandSummary[]) => string;
+}
+
+export const TOPICS: readonly Topic[] = [
+  { name: 'quick-start', title: 'from nothing to the first page of the change stream', text: quickStartText },
+  { name: 'commands', title: 'every command with its options', text: commandsText },
+  { name: 'settings', title: 'every setting, its default and where it can be given', text: settingsText },
+  {
+    name: 'export-format',
+    title: 'the files that are dropped, for those who write them',
+    text: exportFormatText,
+  },
+  { name: 'change-stream', title: 'how a client reads, for those who write one', text: changeStreamText },
+  {
+    name: 'operations',
+    title: 'files that failed, were held or refused; replay, pause, the log',
+    text: operationsText,
+  },
+  { name: 'security', title: 'keys, addresses, the base address, the secret', text: securityText },
+];

@@ -1,0 +1,87 @@
+/**
+ * The limits that the appliance is held against, each a bare node:http server on the same database: run as
+ * `node bare-server.ts KIND DATABASE`, prints its port.
+ */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Database, openReader } from '../../src/store/database.ts';
+
+const PAGE_ROWS = 1000;
+
+const GROUPED = `
+  SELECT CAST(group_concat(body, ',') AS BLOB) AS body, max(position) AS last
+  FROM (SELECT position, body FROM stream_row WHERE stream = ? AND position > ? ORDER BY position LIMIT ${PAGE_ROWS})`;
+
+const GROUPED_ALL = `
+  SELECT CAST(group_concat(body, ',') AS BLOB) AS body, max(position) AS last
+  FROM (SELECT position, body FROM stream_row WHERE position > ? ORDER BY position LIMIT ${PAGE_ROWS})`;
+
+const ROWS = `SELECT position, body FROM stream_row WHERE stream = ? AND position > ? ORDER BY position LIMIT ${PAGE_ROWS}`;
+
+type Answer = (response: ServerResponse, stream: number, after: number) => void;
+
+function answerOf(kind: string, db: Database | null): Answer {
+  switch (kind) {
+    case 'fixed': {
+      const body = Buffer.alloc(100, 'x');
+      return (response) => send(response, [body]);
+    }
+    case 'grouped': {
+      const statement = prepared<{ body: Buffer; last: number }>(db, GROUPED);
+      return (response, stream, after) => {
+        const page = statement.get(stream, after);
+        send(response, [
+          Buffer.from('['),
+          page?.body ?? Buffer.alloc(0),
+          Buffer.from(`] ${page?.last ?? 0}`),
+        ]);
+      };
+    }
+    case 'grouped-all': {
+      const statement = prepared<{ body: Buffer; last: number }>(db, GROUPED_ALL);
+      return (response, _stream, after) => {
+        const page = statement.get(after);
+        send(response, [
+          Buffer.from('['),
+          page?.body ?? Buffer.alloc(0),
+          Buffer.from(`] ${page?.last ?? 0}`),
+        ]);
+      };
+    }
+    case 'row-by-row': {
+      const statement = prepared<{ position: number; body: string }>(db, ROWS);
+      return (response, stream, after) => {
+        const rows = statement.all(stream, after);
+        const data = rows.map((row): unknown => JSON.parse(row.body));
+        send(response, [Buffer.from(`${JSON.stringify(data)} ${rows.at(-1)?.position ?? 0}`)]);
+      };
+    }
+    default:
+      throw new Error(`no such server: ${kind}`);
+  }
+}
+
+function prepared<Row>(db: Database | null, sql: string) {
+  if (db === null) throw new Error('this server needs a database');
+  return db.prepare<unknown[], Row>(sql);
+}
+
+function send(response: ServerResponse, pieces: Buffer[]): void {
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': length });
+  response.cork();
+  for (const piece of pieces) response.write(piece);
+  response.end();
+  response.uncork();
+}
+
+const [kind = '', database] = process.argv.slice(2);
+const answer = answerOf(kind, database === undefined ? null : openReader(database));
+const server = createServer((request, response) => {
+  const [stream = '0', after = '0'] = (request.url ?? '/').slice(1).split('/');
+  answer(response, Number(stream), Number(after));
+});
+server.listen(0, '127.0.0.1', () => {
+  const { port } = server.address() as AddressInfo;
+  process.stdout.write(`${port}\n`);
+});

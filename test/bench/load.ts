@@ -1,0 +1,127 @@
+/**
+ * A small HTTP load: a fixed number of requests over a fixed number of connections, each sent when the one before
+ * it was answered. It reads as little of an answer as it must, so that it is the server that is measured.
+ */
+import { connect, type Socket } from 'node:net';
+
+export interface Load {
+  readonly url: string;
+  readonly connections: number;
+  readonly requests: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The path of a connection's next request, from its last answer; null before the first. */
+  readonly path: (connection: number, answer: Buffer | null) => string;
+}
+
+export interface Measured {
+  readonly requests_per_second: number;
+  readonly bytes_per_second: number;
+  readonly p99_ms: number;
+}
+
+export async function runLoad(load: Load): Promise<Measured> {
+  const { hostname, port } = new URL(load.url);
+  const durations: number[] = [];
+  let bytes = 0;
+  let left = load.requests;
+  const startMs = performance.now();
+  const worker = async (connection: number) => {
+    const client = new Client(connect(Number(port), hostname), hostname, load.headers ?? {});
+    let answer: Buffer | null = null;
+    while (left > 0) {
+      left -= 1;
+      const sentMs = performance.now();
+      answer = await client.get(load.path(connection, answer));
+      durations.push(performance.now() - sentMs);
+      bytes += answer.length;
+    }
+    client.close();
+  };
+  const awake = stayAwake();
+  await Promise.all(Array.from({ length: load.connections }, (_, connection) => worker(connection)));
+  awake.end();
+  const seconds = (performance.now() - startMs) / 1000;
+  durations.sort((a, b) => a - b);
+  return {
+    requests_per_second: load.requests / seconds,
+    bytes_per_second: bytes / seconds,
+    p99_ms: durations[Math.floor(durations.length * 0.99)] ?? 0,
+  };
+}
+
+/**
+ * Keeps this process from falling asleep between answers: on a virtual machine it costs the server's system call
+ * more to wake a sleeping peer than to answer it, and that is not what is measured.
+ */
+function stayAwake(): { end: () => void } {
+  let isOver = false;
+  const spin = () => {
+    if (!isOver) setImmediate(spin);
+  };
+  spin();
+  return {
+    end: () => {
+      isOver = true;
+    },
+  };
+}
+
+const HEAD_END = Buffer.from('\r\n\r\n');
+
+class Client {
+  readonly #socket: Socket;
+  readonly #head: string;
+  #chunks: Buffer[] = [];
+  #size = 0;
+  #bodyStart = -1;
+  #total = Number.POSITIVE_INFINITY;
+  #settle: { resolve: (body: Buffer) => void; reject: (error: Error) => void } | null = null;
+
+  constructor(socket: Socket, host: string, headers: Readonly<Record<string, string>>) {
+    this.#socket = socket;
+    const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+    this.#head = ` HTTP/1.1\r\n${lines.join('')}\r\n`;
+    socket.setNoDelay(true);
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
+    socket.on('error', (error) => this.#settle?.reject(error));
+    socket.on('close', () => this.#settle?.reject(new Error('the server closed the connection')));
+  }
+
+  get(path: string): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+      this.#socket.write(`GET ${path}${this.#head}`);
+    });
+  }
+
+  close(): void {
+    this.#settle = null;
+    this.#socket.destroy();
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+    if (this.#bodyStart < 0) this.#readHead();
+    if (this.#size < this.#total) return;
+    const body = Buffer.concat(this.#chunks).subarray(this.#bodyStart);
+    this.#chunks = [];
+    this.#size = 0;
+    this.#bodyStart = -1;
+    this.#total = Number.POSITIVE_INFINITY;
+    this.#settle?.resolve(body);
+  }
+
+  #readHead(): void {
+    const received =
+      this.#chunks.length === 1 ? (this.#chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(this.#chunks);
+    const end = received.indexOf(HEAD_END);
+    if (end < 0) return;
+    const head = received.toString('latin1', 0, end);
+    if (!head.startsWith('HTTP/1.1 200')) throw new Error(`answered: ${head.slice(0, 80)}`);
+    const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+    if (length === undefined) throw new Error('an answer without a length');
+    this.#bodyStart = end + HEAD_END.length;
+    this.#total = this.#bodyStart + Number(length);
+  }
+}

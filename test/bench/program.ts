@@ -1,0 +1,68 @@
+/** Starts what is measured, and what it is measured against, as processes of their own. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const PROGRAM = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
+const BARE_SERVER = fileURLToPath(new URL('bare-server.ts', import.meta.url));
+
+export interface Started {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Runs a command of the program and returns what it prints. */
+export function command(...args: string[]): string {
+  return execFileSync(process.execPath, [PROGRAM, ...args], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+}
+
+/** The appliance on a data folder, with limits that a measurement does not reach. */
+export async function startAppliance(data: string): Promise<Started> {
+  const env = {
+    ...process.env,
+    WIREWATCH_INGEST_QUIET_MS: '0',
+    WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000000',
+    WIREWATCH_LIMITS_DAILY_ROWS: '1000000000000',
+  };
+  const child = spawn(process.execPath, [PROGRAM, 'serve', '--data', data, '--port', '0'], {
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const url = await found(child, child.stderr, /"url":"(http:[^"]+)".*"msg":"listening"/);
+  return { url, stop: () => stop(child) };
+}
+
+/** One of the servers of bare-server.ts. */
+export async function startBare(kind: string, database?: string): Promise<Started> {
+  const args = [BARE_SERVER, kind, ...(database === undefined ? [] : [database])];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const port = await found(child, child.stdout, /(\d+)\n/);
+  return { url: `http://127.0.0.1:${port}`, stop: () => stop(child) };
+}
+
+async function found(
+  child: ChildProcess,
+  output: NodeJS.ReadableStream | null,
+  pattern: RegExp,
+): Promise<string> {
+  let text = '';
+  return new Promise((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`ended with ${code}: ${text}`)));
+    output?.on('data', (chunk: Buffer) => {
+      // What comes after the line is read away: a full pipe would hold the process up.
+      if (text.length < 100_000) text += chunk.toString();
+      const match = pattern.exec(text);
+      if (match?.[1] !== undefined) resolve(match[1]);
+    });
+  });
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  await exited;
+}

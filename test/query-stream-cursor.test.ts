@@ -1,0 +1,66 @@
+/** Cursors of the change stream: one spelling each, and none that was not given (contract: Cursors). */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { createStreamCursors } from '../src/query/stream-cursor.ts';
+import { Refused } from '../src/refused.ts';
+
+const SECRET = Buffer.alloc(32, 1);
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+const position = fc.maxSafeNat();
+
+function isRefused(text: string, secret = SECRET): boolean {
+  try {
+    createStreamCursors(secret).decode(text);
+    return false;
+  } catch (error) {
+    return error instanceof Refused && error.message === 'cursor: not one that this endpoint gave';
+  }
+}
+
+test('a cursor holds its position, and another process with the secret reads it', () => {
+  fc.assert(
+    fc.property(position, position, (first, second) => {
+      const cursors = createStreamCursors(SECRET);
+      for (const at of [first, second, first, 0]) {
+        assert.match(cursors.encode(at), /^[\w-]{34}$/);
+        assert.equal(createStreamCursors(SECRET).decode(cursors.encode(at)), at);
+      }
+    }),
+  );
+});
+
+test('any changed character is refused, in every place', () => {
+  const cursor = createStreamCursors(SECRET).encode(1_763_719_200_000_000);
+  for (let at = 0; at < cursor.length; at += 1) {
+    for (const character of `${ALPHABET}=+/ .`) {
+      if (character === cursor[at]) continue;
+      assert.ok(isRefused(cursor.slice(0, at) + character + cursor.slice(at + 1)), `${character} at ${at}`);
+    }
+  }
+});
+
+test('other lengths, other spellings and other secrets are refused', () => {
+  const cursor = createStreamCursors(SECRET).encode(5);
+  for (const text of [
+    '',
+    cursor.slice(1),
+    cursor.slice(0, -1),
+    `${cursor}A`,
+    `${cursor}==`,
+    ` ${cursor}`,
+    `${cursor}\n`,
+  ]) {
+    assert.ok(isRefused(text), JSON.stringify(text));
+  }
+  assert.ok(isRefused(cursor, Buffer.alloc(32, 2)));
+});
+
+test('no text that was not given is accepted', () => {
+  fc.assert(fc.property(fc.string({ maxLength: 40 }), (text) => isRefused(text)));
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 25, maxLength: 25 }), (bytes) =>
+      isRefused(Buffer.from(bytes).toString('base64url')),
+    ),
+  );
+});

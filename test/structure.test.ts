@@ -1,0 +1,309 @@
+/** The structure of the sources: who imports whom, one door a dependency, sizes, names, and what must stand nowhere. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+
+const root = path.join(import.meta.dirname, '..');
+
+/**
+ * Rooms and what each may import besides itself; a file directly in src/ is a room of its own. A line here is a
+ * decision: what is not listed is refused, and what is listed must be in use.
+ */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  'time.ts': [],
+  'refused.ts': [],
+  'log.ts': [],
+  'packed.ts': [],
+  'version.ts': [],
+  detection: [],
+  limits: ['time.ts'],
+  config: ['refused.ts', 'time.ts'],
+  store: ['packed.ts', 'refused.ts', 'time.ts'],
+  auth: ['detection', 'refused.ts', 'store', 'time.ts'],
+  windows: ['detection', 'store', 'time.ts'],
+  ingest: ['detection', 'packed.ts', 'refused.ts', 'store', 'time.ts', 'windows'],
+  query: ['detection', 'limits', 'refused.ts', 'store', 'time.ts'],
+  generate: ['detection', 'ingest', 'refused.ts', 'time.ts'],
+  manual: ['config', 'detection', 'ingest', 'limits'],
+  demo: ['auth', 'detection', 'generate', 'store', 'time.ts'],
+  http: ['auth', 'config', 'detection', 'limits', 'log.ts', 'query', 'refused.ts', 'store', 'time.ts'],
+  'appliance.ts': [
+    'auth',
+    'config',
+    'detection',
+    'http',
+    'ingest',
+    'log.ts',
+    'refused.ts',
+    'store',
+    'time.ts',
+  ],
+  cli: [
+    'appliance.ts',
+    'auth',
+    'config',
+    'demo',
+    'detection',
+    'generate',
+    'ingest',
+    'log.ts',
+    'manual',
+    'refused.ts',
+    'store',
+    'time.ts',
+    'version.ts',
+    'windows',
+  ],
+  'main.ts': ['cli'],
+  'worker.ts': ['ingest'],
+};
+
+/** The files, or folders with a slash at their end, through which each dependency is used. */
+const DOORS: Readonly<Record<string, readonly string[]>> = {
+  '@sinclair/typebox': ['config/'],
+  'better-sqlite3': ['store/addon.ts', 'store/database.ts'],
+  chokidar: ['ingest/drop-folder.ts'],
+  commander: ['cli/'],
+  'csv-parse': ['ingest/csv.ts'],
+  pino: ['log.ts'],
+  polka: ['http/server.ts'],
+  'smol-toml': ['config/file.ts'],
+  tldts: ['ingest/address.ts'],
+};
+
+const TOP_LEVEL = [
+  '.ci',
+  '.gitignore',
+  '.npmrc',
+  'ARCHITECTURE.md',
+  'CHANGELOG.md',
+  'LICENSE',
+  'README.md',
+  'biome.json',
+  'build',
+  'config',
+  'package-lock.json',
+  'package.json',
+  'src',
+  'test',
+  'tsconfig.json',
+];
+
+const LINES_MAX = 400;
+
+interface SourceFile {
+  /** Relative to src/, with slashes. */
+  readonly name: string;
+  readonly text: string;
+  /** As written. */
+  readonly imports: readonly string[];
+  /** Those of them that are there at run time. */
+  readonly loaded: readonly string[];
+}
+
+/** Statements that Node takes out before it runs a file. */
+const TYPE_IMPORT = /^(import|export) type\b[^;]*;/gm;
+
+const sources: readonly SourceFile[] = readdirSync(path.join(root, 'src'), {
+  recursive: true,
+  encoding: 'utf8',
+})
+  .map((name) => name.replaceAll('\\', '/'))
+  .filter((name) => name.endsWith('.ts'))
+  .sort()
+  .map((name) => {
+    const text = readFileSync(path.join(root, 'src', name), 'utf8');
+    return { name, text, imports: importsOf(text), loaded: importsOf(text.replaceAll(TYPE_IMPORT, '')) };
+  });
+
+/** What a file names behind `from`, `import` and `import(`, types included: they tie rooms together as well. */
+function importsOf(text: string): string[] {
+  const statements = text.matchAll(
+    /^\s*(?:import|export)\b[^;]*?\bfrom\s+'([^']+)'|^\s*import\s+'([^']+)'|\bimport\('([^']+)'\)/gm,
+  );
+  return [...statements].map(([, from, bare, dynamic]) => from ?? bare ?? dynamic ?? '');
+}
+
+function targetOf(file: SourceFile, specifier: string): string {
+  return path.posix.join(path.posix.dirname(file.name), specifier);
+}
+
+function roomOf(name: string): string {
+  return name.split('/')[0] ?? name;
+}
+
+function packageOf(specifier: string): string {
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/');
+}
+
+/** What belongs to the project: what git has and would add; without git, all but what is made. */
+function projectFiles(): string[] {
+  if (existsSync(path.join(root, '.git'))) {
+    const args = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];
+    const listed = execFileSync('git', args, { cwd: root, encoding: 'utf8' }).split('\0');
+    return [...new Set(listed)].filter((name) => name !== '' && existsSync(path.join(root, name))).sort();
+  }
+  const made = /^(node_modules|dist|wirewatch-data|wirewatch-demo|\.git)(\/|$)/;
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
+    .filter((name) => !made.test(name))
+    .sort();
+}
+
+test('the reader of imports sees every form of them', () => {
+  const text = [
+    "import a from 'a';",
+    "import {\n  b,\n  c,\n} from './b.ts';",
+    "export { d } from '../d.ts';",
+    "import type { E } from 'e';",
+    "import 'f';",
+    "const g = await import('g');",
+    "import h from './h.json' with { type: 'json' };",
+  ].join('\n');
+  assert.deepEqual(importsOf(text), ['a', './b.ts', '../d.ts', 'e', 'f', 'g', './h.json']);
+  assert.ok(sources.length > 100, 'the sources were not found');
+});
+
+test('rooms import only the rooms that the table allows them, and all of those', () => {
+  const used = new Map<string, Set<string>>();
+  const refused: string[] = [];
+  for (const file of sources) {
+    const room = roomOf(file.name);
+    const allowed = ROOMS[room];
+    assert.ok(allowed, `src/${file.name}: the room ${room} is not in the table`);
+    for (const specifier of file.imports.filter((one) => one.startsWith('.') && one.endsWith('.ts'))) {
+      const other = roomOf(targetOf(file, specifier));
+      if (other === room) continue;
+      used.set(room, (used.get(room) ?? new Set()).add(other));
+      if (!allowed.includes(other)) refused.push(`src/${file.name} imports ${specifier}`);
+    }
+  }
+  assert.deepEqual(refused, []);
+  for (const [room, allowed] of Object.entries(ROOMS)) {
+    const idle = allowed.filter((other) => used.get(room)?.has(other) !== true);
+    assert.deepEqual(idle, [], `${room} no longer imports these: take them out of the table`);
+  }
+});
+
+test('nothing below http and cli knows them', () => {
+  const above = new Set(['http', 'cli', 'appliance.ts', 'main.ts']);
+  for (const [room, allowed] of Object.entries(ROOMS)) {
+    if (above.has(room)) continue;
+    assert.deepEqual(
+      allowed.filter((other) => above.has(other)),
+      [],
+      room,
+    );
+  }
+  assert.ok(!ROOMS.http?.includes('cli') && !ROOMS['appliance.ts']?.includes('cli'));
+});
+
+test('each dependency has its one door, is used, and no other is', () => {
+  const packageFile: { dependencies: Record<string, string> } = JSON.parse(
+    readFileSync(path.join(root, 'package.json'), 'utf8'),
+  );
+  const used = new Set<string>();
+  for (const file of sources) {
+    for (const specifier of file.imports) {
+      if (specifier.startsWith('.') || specifier.startsWith('node:')) continue;
+      const name = packageOf(specifier);
+      used.add(name);
+      const doors = DOORS[name] ?? [];
+      const isDoor = doors.some((door) =>
+        door.endsWith('/') ? file.name.startsWith(door) : file.name === door,
+      );
+      assert.ok(isDoor, `src/${file.name} imports ${specifier}`);
+    }
+  }
+  assert.deepEqual([...used].sort(), Object.keys(DOORS).sort());
+  assert.deepEqual(Object.keys(packageFile.dependencies).sort(), Object.keys(DOORS).sort());
+});
+
+test('no file loads itself by way of others', () => {
+  const byName = new Map(sources.map((file) => [file.name, file]));
+  const finished = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (name: string, way: readonly string[]) => {
+    const at = way.indexOf(name);
+    if (at >= 0) {
+      cycles.push([...way.slice(at), name].join(' → '));
+      return;
+    }
+    const file = byName.get(name);
+    if (file === undefined || finished.has(name)) return;
+    for (const specifier of file.loaded.filter((one) => one.startsWith('.'))) {
+      visit(targetOf(file, specifier), [...way, name]);
+    }
+    finished.add(name);
+  };
+  for (const { name } of sources) visit(name, []);
+  assert.deepEqual(cycles, []);
+});
+
+test('no source file is longer than 400 lines; each opens with its job', () => {
+  for (const { name, text } of sources) {
+    const lines = text.split('\n').length - 1;
+    assert.ok(lines <= LINES_MAX, `src/${name} has ${lines} lines: look for the seam`);
+    assert.ok(text.startsWith('/**'), `src/${name} does not open with a comment that says what it is for`);
+  }
+});
+
+test('files and folders have kebab-case names', () => {
+  const named = projectFiles().filter((name) => /^(src|test|build|config)\//.test(name));
+  assert.ok(named.length > sources.length);
+  for (const name of named) {
+    for (const part of name.split('/')) assert.match(part, /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/, name);
+  }
+});
+
+test('at the top level is only what people expect there', () => {
+  const found = new Set(projectFiles().map((name) => name.split('/')[0] ?? ''));
+  assert.deepEqual(
+    [...found].filter((name) => !TOP_LEVEL.includes(name)),
+    [],
+  );
+  assert.deepEqual(
+    TOP_LEVEL.filter((name) => !found.has(name)),
+    [],
+  );
+});
+
+test('the packages have exact versions, and the lockfile names no registry', () => {
+  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
+    readFileSync(path.join(root, 'package.json'), 'utf8'),
+  );
+  const versions = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
+  assert.ok(versions.length > 10);
+  for (const [name, version] of versions) assert.match(String(version), /^\d+\.\d+\.\d+$/, name);
+  assert.doesNotMatch(readFileSync(path.join(root, 'package-lock.json'), 'utf8'), /"resolved": *"/);
+  assert.doesNotMatch(readFileSync(path.join(root, '.npmrc'), 'utf8'), /registry *=/);
+});
+
+test('nothing names the machine it was made on, a registry, or how the work was divided', () => {
+  // Put together here, since this file is looked through as well.
+  const forbidden = [
+    ['\\.\\./sha', 'red\\b'],
+    ['(?<![\\w.-])/(root|home|Users)/', '[a-z]'],
+    ['(?<![\\w.-])/work/', '(main|shared)'],
+    ['registry\\.', '(npmjs|yarnpkg|npmmirror)'],
+    ['(art', 'ifactory|verd', 'accio)'],
+    ['\\bdecisions? ', '\\d'],
+  ].map((parts) => new RegExp(parts.join(''), 'i'));
+  for (const name of projectFiles()) {
+    const text = readFileSync(path.join(root, name), 'utf8');
+    for (const pattern of forbidden) {
+      const found = pattern.exec(text);
+      assert.equal(
+        found,
+        null,
+        `${name}: ${text.slice(Math.max(0, (found?.index ?? 0) - 40), (found?.index ?? 0) + 60)}`,
+      );
+    }
+  }
+});

@@ -1,0 +1,288 @@
+/**
+ * The real program in a folder of its own: set up by its commands, started, fed with files, asked over HTTP.
+ *
+ * `dist/main.cjs` is run, as `node build/bundle.mjs` writes it; with WIREWATCH_PROGRAM that executable instead.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach } from 'node:test';
+import type { Match } from '../../src/detection/match.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+/** Far longer than anything here takes: only a test that must fail waits so long. */
+const PATIENCE_MS = 30_000;
+const LOG_LINES_SHOWN = 60;
+
+/** Fast, and without limits that a test does not ask for. */
+const TEST_SETTINGS = {
+  WIREWATCH_INGEST_QUIET_MS: '20',
+  WIREWATCH_INGEST_TRUNCATED_SECONDS: '0.5',
+  WIREWATCH_INGEST_RESCAN_SECONDS: '0.2',
+  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
+  WIREWATCH_LIMITS_DAILY_ROWS: '1000000000000',
+};
+
+export interface LogLine {
+  readonly level: string;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+export interface CommandResult {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Installation {
+  readonly data: string;
+  readonly drop: string;
+  readonly key: string;
+  /** Runs a command on the data folder; throws when it does not end well, unless `anyStatus`. */
+  cli(args: readonly string[], options?: { readonly anyStatus?: boolean }): CommandResult;
+  /** Starts `serve`; settles when it listens. */
+  serve(settings?: Readonly<Record<string, string>>): Promise<Serving>;
+  remove(): void;
+}
+
+/** One run of `serve`. */
+export interface Serving {
+  readonly url: string;
+  readonly log: readonly LogLine[];
+  /** The first line, since the start of the run, for which the condition holds. */
+  logged(what: string, condition: (line: LogLine) => boolean): Promise<LogLine>;
+  get(path: string): Promise<Response>;
+  /** SIGTERM; @returns the exit code */
+  stop(): Promise<number | null>;
+  /** SIGKILL, and waits until the process is gone. */
+  kill(): Promise<void>;
+}
+
+/** An account with the subscriptions 7001 and 7002 (text only), and a key for all that they have. */
+export function createInstallation(settings: Readonly<Record<string, string>> = {}): Installation {
+  const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  const data = join(root, 'data');
+  const env = { ...withoutOurs(process.env), ...TEST_SETTINGS, ...settings };
+  const installation: Omit<Installation, 'key'> = {
+    data,
+    drop: join(data, 'drop'),
+    cli: (args, options) => runCommand([...args, '--data', data], env, options?.anyStatus === true),
+    serve: (more) => startServing(['serve', '--data', data, '--port', '0'], { ...env, ...more }),
+    remove: () => rmSync(root, { recursive: true, force: true }),
+  };
+  const { cli } = installation;
+  try {
+    cli(['account', 'add', 'agency', '--name', 'Agency']);
+    cli(['subscription', 'add', '7001', '--account', 'agency']);
+    cli(['subscription', 'add', '7002', '--account', 'agency', '--content-types', 'text']);
+    return { ...installation, key: createKey(cli, 'agency', '7001,7002') };
+  } catch (error) {
+    installation.remove();
+    throw error;
+  }
+}
+
+export function createKey(cli: Installation['cli'], account: string, subscriptions: string): string {
+  const options = ['--account', account, '--subscriptions', subscriptions];
+  const made = cli(['key', 'create', ...options, '--name', 'test', '--scopes', 'detections:read', '--json']);
+  const { key } = JSON.parse(made.stdout);
+  if (typeof key !== 'string') throw new Error('key create --json printed no key');
+  return key;
+}
+
+/** A detection as the API shows it. */
+export interface Detection extends Match {
+  readonly id: string;
+  readonly version: number;
+  readonly event?: string;
+}
+
+/** An installation that serves; one for a whole test file. */
+export interface Appliance extends Installation {
+  /** The present run. */
+  serving(): Serving;
+  get(path: string, key?: string): Promise<Response>;
+  /** The detection with this id; null when there is none that the key reads. */
+  detection(id: string, key?: string): Promise<Detection | null>;
+  /** Puts a file into the drop folder as a careful writer does: under another name, then renamed. */
+  put(name: string, content: string | Buffer): void;
+  /** The next line that says what became of the file, each given once. */
+  dealtWith(name: string): Promise<LogLine>;
+  /** {@link put}, then {@link dealtWith}. */
+  dropped(name: string, content: string | Buffer): Promise<LogLine>;
+  /** Stops and starts again on the same folder. */
+  restart(settings?: Readonly<Record<string, string>>): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startAppliance(settings: Readonly<Record<string, string>> = {}): Promise<Appliance> {
+  const installation = createInstallation(settings);
+  let serving = await installation.serve().catch((error) => {
+    installation.remove();
+    throw error;
+  });
+  const given = new Set<LogLine>();
+  const appliance: Appliance = {
+    ...installation,
+    serving: () => serving,
+    get: (path, key = installation.key) =>
+      fetch(`${serving.url}${path}`, { headers: { authorization: `Bearer ${key}` } }),
+    async detection(id, key) {
+      const response = await appliance.get(`/v1/detections/${id}`, key);
+      const body = await response.text();
+      if (response.status === 404) return null;
+      if (response.status !== 200) throw new Error(`/v1/detections/${id}: ${response.status} ${body}`);
+      return JSON.parse(body);
+    },
+    put: (name, content) => putFile(installation.drop, name, content),
+    async dealtWith(name) {
+      const isNew = (line: LogLine) => isOutcome(line) && line.file === name && !given.has(line);
+      const line = await serving.logged(`what became of ${name}`, isNew);
+      given.add(line);
+      return line;
+    },
+    async dropped(name, content) {
+      appliance.put(name, content);
+      return appliance.dealtWith(name);
+    },
+    async restart(more) {
+      await serving.stop();
+      serving = await installation.serve(more);
+    },
+    async stop() {
+      await serving.stop();
+      installation.remove();
+    },
+  };
+  return appliance;
+}
+
+export function putFile(drop: string, name: string, content: string | Buffer): void {
+  const draft = join(drop, `.${name}`);
+  writeFileSync(draft, content);
+  renameSync(draft, join(drop, name));
+}
+
+/** After a test that failed, prints what the program logged: call it once, at the top of a test file. */
+export function showLogOfFailures(serving: () => Serving | undefined): void {
+  afterEach((context) => {
+    if (!('passed' in context) || context.passed === true) return;
+    const lines = serving()?.log.slice(-LOG_LINES_SHOWN) ?? [];
+    console.error(lines.map((line) => JSON.stringify(line)).join('\n'));
+  });
+}
+
+/** Starts the program and waits until it says where it listens. */
+export async function startServing(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Serving> {
+  const { command, first } = program();
+  const child = spawn(command, [...first, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  const run = followRun(child);
+  const listening = await run.logged('that it listens', (line) => line.msg === 'listening');
+  const url = String(listening.url);
+  return {
+    url,
+    log: run.log,
+    logged: run.logged,
+    get: (path) => fetch(`${url}${path}`),
+    async stop() {
+      child.kill('SIGTERM');
+      return run.ended;
+    },
+    async kill() {
+      child.kill('SIGKILL');
+      await run.ended;
+    },
+  };
+}
+
+interface Run {
+  readonly log: LogLine[];
+  readonly ended: Promise<number | null>;
+  logged(what: string, condition: (line: LogLine) => boolean): Promise<LogLine>;
+}
+
+function followRun(child: ChildProcess): Run {
+  const log: LogLine[] = [];
+  const listeners = new Set<() => void>();
+  const tell = () => {
+    for (const listener of [...listeners]) listener();
+  };
+  if (child.stderr === null) throw new Error('the program has no stderr');
+  const lines = createInterface({ input: child.stderr });
+  lines.on('line', (text) => {
+    log.push(parseLine(text));
+    tell();
+  });
+  let code: number | null | undefined;
+  const ended = Promise.all([once(child, 'exit'), once(lines, 'close')]).then(([[status]]) => {
+    code = typeof status === 'number' ? status : null;
+    tell();
+    return code;
+  });
+  return {
+    log,
+    ended,
+    logged(what, condition) {
+      return new Promise((resolve, reject) => {
+        const settle = (act: () => void) => {
+          clearTimeout(timer);
+          listeners.delete(look);
+          act();
+        };
+        const fail = (reason: string) =>
+          settle(() => reject(new Error(`${reason} before it said ${what}. Its log:\n${shown(log)}`)));
+        const look = () => {
+          const line = log.find(condition);
+          if (line !== undefined) settle(() => resolve(line));
+          else if (code !== undefined) fail(`the program ended (${code})`);
+        };
+        const timer = setTimeout(() => fail(`${PATIENCE_MS} ms went by`), PATIENCE_MS);
+        listeners.add(look);
+        look();
+      });
+    },
+  };
+}
+
+function runCommand(args: readonly string[], env: NodeJS.ProcessEnv, anyStatus: boolean): CommandResult {
+  const { command, first } = program();
+  const result = spawnSync(command, [...first, ...args], { env, encoding: 'utf8', timeout: PATIENCE_MS });
+  if (result.error !== undefined) throw result.error;
+  const { status, stdout, stderr } = result;
+  if (status !== 0 && !anyStatus)
+    throw new Error(`wirewatch ${args.join(' ')} ended with ${status}: ${stderr}`);
+  return { status, stdout, stderr };
+}
+
+function program(): { command: string; first: string[] } {
+  const executable = process.env.WIREWATCH_PROGRAM;
+  if (executable) return { command: executable, first: [] };
+  return { command: process.execPath, first: [join(ROOT, 'dist', 'main.cjs')] };
+}
+
+function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('WIREWATCH_')));
+}
+
+function isOutcome(line: LogLine): boolean {
+  return /^file (applied|repeated|failed|refused|held)$/.test(line.msg);
+}
+
+function parseLine(text: string): LogLine {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { level: 'not a log line', msg: text };
+  }
+}
+
+function shown(log: readonly LogLine[]): string {
+  return log
+    .slice(-LOG_LINES_SHOWN)
+    .map((line) => JSON.stringify(line))
+    .join('\n');
+}
