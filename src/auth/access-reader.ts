@@ -2,6 +2,8 @@
  * Reads from `access.db` what is needed to judge a request, fresh for every request: a key that is revoked, an
  * account that is suspended, is turned away from the next request on.
  *
+ * A key that was read is kept until anything is committed to the store, which SQLite is asked for every request.
+ *
  * The file is opened when it is first asked for, again after every failure, and again when another file stands
  * in its place or its content was checkpointed: without that a removed or overwritten database would be served
  * from an open handle and from pages in memory.
@@ -61,6 +63,11 @@ interface Row {
 }
 
 const HASH_BYTES = 32;
+/** Keys that are kept read at most. */
+const KEYS_MAX = 1000;
+
+/** Differs when another connection has committed since. */
+const SELECT_VERSION = 'PRAGMA data_version';
 
 /** Id, name, time zone, the subscription's types, the key's own types. */
 type SubscriptionParts = [number, string | null, string, ContentType[], ContentType[] | null];
@@ -84,6 +91,10 @@ export const SELECT_KEY_FOR_REQUEST = `
 interface OpenStore {
   readonly db: Database;
   readonly select: Statement<Row>;
+  readonly selectVersion: Statement<number>;
+  /** Keys as they were at {@link keysVersion}. */
+  readonly keys: Map<string, StoredKey>;
+  keysVersion: number;
   /** What {@link fileState} was when it was opened. */
   readonly fileState: string;
 }
@@ -104,8 +115,7 @@ export function createAccessReader(path: string): AccessReader {
         const found = fileState(path);
         if (store !== null && store.fileState !== found) close();
         store ??= openStore(path, found);
-        const row = store.select.get({ id: keyId });
-        return row === undefined ? null : storedKey(keyId, row);
+        return currentKey(store, keyId);
       } catch (error) {
         close();
         throw new Refused('unavailable', 'Credentials cannot be verified right now. Try again in a moment.', {
@@ -117,6 +127,20 @@ export function createAccessReader(path: string): AccessReader {
   };
 }
 
+function currentKey(store: OpenStore, keyId: string): StoredKey | null {
+  const version = store.selectVersion.get();
+  if (version === undefined) throw new Error('the store does not tell its version');
+  if (version !== store.keysVersion || store.keys.size >= KEYS_MAX) store.keys.clear();
+  store.keysVersion = version;
+  const kept = store.keys.get(keyId);
+  if (kept !== undefined) return kept;
+  const row = store.select.get({ id: keyId });
+  if (row === undefined) return null;
+  const key = storedKey(keyId, row);
+  store.keys.set(keyId, key);
+  return key;
+}
+
 /** Differs when another file stands at the path, or pages were written to this one. */
 function fileState(path: string): string {
   const { dev, ino, size, mtimeMs } = statSync(path);
@@ -126,7 +150,14 @@ function fileState(path: string): string {
 function openStore(path: string, fileState: string): OpenStore {
   const db = openReader(path);
   try {
-    return { db, select: db.prepare<{ id: string }, Row>(SELECT_KEY_FOR_REQUEST), fileState };
+    return {
+      db,
+      select: db.prepare<{ id: string }, Row>(SELECT_KEY_FOR_REQUEST),
+      selectVersion: db.prepare<[], number>(SELECT_VERSION).pluck(),
+      keys: new Map(),
+      keysVersion: 0,
+      fileState,
+    };
   } catch (error) {
     db.close();
     throw error;

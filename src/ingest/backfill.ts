@@ -13,7 +13,7 @@ import { type FileRecord, findSameContent, saveFile } from './file-record.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
 import { chooseDestination, settle } from './settlement.ts';
 import { type Dealt, putAway, recordOf, unread, type WaitingExport } from './window-file.ts';
-import { isEnabled, nextNumber, readingOrder, type Workshop } from './workshop.ts';
+import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
 export type BackfillName = Extract<ExportFileName, { kind: 'backfill' }>;
 export type WaitingBackfill = WaitingExport & { readonly file: BackfillName };
@@ -21,7 +21,7 @@ export type WaitingBackfill = WaitingExport & { readonly file: BackfillName };
 const TRANSACTION_ROWS = 20_000;
 
 export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfill): Promise<Dealt> {
-  const number = nextNumber(workshop);
+  const number = workshop.nextNumber();
   const { file } = waiting;
   if (!isEnabled(workshop, file.export)) {
     const reason = `the export ${file.export} is switched off: expected no files of it`;

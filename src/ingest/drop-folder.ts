@@ -155,6 +155,14 @@ export class DropFolder {
     if (memory !== undefined && isSameLook(memory.look, waiting.look)) memory.truncated = true;
   }
 
+  /** The highest number under which a file lies in `.taken`: a crash can leave one that no record names. */
+  lastTakenNumber(): number {
+    const numbers = readdirSync(join(this.root, '.taken')).map((name) =>
+      Number(/^\d+(?=\.)/.exec(name)?.[0] ?? 0),
+    );
+    return numbers.reduce((highest, number) => Math.max(highest, number), 0);
+  }
+
   takenPath(number: number, name: string): string {
     return join(this.root, '.taken', `${number}.${shortName(name)}`);
   }

@@ -2,8 +2,6 @@
  * The thread that ingests: it owns the writing connection to detections.db, looks into the drop folder, deals
  * with one file after the other, and serves what commands ask for.
  */
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { Refused } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
@@ -15,7 +13,13 @@ import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts';
 import { ingestBackfill, resumeBackfill } from './backfill.ts';
 import { DropFolder, type Waiting } from './drop-folder.ts';
 import { judgeName } from './export-name.ts';
-import { clearDestination, expiredFiles, type FileRecord, unsettledFiles } from './file-record.ts';
+import {
+  clearDestination,
+  expiredFiles,
+  type FileRecord,
+  lastFileNumber,
+  unsettledFiles,
+} from './file-record.ts';
 import type { FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
 import { ReaderClient } from './reader-client.ts';
 import { nextRequest, serveRequest } from './requests.ts';
@@ -23,13 +27,12 @@ import { settle } from './settlement.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { readPause } from './subscribers.ts';
 import { ingestWindowFile, putAway } from './window-file.ts';
-import { nextNumber, Stopping, type Workshop } from './workshop.ts';
+import { Stopping, type Workshop } from './workshop.ts';
 
 /** How often it is looked whether a command changed something. */
 const COMMANDS_EVERY_MS = 200;
 /** After a full disk, and after a file that could not be dealt with. */
 const RETRY_MS = 10 * SECOND_MS;
-const EXPIRED_FILES_MAX = 500;
 
 export async function runIngester(port: MessagePort, settings: IngestSettings): Promise<void> {
   const send = (message: FromIngest) => port.postMessage(message);
@@ -81,6 +84,11 @@ class Ingester {
     const writer = new StreamWriter(db, folder.journal, Date.now, (firstPosition, deliveredAt) =>
       send({ kind: 'delivered', first_position: firstPosition, delivered_at: deliveredAt }),
     );
+    let lastNumber = Math.max(
+      lastFileNumber(db),
+      readJournalEnd(folder.journal).file,
+      drop.lastTakenNumber(),
+    );
     this.#workshop = {
       db,
       access,
@@ -96,7 +104,10 @@ class Ingester {
       check: () => this.#check(),
       isStopping: () => this.#isStopping,
       settling: new Set(),
-      numberFloor: readJournalEnd(folder.journal).file,
+      nextNumber: () => {
+        lastNumber += 1;
+        return lastNumber;
+      },
     };
   }
 
@@ -289,7 +300,7 @@ class Ingester {
   #ingest(waiting: Waiting): Promise<FileRecord | null> {
     if (waiting.kind === 'refused') {
       return Promise.resolve(
-        putAway(this.#workshop, waiting, nextNumber(this.#workshop), 'refused', { reason: waiting.reason }),
+        putAway(this.#workshop, waiting, this.#workshop.nextNumber(), 'refused', { reason: waiting.reason }),
       );
     }
     const { file } = waiting;
@@ -339,27 +350,16 @@ class Ingester {
   #rest(): void {
     this.#workshop.writer.flush();
     if (this.#rowsSinceCheckpoint > 0) this.#checkpoint();
-    if (this.#settings.archive_days > 0 && Date.now() - this.#expiredAtMs > HOUR_MS) this.#expire();
+    const { archive_days } = this.#settings;
+    if (archive_days > 0 && Date.now() - this.#expiredAtMs > HOUR_MS) {
+      this.#expiredAtMs = Date.now();
+      deleteExpired(this.#workshop, Date.now() - archive_days * DAY_MS);
+    }
   }
 
   #checkpoint(): void {
     this.#rowsSinceCheckpoint = 0;
     this.#workshop.db.pragma('wal_checkpoint(PASSIVE)');
-  }
-
-  /** Deletes archived files that are older than the operator wants them kept. */
-  #expire(): void {
-    const { db, drop, log } = this.#workshop;
-    const expired = expiredFiles(db, Date.now() - this.#settings.archive_days * DAY_MS, EXPIRED_FILES_MAX);
-    for (const record of expired) {
-      const path = join(drop.root, record.destination ?? '');
-      rmSync(path, { force: true });
-      rmSync(`${path}.skipped.ndjson`, { force: true });
-      this.#workshop.writer.note(() => clearDestination(db, record.number));
-    }
-    this.#workshop.writer.flush();
-    if (expired.length > 0) log('info', 'old files deleted from the archive', { files: expired.length });
-    if (expired.length < EXPIRED_FILES_MAX) this.#expiredAtMs = Date.now();
   }
 
   #noticeCommands(access: Database): void {
@@ -388,18 +388,3 @@ class Ingester {
 }
 
 const CHECKPOINT_ROWS = 10_000;
-
-/** Faults of one file, not of the disk or the database: the others can go on. */
-function isFileError(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return ['EACCES', 'EPERM', 'ENOENT', 'ELOOP', 'ENXIO', 'EISDIR', 'ENAMETOOLONG'].includes(code);
-}
-
-function plainError(error: unknown): { message: string; code?: string; stack?: string } {
-  if (!(error instanceof Error)) return { message: String(error) };
-  return {
-    message: error.message,
-    ...('code' in error ? { code: String(error.code) } : {}),
-    ...(error.stack === undefined ? {} : { stack: error.stack }),
-  };
-}

@@ -58,7 +58,9 @@ export class StreamWriter {
       this.rollback();
       throw error;
     }
-    return new Applier(this.#statements, this.#lastPosition, this.#now(), licensed);
+    // What the journal names may have been given out, whether its transaction held or not.
+    const floor = Math.max(this.#lastPosition, this.#journalPosition);
+    return new Applier(this.#statements, floor, this.#now(), licensed);
   }
 
   /**

@@ -17,7 +17,7 @@ import {
   saveFile,
 } from './file-record.ts';
 import { chooseDestination, settle } from './settlement.ts';
-import { isEnabled, nextNumber, readingOrder, type Workshop } from './workshop.ts';
+import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
 export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'window' }> };
@@ -26,7 +26,7 @@ export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileN
 export type Dealt = FileRecord | null;
 
 export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindow): Promise<Dealt> {
-  const number = nextNumber(workshop);
+  const number = workshop.nextNumber();
   const { file } = waiting;
   if (!isEnabled(workshop, file.export)) {
     const reason = `the export ${file.export} is switched off: expected no files of it. Set [exports.${file.export}] enabled = true to read them.`;

@@ -6,7 +6,6 @@ import { formatMs, type Now, WINDOW_MS } from '../time.ts';
 import type { DropFolder } from './drop-folder.ts';
 import type { ExportFileName } from './export-name.ts';
 import { latestTime } from './export-row.ts';
-import { lastFileNumber } from './file-record.ts';
 import type { IngestSettings, LogLevel } from './ingest-settings.ts';
 import type { OrderWithoutSession, ReaderClient } from './reader-client.ts';
 import type { StreamWriter } from './stream-writer.ts';
@@ -30,16 +29,12 @@ export interface Workshop {
   readonly isStopping: () => boolean;
   /** Paths in `.taken` of files that are dealt with and wait to be moved on. */
   readonly settling: Set<string>;
-  /** The highest number that the journal names: never given out again. */
-  readonly numberFloor: number;
+  /** Gives out ingest numbers: each once, also when what it was for came to nothing. */
+  readonly nextNumber: () => number;
 }
 
 /** Thrown to leave work half-way when the thread is to end: the transaction is rolled back. */
 export class Stopping extends Error {}
-
-export function nextNumber(workshop: Workshop): number {
-  return Math.max(lastFileNumber(workshop.db), workshop.numberFloor) + 1;
-}
 
 export function isEnabled(workshop: Workshop, exportName: ExportName): boolean {
   return workshop.settings.enabled_exports.includes(exportName);

@@ -20,6 +20,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'The user of the appliance must be able to read the file and to move it. It is tried again every ten seconds.',
   ],
   [
+    'cannot move a file that was dealt with: check the rights of the folder',
+    'Its rows are in; only the file cannot go to its folder yet. Give the user of the appliance the right to write there.',
+  ],
+  [
     'cannot read the drop folder: check that it is there and may be read and written',
     'Nothing is read until it is. "the drop folder can be read again" says that it is over.',
   ],
@@ -34,6 +38,22 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   [
     'ingest has stopped after a fault; reads go on. Mend the cause and start again',
     'The disk or the database failed. What was committed stays. Find the cause in the line, mend it, and restart the appliance.',
+  ],
+  [
+    'cannot write the last notes',
+    'At a stop, notes could not be written. Nothing is lost; the next start makes up for them. Look after the disk.',
+  ],
+  [
+    'a fault ended the appliance',
+    'It has to be started again (a service manager does). The line has the cause; keep it for a report.',
+  ],
+  [
+    'http server',
+    'The listening socket failed, for want of file descriptors for example. The line has the cause.',
+  ],
+  [
+    'base_url is not set: links and error types name the listening address, which others may not reach. Set it with --base-url',
+    'Said at every start without [server] base_url; harmless where all clients are on this machine.',
   ],
   [
     'unavailable',

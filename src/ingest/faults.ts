@@ -1,0 +1,16 @@
+/** Which faults concern one file alone, and how a fault crosses to the main thread's log. */
+
+/** Faults of one file, not of the disk or the database: the others can go on. */
+export function isFileError(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return ['EACCES', 'EPERM', 'ENOENT', 'ELOOP', 'ENXIO', 'EISDIR', 'ENAMETOOLONG'].includes(code);
+}
+
+export function plainError(error: unknown): { message: string; code?: string; stack?: string } {
+  if (!(error instanceof Error)) return { message: String(error) };
+  return {
+    message: error.message,
+    ...('code' in error ? { code: String(error.code) } : {}),
+    ...(error.stack === undefined ? {} : { stack: error.stack }),
+  };
+}

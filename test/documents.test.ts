@@ -1,0 +1,437 @@
+/** The documents say what is so: settings, commands, endpoints, files and log lines; and their examples run. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, describe, test } from 'node:test';
+import type { Command } from 'commander';
+import { commandSummaries } from '../src/cli/manual.ts';
+import { createProgram } from '../src/cli/program.ts';
+import { SETTINGS } from '../src/config/schema.ts';
+import { OWN_FOLDERS } from '../src/ingest/drop-folder.ts';
+import { EXPORT_COLUMNS } from '../src/ingest/export-columns.ts';
+import { LOG_LINES } from '../src/manual/operations.ts';
+import { SETTINGS_WITHOUT_EFFECT } from '../src/manual/settings.ts';
+import { WIDTH } from '../src/manual/text.ts';
+import { TOPICS } from '../src/manual/topics.ts';
+import { CSV_WRITER, PYTHON_CLIENT, PYTHON_WRITER, SHELL_WRITER } from '../src/manual/writers.ts';
+
+const root = path.join(import.meta.dirname, '..');
+const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
+const readme = read('README.md');
+const program = createProgram();
+const manual = new Map(TOPICS.map((topic) => [topic.name, topic.text(commandSummaries(program))]));
+const sourceText = sourceFiles('src').map(read).join('\n');
+
+function sourceFiles(folder: string): string[] {
+  return readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => path.join(folder, name));
+}
+
+function section(title: string): string {
+  const [, text] = new RegExp(`^## ${title}\\n([\\s\\S]*?)(?=^## |$(?![\\s\\S]))`, 'm').exec(readme) ?? [];
+  assert.ok(text, `README has no section ${title}`);
+  return text;
+}
+
+/** The cells of the rows of every table in a text, without the head. */
+function tableRows(text: string): string[][] {
+  return [...text.matchAll(/^\|(?!-)(.*)\|$/gm)].map(([, row = '']) =>
+    row.split('|').map((cell) => cell.trim()),
+  );
+}
+
+function everyCommand(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(everyCommand)];
+}
+
+describe('README', () => {
+  test('its table of settings is the settings, with their defaults', () => {
+    const rows = tableRows(section('Settings')).slice(1);
+    assert.deepEqual(
+      rows.map(([name, value]) => [name, value]),
+      SETTINGS.map(({ path, schema }) => [`\`${path}\``, `\`${JSON.stringify(schema.default)}\``]),
+    );
+    const withoutEffect = rows.filter(([, , meaning]) => meaning === 'Without effect in this version');
+    assert.deepEqual(
+      withoutEffect.map(([name]) => name),
+      SETTINGS_WITHOUT_EFFECT.map((path) => `\`${path}\``),
+    );
+  });
+
+  test('its table of commands is the commands, with what each has below it', () => {
+    const rows = tableRows(section('Commands')).slice(1);
+    assert.deepEqual(
+      rows.map(([name]) => name).sort(),
+      program.commands.map((one) => `\`wirewatch ${one.name()}\``).sort(),
+    );
+    for (const [name = '', what = ''] of rows) {
+      const command = program.commands.find((one) => name === `\`wirewatch ${one.name()}\``);
+      const named = [...what.matchAll(/`([a-z]+)`/g)].map(([, word]) => word);
+      assert.deepEqual(named.sort(), command?.commands.map((one) => one.name()).sort(), name);
+    }
+  });
+
+  test('what it says is served is what is served', () => {
+    const routes = sourceFiles('src/http/endpoints').flatMap((file) => {
+      const [, where] = /^ {4}path: '([^']+)'/m.exec(read(file)) ?? [];
+      const [, method] = /^ {4}method: '([A-Z]+)'/m.exec(read(file)) ?? [];
+      return where === undefined ? [] : [`${method} ${where}`];
+    });
+    const named = [...section('What this version serves').matchAll(/^- `([A-Z]+ \/[^`]+)`/gm)].map(
+      ([, one]) => one,
+    );
+    assert.deepEqual(named.sort(), routes.sort());
+  });
+
+  test('its links lead somewhere, and so do those of the other documents', () => {
+    for (const document of ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md']) {
+      for (const [, target = ''] of read(document).matchAll(/\]\(([^)]+)\)/g)) {
+        if (!target.startsWith('#')) assert.ok(existsSync(path.join(root, target)), `${document}: ${target}`);
+        else
+          assert.match(read(document), new RegExp(`^## ${target.slice(1)}$`, 'im'), `${document}: ${target}`);
+      }
+    }
+  });
+});
+
+describe('all documents', () => {
+  const documents = new Map([
+    ...['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md'].map((name) => [name, read(name)] as const),
+    ...manual,
+  ]);
+
+  test('every command line in them could be typed', () => {
+    let found = 0;
+    for (const [name, text] of documents) {
+      for (const line of commandLines(text)) {
+        found += 1;
+        const wrong = judgeCommandLine(line);
+        assert.equal(wrong, null, `${name}: ${line}`);
+      }
+    }
+    assert.ok(found > 80, `only ${found} command lines were found`);
+    assert.match(judgeCommandLine('wirewatch backup all.db') ?? '', /no command/);
+    assert.match(judgeCommandLine('wirewatch serve --colour red') ?? '', /no option/);
+    assert.match(judgeCommandLine('wirewatch ingest status now') ?? '', /no argument/);
+  });
+
+  test('every environment variable in them is one that the program reads', () => {
+    const settings = new Set(SETTINGS.map(({ variable }) => variable));
+    for (const [name, text] of documents) {
+      for (const [variable] of text.matchAll(/WIREWATCH_[A-Z_]+/g)) {
+        const isRead =
+          settings.has(variable) || new RegExp(`env(ironment)?\\.${variable}\\b`).test(sourceText);
+        assert.ok(isRead, `${name}: ${variable}`);
+      }
+    }
+  });
+
+  test('ARCHITECTURE names every room, CHANGELOG the version', () => {
+    const rooms = tableRows(read('ARCHITECTURE.md'))
+      .map(([room]) => room ?? '')
+      .join(' ');
+    for (const entry of readdirSync(path.join(root, 'src'), { withFileTypes: true })) {
+      const named = `\`${entry.name}${entry.isDirectory() ? '/' : ''}\``;
+      assert.ok(rooms.includes(named), named);
+    }
+    assert.ok(read('CHANGELOG.md').includes(`\n## ${JSON.parse(read('package.json')).version} `));
+  });
+});
+
+/** Command lines as documents have them: in code spans, in quotes, and as lines of their own. */
+function commandLines(text: string): string[] {
+  const joined = text.replace(/([^\n])\n +(?=\S)/g, '$1 ');
+  return [
+    ...[...text.matchAll(/`(wirewatch [^`]+)`/g)].map(([, line = '']) => line),
+    ...[...joined.replace(/([^\n])\n(?=\S)/g, '$1 ').matchAll(/"(wirewatch [^"]+)"/g)].map(
+      ([, line = '']) => line,
+    ),
+    ...[...text.matchAll(/^(wirewatch (?![A-Z]).*)$/gm)].map(([, line = '']) => line),
+  ];
+}
+
+/** @returns what is wrong with a command line; null when nothing is */
+function judgeCommandLine(line: string): string | null {
+  const [typed = ''] = line.split(/ [|>]/);
+  const words = (typed.match(/"[^"]*"|\S+/g) ?? []).slice(1);
+  let command = program;
+  let places = 0;
+  for (let at = 0; at < words.length; at += 1) {
+    const word = words[at] ?? '';
+    const below = command.commands.find((one) => one.name() === word);
+    if (below !== undefined) command = below;
+    else if (word.startsWith('--')) {
+      const option = [...command.options, ...program.options].find(({ long }) => long === word);
+      if (option === undefined && word !== '--help') return `no option ${word}`;
+      if (option?.required === true) at += 1;
+    } else if (word === 'COMMAND') return null;
+    else if (command.commands.length > 0) return `no command ${word}`;
+    else places += 1;
+  }
+  return places > command.registeredArguments.length ? 'no argument for that' : null;
+}
+
+describe('the manual', () => {
+  test('names every setting, and every command with its options', () => {
+    const settings = manual.get('settings') ?? '';
+    for (const { section, name, variable, schema } of SETTINGS) {
+      assert.ok(settings.includes(`[${section}] ${name} = ${JSON.stringify(schema.default)}\n`), name);
+      assert.match(settings, new RegExp(`\\b${variable}\\b`));
+    }
+    const commands = manual.get('commands') ?? '';
+    for (const command of everyCommand(program)) {
+      if (command.commands.length > 0) continue;
+      const names = [command.name()];
+      for (let up = command.parent; up !== null; up = up.parent) names.unshift(up.name());
+      const [, own] =
+        new RegExp(`\\n\\n(${names.join(' ')}(?: [<[].*)?\\n[\\s\\S]*?)(?=\\n\\n|\\n$)`).exec(commands) ?? [];
+      assert.ok(own, names.join(' '));
+      for (const { flags } of command.options)
+        assert.ok(own.includes(`\n    ${flags}\n`), `${names.join(' ')} ${flags}`);
+    }
+  });
+
+  test('names every column of the exports, once, with the right duty', () => {
+    const format = manual.get('export-format') ?? '';
+    for (const { name, required } of EXPORT_COLUMNS) {
+      const heads = [...format.matchAll(new RegExp(`^${name} +(required|optional), `, 'gm'))];
+      assert.deepEqual(
+        heads.map(([, duty]) => duty),
+        [required ? 'required' : 'optional'],
+        name,
+      );
+    }
+  });
+
+  test('lists every line of the log that wants somebody, and no other', () => {
+    const inThreads = sourceText.matchAll(/\blog\(\s*'(?:warn|error)',\s*'([^']+)'/g);
+    const inMain = sourceText.matchAll(/\blog\.(?:warn|error|fatal)\(\s*\{[^{}]*\},\s*'([^']+)'/g);
+    const logged = [...inThreads, ...inMain].map(([, msg = '']) => msg);
+    assert.match(sourceText, /`file \$\{record\.outcome\}`/);
+    assert.deepEqual(
+      LOG_LINES.map(([msg]) => msg).sort(),
+      ['file failed', 'file refused', ...new Set(logged)].sort(),
+    );
+    for (const [msg] of LOG_LINES)
+      assert.ok(manual.get('operations')?.replace(/\s+/g, ' ').includes(msg), msg);
+  });
+
+  test('fits a terminal, but for code', () => {
+    for (const [name, text] of manual) {
+      const prose = text.replace(/^```[\s\S]*?^```$/gm, '');
+      for (const line of prose.split('\n')) assert.ok(line.length <= WIDTH, `${name}: ${line}`);
+      assert.doesNotMatch(text, /undefined|\[object|[ \t]$/m, name);
+    }
+  });
+
+  test('is printed as text and as JSON; an unknown topic is wrong usage', () => {
+    const list = wirewatch(root, 'manual', '--json');
+    assert.deepEqual(
+      JSON.parse(list.stdout).map(({ topic }: { topic: string }) => topic),
+      [...manual.keys()],
+    );
+    const contents = wirewatch(root, 'manual').stdout;
+    for (const name of manual.keys()) assert.match(contents, new RegExp(`^${name} `, 'm'));
+    assert.equal(wirewatch(root, 'manual', 'settings').stdout, manual.get('settings'));
+    const json = JSON.parse(wirewatch(root, 'manual', 'security', '--json').stdout);
+    assert.deepEqual(json, { topic: 'security', text: manual.get('security') });
+    const unknown = wirewatch(root, 'manual', 'cooking');
+    assert.equal(unknown.status, 2);
+    assert.match(unknown.stderr, /no topic "cooking".*export-format/);
+  });
+});
+
+function cleanEnv(env: Record<string, string> = {}): NodeJS.ProcessEnv {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
+  return { ...Object.fromEntries(own), ...env };
+}
+
+function wirewatch(cwd: string, ...args: string[]) {
+  const main = path.join(root, 'src', 'main.ts');
+  return spawnSync(process.execPath, [main, ...args], { cwd, encoding: 'utf8', env: cleanEnv() });
+}
+
+function has(tool: string): boolean {
+  return spawnSync(tool, ['--version']).status === 0;
+}
+
+function temporaryFolder(): string {
+  return mkdtempSync(path.join(tmpdir(), 'wirewatch-documents-'));
+}
+
+describe("the manual's writers", () => {
+  const folder = temporaryFolder();
+  const drop = path.join(folder, 'wirewatch-data', 'drop');
+  before(() => mkdirSync(drop, { recursive: true }));
+  after(() => rmSync(folder, { recursive: true }));
+
+  /** Runs an example of the manual; @returns the one file that it dropped, by its name */
+  function dropped(code: string, run: () => ReturnType<typeof spawnSync>): string {
+    assert.ok(manual.get('export-format')?.includes(code.trim()), 'it is not what the manual shows');
+    const there = readdirSync(drop);
+    const { status, stderr } = run();
+    assert.equal(status, 0, String(stderr));
+    const added = readdirSync(drop).filter((name) => !there.includes(name));
+    assert.equal(added.length, 1, added.join());
+    return path.join(drop, added[0] ?? '');
+  }
+
+  function assertValid(file: string): void {
+    const { stdout, stderr } = wirewatch(folder, 'ingest', 'validate', file, '--json');
+    assert.equal(stderr, '');
+    const { valid, rows, errors, ignored_columns } = JSON.parse(stdout);
+    assert.deepEqual(
+      { valid, rows, errors, ignored_columns },
+      { valid: true, rows: 1, errors: [], ignored_columns: [] },
+    );
+  }
+
+  for (const [name, code] of [
+    ['shell', SHELL_WRITER],
+    ['CSV', CSV_WRITER],
+  ] as const) {
+    test(`the ${name} example writes what is valid`, {
+      skip: !has('gzip') && 'gzip is not installed',
+    }, () => {
+      assertValid(
+        dropped(code, () => spawnSync('sh', ['-eu', '-c', code], { cwd: folder, encoding: 'utf8' })),
+      );
+    });
+  }
+
+  test('the Python example writes what is valid', {
+    skip: !has('python3') && 'python3 is not installed',
+  }, () => {
+    assertValid(
+      dropped(PYTHON_WRITER, () =>
+        spawnSync('python3', ['-c', PYTHON_WRITER], { cwd: folder, encoding: 'utf8' }),
+      ),
+    );
+  });
+});
+
+describe("README's way to a real appliance", { skip: !has('curl') && 'curl is not installed' }, () => {
+  const folder = temporaryFolder();
+  const bin = path.join(folder, 'bin');
+  const env = cleanEnv({ PATH: `${bin}${path.delimiter}${process.env.PATH}`, WIREWATCH_SERVER_PORT: '0' });
+  const since = new Date(Date.now() - 1000).toISOString();
+  let appliance: ChildProcess | null = null;
+  let url = '';
+
+  before(() => {
+    mkdirSync(bin);
+    const command = path.join(bin, 'wirewatch');
+    writeFileSync(
+      command,
+      `#!/bin/sh\nexec '${process.execPath}' '${path.join(root, 'src', 'main.ts')}' "$@"\n`,
+    );
+    chmodSync(command, 0o755);
+  });
+  after(async () => {
+    if (appliance !== null && appliance.exitCode === null && appliance.pid !== undefined) {
+      const ended = once(appliance, 'exit');
+      process.kill(-appliance.pid, 'SIGTERM');
+      await ended;
+    }
+    rmSync(folder, { recursive: true });
+  });
+
+  function sh(code: string) {
+    const script = code.replaceAll('http://127.0.0.1:8080', url === '' ? 'http://unknown.invalid' : url);
+    return spawnSync('sh', ['-eu', '-c', script], { cwd: folder, encoding: 'utf8', env, timeout: 60_000 });
+  }
+
+  /** Starts it in a process group of its own, as the shell of a terminal does, and waits until it listens. */
+  async function start(code: string): Promise<string> {
+    const child = spawn('sh', ['-c', code], {
+      cwd: folder,
+      env,
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    appliance = child;
+    const seen: string[] = [];
+    for await (const line of createInterface({ input: child.stderr })) {
+      seen.push(line);
+      // A refusal is plain text.
+      if (!line.startsWith('{')) continue;
+      const { msg, url } = JSON.parse(line);
+      if (msg !== 'listening') continue;
+      child.stderr.resume();
+      return url;
+    }
+    return assert.fail(`it ended before it listened: ${seen.join('\n')}`);
+  }
+
+  test('runs as it is written', async () => {
+    const blocks = [...readme.matchAll(/<!-- (run|run in the background) -->\n```sh\n([\s\S]*?)```/g)];
+    const background = blocks.findIndex(([, how]) => how === 'run in the background');
+    assert.ok(background > 0 && blocks.length > background + 2);
+    const codes = blocks.map(([, , code = '']) => code);
+    const prepared = sh(codes.slice(0, background).join(''));
+    assert.equal(prepared.status, 0, prepared.stderr);
+    url = await start(codes[background] ?? '');
+
+    // Where a person takes a moment to read on, a script waits until nothing is left to be read.
+    const isBusy = `[ -n "$(find wirewatch-data/drop -maxdepth 1 -name '*.ndjson*')$(ls -A wirewatch-data/drop/.taken)" ]`;
+    const { status, stdout, stderr } = sh(
+      codes.slice(background + 1).join(`while ${isBusy}; do sleep 0.1; done\n`),
+    );
+    assert.equal(status, 0, stderr);
+    assert.equal(stdout.match(/ applied +20 /g)?.length, 2, stdout);
+    const page = JSON.parse(stdout.slice(stdout.indexOf('{"data":')));
+    assert.equal(page.data.length, 3);
+    assert.equal(page.data[0].subscription_id, 7001);
+    assert.match(page.next_cursor, /^[\w-]+$/);
+  });
+
+  test('the files that are there then are those that README lists', () => {
+    const text = section('Files');
+    const own = /(-wal|-shm|-journal)$/;
+    const found = readdirSync(path.join(folder, 'wirewatch-data')).filter(
+      (name) => !own.test(name) && name !== 'drop',
+    );
+    assert.deepEqual(found.sort(), ['access.db', 'detections.db', 'journal', 'lock', 'secret']);
+    for (const name of found) assert.ok(text.includes(`| \`${name}\` |`), name);
+    for (const name of OWN_FOLDERS) assert.ok(text.includes(`\`${name}/`), name);
+  });
+
+  test("the manual's client reads it whole, and goes on where it was", {
+    skip: !has('python3') && 'python3 is not installed',
+  }, async () => {
+    assert.ok(manual.get('change-stream')?.includes(PYTHON_CLIENT.trim()));
+    const { key } = JSON.parse(readFileSync(path.join(folder, 'acme-key.json'), 'utf8'));
+    const answer = await fetch(`${url}/v1/detections/changes?since=${since}&limit=1000`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    const { data }: { data: { id: string }[] } = JSON.parse(await answer.text());
+    const expected = `${new Set(data.map(({ id }) => id)).size} detections\n`;
+    assert.ok(data.length >= 30);
+    const client = (env: Record<string, string>) =>
+      spawnSync('python3', ['-c', PYTHON_CLIENT], {
+        cwd: folder,
+        encoding: 'utf8',
+        env: cleanEnv({ BASE_URL: url, KEY: key, ...env }),
+        timeout: 60_000,
+      });
+    const first = client({ SINCE: since });
+    assert.deepEqual([first.stdout, first.stderr], [expected, '']);
+    // With a cursor, since is not used any more: one that would be refused shows that.
+    const second = client({ SINCE: 'never' });
+    assert.deepEqual([second.stdout, second.stderr], [expected, '']);
+  });
+});
