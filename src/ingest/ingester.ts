@@ -13,16 +13,12 @@ import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts';
 import { ingestBackfill, resumeBackfill } from './backfill.ts';
 import { DropFolder, type Waiting } from './drop-folder.ts';
 import { judgeName } from './export-name.ts';
-import {
-  clearDestination,
-  expiredFiles,
-  type FileRecord,
-  lastFileNumber,
-  unsettledFiles,
-} from './file-record.ts';
+import { isFileError, plainError } from './faults.ts';
+import { type FileRecord, lastFileNumber, unsettledFiles } from './file-record.ts';
 import type { FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
 import { ReaderClient } from './reader-client.ts';
 import { nextRequest, serveRequest } from './requests.ts';
+import { deleteExpired } from './retention.ts';
 import { settle } from './settlement.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { readPause } from './subscribers.ts';
