@@ -99,15 +99,24 @@ function plainError(error: Error, depth: number): Record<string, unknown> {
 }
 
 function cleanText(text: string): string {
+  // Neither form of a secret is without one of these, and most texts are: this is done for every request.
+  if (!text.includes('=') && !text.includes(' ')) return text;
   return text.replace(SECRET_IN_TEXT, `$1${REDACTED}`);
 }
 
 /** `Authorization`, `x-api-key`, `clientSecret`, `access_token`; but not `key_id`. */
 function isSecretName(name: string): boolean {
-  return SECRET_NAME.test(
-    name
-      .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
-      .replaceAll('-', '_')
-      .toLowerCase(),
-  );
+  const known = judgedNames.get(name);
+  if (known !== undefined) return known;
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replaceAll('-', '_')
+    .toLowerCase();
+  const isSecret = SECRET_NAME.test(words);
+  if (judgedNames.size < NAMES_KEPT_MAX) judgedNames.set(name, isSecret);
+  return isSecret;
 }
+
+/** Names of fields are few, and the same in every line. */
+const judgedNames = new Map<string, boolean>();
+const NAMES_KEPT_MAX = 1000;

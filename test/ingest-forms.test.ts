@@ -102,17 +102,7 @@ test('NDJSON: blank lines, CRLF, a byte order mark and a missing last newline do
 
 test('NDJSON: what is no object fails the file, and its line is named', async () => {
   const row = JSON.stringify(newRow());
-  for (const wrong of [
-    '[1]',
-    '"text"',
-    '7',
-    'null',
-    '{"a":',
-    '{a:1}',
-    `${row}${row}`,
-    '\ufeff{}',
-    '{}\u0000',
-  ]) {
+  for (const wrong of ['[1]', '"text"', '7', 'null', '{"a":', '{a:1}', '{}{}', '\ufeff{}', '{}\u0000']) {
     const reason = await failed('ndjson', `${row}\n\n${wrong}\n${row}\n`);
     assert.equal(reason.errors_total, 1);
     assert.equal(reason.errors[0].line, 3);
@@ -166,16 +156,21 @@ test('a line has at most 1 MiB', async () => {
   const rows = [rowOfBytes(most), newRow(), rowOfBytes(most)];
   await applied('ndjson', ndjson(rows), rows);
   for (const form of ['ndjson', 'ndjson.gz', 'csv.zst'] as const) {
-    const reason = await failed(form, contentOf(form, [rowOfBytes(most + 1)]));
-    const line = form === 'csv.zst' ? 2 : 1;
+    const row = form === 'csv.zst' ? { ...newRow(), padding: 'x'.repeat(most) } : rowOfBytes(most + 1);
+    const reason = await failed(form, contentOf(form, [newRow({ padding: '' }), row]));
     assert.deepEqual(reason.errors, [
-      { line, column: null, value: null, expected: 'a line of at most 1048576 bytes' },
+      {
+        line: form === 'csv.zst' ? 3 : 2,
+        column: null,
+        value: null,
+        expected: 'a line of at most 1048576 bytes',
+      },
     ]);
   }
 });
 
 test('one endless line fails its file, however little it is packed', async () => {
-  const endless = Buffer.alloc(200 * 1024 * 1024, 'x');
+  const endless = Buffer.alloc(64 * 1024 * 1024, 'x');
   for (const [form, content] of [
     ['ndjson.gz', gzipSync(endless, { level: 1 })],
     ['csv.zst', zstdCompressSync(endless)],
@@ -187,11 +182,11 @@ test('one endless line fails its file, however little it is packed', async () =>
 });
 
 test('a file that unpacks to nothing but blank lines is read to its end', async () => {
-  const blank = Buffer.alloc(100 * 1024 * 1024, '\n');
+  const blank = Buffer.alloc(32 * 1024 * 1024, '\n');
   const row = newRow();
   const content = Buffer.concat([gzipSync(blank, { level: 1 }), gzipSync(ndjson([row]))]);
   await applied('ndjson.gz', content, [row]);
-  const lines = Buffer.concat([Buffer.from(csv([newRow()])), blank.subarray(0, 20 * 1024 * 1024)]);
+  const lines = Buffer.concat([Buffer.from(csv([newRow()])), blank.subarray(0, 4 * 1024 * 1024)]);
   const line = await dropped('csv.zst', zstdCompressSync(lines));
   assert.deepEqual([line.msg, line.rows], ['file applied', 1]);
 });
@@ -234,11 +229,11 @@ test('gzip: zeros at the end do not matter; anything else there damages the file
 });
 
 test('zstd: a file of several frames is read to its end, wherever they end', async () => {
-  const rows = newRows(700);
+  const rows = newRows(3000);
   const frames = rows.map((row) => zstdCompressSync(ndjson([row])));
   // More than a chunk of the file: frames end within chunks and across their borders.
   const content = Buffer.concat(frames);
-  assert.ok(content.length > 2 * 64 * 1024);
+  assert.ok(content.length > 256 * 1024);
   await applied('ndjson.zst', content, rows);
   const large = newRows(2000).map((row) => ({ ...row, article_headline: crypto.randomUUID().repeat(20) }));
   const half = large.length / 2;
@@ -257,10 +252,9 @@ for (const form of ['ndjson.gz', 'ndjson.zst', 'csv.gz', 'csv.zst'] as const) {
 
   test(`${form}: a file that is cut off fails once it has not changed for a while`, async () => {
     const whole = contentOf(form, newRows(500));
-    for (const length of [0, 1, 10, Math.floor(whole.length / 2), whole.length - 1]) {
-      const reason = await failed(form, whole.subarray(0, length));
-      assert.equal(reason.reason, `the ${packing} data ends before its end`);
-    }
+    const lengths = [0, 1, 10, Math.floor(whole.length / 2), whole.length - 1];
+    const reasons = await Promise.all(lengths.map((length) => failed(form, whole.subarray(0, length))));
+    for (const { reason } of reasons) assert.equal(reason, `the ${packing} data ends before its end`);
   });
 
   test(`${form}: a file that is cut off and grows on is read when it is whole`, async () => {
@@ -277,20 +271,18 @@ for (const form of ['ndjson.gz', 'ndjson.zst', 'csv.gz', 'csv.zst'] as const) {
   });
 
   test(`${form}: a file that is damaged fails at once`, async () => {
-    const whole = contentOf(form, newRows(500));
-    const damaged = Buffer.from(whole);
-    damaged.fill(0xa5, whole.length / 2, whole.length / 2 + 20);
-    const reason = await failed(form, damaged);
-    assert.match(reason.reason, new RegExp(`^the ${packing} data is damaged: `));
-    assert.match((await failed(form, Buffer.from(ndjson(newRows(1))))).reason, /is damaged/);
+    const rows = Buffer.from(form.startsWith('csv') ? csv(newRows(500)) : ndjson(newRows(500)));
+    const checksummed = { params: { [constants.ZSTD_c_checksumFlag]: 1 } };
+    const damaged = packing === 'gzip' ? gzipSync(rows) : zstdCompressSync(rows, checksummed);
+    // Within the checksum: all of it unpacks well before the damage shows.
+    const at = damaged.length - (packing === 'gzip' ? 8 : 1);
+    damaged.writeUInt8(damaged.readUInt8(at) ^ 1, at);
+    for (const content of [damaged, rows]) {
+      const reason = await failed(form, content);
+      assert.match(reason.reason, new RegExp(`^the ${packing} data is damaged: `));
+    }
   });
 }
-
-test('a checksum that is wrong damages a file that unpacks well', async () => {
-  const content = gzipSync(ndjson(newRows(1)));
-  content.writeUInt8(content.readUInt8(content.length - 8) ^ 1, content.length - 8);
-  assert.match((await failed('ndjson.gz', content)).reason, /^the gzip data is damaged/);
-});
 
 const TRAILER = (rows: number) => `{"end_of_export":true,"rows":${rows}}`;
 
@@ -369,7 +361,7 @@ test('CSV: an empty field is null, quoted or not', async () => {
   assert.equal(detection?.article.publisher, null);
 });
 
-test('CSV: numbers and booleans are read strictly, and the reason names the line on which the row ends', async () => {
+test('CSV: numbers and booleans are read strictly, and the reason names the line on which the row begins', async () => {
   const cases: readonly [string, unknown][] = [
     ['article_print', 'TRUE'],
     ['article_print', '1'],
@@ -389,8 +381,8 @@ test('CSV: numbers and booleans are read strictly, and the reason names the line
   ];
   for (const [column, value] of cases) {
     const good = newRow({ article_headline: 'a\r\nb', [column]: VALID[column] });
-    const bad = newRow({ article_headline: null, [column]: value });
-    const reason = await failed('csv', csv([good, bad]));
+    const bad = newRow({ article_headline: 'c\n\rd', [column]: value });
+    const reason = await failed('csv', csv([good, bad, good]));
     assert.equal(reason.errors_total, 1, JSON.stringify(reason));
     assert.equal(reason.errors[0].line, 4);
     assert.equal(reason.errors[0].column, column);

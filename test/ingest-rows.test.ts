@@ -18,7 +18,8 @@ let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
 
 before(async () => {
-  appliance = await startAppliance();
+  // Files are renamed into the folder: they need no time to come to rest.
+  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
   appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
   appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
   appliance.cli(['subscription', 'add', '7100', '--account', 'licensed']);

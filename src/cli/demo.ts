@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';
 import { SampleExports } from '../demo/exports.ts';
+import { countFiles, readFigures } from '../demo/figures.ts';
 import { openAccess } from '../store/access.ts';
 import { type Database, openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -17,9 +18,6 @@ const DROP_EVERY_MS = 20 * SECOND_MS;
 const LOOK_EVERY_MS = 100;
 /** How long the day may take before the calls are printed all the same. */
 const DAY_TIMEOUT_MS = 120 * SECOND_MS;
-
-const SELECT_DETECTION = 'SELECT id FROM detection ORDER BY rowid DESC LIMIT 1';
-const COUNT_WAITING = `SELECT count(*) AS files FROM ingest_file WHERE outcome IN ('applied', 'repeated')`;
 
 export function register(program: Command): void {
   const command = program
@@ -70,13 +68,12 @@ async function demonstrate(
 }
 
 async function ingestDay(db: Database, exports: SampleExports, signal: AbortSignal): Promise<void> {
-  const countFiles = () => db.prepare<unknown[], { files: number }>(COUNT_WAITING).get()?.files ?? 0;
-  const before = countFiles();
+  const before = countFiles(db);
   const files = await exports.dropDay(Date.now());
   const line = progress('ingesting a day of sample exports, files:');
   const untilMs = performance.now() + DAY_TIMEOUT_MS;
-  while (countFiles() - before < files && performance.now() < untilMs && !signal.aborted) {
-    line.update(countFiles() - before, files);
+  while (countFiles(db) - before < files && performance.now() < untilMs && !signal.aborted) {
+    line.update(countFiles(db) - before, files);
     await pause(LOOK_EVERY_MS, signal);
   }
   line.end();
@@ -92,18 +89,16 @@ interface Introduction {
 }
 
 function introduction(url: string, keys: readonly SampleKey[], db: Database): Introduction {
-  const count = (name: string) =>
-    db.prepare<unknown[], { rows: number }>(`SELECT count(*) AS rows FROM ${name}`).get()?.rows ?? 0;
-  const id = db.prepare<unknown[], { id: string }>(SELECT_DETECTION).get()?.id ?? '';
+  const { detections, versions, newestId } = readFigures(db);
   const curl = `curl -s -H 'Authorization: Bearer ${keys[0]?.key}'`;
   return {
     url,
     keys,
-    detections: count('detection'),
-    versions: count('stream_row'),
+    detections,
+    versions,
     calls: {
       changes: `${curl} '${url}/v1/detections/changes?since=${formatMs(Date.now() - HOUR_MS)}&limit=3'`,
-      detection: `${curl} '${url}/v1/detections/${id}'`,
+      detection: `${curl} '${url}/v1/detections/${newestId}'`,
     },
   };
 }

@@ -9,6 +9,7 @@ import { type Config, loadConfig } from '../config/load.ts';
 import { Refused } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { appendKeyRevoked } from '../store/journal.ts';
+import { formatMs, HOUR_MS } from '../time.ts';
 import {
   accountIdValue,
   dailyRowsValue,
@@ -93,7 +94,7 @@ function registerCreate(key: Command): void {
             `Created key ${id}.`,
             keyText(created, nowMs),
             `The key, shown this one time; it cannot be shown again:\n\n  ${key}`,
-            `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' ${baseUrl(config)}/v1/me`,
+            `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${baseUrl(config)}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
           ].join('\n\n'),
       },
     );
@@ -194,7 +195,7 @@ function registerRevoke(key: Command): void {
 function registerGenerate(key: Command): void {
   const command = key
     .command('generate')
-    .description('make a key and its hash for a configuration file, offline: nothing is stored')
+    .description('make a key and its hash, offline: nothing is stored')
     .option('--name <name>', 'name of the key', nameValue)
     .action((options: { name?: string }, self: Command) => {
       const { id, key } = createKey(configOf(self).keys.prefix);

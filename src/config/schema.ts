@@ -64,7 +64,7 @@ function exportSwitch(fileWord: string) {
     {
       enabled: Type.Boolean({
         default: true,
-        description: `Whether ${fileWord} exports are expected. Off: no streams, no gaps, not judged by health.`,
+        description: `Whether ${fileWord} exports are expected. Off: it has no streams, its files are refused, as_of leaves it out.`,
       }),
     },
     closed,
@@ -109,7 +109,8 @@ const Ingest = Type.Object(
     }),
     bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
       default: 'fail',
-      description: 'A row that is wrong makes its whole file fail, or is skipped, with an alert.',
+      description:
+        'A row that is wrong makes its whole file fail, or is left out and written beside the archived file.',
     }),
     archive_days: Type.Integer({
       minimum: 0,
@@ -121,7 +122,7 @@ const Ingest = Type.Object(
       format: 'setting-instant',
       expected: 'an instant with Z, such as 2000-01-01T00:00:00Z',
       default: '2000-01-01T00:00:00Z',
-      description: 'A row with a time before this instant is wrong.',
+      description: 'A row whose first_detected_at lies before this instant is wrong.',
     }),
   },
   closed,

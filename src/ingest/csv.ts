@@ -2,7 +2,7 @@
  * CSV (RFC 4180): a header line of column names, then a record a row. An empty field is null; numbers and
  * booleans are written as in JSON.
  */
-import { type Info, parse } from 'csv-parse';
+import { CsvError, type Info, parse } from 'csv-parse';
 import type { ExportName } from '../detection/content-type.ts';
 import { EXPORT_COLUMNS, exportColumn } from './export-columns.ts';
 import type { RawRow } from './export-row.ts';
@@ -33,11 +33,12 @@ export async function* csvEntries(
   });
   const feeding = feed(parser, chunks, problem);
   feeding.catch((error) => parser.destroy(error));
+  const lines = new LineCounter();
   let header: string[] | null = null;
   let group: RawEntry[] = [];
   try {
     for await (const parsed of parser as AsyncIterable<ParsedRecord>) {
-      const line = parsed.info.lines;
+      const line = lines.lineOf(parsed);
       if (header === null) {
         header = parsed.record;
         const bad = judgeHeader(header, exportName);
@@ -54,7 +55,7 @@ export async function* csvEntries(
     }
     await feeding;
   } catch (error) {
-    group.push(problem.entry ?? parseProblem(error));
+    group.push(problem.entry ?? parseProblem(error, lines));
   } finally {
     parser.destroy();
   }
@@ -134,8 +135,25 @@ function fieldValue(name: string, text: string): unknown {
   }
 }
 
-function parseProblem(error: unknown): RawEntry {
-  if (!(error instanceof Error) || !('code' in error) || !String(error.code).startsWith('CSV_')) throw error;
-  const line = 'lines' in error && typeof error.lines === 'number' ? error.lines : 0;
-  return badFile(line, `CSV as in RFC 4180 (${error.message.slice(0, 200)})`);
+function parseProblem(error: unknown, lines: LineCounter): RawEntry {
+  if (!(error instanceof CsvError)) throw error;
+  const line = typeof error.lines === 'number' ? error.lines - lines.returns : 0;
+  const reason = error.message.replace(/ at line \d+/, '').slice(0, 200);
+  return badFile(line, `CSV as in RFC 4180 (${reason})`);
+}
+
+/** The line on which a record begins; the parser counts to its end, and a carriage return within it as a line. */
+class LineCounter {
+  /** Carriage returns within records so far. */
+  returns = 0;
+  #counted = 0;
+
+  lineOf({ info, record }: ParsedRecord): number {
+    const isPlain = info.lines === this.#counted + 1;
+    this.#counted = info.lines;
+    if (isPlain) return info.lines - this.returns;
+    const text = record.join();
+    this.returns += text.split('\r').length - 1;
+    return info.lines - this.returns - (text.split('\n').length - 1);
+  }
 }

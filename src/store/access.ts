@@ -53,7 +53,7 @@ function openOrRefuse(path: string): Database {
     if (isErrorCode(error, 'SQLITE_NOTADB', 'SQLITE_CORRUPT')) {
       throw new Refused(
         'configuration',
-        `${path} is damaged or no database. Put it back from a backup: wirewatch restore FILE`,
+        `${path} is damaged or no database. Put the file back from a copy of the data folder.`,
         cause,
       );
     }

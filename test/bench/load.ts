@@ -58,7 +58,7 @@ function stayAwake(): { end: () => void } {
   const spin = () => {
     if (!isOver) setImmediate(spin);
   };
-  spin();
+  if (process.env.SPIN !== "0") spin();
   return {
     end: () => {
       isOver = true;

@@ -1,0 +1,26 @@
+/** What the demonstration tells of its own store. */
+import type { Database } from '../store/database.ts';
+
+const COUNT_FILES = `SELECT count(*) AS files FROM ingest_file WHERE outcome IN ('applied', 'repeated')`;
+
+const SELECT_FIGURES = `
+  SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS versions,
+    (SELECT id FROM detection ORDER BY rowid DESC LIMIT 1) AS newestId`;
+
+export interface Figures {
+  readonly detections: number;
+  readonly versions: number;
+  /** The id of a detection that is there. */
+  readonly newestId: string | null;
+}
+
+export function readFigures(db: Database): Figures {
+  return (
+    db.prepare<unknown[], Figures>(SELECT_FIGURES).get() ?? { detections: 0, versions: 0, newestId: null }
+  );
+}
+
+/** Files that were dealt with. */
+export function countFiles(db: Database): number {
+  return db.prepare<unknown[], { files: number }>(COUNT_FILES).get()?.files ?? 0;
+}
