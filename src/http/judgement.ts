@@ -31,14 +31,20 @@ export interface Judge {
 }
 
 const PATH_CHARACTERS_LOGGED_MAX = 256;
+/** A key that somebody put into the path: its secret must not reach the log. */
+const KEY_IN_PATH = /(_live_[a-z2-7]{0,12}_)[a-z2-7]+/gi;
+/** One host and port, or nothing (RFC 9112, 3.2; RFC 9110, 7.2); with a comma it would be two. */
+const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
 const INTERNAL = 'The service failed to answer. Try again; if it goes on, report the request id.';
 
 /** Answers what has no route; @returns false, with nothing done, for what has one. */
 export function refuseUnrouted(judge: Judge, request: IncomingMessage, response: ServerResponse): boolean {
   const { path } = splitTarget(request.url ?? '');
-  // HTTP/1.1 without a Host is malformed, whatever the path (RFC 9112, 3.2).
-  if (request.httpVersion === '1.1' && request.headers.host === undefined) {
-    sendProblem(judge, openExchange(judge, request, response), invalidRequest('The Host header is missing.'));
+  const { host } = request.headers;
+  // HTTP/1.1 without a Host is malformed, and so is any request with two or a strange one, whatever the path.
+  if (host === undefined ? request.httpVersion === '1.1' : !HOST.test(host)) {
+    const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or given twice'}.`;
+    sendProblem(judge, openExchange(judge, request, response), invalidRequest(detail));
     return true;
   }
   const found = judge.find(path, request.method ?? '');
@@ -162,13 +168,18 @@ function logRequest(judge: Judge, exchange: Exchange, answer: Answer): void {
       request_id,
       ...(key_id === null ? {} : { key_id }),
       method,
-      path: path.slice(0, PATH_CHARACTERS_LOGGED_MAX),
+      path: loggedPath(path),
       status: answer.status,
       ...(answer.rows === undefined ? {} : { rows: answer.rows }),
       duration_ms: Math.round((performance.now() - startedMs) * 1000) / 1000,
     },
     'request',
   );
+}
+
+function loggedPath(path: string): string {
+  const shown = path.slice(0, PATH_CHARACTERS_LOGGED_MAX);
+  return shown.includes('_live_') ? shown.replace(KEY_IN_PATH, '$1[redacted]') : shown;
 }
 
 function ignore(): void {}

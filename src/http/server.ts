@@ -74,6 +74,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     keepAliveTimeout: KEEP_ALIVE_MS,
     // Its own reply lacks our headers; the check is made with the others.
     requireHostHeader: false,
+    // Of a header that is given twice, Node would otherwise pass over all but the first: two credentials, or two
+    // hosts, are then read in one way here and in another by a proxy.
+    joinDuplicateHeaders: true,
     noDelay: true,
   });
   server.setTimeout(SOCKET_IDLE_MS);

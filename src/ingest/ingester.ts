@@ -142,7 +142,7 @@ class Ingester {
     await reader.close();
     try {
       if (settling.size === 0) writer.flush();
-      this.#checkpoint();
+      this.#checkpoint('TRUNCATE');
     } catch (error) {
       log('error', 'cannot write the last notes', { err: plainError(error) });
     }
@@ -345,7 +345,7 @@ class Ingester {
   /** Nothing waits: what was put off is done. */
   #rest(): void {
     this.#workshop.writer.flush();
-    if (this.#rowsSinceCheckpoint > 0) this.#checkpoint();
+    if (this.#rowsSinceCheckpoint > 0) this.#checkpoint('TRUNCATE');
     const { archive_days } = this.#settings;
     if (archive_days > 0 && Date.now() - this.#expiredAtMs > HOUR_MS) {
       this.#expiredAtMs = Date.now();
@@ -353,9 +353,10 @@ class Ingester {
     }
   }
 
-  #checkpoint(): void {
+  /** @param how TRUNCATE waits for readers and gives the log's space back; PASSIVE does what it can at once */
+  #checkpoint(how: 'PASSIVE' | 'TRUNCATE' = 'PASSIVE'): void {
     this.#rowsSinceCheckpoint = 0;
-    this.#workshop.db.pragma('wal_checkpoint(PASSIVE)');
+    this.#workshop.db.pragma(`wal_checkpoint(${how})`);
   }
 
   #noticeCommands(access: Database): void {

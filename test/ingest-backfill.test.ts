@@ -1,0 +1,192 @@
+/** History outside any window: checked whole, applied in bounded transactions, resumed where it was left. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { zstdCompressSync } from 'node:zlib';
+import { DAY_MS, formatMs } from '../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
+
+/** Several transactions of 20,000 rows. */
+const MANY_ROWS = 150_000;
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+
+before(async () => {
+  appliance = await startAppliance();
+});
+after(() => appliance?.stop());
+
+const newRows = (count: number) => Array.from({ length: count }, () => newRow());
+const reasonOf = (name: string) =>
+  JSON.parse(readFileSync(join(appliance.drop, `failed/${name}.reason.json`), 'utf8'));
+
+/** Waits until a row of a file that is being applied can be read. */
+async function becameVisible(row: Row): Promise<void> {
+  while ((await appliance.detection(idOf(row))) === null)
+    await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+/** The lines of the journal that name a file as applied. */
+function appliedInJournal(): { applied: number; archived: string }[] {
+  const lines = readFileSync(join(appliance.data, 'journal'), 'utf8').trim().split('\n');
+  return lines.map((line) => JSON.parse(line)).filter(({ applied }) => applied !== undefined);
+}
+
+test('rows of a backfill count as estimated unless they say otherwise', async () => {
+  const rows = [
+    newRow(),
+    newRow({ first_detected_estimated: false }),
+    newRow({ first_detected_estimated: true }),
+  ];
+  const name = 'newswire.backfill-estimated.ndjson';
+  const line = await appliance.dropped(name, ndjson(rows));
+  assert.deepEqual([line.msg, line.created], ['file applied', 3]);
+  assert.match(String(line.destination), /^archive\/\d{4}-\d\d-\d\d\/newswire\.backfill-estimated\.ndjson$/);
+  const shown = await Promise.all(rows.map((row) => appliance.detection(idOf(row))));
+  assert.deepEqual(
+    shown.map((detection) => detection?.first_detected_estimated),
+    [true, false, true],
+  );
+});
+
+test('a window that knows better makes an estimated first detection exact, and earlier only when it is', async () => {
+  const rows = newRows(3).map((row) => ({ ...row, first_detected_at: '2026-10-01T10:00:00Z' }));
+  await appliance.dropped('newswire.backfill-better.ndjson', ndjson(rows));
+  const times = ['2026-10-01T10:00:00Z', '2026-10-01T10:00:01Z', '2026-10-01T09:59:59Z'];
+  const exact = rows.map((row, at) => ({ ...row, first_detected_at: times[at] }));
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(exact));
+  const shown = await Promise.all(rows.map((row) => appliance.detection(idOf(row))));
+  assert.deepEqual(
+    shown.map((detection) => [
+      detection?.first_detected_at,
+      detection?.first_detected_estimated,
+      detection?.version,
+    ]),
+    [
+      ['2026-10-01T10:00:00Z', false, 2],
+      ['2026-10-01T10:00:00Z', true, 1],
+      ['2026-10-01T09:59:59Z', false, 2],
+    ],
+  );
+});
+
+test('a label has 1 to 64 of a-z 0-9 . _ -, and every form does', async () => {
+  const names = [
+    'newswire.backfill-a.ndjson.gz',
+    `newswire.backfill-${'x'.repeat(64)}.csv`,
+    'newswire.backfill-2026.10_part-1.csv.zst',
+    'newswire.backfill-a.part.ndjson',
+    'newswire.backfill--.ndjson.zst',
+    'newswire.backfill-x.csv.csv.gz',
+  ] as const;
+  for (const name of names) {
+    const form = name.match(/\.((?:csv|ndjson)(?:\.gz|\.zst)?)$/)?.[1];
+    assert.ok(
+      form === 'ndjson' ||
+        form === 'csv' ||
+        form === 'ndjson.gz' ||
+        form === 'csv.gz' ||
+        form === 'ndjson.zst' ||
+        form === 'csv.zst',
+    );
+    const row = newRow();
+    const line = await appliance.dropped(name, contentOf(form, [row]));
+    assert.equal(line.msg, 'file applied', JSON.stringify(line));
+    assert.ok(await appliance.detection(idOf(row)));
+  }
+});
+
+test('a backfill is no window', async () => {
+  await appliance.dropped('imagewire.backfill-none.ndjson', ndjson(newRows(2)));
+  assert.deepEqual(JSON.parse(appliance.cli(['window', 'list', 'imagewire', '--json']).stdout), []);
+});
+
+test('times lie within a day after the time of reading', async () => {
+  const name = 'newswire.backfill-future.ndjson';
+  const near = formatMs(Date.now() + DAY_MS - 60_000);
+  const good = await appliance.dropped(
+    name,
+    ndjson([newRow({ first_detected_at: near, last_scored_at: near })]),
+  );
+  assert.equal(good.msg, 'file applied');
+  const far = formatMs(Date.now() + DAY_MS + 600_000);
+  await appliance.dropped(name, ndjson([newRow({ first_detected_at: far, last_scored_at: far })]));
+  const columns = reasonOf(name).errors.map(({ column }: { column: string }) => column);
+  assert.deepEqual(columns, ['first_detected_at', 'last_scored_at']);
+});
+
+test('the same content under the same label changes nothing; under another it is merged', async () => {
+  const rows = newRows(2);
+  const first = await appliance.dropped('newswire.backfill-same.ndjson', ndjson(rows));
+  const again = await appliance.dropped('newswire.backfill-same.ndjson', ndjson(rows));
+  assert.deepEqual([again.msg, again.reason], ['file repeated', `the same content as file ${first.number}`]);
+  const other = await appliance.dropped('newswire.backfill-other.ndjson', ndjson(rows));
+  assert.deepEqual([other.msg, other.unchanged], ['file applied', 2]);
+});
+
+test('a backfill that is damaged or wrong at its very end applies nothing', async () => {
+  const rows = newRows(45_000);
+  const [first] = rows;
+  assert.ok(first);
+  const text = ndjson(rows);
+  const wrong = await appliance.dropped('newswire.backfill-wrong.ndjson', `${text}{}\n`);
+  assert.equal(wrong.msg, 'file failed');
+  assert.equal(reasonOf('newswire.backfill-wrong.ndjson').errors[0].line, rows.length + 1);
+  const whole = zstdCompressSync(text);
+  const cutOff = await appliance.dropped('newswire.backfill-cut.ndjson.zst', whole.subarray(0, -1));
+  assert.equal(cutOff.msg, 'file failed');
+  assert.equal(await appliance.detection(idOf(first)), null);
+  const numbers = appliedInJournal().map(({ applied }) => applied);
+  assert.ok(!numbers.includes(Number(wrong.number)) && !numbers.includes(Number(cutOff.number)));
+});
+
+test('windows are read between the transactions of a long backfill, and the journal names both', async () => {
+  const rows = newRows(MANY_ROWS);
+  const [first] = rows;
+  const row = newRow();
+  assert.ok(first);
+  const name = fileName('newswire', nextWindowMs());
+  appliance.put('newswire.backfill-long.ndjson', ndjson(rows));
+  await becameVisible(first);
+  const window = await appliance.dropped(name, ndjson([row]));
+  assert.equal(window.msg, 'file applied');
+  assert.ok(
+    existsSync(join(appliance.drop, '.taken', `${Number(window.number) - 1}.newswire.backfill-long.ndjson`)),
+  );
+  assert.ok(await appliance.detection(idOf(row)));
+  const backfill = await appliance.dealtWith('newswire.backfill-long.ndjson');
+  assert.deepEqual([backfill.msg, backfill.created], ['file applied', rows.length]);
+  assert.ok(Number(backfill.number) < Number(window.number));
+  const named = appliedInJournal().filter(
+    ({ applied }) => applied === backfill.number || applied === window.number,
+  );
+  assert.deepEqual(
+    named.map(({ applied }) => applied),
+    [window.number, backfill.number],
+  );
+});
+
+test('a backfill that a stop interrupts goes on at the next start, whatever the settings are then', async () => {
+  const rows = newRows(MANY_ROWS);
+  const bad = { ...newRow(), strength_score: 101 };
+  const [first] = rows;
+  const last = rows.at(-1);
+  assert.ok(first && last);
+  await appliance.restart({ WIREWATCH_INGEST_BAD_ROWS: 'skip' });
+  appliance.put('newswire.backfill-stopped.ndjson', ndjson([...rows, bad]));
+  await becameVisible(first);
+  await appliance.restart({ WIREWATCH_INGEST_REQUIRE_TRAILER: 'true' });
+  const line = await appliance.dealtWith('newswire.backfill-stopped.ndjson');
+  const resumed = appliance.serving().log.find(({ msg }) => msg === 'backfill resumed');
+  assert.ok(Number(resumed?.rows_applied) >= 20_000, JSON.stringify(resumed));
+  assert.deepEqual([line.msg, line.created, line.bad_rows], ['file applied', rows.length, 1]);
+  assert.equal((await appliance.detection(idOf(last)))?.version, 1);
+  const skipped = readFileSync(join(appliance.drop, `${line.destination}.skipped.ndjson`), 'utf8')
+    .trim()
+    .split('\n');
+  assert.equal(skipped.length, 1);
+  assert.equal(appliedInJournal().filter(({ applied }) => applied === line.number).length, 1);
+});
