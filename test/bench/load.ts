@@ -58,7 +58,7 @@ function stayAwake(): { end: () => void } {
   const spin = () => {
     if (!isOver) setImmediate(spin);
   };
-  if (process.env.SPIN !== "0") spin();
+  spin();
   return {
     end: () => {
       isOver = true;

@@ -1,6 +1,8 @@
 /** Starts what is measured, and what it is measured against, as processes of their own. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const PROGRAM = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
@@ -27,12 +29,21 @@ export async function startAppliance(data: string): Promise<Started> {
     WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000000',
     WIREWATCH_LIMITS_DAILY_ROWS: '1000000000000',
   };
+  // The log goes to a file, as an operator's does: a pipe would have to be read by the one who measures.
+  const logPath = `${data}.log`;
+  const log = openSync(logPath, 'w');
   const child = spawn(process.execPath, [PROGRAM, 'serve', '--data', data, '--port', '0'], {
     env,
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'ignore', log],
   });
-  const url = await found(child, child.stderr, /"url":"(http:[^"]+)".*"msg":"listening"/);
-  return { url, stop: () => stop(child) };
+  closeSync(log);
+  for (;;) {
+    const text = readFileSync(logPath, 'utf8');
+    const url = /"url":"(http:[^"]+)".*"msg":"listening"/.exec(text)?.[1];
+    if (url !== undefined) return { url, stop: () => stop(child) };
+    if (child.exitCode !== null) throw new Error(`the appliance ended with ${child.exitCode}: ${text}`);
+    await sleep(20);
+  }
 }
 
 /** One of the servers of bare-server.ts. */
