@@ -1,17 +1,24 @@
 /** The appliance as a whole: the lock, the ingesting thread, the readers and the server, started and stopped in order. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { createAccessReader } from './auth/access-reader.ts';
+import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
 import type { Config } from './config/load.ts';
 import { EXPORT_NAMES } from './detection/content-type.ts';
+import { type Conditions, createConditions } from './health/conditions.ts';
+import { type Monitor, startMonitor } from './health/monitor.ts';
+import { createPauseReader } from './health/pause-reader.ts';
 import { startServer } from './http/server.ts';
 import { type IngestClient, startIngest } from './ingest/ingest-client.ts';
 import type { IngestSettings } from './ingest/ingest-settings.ts';
+import { TROUBLE_NAMES } from './ingest/troubles.ts';
+import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
+import { readUsage } from './limits/usage.ts';
+import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
 import { Refused } from './refused.ts';
 import { openAccess } from './store/access.ts';
-import { openReader, takeLock } from './store/database.ts';
+import { type Database, isDamage, openReader, takeLock } from './store/database.ts';
 import { deriveKey } from './store/derived-key.ts';
-import { dataFolder, ensureFolder, readSecret } from './store/folder.ts';
+import { type DataFolder, dataFolder, ensureFolder, readSecret } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 
@@ -48,9 +55,13 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
     );
   }
   try {
-    openAccess(folder.root, { create: true, kind }).close();
+    const dailyRows = openDailyRows(folder.root, kind);
     const secret = readSecret(folder);
     const recentDeliveries = new Map<number, number>();
+    const conditions = createConditions(Date.now, (name) => {
+      // What is damaged is neither served nor written any more.
+      if (name === 'database damaged') void ingest.stop();
+    });
     const ingest = startIngest(ingestSettings(config, deriveKey(secret, 'photo'), 'serve'), {
       onLog: (level, msg, fields) => log[level](fields, msg),
       onDelivered: (firstPosition, deliveredAtMs) => {
@@ -59,28 +70,36 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
         if (recentDeliveries.size > RECENT_DELIVERIES_MAX && oldest !== undefined)
           recentDeliveries.delete(oldest);
       },
+      onTrouble: (name, detail) => conditions.set(name, detail),
       onProgress: options.onProgress,
     });
     await ingest.ready;
-    void reportEnd(ingest, log);
+    void reportEnd(ingest, conditions, log);
     const detections = openReader(folder.detections);
     const access = createAccessReader(folder.access);
+    const health = watchHealth(config, folder, { detections, access, conditions, log });
     const server = await startServer({
       config,
       stores: { detections, access },
+      health,
       secret,
       recentDeliveries,
+      dailyRows,
       log,
       now: Date.now,
     }).catch(async (error) => {
+      health.close();
       await ingest.stop();
       throw error;
     });
+    const usage = keepUsage(folder.root, dailyRows, log);
     return {
       url: server.url,
       drop: config.ingest.drop,
       stop: async () => {
         await Promise.all([server.close(GRACE_MS), ingest.stop()]);
+        health.close();
+        await usage.close();
         detections.close();
         access.close();
         releaseLock();
@@ -91,6 +110,27 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
     releaseLock();
     throw error;
   }
+}
+
+/** Makes `access.db` where it is missing, and reads from it what was used of the daily allowances. */
+function openDailyRows(root: string, kind: InstallationKind): DailyRows {
+  const access = openAccess(root, { create: true, kind });
+  try {
+    return createDailyRows(readUsage(access));
+  } finally {
+    access.close();
+  }
+}
+
+function keepUsage(data: string, rows: DailyRows, log: Logger): UsageKeeper {
+  return createUsageKeeper({
+    rows,
+    writer: createUsageWriter({ data }),
+    onFailure: (error) => {
+      if (error === null) log.info('used rows are written again');
+      else log.warn({ err: error }, 'cannot write how many rows were read: a restart would forget it');
+    },
+  });
 }
 
 /** What the ingesting thread is told of the configuration. */
@@ -116,10 +156,39 @@ export function ingestSettings(
   };
 }
 
+/** A key id that no key has: looking for it shows whether keys can be looked for. */
+const NO_KEY_ID = 'a'.repeat(12);
+
+function watchHealth(
+  config: Config,
+  folder: DataFolder,
+  {
+    detections,
+    access,
+    conditions,
+    log,
+  }: { detections: Database; access: AccessReader; conditions: Conditions; log: Logger },
+): Monitor {
+  return startMonitor({
+    detections: { path: folder.detections, reader: detections },
+    pause: createPauseReader(folder.access),
+    checkKeys: () => access.findKey(NO_KEY_ID),
+    conditions,
+    enabled: new Set(EXPORT_NAMES.filter((name) => config.exports[name].enabled)),
+    folders: [folder.root, config.ingest.drop],
+    alertFile: folder.alerts,
+    now: Date.now,
+    log,
+  });
+}
+
 /** Reads go on without the ingesting thread, so its end must not pass unseen. */
-async function reportEnd(ingest: IngestClient, log: Logger): Promise<void> {
+async function reportEnd(ingest: IngestClient, conditions: Conditions, log: Logger): Promise<void> {
   const fault = await ingest.ended;
+  for (const name of TROUBLE_NAMES) conditions.set(name, null);
   if (fault !== null) {
+    if (isDamage(fault)) conditions.set('database damaged', `detections.db: ${fault.message}`);
+    conditions.set('ingest stopped', fault.message);
     log.error(
       { err: fault },
       'ingest has stopped after a fault; reads go on. Mend the cause and start again',

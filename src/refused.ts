@@ -21,13 +21,20 @@ export type RefusedCode =
   /** What the operator asked for cannot be done as things stand: exit code 1. */
   | 'failed';
 
+export interface RefusedOptions extends ErrorOptions {
+  /** When a client may ask again, at least 1: the `Retry-After` of the answer. */
+  readonly retryAfterSeconds?: number;
+}
+
 export class Refused extends Error {
   readonly code: RefusedCode;
+  readonly retryAfterSeconds: number | null;
 
   /** @param detail plain English: what was wrong, what was expected, what to do next; never a secret */
-  constructor(code: RefusedCode, detail: string, options?: ErrorOptions) {
+  constructor(code: RefusedCode, detail: string, options?: RefusedOptions) {
     super(detail, options);
     this.name = 'Refused';
     this.code = code;
+    this.retryAfterSeconds = options?.retryAfterSeconds ?? null;
   }
 }

@@ -1,13 +1,15 @@
-/** Entry of the worker threads: the one that ingests, and the one that reads exports for it. */
+/** Entry of the worker threads: the one that ingests, the one that reads exports for it, the one that writes usage. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { IngestSettings } from './ingest/ingest-settings.ts';
 import { runIngester } from './ingest/ingester.ts';
 import type { ReaderSettings } from './ingest/reader-messages.ts';
 import { runReader } from './ingest/reader-thread.ts';
+import { runUsageWriter, type UsageSettings } from './limits/usage-thread.ts';
 
 export type WorkerRole =
   | { readonly role: 'ingest'; readonly settings: IngestSettings }
-  | { readonly role: 'reader'; readonly settings: ReaderSettings };
+  | { readonly role: 'reader'; readonly settings: ReaderSettings }
+  | { readonly role: 'usage'; readonly settings: UsageSettings };
 
 const role: WorkerRole = workerData;
 if (parentPort === null) throw new Error('a worker has a parent');
@@ -18,5 +20,8 @@ switch (role.role) {
     break;
   case 'reader':
     runReader(parentPort, role.settings);
+    break;
+  case 'usage':
+    runUsageWriter(parentPort, role.settings);
     break;
 }

@@ -12,10 +12,10 @@ import { authenticate, type Credential, claimedKeyId, requireScope } from '../sr
 import { createKey, hashKey, parseKey } from '../src/auth/key.ts';
 import { addKey, type KeyTerms, revokeKey, setKey } from '../src/auth/keys.ts';
 import { addSubscription, setSubscription } from '../src/auth/subscriptions.ts';
-import { zoneName } from '../src/auth/time-zone.ts';
 import { Refused, type RefusedCode } from '../src/refused.ts';
 import { openAccess } from '../src/store/access.ts';
 import type { Database } from '../src/store/database.ts';
+import { zoneName } from '../src/time-zone.ts';
 
 const NOW_MS = Date.parse('2026-11-21T10:00:00Z');
 const HERE = '192.0.2.7';

@@ -71,6 +71,7 @@ test('the defaults', () => {
       archive_days: 0,
       earliest_time: '2000-01-01T00:00:00Z',
     },
+    photos: { folder: path.join(folder, 'photos') },
     limits: {
       requests_per_minute: 120,
       token_requests_per_minute: 10,

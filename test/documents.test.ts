@@ -23,7 +23,6 @@ import { SETTINGS } from '../src/config/schema.ts';
 import { OWN_FOLDERS } from '../src/ingest/drop-folder.ts';
 import { EXPORT_COLUMNS } from '../src/ingest/export-columns.ts';
 import { LOG_LINES } from '../src/manual/operations.ts';
-import { SETTINGS_WITHOUT_EFFECT } from '../src/manual/settings.ts';
 import { WIDTH } from '../src/manual/text.ts';
 import { TOPICS } from '../src/manual/topics.ts';
 import { CSV_WRITER, PYTHON_CLIENT, PYTHON_WRITER, SHELL_WRITER } from '../src/manual/writers.ts';
@@ -64,11 +63,6 @@ describe('README', () => {
     assert.deepEqual(
       rows.map(([name, value]) => [name, value]),
       SETTINGS.map(({ path, schema }) => [`\`${path}\``, `\`${JSON.stringify(schema.default)}\``]),
-    );
-    const withoutEffect = rows.filter(([, , meaning]) => meaning === 'Without effect in this version');
-    assert.deepEqual(
-      withoutEffect.map(([name]) => name),
-      SETTINGS_WITHOUT_EFFECT.map((path) => `\`${path}\``),
     );
   });
 
@@ -405,7 +399,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     const found = readdirSync(path.join(folder, 'wirewatch-data')).filter(
       (name) => !own.test(name) && name !== 'drop',
     );
-    assert.deepEqual(found.sort(), ['access.db', 'detections.db', 'journal', 'lock', 'secret']);
+    assert.deepEqual(found.sort(), ['access.db', 'alerts.json', 'detections.db', 'journal', 'lock', 'secret']);
     for (const name of found) assert.ok(text.includes(`| \`${name}\` |`), name);
     for (const name of OWN_FOLDERS) assert.ok(text.includes(`\`${name}/`), name);
   });

@@ -84,7 +84,7 @@ test('the version counts the visible changes, and nothing else', () => {
           assert.deepEqual([outcome.kind, known.version], ['created', 1]);
           continue;
         }
-        const changed = JSON.stringify(visible(before)) !== JSON.stringify(visible(known));
+        const changed: boolean = JSON.stringify(visible(before)) !== JSON.stringify(visible(known));
         assert.equal(outcome.kind, changed ? 'updated' : 'rescored');
         assert.equal(known.version, before.version + (changed ? 1 : 0));
       }

@@ -144,6 +144,9 @@ function currentKey(store: OpenStore, keyId: string): StoredKey | null {
 /** Differs when another file stands at the path, or pages were written to this one. */
 function fileState(path: string): string {
   const { dev, ino, size, mtimeMs } = statSync(path);
+  // Opened, even for reading, an empty file makes SQLite delete the log beside it: what was committed last would
+  // be lost to the database that somebody is about to put back.
+  if (size === 0) throw new Error(`${path} is empty`);
   return `${dev}:${ino}:${size}:${mtimeMs}`;
 }
 

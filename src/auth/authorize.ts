@@ -11,14 +11,15 @@ import type { AccessReader, StoredKey } from './access-reader.ts';
 import { isAddressListed } from './addresses.ts';
 import { hashKey, parseKey } from './key.ts';
 import type { Scope } from './scopes.ts';
+import { type AccessTokens, isTokenCurrent, type PresentedToken } from './token.ts';
 
 /** Who asks, and what they may read. */
 export interface Credential {
   readonly key_id: string;
   readonly key_name: string;
-  /** What the credential may do now. */
+  /** What the credential may do now; of a token, those it was issued with that its key still has. */
   readonly scopes: readonly Scope[];
-  /** Epoch milliseconds. */
+  /** Of the key; epoch milliseconds. */
   readonly expires_at: number | null;
   /** The key's own allowance; null: only the account's holds. */
   readonly daily_rows: number | null;
@@ -28,19 +29,23 @@ export interface Credential {
   readonly subscriptions: StoredKey['subscriptions'];
 }
 
-/** What was presented, read but not yet believed. Access tokens become a second kind, naming a key as well. */
+/** What was presented, read but not yet believed: a key, or a token, which names its key. */
 interface Presented {
   readonly keyId: string;
   /** Whether it proves to be the key that has this hash. */
   proves(hash: Uint8Array): boolean;
+  /** Null for a key. */
+  readonly token: PresentedToken | null;
 }
 
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
-const KEY_ID = /^[a-z][a-z0-9]{0,15}_live_([a-z2-7]{12})_/;
+const KEY_ID = /^[a-z][a-z0-9]{0,15}_(?:live|token)_([a-z2-7]{12})_/;
 
 /** One text for every reason, so that nobody learns which key ids exist, nor what became of them. */
 const NOT_VALID =
   'The API key is not valid: it is unknown, expired or revoked. Ask for a new one if this goes on.';
+const TOKEN_NOT_VALID =
+  'The access token is not valid: it is unknown, or has expired, or its key has expired or was revoked. Get another from POST /oauth/token.';
 
 /** Stands in for the hash of a key that is not there, so that the comparison takes as long. */
 const NO_HASH = Buffer.alloc(32);
@@ -49,6 +54,7 @@ const NO_HASH = Buffer.alloc(32);
  * @param authorization the value of the Authorization header
  * @param address of the client, IPv4 or IPv6, an IPv4 address possibly mapped into IPv6
  * @param nowMs epoch milliseconds
+ * @param tokens without them, no access token is believed
  * @throws Refused `unauthorized`, `unavailable`, `forbidden`
  */
 export function authenticate(
@@ -56,17 +62,23 @@ export function authenticate(
   authorization: string | undefined,
   address: string,
   nowMs: number,
+  tokens?: AccessTokens,
 ): Credential {
-  const presented = readAuthorization(authorization);
+  const presented = readAuthorization(authorization, tokens);
+  const { token } = presented;
   const stored = store.findKey(presented.keyId);
   const isProven = presented.proves(stored?.hash ?? NO_HASH);
-  if (stored === null || !isProven || isEnded(stored, nowMs)) throw new Refused('unauthorized', NOT_VALID);
-  requireUsable(stored, address);
+  const isCurrent = token === null || isTokenCurrent(token, nowMs);
+  if (stored === null || !isProven || !isCurrent || isEnded(stored, nowMs)) {
+    throw new Refused('unauthorized', token === null ? NOT_VALID : TOKEN_NOT_VALID);
+  }
+  const refusal = whyNotUsable(stored, address);
+  if (refusal !== null) throw new Refused('forbidden', refusal);
   const { id, name, daily_rows } = stored.account;
   return {
     key_id: stored.id,
     key_name: stored.name,
-    scopes: stored.scopes,
+    scopes: token === null ? stored.scopes : stored.scopes.filter((scope) => token.scopes.includes(scope)),
     expires_at: stored.expires_at,
     daily_rows: stored.daily_rows,
     account: { id, name, daily_rows },
@@ -90,7 +102,7 @@ export function claimedKeyId(authorization: string | undefined): string | null {
   return text === null ? null : (KEY_ID.exec(text)?.[1] ?? null);
 }
 
-function readAuthorization(authorization: string | undefined): Presented {
+function readAuthorization(authorization: string | undefined, tokens: AccessTokens | undefined): Presented {
   if (authorization === undefined || authorization.trim() === '') {
     throw new Refused('unauthorized', 'The request has no credential. Send: Authorization: Bearer <API_KEY>');
   }
@@ -101,31 +113,35 @@ function readAuthorization(authorization: string | undefined): Presented {
       'The Authorization header is malformed. Send one credential: Authorization: Bearer <API_KEY>',
     );
   }
+  const token = tokens?.read(text) ?? null;
+  if (token !== null) return { keyId: token.keyId, proves: token.proves, token };
   const key = parseKey(text);
   if (key === null) {
     throw new Refused(
       'unauthorized',
-      'The credential is no API key. Check that it was copied whole: <prefix>_live_<12 characters>_<52 characters>',
+      'The credential is no API key and no access token. Check that it was copied whole: <prefix>_live_<12 characters>_<52 characters>',
     );
   }
-  return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, hashKey(text)) };
+  return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, hashKey(text)), token: null };
 }
 
 function bearerText(authorization: string | undefined): string | null {
   return authorization === undefined ? null : (BEARER.exec(authorization)?.[1] ?? null);
 }
 
-function isEnded(stored: StoredKey, nowMs: number): boolean {
+/** Whether a key is revoked or expired. */
+export function isEnded(stored: StoredKey, nowMs: number): boolean {
   return stored.revoked_at !== null || (stored.expires_at !== null && nowMs >= stored.expires_at);
 }
 
-/** @throws Refused `forbidden`: the key is good, but not now, or not from here */
-function requireUsable(stored: StoredKey, address: string): void {
+/** Why a key that is good may not be used now, or not from here; null when it may. */
+export function whyNotUsable(stored: StoredKey, address: string): string | null {
   if (stored.account.suspended_at !== null) {
-    throw new Refused('forbidden', 'The account is suspended. Its keys work again once it is resumed.');
+    return 'The account is suspended. Its keys work again once it is resumed.';
   }
   const allowed = stored.allow_addresses;
   if (allowed.length > 0 && !isAddressListed(allowed, address)) {
-    throw new Refused('forbidden', `This key may not be used from the address ${address}.`);
+    return `This key may not be used from the address ${address}.`;
   }
+  return null;
 }

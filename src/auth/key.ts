@@ -14,6 +14,7 @@ const CHECKSUM_LENGTH = 7;
 
 const KEY_PATTERN = /^([a-z][a-z0-9]{0,15})_live_([a-z2-7]{12})_([a-z2-7]{52})$/;
 const KEY_ID_PATTERN = /^[a-z2-7]{12}$/;
+const KEY_SECRET_PATTERN = /^[a-z2-7]{52}$/;
 
 export interface ParsedKey {
   readonly prefix: string;
@@ -38,6 +39,11 @@ export function parseKey(text: string): ParsedKey | null {
   return checksum(body) === text.slice(-CHECKSUM_LENGTH) ? { prefix, id, secret } : null;
 }
 
+/** The whole of a key whose parts are known. */
+export function formatKey({ prefix, id, secret }: ParsedKey): string {
+  return `${prefix}_live_${id}_${secret}`;
+}
+
 /** What is stored of a key: the SHA-256 of the whole of it. 225 random bits need no slow hash. */
 export function hashKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');
@@ -45,6 +51,11 @@ export function hashKey(key: string): Buffer {
 
 export function isKeyId(text: string): boolean {
   return KEY_ID_PATTERN.test(text);
+}
+
+/** Whether it is a key's secret by its form; its checksum covers the prefix, which is not there. */
+export function isKeySecret(text: string): boolean {
+  return KEY_SECRET_PATTERN.test(text);
 }
 
 function randomText(length: number): string {

@@ -4,11 +4,11 @@
  */
 import { type Command, InvalidArgumentError } from 'commander';
 import { isAccountId, plainName } from '../auth/names.ts';
-import { zoneName } from '../auth/time-zone.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { openAccess } from '../store/access.ts';
 import type { Database } from '../store/database.ts';
+import { zoneName } from '../time-zone.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, integerValue, listValue } from './options.ts';
 

@@ -8,13 +8,16 @@ import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { Refused, type RefusedCode } from '../refused.ts';
 import * as account from './account.ts';
+import * as alert from './alert.ts';
 import * as demo from './demo.ts';
 import * as generate from './generate.ts';
 import * as ingest from './ingest.ts';
 import * as key from './key.ts';
 import * as manual from './manual.ts';
+import * as openapi from './openapi.ts';
 import { addCommonOptions, addExamples } from './options.ts';
 import { printable } from './output.ts';
+import * as pull from './pull.ts';
 import * as serve from './serve.ts';
 import * as subscription from './subscription.ts';
 import * as version from './version.ts';
@@ -29,7 +32,10 @@ const COMMANDS: readonly { register: (program: Command) => void }[] = [
   key,
   window,
   ingest,
+  alert,
+  pull,
   generate,
+  openapi,
   manual,
   version,
 ];

@@ -23,7 +23,7 @@ export function register(program: Command): void {
     .command('window')
     .description('the ten-minute windows of the exports, and what became of them');
   registerList(window);
-  registerReset(window);
+  for (const release of RELEASES) registerRelease(window, release);
 }
 
 function registerList(window: Command): void {
@@ -57,32 +57,45 @@ function registerList(window: Command): void {
   addExamples(command, ['window list', 'window list newswire --status failed']);
 }
 
-function registerReset(window: Command): void {
+/** What lets a window be read again that waits for the operator's word. */
+interface Release {
+  readonly name: 'reset' | 'accept';
+  readonly from: WindowStatus;
+  readonly description: string;
+}
+
+const RELEASES: readonly Release[] = [
+  {
+    name: 'reset',
+    from: 'failed',
+    description: 'read a failed window again: the newest file held for it, or else the one that failed',
+  },
+  {
+    name: 'accept',
+    from: 'abandoned',
+    description: 'read an abandoned window after all: the newest file held for it',
+  },
+];
+
+function registerRelease(window: Command, { name, from, description }: Release): void {
   const command = window
-    .command('reset')
+    .command(name)
     .argument('<export>', 'newswire or imagewire', exportValue)
     .argument(
       '<start>',
       'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)',
       startValue,
     )
-    .description('read a failed window again: the newest file held for it, or else the one that failed')
+    .description(description)
     .action(async (exportName: ExportName, start: number, _options, self: Command) => {
-      const status = statusOf(self, exportName, start);
-      if (status !== 'failed') {
-        const is = status === undefined ? 'not known' : status;
-        throw new Refused(
-          'failed',
-          `the window ${exportName} ${formatMs(start)} is ${is}: only a failed one can be reset. See: wirewatch window list ${exportName} --status failed`,
-        );
-      }
+      requireStatus(statusOf(self, exportName, start), { name, from, description }, exportName, start);
       const outcome = await serveRequest(self, { kind: 'reset', export: exportName, window_start: start });
       if (!outcome.ok) throw new Refused('failed', outcome.reason);
       if (!('reset' in outcome)) return;
       const { file, outcome: became, reason } = outcome.reset;
       const text =
         became === 'failed'
-          ? `${file} failed again: ${reason}. See the reason beside it.`
+          ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. See the reason beside it.`
           : `${file}: ${became}. The window is done.`;
       print(
         {
@@ -97,7 +110,25 @@ function registerReset(window: Command): void {
       );
       if (became === 'failed') process.exitCode = 1;
     });
-  addExamples(command, ['window reset newswire 20261121T1010Z']);
+  addExamples(command, [`window ${name} newswire 20261121T1010Z`]);
+}
+
+/** @throws Refused `failed` when the command is not for a window in this status, with the one that is */
+function requireStatus(
+  status: WindowStatus | undefined,
+  { name, from }: Release,
+  exportName: ExportName,
+  start: number,
+): void {
+  if (status === from) return;
+  const window = `${exportName} ${formatMs(start)}`;
+  const right = RELEASES.find((release) => release.from === status);
+  const next =
+    right === undefined
+      ? `See: wirewatch window list ${exportName} --status ${from}`
+      : `Run: wirewatch window ${right.name} ${window}`;
+  const only = `only ${from === 'failed' ? 'a failed' : 'an abandoned'} one can be ${name === 'reset' ? 'reset' : 'accepted'}`;
+  throw new Refused('failed', `the window ${window} is ${status ?? 'not known'}: ${only}. ${next}`);
 }
 
 /** A window in the contract's names. */

@@ -31,7 +31,7 @@ export type ConfigSources = {
   dataFolder: string;
 };
 
-/** The settings, with `ingest.drop` absolute and `server.base_url` in its one spelling, or empty. */
+/** The settings, with `ingest.drop` and `photos.folder` absolute and `server.base_url` in its one spelling, or empty. */
 export type Config = Settings & {
   dataFolder: string;
   /** absolute; null when there is none */
@@ -43,7 +43,7 @@ export type Config = Settings & {
 const PROBLEMS_SHOWN_MAX = 100;
 const FOUND_CHARACTERS_MAX = 80;
 /** Other variables with our prefix are not ours: Kubernetes injects some for every service, by its name. */
-const STRICT_VARIABLE = /^WIREWATCH_(SERVER|EXPORTS|INGEST|LIMITS|KEYS|LOG)_/;
+const STRICT_VARIABLE = /^WIREWATCH_(SERVER|EXPORTS|INGEST|PHOTOS|LIMITS|KEYS|LOG)_/;
 
 /** One value as somebody gave it. */
 type Given = {
@@ -67,7 +67,8 @@ export function loadConfig(sources: ConfigSources): Config {
   problems.push(...unknownVariables(sources.env));
 
   const settings: Record<string, unknown> = {};
-  let drop: Given | null = null;
+  /** What holds, of the settings that somebody gave. */
+  const holding = new Map<string, Given>();
   for (const setting of SETTINGS) {
     const given = [
       fromFlag(setting, sources.flags),
@@ -76,27 +77,31 @@ export function loadConfig(sources: ConfigSources): Config {
     ];
     const present = given.filter((one) => one !== undefined);
     for (const one of present) problems.push(...judge(setting, one));
-    if (setting.path === 'ingest.drop') drop = present[0] ?? null;
-    put(settings, setting.path, present.length > 0 ? present[0]?.value : setting.schema.default);
+    const [first] = present;
+    if (first !== undefined) holding.set(setting.path, first);
+    put(settings, setting.path, first === undefined ? setting.schema.default : first.value);
   }
   if (problems.length > 0) throw new Refused('configuration', report(problems));
-  return resolved(settings, drop, configFile.kind === 'none' ? null : configFile.file, sources.dataFolder);
+  return resolved(settings, holding, configFile.kind === 'none' ? null : configFile.file, sources.dataFolder);
 }
 
 function resolved(
   settings: unknown,
-  drop: Given | null,
+  holding: ReadonlyMap<string, Given>,
   configFile: string | null,
   dataFolder: string,
 ): Config {
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not keep their own schema');
-  const { server, ingest } = settings;
+  const { server, ingest, photos } = settings;
   const earliestTimeMs = parseInstant(ingest.earliest_time);
   if (earliestTimeMs === null) throw new Error('earliest_time does not keep its format');
-  const named = ingest.drop !== '' && drop !== null;
-  const dropFolder = named ? path.resolve(drop.folder, ingest.drop) : path.join(dataFolder, 'drop');
+  const folderOf = (setting: string, value: string, own: string): string => {
+    const given = value === '' ? undefined : holding.get(setting);
+    return given === undefined ? path.join(dataFolder, own) : path.resolve(given.folder, value);
+  };
+  const dropFolder = folderOf('ingest.drop', ingest.drop, 'drop');
   if (dropFolder === path.resolve(dataFolder)) {
-    const place = drop?.place ?? 'drop';
+    const place = holding.get('ingest.drop')?.place ?? 'drop';
     throw new Refused(
       'configuration',
       `${place}: ${dropFolder} is the data folder itself; give it a folder of its own`,
@@ -106,6 +111,7 @@ function resolved(
     ...settings,
     server: { ...server, base_url: server.base_url === '' ? '' : normalBaseUrl(server.base_url) },
     ingest: { ...ingest, drop: dropFolder },
+    photos: { folder: folderOf('photos.folder', photos.folder, 'photos') },
     dataFolder,
     configFile,
     earliestTimeMs,

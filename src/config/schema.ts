@@ -128,6 +128,18 @@ const Ingest = Type.Object(
   closed,
 );
 
+const Photos = Type.Object(
+  {
+    folder: Type.String({
+      maxLength: 4096,
+      default: '',
+      description:
+        'Folder with the photos that the appliance serves, each as ID.jpg, .jpeg, .png, .webp, .gif or .tif, where ID is its source_internal_id; empty means photos in the data folder. A relative path counts from this file.',
+    }),
+  },
+  closed,
+);
+
 function perMinute(count: number, description: string) {
   return Type.Integer({ minimum: 1, maximum: RATE_MAX, default: count, description });
 }
@@ -175,7 +187,7 @@ const Log = Type.Object(
 );
 
 export const SETTINGS_SCHEMA = Type.Object(
-  { server: Server, exports: Exports, ingest: Ingest, limits: Limits, keys: Keys, log: Log },
+  { server: Server, exports: Exports, ingest: Ingest, photos: Photos, limits: Limits, keys: Keys, log: Log },
   closed,
 );
 

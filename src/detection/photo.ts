@@ -2,10 +2,12 @@
  * The appliance's own address of a photo, signed, so that the link works for anyone who holds it and nobody can
  * make one for another photo (contract: `source.image_url`). The signature has no expiry.
  */
-import { createHmac } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 
 const SIGNATURE_BYTES = 16;
 const SIGNATURES_CACHED_MAX = 20_000;
+/** As the third part of a detection id. */
+const PHOTO_ID = /^(0|[1-9][0-9]{0,14})$/;
 
 /** One photo is found in many articles: its signature is made once. */
 const signatures = new Map<number, string>();
@@ -14,13 +16,29 @@ const signatures = new Map<number, string>();
 export function photoPath(key: Uint8Array, sourceInternalId: number): string {
   let signature = signatures.get(sourceInternalId);
   if (signature === undefined) {
-    signature = sign(key, sourceInternalId).toString('base64url');
+    signature = sign(key, sourceInternalId);
     if (signatures.size >= SIGNATURES_CACHED_MAX) signatures.clear();
     signatures.set(sourceInternalId, signature);
   }
   return `/photos/${sourceInternalId}?signature=${signature}`;
 }
 
-function sign(key: Uint8Array, sourceInternalId: number): Buffer {
-  return createHmac('sha256', key).update(`photo ${sourceInternalId}`).digest().subarray(0, SIGNATURE_BYTES);
+/** @param text the number of a photo as it stands in its address; null when it is none in its one spelling */
+export function parsePhotoId(text: string): number | null {
+  return PHOTO_ID.test(text) ? Number(text) : null;
+}
+
+/**
+ * Whether a signature is the one that {@link photoPath} gives, in its one spelling, told in a time that says
+ * nothing of where it differs. Nothing is kept of it: what strangers try must not fill a cache.
+ */
+export function isPhotoSignature(key: Uint8Array, sourceInternalId: number, signature: string): boolean {
+  const given = Buffer.from(signature);
+  const right = Buffer.from(sign(key, sourceInternalId));
+  return given.length === right.length && timingSafeEqual(given, right);
+}
+
+function sign(key: Uint8Array, sourceInternalId: number): string {
+  const digest = createHmac('sha256', key).update(`photo ${sourceInternalId}`).digest();
+  return digest.toString('base64url', 0, SIGNATURE_BYTES);
 }

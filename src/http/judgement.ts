@@ -1,14 +1,17 @@
 /**
- * From a request to its answer, in the order in which a request is judged: path, method, credential, account and
- * address, rate, scope, parameters, the detection itself (contract: Errors).
+ * From a request to its answer, in the order in which a request is judged: path, method, unseen key ids, credential,
+ * account and address, rate, scope, parameters, daily allowance, the detection itself (contract: Errors).
  *
  * Whatever is thrown on the way ends here, as a problem document: nothing is ever rejected into the router.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccessReader } from '../auth/access-reader.ts';
-import { authenticate, requireScope } from '../auth/authorize.ts';
+import { authenticate, type Credential, claimedKeyId, requireScope } from '../auth/authorize.ts';
+import type { AccessTokens } from '../auth/token.ts';
+import type { DailyAllowance } from '../limits/daily-allowance.ts';
 import type { RequestRate } from '../limits/request-rate.ts';
+import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
 import type { Logger } from '../log.ts';
 import { Refused } from '../refused.ts';
 import type { Now } from '../time.ts';
@@ -21,7 +24,10 @@ import { type Answer, type Call, type Found, type Route, splitTarget } from './r
 export interface Judge {
   readonly find: (path: string, method: string) => Found;
   readonly access: AccessReader;
+  readonly tokens: AccessTokens;
+  readonly unseen: UnseenKeyIds;
   readonly rate: RequestRate;
+  readonly allowance: DailyAllowance;
   readonly clientAddress: ClientAddress;
   readonly baseUrl: () => string;
   readonly isClosing: () => boolean;
@@ -31,8 +37,8 @@ export interface Judge {
 }
 
 const PATH_CHARACTERS_LOGGED_MAX = 256;
-/** A key that somebody put into the path: its secret must not reach the log. */
-const KEY_IN_PATH = /(_live_[a-z2-7]{0,12}_)[a-z2-7]+/gi;
+/** A key or token that somebody put into the path: what is secret of it must not reach the log. */
+const SECRET_IN_PATH = /(_(?:live|token)_[a-z2-7]{0,12}_)[\w-]+/gi;
 /** One host and port, or nothing (RFC 9112, 3.2; RFC 9110, 7.2); with a comma it would be two. */
 const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
 const INTERNAL = 'The service failed to answer. Try again; if it goes on, report the request id.';
@@ -44,12 +50,12 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
   // HTTP/1.1 without a Host is malformed, and so is any request with two or a strange one, whatever the path.
   if (host === undefined ? request.httpVersion === '1.1' : !HOST.test(host)) {
     const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or given twice'}.`;
-    sendProblem(judge, openExchange(judge, request, response), invalidRequest(detail));
+    sendProblem(judge, openExchange(request, response), invalidRequest(detail));
     return true;
   }
   const found = judge.find(path, request.method ?? '');
   if (found.kind === 'route') return false;
-  const exchange = openExchange(judge, request, response);
+  const exchange = openExchange(request, response);
   if (found.kind === 'no_path') {
     sendProblem(judge, exchange, { code: 'not_found', detail: 'There is no endpoint at this path.' });
   } else {
@@ -62,7 +68,9 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
 /** Answers an expectation other than 100-continue, which nobody here can meet. */
 export function refuseExpectation(judge: Judge, request: IncomingMessage, response: ServerResponse): void {
   const problem = invalidRequest('The only expectation that is met is: Expect: 100-continue');
-  sendProblem(judge, openExchange(judge, request, response), problem);
+  judge.connections.inTurn(request, response, () => {
+    sendProblem(judge, openExchange(request, response), problem);
+  });
 }
 
 /** Answers a request that has a route. Never throws, never rejects. */
@@ -72,7 +80,7 @@ export function answerRequest(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const exchange = openExchange(judge, request, response);
+  const exchange = openExchange(request, response);
   try {
     const answer = judgeRequest(judge, route, request, exchange);
     if (!(answer instanceof Promise)) {
@@ -103,7 +111,7 @@ function judgeRequest(
   const { query } = splitTarget(request.url ?? '');
   const call: Call = { query, segment: path.slice(path.lastIndexOf('/') + 1), nowMs, address, request };
   if (route.access === 'open') return route.answer(call);
-  const credential = authenticate(judge.access, request.headers.authorization, address, nowMs);
+  const credential = verify(judge, request.headers.authorization, address, nowMs);
   exchange.key_id = credential.key_id;
   exchange.rate = judge.rate.take(credential.key_id, nowMs);
   if (!exchange.rate.allowed) {
@@ -114,11 +122,44 @@ function judgeRequest(
     );
   }
   if (route.scope !== null) requireScope(credential, route.scope);
-  return route.answer(call, credential);
+  const requireAllowance = () => judge.allowance.require(credential, nowMs);
+  const answer = route.answer({ ...call, requireAllowance }, credential);
+  const counted = ({ rows }: Answer) => judge.allowance.count(credential, rows ?? 0, nowMs);
+  if (!(answer instanceof Promise)) {
+    counted(answer);
+    return answer;
+  }
+  return answer.then((settled) => {
+    counted(settled);
+    return settled;
+  });
 }
 
-function openExchange({ connections }: Judge, request: IncomingMessage, response: ServerResponse): Exchange {
-  connections.begin(request, response);
+/** @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate} */
+function verify(judge: Judge, authorization: string | undefined, address: string, nowMs: number): Credential {
+  const { unseen } = judge;
+  const keyId = claimedKeyId(authorization);
+  const secondsToWait = keyId === null ? null : unseen.take(keyId, address, nowMs);
+  if (secondsToWait !== null) {
+    throw new Refused(
+      'rate_limited',
+      `Too many requests with keys that this address has not used lately. Wait ${secondsToWait} seconds.`,
+      { retryAfterSeconds: secondsToWait },
+    );
+  }
+  try {
+    const credential = authenticate(judge.access, authorization, address, nowMs, judge.tokens);
+    unseen.markSeen(credential.key_id, address, nowMs);
+    return credential;
+  } catch (error) {
+    // The key was proven, only its account or this address keeps it out: that is nobody who guesses.
+    const isProven = error instanceof Refused && error.code === 'forbidden';
+    if (isProven && keyId !== null) unseen.markSeen(keyId, address, nowMs);
+    throw error;
+  }
+}
+
+function openExchange(request: IncomingMessage, response: ServerResponse): Exchange {
   // Without a listener, a write after the client has gone would be an uncaught exception.
   response.on('error', ignore);
   return {
@@ -133,8 +174,12 @@ function openExchange({ connections }: Judge, request: IncomingMessage, response
 }
 
 function send(judge: Judge, exchange: Exchange, answer: Answer): void {
-  sendAnswer(exchange, answer, judge.isClosing());
+  const sending = sendAnswer(exchange, answer, judge.isClosing());
   logRequest(judge, exchange, answer);
+  const { request_id } = exchange;
+  sending?.catch((error: unknown) =>
+    judge.log.warn({ request_id, err: error }, 'a photo could not be sent as it was: the answer was cut off'),
+  );
 }
 
 function sendProblem(judge: Judge, exchange: Exchange, problem: Problem, headers?: readonly string[]): void {
@@ -148,7 +193,7 @@ function sendError(judge: Judge, exchange: Exchange, error: unknown): void {
   else if (problem.code === 'unavailable') judge.log.error({ request_id, err: error }, 'unavailable');
   // Half an answer cannot be taken back; cutting it off at least shows that it is one.
   if (response.headersSent) response.destroy();
-  else sendProblem(judge, exchange, problem);
+  else sendProblem(judge, exchange, problem, retryAfter(error));
 }
 
 function problemOf(error: unknown): Problem {
@@ -157,12 +202,18 @@ function problemOf(error: unknown): Problem {
   return { code: 'internal', detail: INTERNAL };
 }
 
+function retryAfter(error: unknown): string[] {
+  const seconds = error instanceof Refused ? error.retryAfterSeconds : null;
+  return seconds === null ? [] : ['Retry-After', `${seconds}`];
+}
+
 function invalidRequest(detail: string): Problem {
   return { code: 'invalid_request', detail };
 }
 
 function logRequest(judge: Judge, exchange: Exchange, answer: Answer): void {
-  const { request_id, key_id, method, path, startedMs } = exchange;
+  const { request_id, method, path, startedMs } = exchange;
+  const key_id = exchange.key_id ?? answer.key_id ?? null;
   judge.log.info(
     {
       request_id,
@@ -179,7 +230,7 @@ function logRequest(judge: Judge, exchange: Exchange, answer: Answer): void {
 
 function loggedPath(path: string): string {
   const shown = path.slice(0, PATH_CHARACTERS_LOGGED_MAX);
-  return shown.includes('_live_') ? shown.replace(KEY_IN_PATH, '$1[redacted]') : shown;
+  return shown.includes('_') ? shown.replace(SECRET_IN_PATH, '$1[redacted]') : shown;
 }
 
 function ignore(): void {}

@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { Rate } from '../limits/request-rate.ts';
+import { sendFile } from './file-body.ts';
 import { PROBLEM_TYPE, PROBLEMS, type Problem, renderProblem } from './problem.ts';
 import type { Answer } from './routes.ts';
 
@@ -23,12 +24,21 @@ export interface Exchange {
 }
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];
+/** All its answers, problems too, are forbidden to caches of HTTP/1.0 as well (contract: Token; RFC 6749, 5.1). */
+const TOKEN_PATH = '/oauth/token';
 
-/** @param closing whether the connection ends with this answer, because the server does */
-export function sendAnswer({ response, request_id, rate }: Exchange, answer: Answer, closing: boolean): void {
-  // The client is gone; writing now would end in an error that nobody waits for.
-  if (response.destroyed) return;
+/**
+ * @param closing whether the connection ends with this answer, because the server does
+ * @returns null when all is handed over; for a file, what ends when it is sent, and rejects when it cannot be
+ */
+export function sendAnswer(
+  { response, request_id, path, rate }: Exchange,
+  answer: Answer,
+  closing: boolean,
+): Promise<void> | null {
   const { status, body } = answer;
+  // The client is gone; writing now would end in an error that nobody waits for.
+  if (response.destroyed) return typeof body === 'object' && 'handle' in body ? body.handle.close() : null;
   const headers = ['X-Request-Id', request_id, 'Cache-Control', answer.cacheControl ?? 'no-store'];
   if (status !== 304) {
     headers.push(
@@ -38,19 +48,22 @@ export function sendAnswer({ response, request_id, rate }: Exchange, answer: Ans
       `${byteLength(body)}`,
     );
   }
+  if (path === TOKEN_PATH) headers.push('Pragma', 'no-cache');
   if (rate !== null) pushRate(headers, rate);
   if (answer.headers !== undefined) headers.push(...answer.headers);
   if (closing) headers.push('Connection', 'close');
   response.writeHead(status, headers);
   if (typeof body === 'string') {
     response.end(body);
-    return;
+    return null;
   }
+  if ('handle' in body) return sendFile(response, body);
   // One system call for the head and all pieces; none is copied together with another.
   response.cork();
   for (const piece of body) response.write(piece);
   response.uncork();
   response.end();
+  return null;
 }
 
 /** The answer that states a problem. @param headers further ones */
@@ -79,8 +92,9 @@ function pushRate(headers: string[], { limit, remaining, reset_seconds }: Rate):
   headers.push('RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${reset_seconds}`);
 }
 
-function byteLength(body: string | readonly Buffer[]): number {
+function byteLength(body: Answer['body']): number {
   if (typeof body === 'string') return Buffer.byteLength(body);
+  if ('handle' in body) return body.bytes;
   let bytes = 0;
   for (const piece of body) bytes += piece.length;
   return bytes;

@@ -7,6 +7,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Credential } from '../auth/authorize.ts';
 import type { Scope } from '../auth/scopes.ts';
+import type { FileBody } from './file-body.ts';
 
 /** What an endpoint is told about a request. */
 export interface Call {
@@ -22,16 +23,18 @@ export interface Call {
 
 export interface Answer {
   readonly status: number;
-  /** Pieces are sent one after the other, uncopied. */
-  readonly body: string | readonly Buffer[];
+  /** Pieces are sent one after the other, uncopied; an open file is closed when it is sent. A 304 has ''. */
+  readonly body: string | readonly Buffer[] | FileBody;
   /** `application/json` unless told otherwise. */
   readonly contentType?: string;
   /** `no-store` unless told otherwise. */
   readonly cacheControl?: string;
   /** Further headers: name, value, name, value. */
   readonly headers?: readonly string[];
-  /** Detections in the body. */
+  /** Detections in the body: they count against the daily allowance. */
   readonly rows?: number;
+  /** The key, where an endpoint for anybody has verified one: for the log. */
+  readonly key_id?: string;
 }
 
 interface RouteBase {
@@ -42,12 +45,22 @@ interface RouteBase {
   readonly head: boolean;
 }
 
+/** What an endpoint that wants a credential is told besides. */
+export interface KeyedCall extends Call {
+  /**
+   * An endpoint whose rows count calls this once it has judged its parameters, before it looks anything up.
+   *
+   * @throws Refused `daily_allowance`
+   */
+  requireAllowance(): void;
+}
+
 /** An endpoint that wants a credential, with a scope or (null) with any. */
 export interface KeyedRoute extends RouteBase {
   readonly access: 'key';
   readonly scope: Scope | null;
   /** @throws Refused */
-  answer(call: Call, credential: Credential): Answer | Promise<Answer>;
+  answer(call: KeyedCall, credential: Credential): Answer | Promise<Answer>;
 }
 
 /** An endpoint for anybody. */

@@ -8,34 +8,52 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka from 'polka';
 import type { AccessReader } from '../auth/access-reader.ts';
+import { type AccessTokens, createAccessTokens } from '../auth/token.ts';
 import type { Settings } from '../config/schema.ts';
 import { CONTENT_TYPES, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
+import type { HealthSource } from '../health/monitor.ts';
+import { createDailyAllowance, type DailyAllowance } from '../limits/daily-allowance.ts';
+import type { DailyRows } from '../limits/daily-rows.ts';
 import { createRequestRate } from '../limits/request-rate.ts';
+import { createTokenRate } from '../limits/token-rate.ts';
+import { createUnseenKeyIds } from '../limits/unseen-key-ids.ts';
 import type { Logger } from '../log.ts';
 import type { RecentDeliveries } from '../query/delivery.ts';
+import { createQueryCursors } from '../query/query-cursor.ts';
 import { createStreamCursors } from '../query/stream-cursor.ts';
 import { Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';
+import { deriveKey } from '../store/derived-key.ts';
 import { MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import { createClientAddress } from './client-address.ts';
 import { watchConnections } from './connections.ts';
+import { guardDamaged } from './damage.ts';
 import { changesRoute } from './endpoints/changes.ts';
 import { detectionRoute } from './endpoints/detection.ts';
+import { healthRoute } from './endpoints/health.ts';
+import { meRoute } from './endpoints/me.ts';
+import { periodRoute } from './endpoints/period.ts';
+import { photoRoute } from './endpoints/photo.ts';
+import { schemaRoute } from './endpoints/schema.ts';
+import { tokenRoute } from './endpoints/token.ts';
 import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './judgement.ts';
 import { CONNECT_PROBLEM, endSoon, malformedProblem, replyRaw } from './malformed.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
 
 export interface ServerOptions {
-  readonly config: Pick<Settings, 'server' | 'exports' | 'limits'>;
+  readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
   readonly stores: {
     /** A reader on `detections.db`. */
     readonly detections: Database;
     readonly access: AccessReader;
   };
+  readonly health: HealthSource;
   /** Of the data folder. */
   readonly secret: Buffer;
   /** Delivery times that are not in the database yet; read at every request. */
   readonly recentDeliveries: RecentDeliveries;
+  /** What was used of the daily allowances; the caller has it kept over a restart. */
+  readonly dailyRows: DailyRows;
   readonly log: Logger;
   readonly now: Now;
 }
@@ -82,11 +100,18 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   server.setTimeout(SOCKET_IDLE_MS);
   server.maxConnections = config.server.max_connections;
   const state = { baseUrl: config.server.base_url, isClosing: false };
-  const routes = createRoutes(options, () => state.baseUrl);
+  const tokens = createAccessTokens(options.secret);
+  const allowance = createDailyAllowance(options.dailyRows, config.limits.daily_rows);
+  const routes = createRoutes(options, tokens, allowance, () => state.baseUrl).map((route) =>
+    guardDamaged(route, options.health),
+  );
   const judge: Judge = {
     find: createRouteTable(routes),
     access: options.stores.access,
+    tokens,
+    unseen: createUnseenKeyIds(config.limits.unseen_key_ids_per_minute),
     rate: createRequestRate(config.limits.requests_per_minute),
+    allowance,
     clientAddress: createClientAddress(config.server.trusted_proxies),
     baseUrl: () => state.baseUrl,
     isClosing: () => state.isClosing,
@@ -111,17 +136,26 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
 /** Every endpoint, one row each. */
 function createRoutes(
-  { config, stores, secret, recentDeliveries }: ServerOptions,
+  { config, stores, health, secret, recentDeliveries, now }: ServerOptions,
+  tokens: AccessTokens,
+  allowance: DailyAllowance,
   baseUrl: () => string,
 ): Route[] {
   const enabledContentTypes = new Set(
     CONTENT_TYPES.filter((contentType) => config.exports[EXPORT_OF_CONTENT_TYPE[contentType]].enabled),
   );
   const cursors = createStreamCursors(secret);
-  const { detections } = stores;
+  const { detections, access } = stores;
+  const tokenRate = createTokenRate(config.limits.token_requests_per_minute);
   return [
     changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl }),
+    periodRoute({ detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl }),
     detectionRoute({ detections, enabledContentTypes, baseUrl }),
+    meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
+    schemaRoute(),
+    healthRoute(health),
+    tokenRoute({ access, tokens, rate: tokenRate, now }),
+    photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') }),
   ];
 }
 
@@ -135,7 +169,9 @@ function listen(
   const router = polka({ server });
   router.parse = (request) => parsedUrl(splitTarget(request.url ?? '').path);
   router.use((request, response, next) => {
-    if (!refuseUnrouted(judge, request, response)) next();
+    judge.connections.inTurn(request, response, () => {
+      if (!refuseUnrouted(judge, request, response)) next();
+    });
   });
   // Of two patterns that match, polka takes the one added first: fixed paths come before those that vary.
   const inOrder = [...routes].sort((a, b) => Number(a.path.endsWith('}')) - Number(b.path.endsWith('}')));

@@ -1,9 +1,21 @@
 /** Which faults concern one file alone, and how a fault crosses to the main thread's log. */
 
+const FILE_ERRORS = [
+  'EACCES',
+  'EPERM',
+  'EROFS',
+  'ENOENT',
+  'ENOTDIR',
+  'ELOOP',
+  'ENXIO',
+  'EISDIR',
+  'ENAMETOOLONG',
+];
+
 /** Faults of one file, not of the disk or the database: the others can go on. */
 export function isFileError(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return ['EACCES', 'EPERM', 'ENOENT', 'ELOOP', 'ENXIO', 'EISDIR', 'ENAMETOOLONG'].includes(code);
+  return FILE_ERRORS.includes(code);
 }
 
 export function plainError(error: unknown): { message: string; code?: string; stack?: string } {

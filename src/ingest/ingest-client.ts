@@ -2,10 +2,13 @@
 import { startWorker } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import type { FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
+import type { TroubleName } from './troubles.ts';
 
 export interface IngestListener {
   readonly onLog: (level: LogLevel, msg: string, fields: Record<string, unknown>) => void;
   readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
+  /** Something keeps the thread from its work; detail null: no longer. */
+  readonly onTrouble: (name: TroubleName, detail: string | null) => void;
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
 
@@ -37,6 +40,9 @@ export function startIngest(settings: IngestSettings, listener: IngestListener):
         break;
       case 'delivered':
         listener.onDelivered(message.first_position, message.delivered_at);
+        break;
+      case 'trouble':
+        listener.onTrouble(message.name, message.detail);
         break;
       case 'progress':
         listener.onProgress(message.file, message.rows, message.isDone);

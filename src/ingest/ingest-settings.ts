@@ -1,5 +1,6 @@
 /** What the ingesting thread is started with, and what it and the main thread say to each other. */
 import type { ExportName } from '../detection/content-type.ts';
+import type { TroubleName } from './troubles.ts';
 
 export interface IngestSettings {
   readonly data: string;
@@ -34,5 +35,7 @@ export type FromIngest =
   /** A transaction became visible. */
   | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
   | { readonly kind: 'progress'; readonly file: string; readonly rows: number; readonly isDone: boolean }
+  /** Something keeps the thread from its work; detail null: no longer. */
+  | { readonly kind: 'trouble'; readonly name: TroubleName; readonly detail: string | null }
   /** The thread cannot start: the detail is for the operator. */
   | { readonly kind: 'refused'; readonly detail: string };

@@ -6,12 +6,13 @@ import type { MessagePort } from 'node:worker_threads';
 import { Refused } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { type Database, isDiskFull, openWriter } from '../store/database.ts';
-import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
+import { openDetections } from '../store/detections.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readJournalEnd } from '../store/journal.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts';
 import { ingestBackfill, resumeBackfill } from './backfill.ts';
-import { DropFolder, type Waiting } from './drop-folder.ts';
+import { DropFolder, type Scan, type Waiting } from './drop-folder.ts';
+import { DropLook } from './drop-look.ts';
 import { judgeName } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
 import { type FileRecord, lastFileNumber, unsettledFiles } from './file-record.ts';
@@ -22,7 +23,9 @@ import { deleteExpired } from './retention.ts';
 import { settle } from './settlement.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { readPause } from './subscribers.ts';
+import { Troubles } from './troubles.ts';
 import { ingestWindowFile, putAway } from './window-file.ts';
+import { lookForMissing } from './window-look.ts';
 import { Stopping, type Workshop } from './workshop.ts';
 
 /** How often it is looked whether a command changed something. */
@@ -55,14 +58,15 @@ export async function runIngester(port: MessagePort, settings: IngestSettings): 
 class Ingester {
   readonly #settings: IngestSettings;
   readonly #workshop: Workshop;
-  readonly #knownAlone = new Set<string>();
+  readonly #troubles: Troubles;
+  readonly #dropLook: DropLook;
   /** Files that could not be dealt with, and when they are tried again (monotonic milliseconds). */
   readonly #postponed = new Map<string, number>();
   #isStopping = false;
   #isWoken = false;
+  #isSettlingStuck = false;
   #endSleep: () => void = () => {};
   #accessVersion = 0;
-  #isDropReadable = true;
   #expiredAtMs = 0;
   #rowsSinceCheckpoint = 0;
 
@@ -72,7 +76,7 @@ class Ingester {
     const drop = new DropFolder(settings.drop, settings);
     drop.prepare();
     const access = openWriter(folder.access, ACCESS_MIGRATIONS);
-    const db = openWriter(folder.detections, DETECTIONS_MIGRATIONS);
+    const db = openDetections(folder.detections);
     // Between transactions, not within: a checkpoint in the middle of a large one costs more than it saves.
     db.pragma('wal_autocheckpoint = 0');
     const log = (level: LogLevel, msg: string, fields: Record<string, unknown> = {}) =>
@@ -105,6 +109,8 @@ class Ingester {
         return lastNumber;
       },
     };
+    this.#troubles = new Troubles((name, detail) => send({ kind: 'trouble', name, detail }));
+    this.#dropLook = new DropLook(this.#workshop, this.#troubles);
   }
 
   stop(): void {
@@ -153,6 +159,7 @@ class Ingester {
   /** Completes what a crash, a full disk or a folder's rights left between a commit and the archive. */
   #settleLeft(): void {
     const { db, drop, settling } = this.#workshop;
+    this.#isSettlingStuck = false;
     if (settling.size === 0) return;
     for (const record of unsettledFiles(db)) {
       const isLeft =
@@ -162,13 +169,13 @@ class Ingester {
         settle(this.#workshop, record, true);
       } catch (error) {
         if (!isFileError(error)) throw error;
+        const err = plainError(error);
+        this.#isSettlingStuck = true;
+        this.#troubles.set('file stuck', `${record.name}: ${err.message}`);
         this.#workshop.log(
           'error',
           'cannot move a file that was dealt with: check the rights of the folder',
-          {
-            file: record.destination,
-            err: plainError(error),
-          },
+          { file: record.destination, err },
         );
       }
     }
@@ -200,7 +207,7 @@ class Ingester {
       if (this.#settings.mode === 'requests') return;
       const nextLookMs = (await this.#takeFiles('all')) ?? this.#settings.rescan_seconds * SECOND_MS;
       if (nextLookMs === 0) continue;
-      await this.#retrying(async () => this.#rest());
+      await this.#retrying(() => this.#rest());
       await this.#sleep(Math.min(nextLookMs, this.#settings.rescan_seconds * SECOND_MS));
     }
   }
@@ -234,8 +241,9 @@ class Ingester {
   /** @returns milliseconds until another look is worth while: 0 for at once, null when nothing waits */
   async #takeFiles(which: 'all' | 'windows'): Promise<number | null> {
     if (readPause(this.#workshop.access) !== null) return null;
-    const scan = this.#scan();
+    const scan = this.#dropLook.scan();
     if (scan === null) return null;
+    this.#forgetGone(scan);
     let dealtWith = 0;
     for (const waiting of scan.ready) {
       if (which === 'windows' && !(waiting.kind === 'export' && waiting.file.kind === 'window')) continue;
@@ -249,43 +257,18 @@ class Ingester {
     return dealtWith > 0 ? 0 : scan.nextLookMs;
   }
 
-  #scan(): ReturnType<DropFolder['scan']> | null {
-    try {
-      const scan = this.#workshop.drop.scan(Date.now(), this.#workshop.settling);
-      if (!this.#isDropReadable) this.#workshop.log('info', 'the drop folder can be read again');
-      this.#isDropReadable = true;
-      for (const name of scan.leftAlone) {
-        if (this.#knownAlone.has(name)) continue;
-        if (this.#knownAlone.size < 10_000) this.#knownAlone.add(name);
-        this.#workshop.log('warn', 'left alone in the drop folder: not a regular file with a readable name', {
-          name,
-        });
-      }
-      return scan;
-    } catch (error) {
-      if (this.#isDropReadable) {
-        const path = this.#settings.drop;
-        this.#workshop.log(
-          'error',
-          'cannot read the drop folder: check that it is there and may be read and written',
-          { path, err: plainError(error) },
-        );
-      }
-      this.#isDropReadable = false;
-      return null;
-    }
-  }
-
   async #dealWith(waiting: Waiting): Promise<void> {
     try {
       const record = await this.#ingest(waiting);
       if (record !== null) this.#report(record);
       this.#postponed.delete(waiting.path);
+      this.#troubles.set('disk full', null);
     } catch (error) {
       // It may lie elsewhere by now: the next scan finds it again.
       if (isDiskFull(error)) return this.#waitForRoom(error);
       if (!isFileError(error)) throw error;
       this.#postponed.set(waiting.path, performance.now() + RETRY_MS);
+      this.#troubles.set('file stuck', `${waiting.name}: ${plainError(error).message}`);
       this.#workshop.log('error', 'cannot deal with a dropped file: check its rights; it is tried again', {
         file: waiting.name,
         err: plainError(error),
@@ -305,11 +288,20 @@ class Ingester {
       : ingestBackfill(this.#workshop, { ...waiting, file });
   }
 
+  /** Files that could not be dealt with and have gone since are nobody's trouble any more. */
+  #forgetGone(scan: Scan): void {
+    const there = new Set(scan.ready.map(({ path }) => path));
+    for (const path of this.#postponed.keys()) if (!there.has(path)) this.#postponed.delete(path);
+    if (this.#postponed.size === 0 && !this.#isSettlingStuck) this.#troubles.set('file stuck', null);
+  }
+
   /** A full disk is waited out: nothing is lost by it, and reads go on. */
   async #retrying(work: () => Promise<void>): Promise<void> {
-    for (;;) {
+    for (let hasWaited = false; ; hasWaited = true) {
       try {
         await work();
+        // What failed for want of room has succeeded.
+        if (hasWaited) this.#troubles.set('disk full', null);
         return;
       } catch (error) {
         if (!isDiskFull(error)) throw error;
@@ -322,6 +314,7 @@ class Ingester {
     this.#workshop.log('error', 'the disk is full: ingest waits until there is room', {
       err: plainError(error),
     });
+    this.#troubles.set('disk full', plainError(error).message);
     this.#isWoken = false;
     await this.#sleep(RETRY_MS);
     this.#check();
@@ -343,8 +336,16 @@ class Ingester {
   }
 
   /** Nothing waits: what was put off is done. */
-  #rest(): void {
+  async #rest(): Promise<void> {
     this.#workshop.writer.flush();
+    // A file that waits, during a pause or in a folder that cannot be read, is not missing.
+    if (readPause(this.#workshop.access) === null && this.#dropLook.isUsable) {
+      await lookForMissing(this.#workshop).catch((error) => {
+        // The folder has gone since it was looked into: there is another time.
+        if (!isFileError(error)) throw error;
+      });
+    }
+    this.#troubles.set('disk full', null);
     if (this.#rowsSinceCheckpoint > 0) this.#checkpoint('TRUNCATE');
     const { archive_days } = this.#settings;
     if (archive_days > 0 && Date.now() - this.#expiredAtMs > HOUR_MS) {

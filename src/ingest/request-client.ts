@@ -40,7 +40,12 @@ export async function request(
       continue;
     }
     try {
-      const listener = { onLog, onDelivered: () => {}, onProgress: (file: string) => onProgress(file) };
+      const listener = {
+        onLog,
+        onDelivered: () => {},
+        onTrouble: () => {},
+        onProgress: (file: string) => onProgress(file),
+      };
       const ingest = startIngest({ ...settings, mode: 'requests' }, listener);
       await ingest.ready;
       const fault = await ingest.ended;

@@ -10,14 +10,14 @@ import { appendReplayed } from '../store/journal.ts';
 import { formatMs } from '../time.ts';
 import { applyInBounds } from './backfill.ts';
 import { judgeName } from './export-name.ts';
-import { archivedFiles, clearDestination, type FileRecord, findResettable } from './file-record.ts';
+import { archivedFiles, clearDestination, type FileRecord, findResettable, saveFile } from './file-record.ts';
 import { ingestWindowFile } from './window-file.ts';
 import { readingOrder, type Workshop } from './workshop.ts';
 
 export type IngestRequest =
   /** Reads archived files again; the bounds are of the time at which a file was first applied, epoch milliseconds. */
   | { readonly kind: 'replay'; readonly from: number; readonly to: number }
-  /** Reads the newest held file of a failed window, or the failed one again. */
+  /** Reads the newest held file of a failed or abandoned window, or the failed one again. */
   | { readonly kind: 'reset'; readonly export: ExportName; readonly window_start: number };
 
 export interface ReplayCounts {
@@ -144,9 +144,22 @@ async function replayFile(
     },
   });
   counts.rows += result.counts.rows;
+  if (result.kind === 'read') noteUnknownRows(workshop, record, result.counts.unknown_rows);
   if (lastPosition > 0) appendReplayed(workshop.folder.journal, record.number, lastPosition, workshop.now());
   if (result.kind === 'read') return null;
   return result.kind === 'bad' ? 'it no longer fits the format' : result.reason;
+}
+
+/** What a record says of rows without a subscription, and with it the alert, follows the last reading. */
+function noteUnknownRows(
+  workshop: Workshop,
+  record: FileRecord,
+  unknownRows: Readonly<Record<string, number>>,
+): void {
+  if (JSON.stringify(record.report.unknown_rows ?? {}) === JSON.stringify(unknownRows)) return;
+  workshop.writer.commit(workshop.writer.begin(new Set()), () =>
+    saveFile(workshop.db, { ...record, report: { ...record.report, unknown_rows: unknownRows } }),
+  );
 }
 
 async function reset(

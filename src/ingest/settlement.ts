@@ -9,6 +9,7 @@ import { basename, dirname, join } from 'node:path';
 import { syncFolder } from '../store/folder.ts';
 import { appendApplied, isJournaled } from '../store/journal.ts';
 import { formatMs, utcDay } from '../time.ts';
+import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { ensureRealFolder, shortName } from './drop-folder.ts';
 import { numberedName } from './export-name.ts';
 import { type FileOutcome, type FileRecord, markSettled } from './file-record.ts';
@@ -55,7 +56,7 @@ export function settle(workshop: Workshop, record: FileRecord, isRepeated = fals
     ensureRealFolder(dirname(target));
     if (existsSync(taken)) {
       if (record.outcome === 'failed' || record.outcome === 'refused' || record.outcome === 'held') {
-        writeNote(`${target}.reason.json`, reasonOf(record));
+        writeNote(`${target}.reason.json`, reasonOf(record, windowStatus(workshop, record)));
       }
       const skipped = drop.skippedPath(record.number);
       // A reading that was given up may have left one under this number.
@@ -71,7 +72,7 @@ export function settle(workshop: Workshop, record: FileRecord, isRepeated = fals
 }
 
 /** What a person reads beside a file that was not applied. */
-function reasonOf(record: FileRecord): object {
+function reasonOf(record: FileRecord, status: WindowStatus | undefined): object {
   const { reason, errors, errors_total } = record.report;
   return {
     file: record.name,
@@ -80,19 +81,25 @@ function reasonOf(record: FileRecord): object {
     at: formatMs(record.finished_at ?? record.taken_at),
     reason,
     ...(errors === undefined ? {} : { errors_total, errors }),
-    next: nextStep(record),
+    next: nextStep(record, status),
   };
 }
 
-function nextStep(record: FileRecord): string {
+function windowStatus({ db }: Workshop, record: FileRecord): WindowStatus | undefined {
+  if (record.export === null || record.window_start === null) return undefined;
+  return findWindow(db, record.export, record.window_start)?.status;
+}
+
+function nextStep(record: FileRecord, status: WindowStatus | undefined): string {
   const start = record.window_start === null ? '' : formatMs(record.window_start);
   switch (record.outcome) {
     case 'failed':
-      return record.window_start === null
+      // A window that was done before stays done: what is dropped for it is read without more ado.
+      return record.window_start === null || status === 'done'
         ? 'Nothing of this file was applied. Mend it and drop it again.'
         : `Nothing of this file was applied. Drop a mended file for this window, then run: wirewatch window reset ${record.export} ${start}`;
     case 'held':
-      return `To have this file read, run: wirewatch window reset ${record.export} ${start}`;
+      return `To have this file read, run: wirewatch window ${status === 'abandoned' ? 'accept' : 'reset'} ${record.export} ${start}`;
     default:
       return 'Drop the file again under a name that the appliance knows, once the reason is mended.';
   }

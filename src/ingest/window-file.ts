@@ -4,7 +4,8 @@
  * Its rows, its record and its window are one transaction. The file is taken, by a rename, after it was read to
  * its end and found unchanged, and before the commit: what is committed is what lies in the archive.
  */
-import { arrival, findWindow, setWindow, statusAfter } from '../windows/ledger.ts';
+import { findWindow, setWindow } from '../windows/ledger.ts';
+import { arrival, statusAfter } from '../windows/transitions.ts';
 import type { Waiting } from './drop-folder.ts';
 import type { ExportFileName } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';

@@ -1,5 +1,5 @@
 /** The numbers that the contract fixes (contract: Limits); those an operator may set are settings instead. */
-import { DAY_MS, MINUTE_MS } from '../time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 
 /** Rows of a page: `limit`. */
 export const PAGE_ROWS_MAX = 1000;
@@ -20,6 +20,18 @@ export const DOMAINS_MAX = 20;
 /** Characters (code points) of `source_id`. */
 export const SOURCE_ID_CHARACTERS_MAX = 200;
 
+/** Rows of a page of the period endpoint that reads more than one stream. */
+export const PERIOD_ROWS_MAX = 200;
+
+/** Calendar days of a period whose ends are dates. */
+export const PERIOD_DAYS_MAX = 31;
+
+/** Length of every other period: an hour is added for clock changes. */
+export const PERIOD_MAX_MS = PERIOD_DAYS_MAX * DAY_MS + HOUR_MS;
+
+/** Storage shards that a period reaches: a shard is one UTC day of one stream. */
+export const SHARDS_MAX = 64;
+
 /** How old `since` may be, inclusive. */
 export const SINCE_AGE_MAX_MS = 31 * DAY_MS;
 
@@ -31,6 +43,23 @@ export const PAGE_CHUNKS_MAX = 50;
  * three milliseconds on rows of a kilobyte: long beside what a request costs, short beside what others may wait.
  */
 export const CHUNK_ROWS = 256;
+
+/** Bytes of the body of a token request. */
+export const TOKEN_BODY_BYTES_MAX = 4096;
+
+/** How long an access token lasts. */
+export const TOKEN_LIFETIME_MS = HOUR_MS;
+
+/** How far back `data_gaps` go, and how many there are of each content type. */
+export const DATA_GAP_AGE_MAX_MS = 90 * DAY_MS;
+export const DATA_GAPS_MAX = 200;
+
+/** How long a client may keep the answer of `/v1/me`. */
+export const ME_CACHE_SECONDS = 60;
+
+/** There are no files yet, neither exports nor deliveries. */
+export const DAILY_FILE_ROWS = 0;
+export const EXPORTS_PER_DAY = 0;
 
 /** The span over which requests are counted. */
 export const RATE_WINDOW_MS = MINUTE_MS;

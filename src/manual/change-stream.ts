@@ -46,19 +46,25 @@ export function changeStreamText(): string {
       `fields: paths with commas between them, such as article.url,strength; an object (${OBJECT_PATHS.join(', ')}) is given whole. id and version are always there, event only where it is asked for. schema_version: v1.`,
       'Lists may be repeated or written with commas: a=1,2 is a=1&a=2. An unknown parameter, an empty value or a single one given twice is 400, and the detail names it. GET /v1/detections/ID takes fields and schema_version only.',
     ),
-    '4. Answers that are no page',
+    '4. Beside the stream',
+    points(
+      'GET and HEAD /v1/schema/detection list every field with its path, column, position, type, nullability, content types and meaning, for any key. Keep the ETag and send it as If-None-Match: 304 says that nothing has changed.',
+      'source.image_url needs no key and never expires. Where it is an address of the appliance, GET alone is answered, one byte range at a time if you like, and 404 where the photo is not there (yet).',
+    ),
+    '5. Answers that are no page',
     paragraph(`
       Problem documents (RFC 9457) with type, title, status, detail and request_id; the request id is also in
       X-Request-Id, and in the appliance's log.`),
     points(
       '400 invalid_request: the detail says what is wrong. Do not repeat it unchanged.',
-      '401 unauthorized: no key, not a whole one, or one that is unknown, expired or revoked.',
+      '401 unauthorized: no key, not a whole one, or one that is unknown, expired or revoked; an access token (topic tokens) also after its hour.',
       '403 forbidden: the account is suspended, the address is not allowed for the key, or the scope is missing.',
       '404 not_found: no such path (a trailing slash is another path), or no detection with this id that this key can read. 405 method_not_allowed.',
       '429 rate_limited: wait Retry-After seconds. RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset stand in every answer to a good key.',
+      '429 daily_allowance: the key or its account has read its rows of this UTC day. Wait Retry-After seconds, until 00:00 UTC; the cursor stays valid. GET /v1/me shows the allowance, and answers all the same.',
       '500 internal, 503 unavailable: try again, and wait twice as long each time.',
     ),
-    '5. A client',
+    '6. A client',
     paragraph(`
       In Python 3, with nothing but its standard library: it follows the stream into an SQLite file, can be ended
       at any moment, and goes on where it was.`),

@@ -18,7 +18,7 @@ const NOTES: Partial<Record<ColumnName, string>> = {
     'Default: false, in a backfill true. It goes with the earliest first_detected_at; at the same instant, false wins.',
   exported_at: 'Default: when the row was read.',
   source_image_url:
-    'Default: an address that the appliance signs. This version does not serve photos at that address: give one of your own.',
+    'Default: an address that the appliance signs, at which it serves the photo from the folder [photos] folder.',
   article_url: 'Licensed by: wirewatch account set ID --print-metadata on.',
   article_domain:
     'What is given is reduced to it, in lower case and punycode. Default: taken from article_url.',

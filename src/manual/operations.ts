@@ -24,7 +24,7 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'Its rows are in; only the file cannot go to its folder yet. Give the user of the appliance the right to write there.',
   ],
   [
-    'cannot read the drop folder: check that it is there and may be read and written',
+    'cannot use the drop folder: check that it is there and may be read and written',
     'Nothing is read until it is. "the drop folder can be read again" says that it is over.',
   ],
   [
@@ -59,6 +59,18 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'unavailable',
     'Keys cannot be checked, clients get 503. The line has the cause: access.db cannot be read.',
   ],
+  [
+    'a photo could not be sent as it was: the answer was cut off',
+    'It was written to while it was read, or the disk failed; the line has the cause. Write photos under another name, then rename them.',
+  ],
+  [
+    'cannot write how many rows were read: a restart would forget it',
+    'access.db cannot be written; the line has the cause. Allowances are counted on and written when it can be again: "used rows are written again".',
+  ],
+  [
+    'alert opened',
+    'Something is not as it should be: the line says what, whether it needs someone now (page_worthy), and what to do. See "wirewatch manual alerts".',
+  ],
   ['fault', 'A request failed with 500. The line has its request id and the cause.'],
 ];
 
@@ -74,19 +86,19 @@ export function operationsText(): string {
       'applied: its rows are in, its window is done, it lies in archive/.',
       'repeated: the same content was applied before for the same window or label; it changed nothing and lies in archive/.',
       'failed: a row or the file breaks the format; it lies in failed/ with NAME.reason.json. Its window is failed, unless it was done before: then it stays done.',
-      'held: it came for a window that is failed; it lies in held/ and waits for your word.',
+      'held: it came for a window that is failed or abandoned; it lies in held/ and waits for your word.',
       'refused: not the name of an export, a window more than a day ahead, or an export that is switched off; it lies in refused/ with its reason.',
       'applying: a backfill that is being applied.',
     ),
     paragraph(`
-      A window is done or failed, or not known: the statuses missing and abandoned are in the tables, but this
-      version does not look for files that never came. Compare newest_done in "wirewatch ingest status" with the
-      clock.`),
+      A window is done, failed, missing or abandoned, or not known yet. "wirewatch manual alerts" says how one
+      comes to be missing, and "wirewatch alert list" what else wants you.`),
     'A file failed',
     points(
       'Read NAME.reason.json beside it: line, column, value, what was expected. Have it mended, and check the new file with "wirewatch ingest validate FILE".',
       'Drop the mended file under the same name. It is held, since nobody has said yet that the window may be read.',
       'Run "wirewatch window reset newswire 20261121T1010Z": the newest held file of the window is read, or, where none is held, the failed one again (after a change of settings, say). It prints what became of it.',
+      '"wirewatch window accept newswire 20261121T1010Z" does the same for a window that was abandoned, 30 days after it was found missing.',
       'Of several held files, the newest is read; the others stay where they are.',
       'A backfill has no window: drop the mended file, under the same name or another.',
     ),
@@ -98,8 +110,15 @@ export function operationsText(): string {
     'Rows are missing',
     points(
       'unknown_rows in the record of a file counts rows of subscriptions or content types that are not there: see "wirewatch ingest explain NAME". Add the subscription, then run "wirewatch ingest replay".',
-      '"wirewatch ingest replay" reads archived files again, in the order in which they were first applied. It brings in such rows, applies a licence that was changed (wirewatch account set ID --print-metadata on), and changes nothing that is up to date. --from and --to name the time at which files were first applied.',
+      '"wirewatch ingest replay" reads archived files again, in the order in which they were first applied. It brings in such rows (and closes the alert about them), applies a licence that was changed (wirewatch account set ID --print-metadata on), and changes nothing that is up to date. --from and --to name the time at which files were first applied.',
       'A file that is no longer in archive/ cannot be replayed; the command names it and ends with exit code 1.',
+    ),
+    'Photos',
+    points(
+      'Where an export gives no source_image_url, a detection carries an address of the appliance: BASE_URL/photos/ID?signature=..., ID being its source_internal_id. It works for anyone who holds it, without a key, and has no expiry.',
+      'Put the photo into [photos] folder as ID.jpg, .jpeg, .png, .webp, .gif or .tif; the first of these that is there is served. Only regular files count: links, pipes and empty files do not.',
+      'Write it under another name (on the same file system), then rename it: whoever asks in between is told to keep what he gets for a year. To replace a photo, rename the new one over it; who has the old one keeps it.',
+      '404 has one text for a wrong signature and for a photo that is not there. 500: the file or the folder cannot be read; see the line "fault" of the log.',
     ),
     'Pause',
     points(

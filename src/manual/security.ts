@@ -8,8 +8,9 @@ export function securityText(): string {
     points(
       'A key is PREFIX_live_ID_SECRET: the id (12 characters) is public and stands in lists and in the log; the secret (52 characters) has 225 random bits and a checksum. It is shown once, by "wirewatch key create"; only its SHA-256 is kept.',
       'A key reads the subscriptions it names, of one account, and nothing else. What is foreign and what does not exist get the same answer.',
-      'Both endpoints of this version need the scope detections:read. The scopes reports:read and exports:create can be given, but nothing uses them yet.',
+      'The endpoints that give detections need the scope detections:read, GET /v1/schema/detection any. The scopes reports:read and exports:create can be given, but nothing uses them yet.',
       '"wirewatch key set" and "wirewatch key revoke" hold from the next request on; so does "wirewatch account suspend", which refuses all keys of an account (403) until it is resumed. A revoked key stays revoked.',
+      'An access token (topic tokens) is signed, not stored, and lasts an hour. Its key is looked up for every request: whatever ends the key ends its tokens with it. Key ids are public, and token requests are counted by them before the secret is checked: somebody who knows one can use up its [limits] token_requests_per_minute. The key itself goes on working.',
       'A key that has leaked: make a new one, hand it over, revoke the old one. Cursors outlive their keys, so the client goes on where it stood.',
       'The prefix is the setting [keys] prefix; changing it leaves older keys valid.',
     ),
@@ -17,7 +18,7 @@ export function securityText(): string {
     points(
       'A key made with --allow-address works from those addresses and networks only (403 from others).',
       "Behind a proxy every request comes from the proxy. [server] trusted_proxies names those whose X-Forwarded-For is believed, read from its right; nobody else is believed. Without it, addresses of keys are compared with the proxy's.",
-      'The daily allowances (--daily-rows) are kept, but not applied by this version; nor is there a limit on guessed key ids.',
+      'From one address (an IPv6 network of 64 bits counts as one), keys that were not used from there for a day can be tried [limits] unseen_key_ids_per_minute times a minute; more are 429 before anything is looked up. Keys in use there go on working. After a start every key is new once: where more clients than that share one address, raise the setting.',
     ),
     'The network',
     points(
@@ -28,7 +29,7 @@ export function securityText(): string {
     'Files',
     points(
       'The data folder is made with mode 0700: what lies in it is guarded by that. Run the appliance as a user of its own.',
-      'The file secret (32 random bytes) signs cursors and the addresses of photos. Whoever has it can forge both, but no key. Without it every cursor that was given out is refused (400), and clients have to start again: it belongs into every backup, and backups must be guarded as the folder is.',
+      'The file secret (32 random bytes) signs cursors, access tokens and the addresses of photos. Whoever has it can forge cursors and addresses, with access.db access tokens too, but no key. Without it every cursor that was given out is refused (400), and clients have to start again: it belongs into every backup, and backups must be guarded as the folder is.',
       'Who may write into the drop folder decides what the appliance reports. Links, pipes and folders in it are left alone, nothing is read or written outside it, and a file that is not an export ends in refused/ or failed/ with its reason.',
       'A data folder made by "wirewatch demo" is never served by "wirewatch serve", nor the other way round.',
     ),

@@ -2,13 +2,6 @@
 import { expectation, SETTINGS, type Setting } from '../config/schema.ts';
 import { page, paragraph, points, wrapped } from './text.ts';
 
-/** Settings that are read and checked, but of which this version makes no use yet. */
-export const SETTINGS_WITHOUT_EFFECT: readonly string[] = [
-  'limits.token_requests_per_minute',
-  'limits.unseen_key_ids_per_minute',
-  'limits.daily_rows',
-];
-
 export function settingsText(): string {
   return page(
     'SETTINGS',
@@ -27,14 +20,12 @@ export function settingsText(): string {
 }
 
 function entry(setting: Setting): string {
-  const { section, name, path, description, schema } = setting;
+  const { section, name, description, schema } = setting;
   const given = [setting.variable, ...(setting.flag === null ? [] : [setting.flag])].join(', ');
-  const lines = [
+  return [
     `[${section}] ${name} = ${JSON.stringify(schema.default)}`,
     wrapped(description, '    '),
     wrapped(`Expected: ${expectation(schema)}.`, '    '),
     wrapped(`Also given as: ${given}`, '    '),
-  ];
-  if (SETTINGS_WITHOUT_EFFECT.includes(path)) lines.push('    Without effect in this version.');
-  return lines.join('\n');
+  ].join('\n');
 }

@@ -1,11 +1,15 @@
 /** The manual's topics, in the order in which they are listed. */
+import { alertsText } from './alerts.ts';
 import { changeStreamText } from './change-stream.ts';
 import { type CommandSummary, commandsText } from './commands.ts';
 import { exportFormatText } from './export-format.ts';
 import { operationsText } from './operations.ts';
+import { periodsText } from './periods.ts';
+import { pullText } from './pull.ts';
 import { quickStartText } from './quick-start.ts';
 import { securityText } from './security.ts';
 import { settingsText } from './settings.ts';
+import { tokensText } from './tokens.ts';
 
 export interface Topic {
   readonly name: string;
@@ -24,6 +28,14 @@ export const TOPICS: readonly Topic[] = [
     text: exportFormatText,
   },
   { name: 'change-stream', title: 'how a client reads, for those who write one', text: changeStreamText },
+  { name: 'pull', title: 'the client that comes with it: a copy that stays up to date', text: pullText },
+  { name: 'periods', title: 'reading what was found in a period; a full copy', text: periodsText },
+  {
+    name: 'tokens',
+    title: 'access tokens in place of the key, for those who write a client',
+    text: tokensText,
+  },
+  { name: 'alerts', title: 'every alert and what to do about it, health, missing windows', text: alertsText },
   {
     name: 'operations',
     title: 'files that failed, were held or refused; replay, pause, the log',

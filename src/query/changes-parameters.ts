@@ -1,6 +1,5 @@
 /** The parameters of the change stream (contract: GET /v1/detections/changes). */
 import { SINCE_AGE_MAX_MS } from '../limits/contract-limits.ts';
-import { parseInstant } from '../time.ts';
 import {
   LIST_PARAMETERS,
   readFilters,
@@ -10,6 +9,7 @@ import {
   type StreamSelection,
 } from './common-parameters.ts';
 import type { DetectionFilters } from './filters.ts';
+import { readInstant } from './instant.ts';
 import { invalid, type Parameters, type ParameterTable, parseParameters, readText } from './parameters.ts';
 import type { Projection } from './projection.ts';
 
@@ -28,10 +28,6 @@ export interface ChangesParameters {
   /** Null: every field. */
   readonly projection: Projection | null;
 }
-
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[+-]\d\d:\d\d)$/;
-/** A `+` that was not encoded arrives as a space; where an offset's sign stands it can have been nothing else. */
-const OFFSET_WITH_SPACE = /^(.{19,23}) (\d\d:\d\d)$/;
 
 /**
  * @param raw the query string without its `?`
@@ -67,8 +63,7 @@ function readStart(
 }
 
 function readSince(text: string, nowMs: number): number {
-  const spelled = text.replace(OFFSET_WITH_SPACE, '$1+$2');
-  const sinceMs = INSTANT.test(spelled) ? parseInstant(spelled) : null;
+  const sinceMs = readInstant(text);
   if (sinceMs === null) {
     throw invalid('since: expected an ISO 8601 time with Z or an offset, such as 2026-11-21T10:00:00Z');
   }

@@ -24,10 +24,10 @@ export function parseParameters(raw: string, table: ParameterTable): Parameters 
   for (const part of raw.split('&')) {
     if (part === '') continue;
     const equals = part.indexOf('=');
-    const name = decode(equals < 0 ? part : part.slice(0, equals));
-    const value = equals < 0 ? '' : decode(part.slice(equals + 1));
+    const name = decode(equals < 0 ? part : part.slice(0, equals), 'the name of a parameter');
     const kind = Object.hasOwn(table, name) ? table[name] : undefined;
     if (kind === undefined) throw invalid(`unknown parameter ${shown(name)}`);
+    const value = equals < 0 ? '' : decode(part.slice(equals + 1), name);
     if (value === '') throw invalid(`${name}: empty value`);
     const values = parameters.get(name);
     if (values !== undefined && kind === 'single') throw invalid(`${name}: given twice, expected once`);
@@ -89,15 +89,19 @@ function listItems(name: string, value: string): string[] {
   return items;
 }
 
-/** Percent-decodes a name or value; `+` is a space, and bytes that a client left unencoded are read as UTF-8. */
-function decode(text: string): string {
+/**
+ * Percent-decodes a name or value; `+` is a space, and bytes that a client left unencoded are read as UTF-8.
+ *
+ * @param what it is, for the refusal
+ */
+function decode(text: string, what: string): string {
   const escaped = text
     .replaceAll('+', ' ')
     .replace(/[\u0080-\u00ff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);
   try {
     return decodeURIComponent(escaped);
   } catch {
-    throw invalid('the query string is not valid percent-encoded UTF-8');
+    throw invalid(`${what}: not valid percent-encoded UTF-8`);
   }
 }
 

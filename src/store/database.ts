@@ -109,6 +109,12 @@ export function isDiskFull(error: unknown): boolean {
   return isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT');
 }
 
+/** Whether an error says that a database's content is not what SQLite wrote. */
+export function isDamage(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB';
+}
+
 function open(path: string, options: Driver.Options): Database {
   const db = new Driver(path, withNativeBinding(options));
   db.pragma('trusted_schema = OFF');

@@ -46,7 +46,8 @@ CREATE TABLE detection (
 ) STRICT;
 
 CREATE UNIQUE INDEX detection_by_id ON detection (id);
-CREATE INDEX detection_by_time ON detection (stream, first_detected_at, id);
+-- In the order that periods are read in unless asked otherwise: newest first, and of one second by ascending id.
+CREATE INDEX detection_by_time ON detection (stream, first_detected_at DESC, id);
 
 -- Where each stream stands.
 CREATE TABLE stream_head (
@@ -78,6 +79,22 @@ CREATE TABLE export_window (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX export_window_by_status ON export_window (export, status, window_start);
+-- Few, and all that alerts ask for.
+CREATE INDEX export_window_not_done ON export_window (export, status, since) WHERE status <> 'done';
+
+-- From which window on those of an export are expected (the first that finished), and before which one nothing
+-- is left to be looked for. Epoch milliseconds.
+CREATE TABLE export_expectation (
+  export TEXT PRIMARY KEY,
+  expected_from INTEGER NOT NULL,
+  looked_through INTEGER NOT NULL
+) STRICT;
+
+-- When missing windows were last looked for.
+CREATE TABLE window_look (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  looked_at INTEGER NOT NULL
+) STRICT;
 
 -- Every file that was taken, by its ingest number.
 CREATE TABLE ingest_file (
@@ -98,13 +115,19 @@ CREATE TABLE ingest_file (
   -- Where the file belongs, relative to the drop folder.
   destination TEXT,
   -- 1 once the journal names it and it lies where it belongs.
-  settled INTEGER NOT NULL DEFAULT 0
+  settled INTEGER NOT NULL DEFAULT 0,
+  -- 1 where rows were left out: bad ones, or those of streams that are not there.
+  rows_skipped INTEGER GENERATED ALWAYS AS (
+    coalesce(report ->> '$.bad_rows', 0) > 0 OR coalesce(report -> '$.unknown_rows', '{}') <> '{}'
+  ) VIRTUAL
 ) STRICT;
 
 CREATE INDEX ingest_file_by_content ON ingest_file (sha256);
 CREATE INDEX ingest_file_unsettled ON ingest_file (number) WHERE settled = 0;
 CREATE INDEX ingest_file_by_name ON ingest_file (name);
 CREATE INDEX ingest_file_by_window ON ingest_file (export, window_start);
+CREATE INDEX ingest_file_by_outcome ON ingest_file (outcome, finished_at);
+CREATE INDEX ingest_file_skipped ON ingest_file (finished_at) WHERE rows_skipped = 1;
 `;
 
 export const DETECTIONS_MIGRATIONS: Migrations = { application_id: 0x77770001, steps: [SCHEMA_1] };

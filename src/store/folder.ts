@@ -27,6 +27,8 @@ export interface DataFolder {
   readonly journal: string;
   readonly secret: string;
   readonly lock: string;
+  /** The alerts that the running appliance has open. */
+  readonly alerts: string;
 }
 
 export function dataFolder(root: string): DataFolder {
@@ -37,6 +39,7 @@ export function dataFolder(root: string): DataFolder {
     journal: join(root, 'journal'),
     secret: join(root, 'secret'),
     lock: join(root, 'lock'),
+    alerts: join(root, 'alerts.json'),
   };
 }
 

@@ -19,6 +19,13 @@ export interface ExportWindow {
   readonly file: number | null;
 }
 
+/** Epoch milliseconds, both. */
+export interface Expectation {
+  readonly expected_from: number;
+  /** Windows before it need not be looked for again: of each something is known. */
+  readonly looked_through: number;
+}
+
 const SELECT_WINDOW = `
   SELECT export, window_start, status, since, file FROM export_window
   WHERE export = :export AND window_start = :window_start`;
@@ -36,6 +43,31 @@ const SELECT_WINDOWS = `
   SELECT export, window_start, status, since, file FROM export_window
   WHERE (:export IS NULL OR export = :export) AND (:status IS NULL OR status = :status)
   ORDER BY window_start DESC, export LIMIT :limit`;
+
+const INSERT_EXPECTATION = `
+  INSERT INTO export_expectation (export, expected_from, looked_through)
+  VALUES (:export, :window_start, :window_start) ON CONFLICT (export) DO NOTHING`;
+
+const SELECT_EXPECTATION = 'SELECT expected_from, looked_through FROM export_expectation WHERE export = ?';
+const SET_LOOKED_THROUGH = `
+  UPDATE export_expectation SET looked_through = :looked_through WHERE export = :export`;
+
+const SELECT_BETWEEN = `
+  SELECT export, window_start, status, since, file FROM export_window
+  WHERE export = :export AND window_start >= :from AND window_start < :to`;
+
+const SELECT_LONG_MISSING = `
+  SELECT export, window_start, status, since, file FROM export_window
+  WHERE export = :export AND status = 'missing' AND window_start > :after AND since <= :before
+  ORDER BY window_start LIMIT :limit`;
+
+const DELETE_NOT_YET_DUE = `
+  DELETE FROM export_window WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start >= :from`;
+
+const SELECT_LOOK = 'SELECT looked_at FROM window_look WHERE id = 1';
+const UPSERT_LOOK = `
+  INSERT INTO window_look (id, looked_at) VALUES (1, ?)
+  ON CONFLICT (id) DO UPDATE SET looked_at = excluded.looked_at`;
 
 export function findWindow(
   db: Database,
@@ -66,18 +98,54 @@ export function newestDone(db: Database, exportName: ExportName): number | null 
   return row === undefined || row.window_start === null ? null : row.window_start + WINDOW_MS;
 }
 
-/** What to do with a file that arrives for a window in this status. */
-export function arrival(status: WindowStatus | undefined): 'read' | 'hold' {
-  // A failed or abandoned window waits for the operator's word: the file may be as wrong as the one before it.
-  return status === 'failed' || status === 'abandoned' ? 'hold' : 'read';
-}
-
-/** The status after a file of the window was read or failed; a window that is done stays done. */
-export function statusAfter(status: WindowStatus | undefined, outcome: 'applied' | 'failed'): WindowStatus {
-  if (outcome === 'applied') return 'done';
-  return status === 'done' ? 'done' : 'failed';
-}
-
 export function setWindow(db: Database, window: ExportWindow): void {
   db.prepare(UPSERT_WINDOW).run(window);
+  // The first window that finishes says from where on the others are expected; no later one moves that.
+  if (window.status === 'done') db.prepare(INSERT_EXPECTATION).run(window);
+}
+
+/** From which window on those of an export are expected; null while none has finished. */
+export function readExpectation(db: Database, exportName: ExportName): Expectation | null {
+  return db.prepare<unknown[], Expectation>(SELECT_EXPECTATION).get(exportName) ?? null;
+}
+
+export function setLookedThrough(db: Database, exportName: ExportName, windowStartMs: number): void {
+  db.prepare(SET_LOOKED_THROUGH).run({ export: exportName, looked_through: windowStartMs });
+}
+
+/** Those of an export's windows in `[from, to)` of which something is known, epoch milliseconds. */
+export function windowsBetween(
+  db: Database,
+  exportName: ExportName,
+  from: number,
+  to: number,
+): ExportWindow[] {
+  return db.prepare<unknown[], ExportWindow>(SELECT_BETWEEN).all({ export: exportName, from, to });
+}
+
+/** Windows behind `after` that have been missing since `before` or longer, the oldest first, epoch milliseconds. */
+export function longMissing(
+  db: Database,
+  wanted: {
+    readonly export: ExportName;
+    readonly after: number;
+    readonly before: number;
+    readonly limit: number;
+  },
+): ExportWindow[] {
+  return db.prepare<unknown[], ExportWindow>(SELECT_LONG_MISSING).all(wanted);
+}
+
+/** Takes back what was said of windows that cannot be missing yet, as a clock that was ahead has it. */
+export function forgetNotYetDue(db: Database, exportName: ExportName, from: number): void {
+  db.prepare(DELETE_NOT_YET_DUE).run({ export: exportName, from });
+}
+
+/** When windows were last looked for, epoch milliseconds; null: never. */
+export function readLook(db: Database): number | null {
+  return db.prepare<unknown[], { looked_at: number }>(SELECT_LOOK).get()?.looked_at ?? null;
+}
+
+export function setLook(db: Database, nowMs: number): void {
+  db.prepare(UPSERT_LOOK).run(nowMs);
 }

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach } from 'node:test';
 import type { Match } from '../../src/detection/match.ts';
+import { checkAnswersOf } from './checked-fetch.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** Far longer than anything here takes: only a test that must fail waits so long. */
@@ -46,20 +47,28 @@ export interface Installation {
   cli(args: readonly string[], options?: { readonly anyStatus?: boolean }): CommandResult;
   /** Starts `serve`; settles when it listens. */
   serve(settings?: Readonly<Record<string, string>>): Promise<Serving>;
+  /** Starts `serve`, and waits for nothing. */
+  begin(settings?: Readonly<Record<string, string>>): Starting;
   remove(): void;
 }
 
 /** One run of `serve`. */
-export interface Serving {
-  readonly url: string;
+export interface Starting {
+  /** @returns the address, once it listens */
+  listening(): Promise<string>;
   readonly log: readonly LogLine[];
   /** The first line, since the start of the run, for which the condition holds. */
   logged(what: string, condition: (line: LogLine) => boolean): Promise<LogLine>;
-  get(path: string): Promise<Response>;
   /** SIGTERM; @returns the exit code */
   stop(): Promise<number | null>;
   /** SIGKILL, and waits until the process is gone. */
   kill(): Promise<void>;
+}
+
+/** One that listens. */
+export interface Serving extends Starting {
+  readonly url: string;
+  get(path: string): Promise<Response>;
 }
 
 /** An account with the subscriptions 7001 and 7002 (text only), and a key for all that they have. */
@@ -67,12 +76,24 @@ export function createInstallation(settings: Readonly<Record<string, string>> = 
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const data = join(root, 'data');
   const env = { ...withoutOurs(process.env), ...TEST_SETTINGS, ...settings };
+  const children = new Set<ChildProcess>();
+  const begin = (more?: Readonly<Record<string, string>>) =>
+    beginServing(['serve', '--data', data, '--port', '0'], { ...env, ...more }, children);
   const installation: Omit<Installation, 'key'> = {
     data,
     drop: join(data, 'drop'),
     cli: (args, options) => runCommand([...args, '--data', data], env, options?.anyStatus === true),
-    serve: (more) => startServing(['serve', '--data', data, '--port', '0'], { ...env, ...more }),
-    remove: () => rmSync(root, { recursive: true, force: true }),
+    async serve(more) {
+      const starting = begin(more);
+      const url = await starting.listening();
+      return { ...starting, url, get: (path) => fetch(`${url}${path}`) };
+    },
+    begin,
+    remove() {
+      // A test that failed may have left one running, which would keep the test's process too.
+      for (const child of children) child.kill('SIGKILL');
+      rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+    },
   };
   const { cli } = installation;
   try {
@@ -176,18 +197,22 @@ export function showLogOfFailures(serving: () => Serving | undefined): void {
   });
 }
 
-/** Starts the program and waits until it says where it listens. */
-export async function startServing(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Serving> {
+/** @param children holds the process while it runs */
+function beginServing(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  children: Set<ChildProcess>,
+): Starting {
   const { command, first } = program();
   const child = spawn(command, [...first, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  children.add(child);
+  child.once('exit', () => children.delete(child));
   const run = followRun(child);
-  const listening = await run.logged('that it listens', (line) => line.msg === 'listening');
-  const url = String(listening.url);
   return {
-    url,
     log: run.log,
     logged: run.logged,
-    get: (path) => fetch(`${url}${path}`),
+    listening: async () =>
+      String((await run.logged('that it listens', ({ msg }) => msg === 'listening')).url),
     async stop() {
       child.kill('SIGTERM');
       return run.ended;

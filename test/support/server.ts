@@ -8,10 +8,13 @@ import { createKey, hashKey } from '../../src/auth/key.ts';
 import { addKey, type KeyTerms } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';
+import type { HealthSource } from '../../src/health/monitor.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
+import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
 import type { Logger } from '../../src/log.ts';
 import { ACCESS_MIGRATIONS } from '../../src/store/access-schema.ts';
 import { type Database, openWriter } from '../../src/store/database.ts';
+import { checkAnswersOf } from './checked-fetch.ts';
 import { createTestStore, type TestStore } from './store.ts';
 
 export const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
@@ -27,6 +30,7 @@ export interface TestServer {
   /** What was logged, oldest first. */
   readonly lines: Record<string, unknown>[];
   readonly recentDeliveries: Map<number, number>;
+  readonly dailyRows: DailyRows;
   /** Sets the clock. */
   setNow(nowMs: number): void;
   /** Makes a key; by default for all of both subscriptions, with the scope to read detections. */
@@ -38,12 +42,29 @@ export interface TestServer {
 export interface TestServerOptions {
   readonly base_url?: string;
   readonly trusted_proxies?: string[];
+  /** In place of one that is always well. */
+  readonly health?: HealthSource;
+  /** In place of a folder that is not there. */
+  readonly photos?: string;
   readonly requests_per_minute?: number;
+  readonly token_requests_per_minute?: number;
+  readonly unseen_key_ids_per_minute?: number;
+  readonly daily_rows?: number;
   readonly port?: number;
   readonly disabled?: readonly ContentType[];
   /** In place of `lines`. */
   readonly log?: Logger;
 }
+
+const WELL: HealthSource = {
+  health: () => ({
+    status: 'ok',
+    exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
+    alerts: { open: 0, page_worthy: 0, paused: 0 },
+  }),
+  noteFault: () => {},
+  isDamaged: () => false,
+};
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const store = createTestStore();
@@ -60,6 +81,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const reader = createAccessReader(accessPath);
   const lines: Record<string, unknown>[] = [];
   const recentDeliveries = new Map<number, number>();
+  const dailyRows = createDailyRows();
   let nowMs = NOW_MS;
   const closeStores = () => {
     reader.close();
@@ -69,14 +91,17 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const running = await startServer({
     config: configOf(options),
     stores: { detections: store.reader, access: reader },
+    health: options.health ?? WELL,
     secret: TEST_SECRET,
     recentDeliveries,
+    dailyRows,
     log: options.log ?? pino({ base: null }, lineCollector(lines)),
     now: () => nowMs,
   }).catch((error: unknown) => {
     closeStores();
     throw error;
   });
+  checkAnswersOf(running.url);
   return {
     url: running.url,
     port: Number(new URL(running.url).port),
@@ -85,6 +110,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     running,
     lines,
     recentDeliveries,
+    dailyRows,
     setNow(ms) {
       nowMs = ms;
     },
@@ -132,11 +158,12 @@ function configOf(options: TestServerOptions): ServerOptions['config'] {
       max_connections: 100,
     },
     exports: { newswire: { enabled: isEnabled('text') }, imagewire: { enabled: isEnabled('image') } },
+    photos: { folder: options.photos ?? '/nonexistent/photos' },
     limits: {
       requests_per_minute: options.requests_per_minute ?? 1_000_000,
-      token_requests_per_minute: 10,
-      unseen_key_ids_per_minute: 30,
-      daily_rows: 1_000_000,
+      token_requests_per_minute: options.token_requests_per_minute ?? 1_000_000,
+      unseen_key_ids_per_minute: options.unseen_key_ids_per_minute ?? 1_000_000,
+      daily_rows: options.daily_rows ?? 1_000_000,
     },
   };
 }

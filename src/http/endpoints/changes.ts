@@ -11,7 +11,7 @@ import type { StreamCursors } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
-import type { Answer, Call, KeyedRoute } from '../routes.ts';
+import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 
 export interface ChangesSources {
   readonly detections: Database;
@@ -34,7 +34,7 @@ export function changesRoute(sources: ChangesSources): KeyedRoute {
   };
 }
 
-function answerChanges(sources: ChangesSources, call: Call, credential: Credential): Answer {
+function answerChanges(sources: ChangesSources, call: KeyedCall, credential: Credential): Answer {
   const { cursors } = sources;
   const asked = parseChangesParameters(call.query, call.nowMs, cursors.decode);
   const { streams, content_types } = selectStreams(
@@ -48,6 +48,7 @@ function answerChanges(sources: ChangesSources, call: Call, credential: Credenti
         'name subscription_id and content_type',
     );
   }
+  call.requireAllowance();
   const page = readChangesPage(sources.detections, {
     streams,
     content_types,

@@ -8,7 +8,7 @@ import { invalid } from '../../query/parameters.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
-import type { Answer, Call, KeyedRoute } from '../routes.ts';
+import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 
 export interface DetectionSources {
   readonly detections: Database;
@@ -27,10 +27,11 @@ export function detectionRoute(sources: DetectionSources): KeyedRoute {
   };
 }
 
-function answerDetection(sources: DetectionSources, call: Call, { subscriptions }: Credential): Answer {
+function answerDetection(sources: DetectionSources, call: KeyedCall, { subscriptions }: Credential): Answer {
   const id = readId(call.segment);
   const projection = parseOneParameters(call.query);
   const { streams } = selectStreams(subscriptions, EVERY_STREAM, sources.enabledContentTypes);
+  call.requireAllowance();
   const body = readOneDetection(sources.detections, {
     id,
     streams,

@@ -1,0 +1,73 @@
+/**
+ * Grants a token to a client that proves to hold a key (contract: POST /oauth/token; RFC 6749, 4.4).
+ *
+ * A key that may not be used gets no token; that it was proved to be one is what allows to say why.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import type { AccessReader, StoredKey } from './access-reader.ts';
+import { isEnded, whyNotUsable } from './authorize.ts';
+import { formatKey, hashKey, isKeyId, isKeySecret, parseKey } from './key.ts';
+import { SCOPES, type Scope } from './scopes.ts';
+import type { AccessTokens } from './token.ts';
+import type { ClientCredentials, TokenRequest } from './token-request.ts';
+
+export type Grant =
+  | {
+      readonly kind: 'granted';
+      readonly key_id: string;
+      readonly access_token: string;
+      readonly scopes: readonly Scope[];
+    }
+  | { readonly kind: 'invalid_client'; readonly description: string }
+  | { readonly kind: 'invalid_scope'; readonly description: string };
+
+const MISSING =
+  'Client credentials are missing: client_id and client_secret in the body, or both with HTTP Basic.';
+
+/** One text for every reason, so that nobody learns which key ids exist, nor what became of them. */
+const NOT_VALID = 'The client credentials are not valid: wrong, or of a key that is expired or revoked.';
+
+/** Stands in for a key that is not there, so that the comparison takes as long. */
+const NO_KEY = { prefix: 'ww', hash: Buffer.alloc(32) };
+
+/**
+ * @param address of the client, which the key may restrict
+ * @param nowMs epoch milliseconds
+ * @throws Refused `unavailable` when the store cannot be read
+ */
+export function grantToken(
+  { store, tokens }: { readonly store: AccessReader; readonly tokens: AccessTokens },
+  { client, scope }: Pick<TokenRequest, 'client' | 'scope'>,
+  address: string,
+  nowMs: number,
+): Grant {
+  if (client.id === '' || client.secret === '') return { kind: 'invalid_client', description: MISSING };
+  const key = provenKey(store, client);
+  if (key === null || isEnded(key, nowMs)) return { kind: 'invalid_client', description: NOT_VALID };
+  const refusal = whyNotUsable(key, address);
+  if (refusal !== null) return { kind: 'invalid_client', description: refusal };
+  const scopes = grantedScopes(key.scopes, scope);
+  if (scopes === null) {
+    const has = key.scopes.length === 0 ? 'none' : key.scopes.join(' ');
+    const description = `scope: expected some of the scopes of the key, with one space between two; it has: ${has}`;
+    return { kind: 'invalid_scope', description };
+  }
+  return { kind: 'granted', key_id: key.id, access_token: tokens.issue(key, scopes, nowMs), scopes };
+}
+
+/** The key that the credentials belong to; null when there is none. */
+function provenKey(store: AccessReader, { id, secret }: ClientCredentials): StoredKey | null {
+  const whole = parseKey(secret);
+  if (!isKeyId(id) || (whole === null ? !isKeySecret(secret) : whole.id !== id)) return null;
+  const stored = store.findKey(id);
+  const { prefix, hash } = stored ?? NO_KEY;
+  const text = whole === null ? formatKey({ prefix, id, secret }) : secret;
+  return timingSafeEqual(hash, hashKey(text)) ? stored : null;
+}
+
+/** In their usual order, each once; null when one is asked for that the key has not. */
+function grantedScopes(has: readonly Scope[], asked: string): readonly Scope[] | null {
+  const names: readonly string[] = asked === '' ? has : asked.split(' ');
+  const scopes = SCOPES.filter((scope) => has.includes(scope) && names.includes(scope));
+  return names.every((name) => scopes.some((scope) => scope === name)) ? scopes : null;
+}

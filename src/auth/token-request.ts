@@ -1,0 +1,125 @@
+/**
+ * Reads a request for a token: its form, and the client's credentials from the form or from HTTP Basic. Pure
+ * (contract: POST /oauth/token; RFC 6749, 2.3.1, 3.2 and 4.4.2).
+ */
+
+/** Who asks, as said: neither part is checked, and one that was left out is empty. */
+export interface ClientCredentials {
+  readonly id: string;
+  readonly secret: string;
+}
+
+export interface TokenRequest {
+  /** Empty when it was left out. */
+  readonly grant_type: string;
+  readonly client: ClientCredentials;
+  /** Scopes with a space between them; empty: all that the key has. */
+  readonly scope: string;
+}
+
+export type ReadTokenRequest =
+  | { readonly kind: 'request'; readonly request: TokenRequest }
+  | { readonly kind: 'invalid'; readonly description: string };
+
+interface RequestParts {
+  readonly contentType: string | undefined;
+  readonly authorization: string | undefined;
+  readonly body: Uint8Array;
+}
+
+const FORM_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;[^,]*)?$/i;
+/** Also behind another credential: a header that was sent twice arrives as one, with a comma. */
+const IS_BASIC = /(?:^|,[ \t]*)basic(?:[ \t,]|$)/i;
+const BASIC = /^basic +([A-Za-z0-9+/]+={0,2})$/i;
+const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'];
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export function readTokenRequest({ contentType, authorization, body }: RequestParts): ReadTokenRequest {
+  if (contentType === undefined || !FORM_TYPE.test(contentType)) {
+    return invalid('The body is no form: send it with Content-Type: application/x-www-form-urlencoded');
+  }
+  const form = parseForm(body);
+  if (form === null) return invalid('The body is no form: it is not valid percent-encoded UTF-8.');
+  if (form.kind === 'twice') {
+    return invalid(`${PARAMETERS.includes(form.name) ? form.name : 'A parameter'} is given twice.`);
+  }
+  const { values } = form;
+  // A parameter without a value counts as left out (RFC 6749, 3.1).
+  const value = (name: string) => values.get(name) ?? '';
+  let client: ClientCredentials | null = { id: value('client_id'), secret: value('client_secret') };
+  if (isBasic(authorization)) {
+    if (client.id !== '' || client.secret !== '') {
+      return invalid('The client credentials are given both in the body and with Basic: send one of them.');
+    }
+    client = parseBasic(authorization);
+  }
+  if (client === null) {
+    return invalid('The Basic credentials are malformed: base64 of key id, colon and secret is expected.');
+  }
+  return {
+    kind: 'request',
+    request: { grant_type: value('grant_type'), client, scope: value('scope') },
+  };
+}
+
+/** Whether the client tries to prove itself with HTTP Basic, well formed or not. */
+export function isBasic(authorization: string | undefined): authorization is string {
+  return authorization !== undefined && IS_BASIC.test(authorization);
+}
+
+/** Id and secret, each of which was form-encoded before they were joined (RFC 6749, 2.3.1); null when malformed. */
+function parseBasic(authorization: string): ClientCredentials | null {
+  const [, base64 = ''] = BASIC.exec(authorization.trim()) ?? [];
+  const bytes = Buffer.from(base64, 'base64');
+  // The decoder passes over missing padding and bits to spare.
+  const text = bytes.toString('base64') === base64 ? decodeUtf8(bytes) : null;
+  const colon = text?.indexOf(':') ?? -1;
+  if (text === null || colon < 0) return null;
+  const id = decodePart(text.slice(0, colon));
+  const secret = decodePart(text.slice(colon + 1));
+  return id === null || secret === null ? null : { id, secret };
+}
+
+type Form =
+  | { readonly kind: 'form'; readonly values: ReadonlyMap<string, string> }
+  | { readonly kind: 'twice'; readonly name: string };
+
+/** Null when it is not valid percent-encoded UTF-8, which comes before a parameter that is there twice. */
+function parseForm(body: Uint8Array): Form | null {
+  const text = decodeUtf8(body);
+  if (text === null) return null;
+  const values = new Map<string, string>();
+  let twice: string | null = null;
+  for (const part of text.split('&')) {
+    if (part === '') continue;
+    const equals = part.indexOf('=');
+    const name = decodePart(equals < 0 ? part : part.slice(0, equals));
+    const value = equals < 0 ? '' : decodePart(part.slice(equals + 1));
+    if (name === null || value === null) return null;
+    if (values.has(name)) twice ??= name;
+    values.set(name, value);
+  }
+  return twice === null ? { kind: 'form', values } : { kind: 'twice', name: twice };
+}
+
+function decodeUtf8(bytes: Uint8Array): string | null {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** Percent-decodes a name or value, `+` being a space; null when that is not valid, or not UTF-8. */
+function decodePart(text: string): string | null {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return null;
+  }
+}
+
+function invalid(description: string): ReadTokenRequest {
+  return { kind: 'invalid', description };
+}

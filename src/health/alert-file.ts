@@ -1,0 +1,65 @@
+/**
+ * `alerts.json` in the data folder: what the running appliance has open, for `wirewatch alert list`.
+ *
+ * A file, since neither a damaged database nor a full disk must keep it from being told. It is padded and written
+ * in place: that needs no room where it was there before.
+ */
+import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isErrorCode } from '../store/folder.ts';
+import { ALERTS, type AlertDocument, type AlertName } from './alerts.ts';
+
+/** More than all alerts together have. */
+const FILE_BYTES = 32 * 1024;
+const READ_TRIES = 5;
+const TRY_AGAIN_MS = 20;
+
+/** @throws the file system's error */
+export function writeAlertFile(path: string, alerts: readonly AlertDocument[]): void {
+  const text = `${JSON.stringify({ alerts })}\n`;
+  const content = Buffer.concat([
+    Buffer.from(text),
+    Buffer.alloc(Math.max(0, FILE_BYTES - Buffer.byteLength(text)), ' '),
+  ]);
+  const file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+  try {
+    writeSync(file, content, 0, content.length, 0);
+    ftruncateSync(file, content.length);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** @returns null when there is no such file, or nothing that can be read in it */
+export async function readAlertFile(path: string): Promise<AlertDocument[] | null> {
+  for (let tries = 0; tries < READ_TRIES; tries += 1) {
+    try {
+      return parse(JSON.parse(readFileSync(path, 'utf8')));
+    } catch (error) {
+      if (isErrorCode(error, 'ENOENT')) return null;
+      // It may have been read while it was being written.
+      await sleep(TRY_AGAIN_MS);
+    }
+  }
+  return null;
+}
+
+function parse(value: unknown): AlertDocument[] {
+  const alerts: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'alerts') : null;
+  if (!Array.isArray(alerts)) throw new Error('no list of alerts');
+  return alerts.map((alert: Record<string, unknown>) => {
+    const { name, page_worthy, since, detail, what_to_do } = alert;
+    if (!isAlertName(name)) throw new Error('no alert of this version');
+    return {
+      name,
+      page_worthy: page_worthy === true,
+      since: String(since),
+      detail: String(detail),
+      what_to_do: String(what_to_do),
+    };
+  });
+}
+
+function isAlertName(name: unknown): name is AlertName {
+  return typeof name === 'string' && Object.hasOwn(ALERTS, name);
+}

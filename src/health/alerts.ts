@@ -1,0 +1,176 @@
+/**
+ * The alerts: their names, which of them need someone now, and what to do about each. README and manual are held
+ * to this table.
+ *
+ * Every alert closes by itself when its cause is gone; `closes` says when that is.
+ */
+import { formatMs } from '../time.ts';
+
+interface AlertKind {
+  /** Whether it needs someone now: health is 503 while it is open. */
+  readonly page_worthy: boolean;
+  readonly opens: string;
+  readonly closes: string;
+  readonly what_to_do: string;
+}
+
+export const ALERTS = {
+  'ingest stalled': {
+    page_worthy: true,
+    opens:
+      'the newest finished window of an export ended more than 45 minutes ago (looked at every five minutes)',
+    closes: 'a newer window is finished, or ingest is paused',
+    what_to_do:
+      'See whether the writer of the export still drops files (a window without finds needs an empty file), and what waits or failed with: wirewatch ingest status',
+  },
+  'ingest stopped': {
+    page_worthy: true,
+    opens: 'a fault ended the thread that ingests; reads go on',
+    closes: 'the appliance is started again',
+    what_to_do: 'Find the cause in the log, mend it, and restart the appliance. What was committed stays.',
+  },
+  'disk full': {
+    page_worthy: true,
+    opens: 'a write found no room; ingest waits, reads go on',
+    closes: 'a write succeeds again; ingest goes on by itself within ten seconds',
+    what_to_do: 'Make room on the disk of the data folder and of the drop folder. Nothing is lost.',
+  },
+  'database damaged': {
+    page_worthy: true,
+    opens:
+      'detections.db holds what SQLite did not write, or another file stands in its place; ingest stops, and detections are answered with 500',
+    closes: 'the appliance is started on a good database',
+    what_to_do:
+      'Stop the appliance, put detections.db back from a copy of the data folder, and start it again. Keep the journal that is there.',
+  },
+  'database not readable': {
+    page_worthy: true,
+    opens: 'detections.db cannot be read',
+    closes: 'it can be read again',
+    what_to_do: 'Check the disk and the rights of the data folder; the detail has the cause.',
+  },
+  'drop folder not readable': {
+    page_worthy: true,
+    opens: 'the drop folder, or .taken in it, cannot be listed',
+    closes: 'it can be listed again',
+    what_to_do:
+      'See that the folder is there (and mounted), with its own folders in it, and give the user of the appliance the right to read it. To begin a new one, restart the appliance.',
+  },
+  'drop folder not writable': {
+    page_worthy: true,
+    opens: 'files cannot be moved out of the drop folder or into its own folders; none is read',
+    closes: 'they can be moved again',
+    what_to_do: 'Give the user of the appliance the right to write to the folder and to those in it.',
+  },
+  'keys cannot be checked': {
+    page_worthy: true,
+    opens: 'access.db cannot be read; clients get 503',
+    closes: 'it can be read again',
+    what_to_do: 'Check the rights and the disk of the data folder, or put access.db back from a copy.',
+  },
+  'failed windows': {
+    page_worthy: false,
+    opens: 'the file of a window could not be read',
+    closes: 'the window was reset and is done',
+    what_to_do: 'Read the reason beside the file in failed/, have it mended, drop it, and reset the window.',
+  },
+  'missing windows': {
+    page_worthy: false,
+    opens: 'the file of a window had not arrived a day after it was due (looked for once a day)',
+    closes: 'the files arrive; after 30 days the windows are abandoned',
+    what_to_do: 'Ask the writer of the export for the files. They are read when they arrive.',
+  },
+  'abandoned windows': {
+    page_worthy: false,
+    opens: 'a window was missing for 30 days and is no longer looked for',
+    closes: 'the windows were accepted and are done, or after seven days',
+    what_to_do:
+      'Nothing, where the files do not exist. One that still comes is held until the window is accepted.',
+  },
+  'held windows': {
+    page_worthy: false,
+    opens: 'a file came for a window that is failed or abandoned, and waits in held/',
+    closes: 'the window was reset or accepted and is done',
+    what_to_do: 'Have the held file read.',
+  },
+  'failed files': {
+    page_worthy: false,
+    opens: 'a backfill failed, or a second file of a window that is done (it stays done)',
+    closes: 'a later file of the same window or label is applied, or after a day',
+    what_to_do: 'Read the reason beside the file in failed/, have it mended, and drop it again.',
+  },
+  'file stuck': {
+    page_worthy: false,
+    opens: 'a file in the drop folder cannot be read or moved; it is tried again every ten seconds',
+    closes: 'it could be dealt with, or is gone',
+    what_to_do: 'Give the user of the appliance the right to read the file and to move it.',
+  },
+  'rows skipped': {
+    page_worthy: false,
+    opens:
+      'rows of a file were left out: of subscriptions or content types that are not there, or bad ones under bad_rows = "skip"',
+    closes: 'after a day; for unknown subscriptions also when they were added and the files replayed',
+    what_to_do:
+      'See which with "wirewatch ingest explain FILE". Add the subscription, then run "wirewatch ingest replay". Bad rows stand in NAME.skipped.ndjson beside the archived file.',
+  },
+  'disk getting full': {
+    page_worthy: false,
+    opens: 'less than a twentieth of the disk and less than 10 GiB is free, or less than 512 MiB',
+    closes: 'there is more room',
+    what_to_do: 'Make room on the disk, or delete old files from archive/ by [ingest] archive_days.',
+  },
+  'clock wrong': {
+    page_worthy: false,
+    opens:
+      'the clock shows a time before the last change was delivered, or before the newest finished window ended',
+    closes: 'it has passed that time',
+    what_to_do: 'Set the clock, and see that it is kept by NTP.',
+  },
+} as const satisfies Record<string, AlertKind>;
+
+export type AlertName = keyof typeof ALERTS;
+
+/** An alert that is open. */
+export interface Alert {
+  readonly name: AlertName;
+  /** Epoch milliseconds. */
+  readonly since: number;
+  readonly detail: string;
+  /** In place of what the table says, where more is known. */
+  readonly what_to_do?: string;
+}
+
+/** As it is shown. */
+export interface AlertDocument {
+  readonly name: AlertName;
+  readonly page_worthy: boolean;
+  readonly since: string;
+  readonly detail: string;
+  readonly what_to_do: string;
+}
+
+const DETAIL_CHARACTERS_MAX = 500;
+
+export function alertDocument({ name, since, detail, what_to_do }: Alert): AlertDocument {
+  const kind: AlertKind = ALERTS[name];
+  return {
+    name,
+    page_worthy: kind.page_worthy,
+    since: formatMs(since),
+    detail: detail.length > DETAIL_CHARACTERS_MAX ? `${detail.slice(0, DETAIL_CHARACTERS_MAX)}…` : detail,
+    what_to_do: what_to_do ?? kind.what_to_do,
+  };
+}
+
+export function isPageWorthy({ name }: Pick<Alert, 'name'>): boolean {
+  const kind: AlertKind = ALERTS[name];
+  return kind.page_worthy;
+}
+
+/** Those that need someone now first, then the oldest. */
+export function inOrder(alerts: readonly Alert[]): Alert[] {
+  return [...alerts].sort(
+    (a, b) =>
+      Number(isPageWorthy(b)) - Number(isPageWorthy(a)) || a.since - b.since || (a.name < b.name ? -1 : 1),
+  );
+}

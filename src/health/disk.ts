@@ -1,0 +1,26 @@
+/** How much room the disks have. */
+import { statfs } from 'node:fs/promises';
+
+const GIB = 1024 ** 3;
+const LITTLE_SHARE = 0.05;
+const LITTLE_BYTES = 10 * GIB;
+const LEAST_BYTES = GIB / 2;
+
+/** Whether it is time to make room. @param freeBytes what this user can still write */
+export function isGettingFull(freeBytes: number, allBytes: number): boolean {
+  return freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < allBytes * LITTLE_SHARE);
+}
+
+/** @returns of the first folder whose disk is getting full, how much is free, in words; null when none is */
+export async function fillingDisk(folders: readonly string[]): Promise<string | null> {
+  for (const folder of folders) {
+    // What cannot be looked at has an alert of its own.
+    const disk = await statfs(folder).catch(() => null);
+    if (disk === null) continue;
+    const freeBytes = disk.bavail * disk.bsize;
+    if (isGettingFull(freeBytes, disk.blocks * disk.bsize)) {
+      return `${folder}: ${Math.floor(freeBytes / 1024 ** 2)} MiB are free`;
+    }
+  }
+  return null;
+}

@@ -1,0 +1,145 @@
+/** The alerts that follow from what stands in `detections.db`: windows, files, rows; any process can tell them. */
+import type { ExportName } from '../detection/content-type.ts';
+import type { Database } from '../store/database.ts';
+import { DAY_MS, formatMs } from '../time.ts';
+import type { Alert, AlertName } from './alerts.ts';
+
+/** The names of the alerts that {@link ledgerAlerts} tells. */
+export const LEDGER_ALERTS = [
+  'failed windows',
+  'missing windows',
+  'abandoned windows',
+  'held windows',
+  'failed files',
+  'rows skipped',
+] as const satisfies readonly AlertName[];
+
+/** Nobody can do anything about most abandoned windows, so they are told for a while only. */
+const ABANDONED_TOLD_MS = 7 * DAY_MS;
+const FILES_TOLD_MS = DAY_MS;
+/** Files that are looked at for one alert. */
+const FILES_MAX = 1000;
+
+type NotDone = 'failed' | 'missing' | 'abandoned';
+
+interface WindowsRow {
+  readonly export: ExportName;
+  readonly status: NotDone;
+  readonly windows: number;
+  readonly since: number;
+  readonly first: number;
+  readonly last: number;
+}
+
+interface HeldRow {
+  readonly export: ExportName;
+  readonly window_start: number;
+  readonly status: 'failed' | 'abandoned';
+  readonly taken_at: number;
+}
+
+interface FilesRow {
+  readonly export: ExportName;
+  readonly files: number;
+  readonly since: number;
+  readonly name: string;
+}
+
+export const WINDOWS_NOT_DONE = `
+  SELECT export, status, count(*) AS windows, min(since) AS since, min(window_start) AS first,
+    max(window_start) AS last
+  FROM export_window
+  WHERE status <> 'done' AND (status <> 'abandoned' OR since > :abandoned_since)
+  GROUP BY export, status`;
+
+export const HELD_FILES = `
+  SELECT file.export, file.window_start, win.status, file.taken_at
+  FROM ingest_file AS file JOIN export_window AS win USING (export, window_start)
+  WHERE file.outcome = 'held' AND file.destination IS NOT NULL AND win.status IN ('failed', 'abandoned')
+  ORDER BY file.export, file.window_start LIMIT :limit`;
+
+export const FAILED_FILES = `
+  SELECT export, count(*) AS files, min(finished_at) AS since, max(name) AS name FROM (
+    SELECT file.export, file.finished_at, file.name FROM ingest_file AS file
+    WHERE file.outcome = 'failed' AND file.finished_at > :since AND file.export IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM export_window AS win
+        WHERE win.export = file.export AND win.window_start = file.window_start AND win.status = 'failed')
+      AND NOT EXISTS (SELECT 1 FROM ingest_file AS later
+        WHERE later.export = file.export AND later.window_start IS file.window_start
+          AND later.label IS file.label AND later.number > file.number AND later.outcome = 'applied')
+    LIMIT :limit)
+  GROUP BY export`;
+
+export const FILES_WITH_SKIPPED_ROWS = `
+  SELECT export, count(*) AS files, min(finished_at) AS since, max(name) AS name FROM ingest_file
+  WHERE rows_skipped = 1 AND +outcome = 'applied' AND finished_at > :since AND export IS NOT NULL
+  GROUP BY export`;
+
+/** @param enabled exports that are switched on; of the others nothing is told */
+export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, nowMs: number): Alert[] {
+  const since = nowMs - FILES_TOLD_MS;
+  const isEnabled = (row: { readonly export: ExportName }) => enabled.has(row.export);
+  const windows = db
+    .prepare<unknown[], WindowsRow>(WINDOWS_NOT_DONE)
+    .all({ abandoned_since: nowMs - ABANDONED_TOLD_MS });
+  const held = db.prepare<unknown[], HeldRow>(HELD_FILES).all({ limit: FILES_MAX });
+  const failed = db.prepare<unknown[], FilesRow>(FAILED_FILES).all({ since, limit: FILES_MAX });
+  const skipped = db.prepare<unknown[], FilesRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
+  return [
+    ...windows.filter(isEnabled).map(windowsAlert),
+    ...heldAlerts(held.filter(isEnabled)),
+    ...failed.filter(isEnabled).map((row) => filesAlert('failed files', row, 'failed')),
+    ...skipped.filter(isEnabled).map((row) => filesAlert('rows skipped', row, 'had rows that were left out')),
+  ];
+}
+
+const NAME_OF_STATUS = {
+  failed: 'failed windows',
+  missing: 'missing windows',
+  abandoned: 'abandoned windows',
+} as const satisfies Record<NotDone, AlertName>;
+
+function windowsAlert(row: WindowsRow): Alert {
+  const { export: exportName, status, windows, since, first, last } = row;
+  const which =
+    windows === 1
+      ? `the window ${formatMs(first)} is`
+      : `${windows} windows from ${formatMs(first)} to ${formatMs(last)} are`;
+  const list = `wirewatch window list ${exportName} --status ${status}`;
+  const whatToDo = {
+    failed: `Read the reason beside the file in failed/, have it mended, drop it, then run: wirewatch window reset ${exportName} ${formatMs(first)}`,
+    missing: `Ask the writer of the export for the files; they are read when they arrive. Which they are says: ${list}`,
+    abandoned: `A file that still comes is held until its window is accepted: wirewatch window accept ${exportName} ${formatMs(first)}`,
+  };
+  return {
+    name: NAME_OF_STATUS[status],
+    since,
+    detail: `${exportName}: ${which} ${status}`,
+    what_to_do: whatToDo[status],
+  };
+}
+
+/** One an export, that names the command for the oldest window. @param rows by export and window */
+function heldAlerts(rows: readonly HeldRow[]): Alert[] {
+  const firsts = rows.filter((row, at) => rows.findIndex((other) => other.export === row.export) === at);
+  return firsts.map(({ export: exportName, window_start, status }) => {
+    const own = rows.filter((row) => row.export === exportName);
+    const windows = new Set(own.map((row) => row.window_start)).size;
+    const start = formatMs(window_start);
+    return {
+      name: 'held windows',
+      since: Math.min(...own.map((row) => row.taken_at)),
+      detail: `${exportName}: ${windows === 1 ? `a file is held for the window ${start}, which is ${status}` : `files are held for ${windows} windows, the first ${start}, which is ${status}`}`,
+      what_to_do: `Have it read with: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${start}`,
+    };
+  });
+}
+
+function filesAlert(
+  name: AlertName,
+  { export: exportName, files, since, name: file }: FilesRow,
+  what: string,
+): Alert {
+  const which = files === 1 ? file : `${files} files, ${file} among them,`;
+  return { name, since, detail: `${exportName}: ${which} ${what}` };
+}

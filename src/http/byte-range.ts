@@ -1,0 +1,22 @@
+/** Range (RFC 9110, 14.1.2 and 14.2): which part of a file is asked for. */
+
+export interface ByteRange {
+  readonly start: number;
+  readonly bytes: number;
+}
+
+const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
+
+/**
+ * @param size of the file in bytes, at least 1
+ * @returns null where the whole file is to be sent: without the header, where it is malformed or of another unit, with
+ *   several ranges, and with one that lies outside the file, for which the contract has no status. All of these a
+ *   server may pass over.
+ */
+export function parseRange(header: string | undefined, size: number): ByteRange | null {
+  const [, first = '', last = ''] = ONE_RANGE.exec(header ?? '') ?? [];
+  if (first === '' && last === '') return null;
+  const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
+  const end = first === '' || last === '' ? size : Math.min(size, Number(last) + 1);
+  return start < end ? { start, bytes: end - start } : null;
+}

@@ -1,0 +1,98 @@
+/** GET /v1/detections: detections first detected in a period. */
+import type { Credential } from '../../auth/authorize.ts';
+import type { ContentType } from '../../detection/content-type.ts';
+import { jsonBaseUrl } from '../../query/base-url.ts';
+import {
+  type Period,
+  requireFewShards,
+  requireRecords,
+  resolvePeriod,
+  wholeSeconds,
+} from '../../query/period.ts';
+import { type PeriodPage, readPeriodPage } from '../../query/period-page.ts';
+import { type PeriodParameters, parsePeriodParameters } from '../../query/period-parameters.ts';
+import { type PeriodRequest, readPeriodRequest } from '../../query/period-request.ts';
+import { readFirstDataStart } from '../../query/period-start.ts';
+import type { PeriodWalk, QueryCursors } from '../../query/query-cursor.ts';
+import type { Database } from '../../store/database.ts';
+import { formatMs, formatSeconds } from '../../time.ts';
+import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+
+export interface PeriodSources {
+  readonly detections: Database;
+  readonly cursors: QueryCursors;
+  readonly enabledContentTypes: ReadonlySet<ContentType>;
+  readonly baseUrl: () => string;
+}
+
+/** Where a page begins. */
+type PeriodStart = Pick<PeriodWalk, 'period'> & { readonly place: PeriodWalk['place'] | null };
+
+const DATA_START = Buffer.from('{"data":[');
+
+export function periodRoute(sources: PeriodSources): KeyedRoute {
+  return {
+    path: '/v1/detections',
+    method: 'GET',
+    head: false,
+    access: 'key',
+    scope: 'detections:read',
+    answer: (call, credential) => answerPeriod(sources, call, credential),
+  };
+}
+
+function answerPeriod(sources: PeriodSources, call: KeyedCall, { subscriptions }: Credential): Answer {
+  const asked = parsePeriodParameters(call.query);
+  const request = readPeriodRequest(asked, subscriptions, sources.enabledContentTypes);
+  const { period, place } = startOf(sources, asked, request, call.nowMs);
+  call.requireAllowance();
+  const page = readPeriodPage(sources.detections, {
+    streams: request.streams,
+    content_types: request.content_types,
+    filters: asked.filters,
+    period,
+    sort: asked.sort,
+    after: place,
+    limit: request.limit,
+    projection: asked.projection,
+    baseUrl: jsonBaseUrl(sources.baseUrl()),
+  });
+  const cursor =
+    page.next === null ? null : sources.cursors.encode(request.hash, { period, place: page.next });
+  return { status: 200, rows: page.rows, body: renderPage(page, cursor, period, request.time_zone) };
+}
+
+/**
+ * A walk keeps the period of its first page: judged anew, a `to` in the future would move on with the clock, and a
+ * walk that was let in could be refused half-way.
+ */
+function startOf(
+  { cursors, detections }: PeriodSources,
+  { cursor, ends }: PeriodParameters,
+  { hash, streams, zone }: PeriodRequest,
+  nowMs: number,
+): PeriodStart {
+  if (cursor !== null) return cursors.decode(cursor, hash);
+  const resolved = resolvePeriod(ends, zone, nowMs);
+  requireFewShards(resolved, streams.length);
+  requireRecords(resolved, readFirstDataStart(detections, streams), zone);
+  return { period: wholeSeconds(resolved, nowMs), place: null };
+}
+
+function renderPage(
+  { data, rows, as_of_ms }: PeriodPage,
+  cursor: string | null,
+  { from, to }: Period,
+  timeZone: string,
+): string | Buffer[] {
+  const rest = {
+    next_cursor: cursor,
+    has_more: cursor !== null,
+    from: formatSeconds(from),
+    to: formatSeconds(to),
+    time_zone: timeZone,
+    as_of: as_of_ms === null ? null : formatMs(as_of_ms),
+  };
+  const end = `],${JSON.stringify(rest).slice(1)}`;
+  return rows === 0 ? `{"data":[${end}` : [DATA_START, ...data, Buffer.from(end)];
+}

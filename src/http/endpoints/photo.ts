@@ -1,0 +1,75 @@
+/**
+ * GET /photos/{internal_id}: the agency's photo, at the address that the appliance has signed (contract:
+ * `source.image_url`). The signature is all it takes; it has no expiry.
+ *
+ * A wrong signature and a missing photo answer alike, so that nobody learns which photos there are.
+ */
+import { isPhotoSignature, parsePhotoId } from '../../detection/photo.ts';
+import { Refused } from '../../refused.ts';
+import { parseRange } from '../byte-range.ts';
+import { namesEntityTag } from '../entity-tag.ts';
+import type { FileState } from '../file-body.ts';
+import { openPhoto, type Photo } from '../photo-folder.ts';
+import type { Answer, Call, OpenRoute } from '../routes.ts';
+
+export interface PhotoSources {
+  /** Absolute; it need not be there. */
+  readonly folder: string;
+  /** With which the addresses of photos are signed. */
+  readonly key: Uint8Array;
+}
+
+const CACHE_CONTROL = 'public, max-age=31536000, immutable';
+
+export function photoRoute(sources: PhotoSources): OpenRoute {
+  return {
+    path: '/photos/{internal_id}',
+    method: 'GET',
+    head: false,
+    access: 'open',
+    answer: (call) => answerPhoto(sources, call),
+  };
+}
+
+async function answerPhoto({ folder, key }: PhotoSources, call: Call): Promise<Answer> {
+  const id = parsePhotoId(call.segment);
+  // What mailers and search engines append to a link does not make it another; a second signature does.
+  const [signature, ...more] = new URLSearchParams(call.query).getAll('signature');
+  if (id === null || signature === undefined || more.length > 0) throw notFound();
+  if (!isPhotoSignature(key, id, signature)) throw notFound();
+  const photo = await openPhoto(folder, id);
+  if (photo === null) throw notFound();
+  const etag = etagOf(photo.state);
+  const { 'if-none-match': ifNoneMatch, 'if-range': ifRange, range } = call.request.headers;
+  if (namesEntityTag(ifNoneMatch, etag)) {
+    await photo.handle.close();
+    return { status: 304, body: '', cacheControl: CACHE_CONTROL, headers: ['ETag', etag] };
+  }
+  // A part of a photo that has been replaced must not be put to a part of the one before it.
+  const isSame = ifRange === undefined || ifRange === etag;
+  return photoAnswer(photo, etag, isSame ? range : undefined);
+}
+
+function photoAnswer({ handle, state, contentType }: Photo, etag: string, range: string | undefined): Answer {
+  const { size } = state;
+  const part = parseRange(range, size);
+  const { start, bytes } = part ?? { start: 0, bytes: size };
+  const headers = ['X-Content-Type-Options', 'nosniff', 'Accept-Ranges', 'bytes', 'ETag', etag];
+  if (part !== null) headers.push('Content-Range', `bytes ${start}-${start + bytes - 1}/${size}`);
+  return {
+    status: part === null ? 200 : 206,
+    body: { handle, state, start, bytes },
+    contentType,
+    cacheControl: CACHE_CONTROL,
+    headers,
+  };
+}
+
+/** Strong: another content has another size or another time. */
+function etagOf({ size, modifiedNs }: FileState): string {
+  return `"${size.toString(16)}-${modifiedNs.toString(16)}"`;
+}
+
+function notFound(): Refused {
+  return new Refused('not_found', 'There is no photo at this address.');
+}

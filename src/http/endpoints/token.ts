@@ -1,0 +1,95 @@
+/**
+ * POST /oauth/token: an access token for a client's credentials (contract: POST /oauth/token; RFC 6749, 4.4 and 5).
+ *
+ * Its own errors are `{error, error_description}`; a body that is too large, a rate and a fault are problem
+ * documents, as everywhere.
+ */
+import type { AccessReader } from '../../auth/access-reader.ts';
+import { grantToken } from '../../auth/client-credentials.ts';
+import { isKeyId } from '../../auth/key.ts';
+import type { AccessTokens } from '../../auth/token.ts';
+import { isBasic, readTokenRequest } from '../../auth/token-request.ts';
+import { TOKEN_BODY_BYTES_MAX, TOKEN_LIFETIME_MS } from '../../limits/contract-limits.ts';
+import type { TokenRate } from '../../limits/token-rate.ts';
+import { Refused } from '../../refused.ts';
+import { type Now, SECOND_MS } from '../../time.ts';
+import { readBody } from '../body.ts';
+import type { Answer, Call, OpenRoute } from '../routes.ts';
+
+export interface TokenSources {
+  readonly access: AccessReader;
+  readonly tokens: AccessTokens;
+  readonly rate: TokenRate;
+  readonly now: Now;
+}
+
+type OAuthErrorCode = 'invalid_request' | 'invalid_client' | 'unsupported_grant_type' | 'invalid_scope';
+
+const BODY_TIMEOUT_MS = 10 * SECOND_MS;
+const CHALLENGE = ['WWW-Authenticate', 'Basic realm="svc-data"'];
+const CLOSE = ['Connection', 'close'];
+
+export function tokenRoute(sources: TokenSources): OpenRoute {
+  return {
+    path: '/oauth/token',
+    method: 'POST',
+    head: false,
+    access: 'open',
+    answer: (call) => answerToken(sources, call),
+  };
+}
+
+/** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
+async function answerToken(sources: TokenSources, { address, request }: Call): Promise<Answer> {
+  const { rate } = sources;
+  const body = await readBody(request, TOKEN_BODY_BYTES_MAX, BODY_TIMEOUT_MS);
+  if (body.kind === 'too_large') {
+    throw new Refused('content_too_large', `The body is larger than ${TOKEN_BODY_BYTES_MAX} bytes.`);
+  }
+  // Read here, not before the body: a request that came slowly would count in a minute that is over.
+  const nowMs = sources.now();
+  requireRate(rate.takeAddress(address, nowMs), 'from this address');
+  if (body.kind === 'too_slow') {
+    return { ...oauthError(408, 'invalid_request', 'The body did not arrive in time.'), headers: CLOSE };
+  }
+  if (body.kind === 'cut_off') return oauthError(400, 'invalid_request', 'The body ended too early.');
+
+  const { authorization, 'content-type': contentType } = request.headers;
+  const read = readTokenRequest({ contentType, authorization, body: body.bytes });
+  if (read.kind === 'invalid') return oauthError(400, 'invalid_request', read.description);
+  const { grant_type, client, scope } = read.request;
+  if (grant_type !== 'client_credentials') {
+    const description = `grant_type: ${grant_type === '' ? 'missing, ' : ''}expected client_credentials`;
+    return oauthError(400, 'unsupported_grant_type', description);
+  }
+  if (isKeyId(client.id)) requireRate(rate.takeClient(client.id, nowMs), 'for this client_id');
+
+  const grant = grantToken(
+    { store: sources.access, tokens: sources.tokens },
+    { client, scope },
+    address,
+    nowMs,
+  );
+  if (grant.kind === 'invalid_scope') return oauthError(400, 'invalid_scope', grant.description);
+  if (grant.kind === 'invalid_client') {
+    const refused = oauthError(401, 'invalid_client', grant.description);
+    return isBasic(authorization) ? { ...refused, headers: CHALLENGE } : refused;
+  }
+  const { key_id, access_token, scopes } = grant;
+  const expires_in = TOKEN_LIFETIME_MS / SECOND_MS;
+  const token = { access_token, token_type: 'Bearer', expires_in, scope: scopes.join(' ') };
+  return { status: 200, key_id, body: JSON.stringify(token) };
+}
+
+function requireRate(secondsToWait: number | null, whose: string): void {
+  if (secondsToWait === null) return;
+  throw new Refused(
+    'rate_limited',
+    `Too many token requests ${whose} in a minute. Wait ${secondsToWait} seconds.`,
+    { retryAfterSeconds: secondsToWait },
+  );
+}
+
+function oauthError(status: number, error: OAuthErrorCode, description: string): Answer {
+  return { status, body: JSON.stringify({ error, error_description: description }) };
+}

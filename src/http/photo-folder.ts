@@ -1,0 +1,59 @@
+/**
+ * The folder that holds the agency's photos, each under its number: `<id>.jpg` and so on.
+ *
+ * The name is made here, of digits, and only a regular file counts: neither a link nor a pipe in the folder is
+ * followed or waited for, so nothing outside it is ever read.
+ */
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isErrorCode } from '../store/folder.ts';
+import { type FileState, readState } from './file-body.ts';
+
+/** In the order in which they are looked for. */
+const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
+  ['.jpg', 'image/jpeg'],
+  ['.jpeg', 'image/jpeg'],
+  ['.png', 'image/png'],
+  ['.webp', 'image/webp'],
+  ['.gif', 'image/gif'],
+  ['.tif', 'image/tiff'],
+]);
+
+/** Without O_NONBLOCK, opening a pipe would wait for its writer, on a thread that others need. */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+
+/** What open says of a name that is not there, or is a link, a socket, or below no folder. */
+const NOT_A_FILE = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EMLINK', 'ENXIO', 'EOPNOTSUPP', 'ENODEV'];
+
+export interface Photo {
+  /** Open; closed by who has it. */
+  readonly handle: FileHandle;
+  readonly state: FileState;
+  readonly contentType: string;
+}
+
+/** @returns null when there is none; an empty file is none, but one that is still being written */
+export async function openPhoto(folder: string, id: number): Promise<Photo | null> {
+  for (const [ending, contentType] of CONTENT_TYPES) {
+    const file = await openFile(join(folder, `${id}${ending}`));
+    if (file !== null) return { ...file, contentType };
+  }
+  return null;
+}
+
+async function openFile(path: string): Promise<Pick<Photo, 'handle' | 'state'> | null> {
+  const handle = await open(path, OPEN_FLAGS).catch((error: unknown) => {
+    if (isErrorCode(error, ...NOT_A_FILE)) return null;
+    throw error;
+  });
+  if (handle === null) return null;
+  let isKept = false;
+  try {
+    const state = await readState(handle);
+    isKept = state.isFile && state.size > 0;
+    return isKept ? { handle, state } : null;
+  } finally {
+    if (!isKept) await handle.close();
+  }
+}

@@ -1,0 +1,92 @@
+/** A look into the drop folder, and what keeps it from being read or from being written. */
+import { accessSync, constants } from 'node:fs';
+import { join } from 'node:path';
+import { isErrorCode } from '../store/folder.ts';
+import { OWN_FOLDERS, type Scan } from './drop-folder.ts';
+import { plainError } from './faults.ts';
+import type { Troubles } from './troubles.ts';
+import type { Workshop } from './workshop.ts';
+
+/** Names that are remembered, so that each is told of once. */
+const ALONE_MAX = 10_000;
+
+export class DropLook {
+  readonly #workshop: Workshop;
+  readonly #troubles: Troubles;
+  readonly #knownAlone = new Set<string>();
+  #isUsable = true;
+
+  constructor(workshop: Workshop, troubles: Troubles) {
+    this.#workshop = workshop;
+    this.#troubles = troubles;
+  }
+
+  /** @returns null when the folder cannot be used now */
+  scan(): Scan | null {
+    const { drop, settling, now } = this.#workshop;
+    let scan: Scan;
+    try {
+      scan = drop.scan(now(), settling);
+    } catch (error) {
+      this.#tell('drop folder not readable', error);
+      return null;
+    }
+    try {
+      checkWritable(drop.root);
+    } catch (error) {
+      this.#tell('drop folder not writable', error);
+      return null;
+    }
+    if (!this.#isUsable) this.#workshop.log('info', 'the drop folder can be read again');
+    this.#isUsable = true;
+    this.#troubles.set('drop folder not readable', null);
+    this.#troubles.set('drop folder not writable', null);
+    this.#tellLeftAlone(scan.leftAlone);
+    return scan;
+  }
+
+  get isUsable(): boolean {
+    return this.#isUsable;
+  }
+
+  #tell(trouble: 'drop folder not readable' | 'drop folder not writable', error: unknown): void {
+    const err = plainError(error);
+    const path = this.#workshop.drop.root;
+    const other =
+      trouble === 'drop folder not readable' ? 'drop folder not writable' : 'drop folder not readable';
+    this.#troubles.set(trouble, `${path}: ${err.message}`);
+    this.#troubles.set(other, null);
+    if (this.#isUsable) {
+      this.#workshop.log(
+        'error',
+        'cannot use the drop folder: check that it is there and may be read and written',
+        { path, err },
+      );
+    }
+    this.#isUsable = false;
+  }
+
+  #tellLeftAlone(names: readonly string[]): void {
+    for (const name of names) {
+      if (this.#knownAlone.has(name)) continue;
+      if (this.#knownAlone.size < ALONE_MAX) this.#knownAlone.add(name);
+      this.#workshop.log('warn', 'left alone in the drop folder: not a regular file with a readable name', {
+        name,
+      });
+    }
+  }
+}
+
+/** @throws the file system's error when files could not be moved out of the folder, or into its own folders */
+function checkWritable(root: string): void {
+  const needed = constants.R_OK | constants.W_OK | constants.X_OK;
+  accessSync(root, needed);
+  for (const name of OWN_FOLDERS) {
+    try {
+      accessSync(join(root, name), needed);
+    } catch (error) {
+      // One that is gone is made again when it is needed.
+      if (!isErrorCode(error, 'ENOENT')) throw error;
+    }
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * The daily row allowance of an account and of a key (contract: Limits; Errors, `daily_allowance`): whether a read is
+ * let in, and what it costs.
+ *
+ * A request is let in while the rows used are below the allowance, and is then served whole. The allowance is the one
+ * that account and key have at that moment; only the rows are remembered.
+ */
+import { Refused } from '../refused.ts';
+import { formatMs, SECOND_MS } from '../time.ts';
+import { type DailyRows, nextDayMs, type RowHolder } from './daily-rows.ts';
+
+/** Who reads: a credential has these members. */
+export interface RowReader {
+  readonly key_id: string;
+  /** The key's own allowance; null: only the account's holds. */
+  readonly daily_rows: number | null;
+  /** `daily_rows` null: the setting's. */
+  readonly account: { readonly id: string; readonly daily_rows: number | null };
+}
+
+export interface Throttle {
+  /** `account` where both are used up. */
+  readonly by: RowHolder;
+  /** Rows a day. */
+  readonly allowance: number;
+  /** The next 00:00 UTC, epoch milliseconds. */
+  readonly until_ms: number;
+}
+
+export interface DailyAllowance {
+  /** The account's. */
+  rowsOf(reader: RowReader): number;
+  /** Null while reads are let in. */
+  throttle(reader: RowReader, nowMs: number): Throttle | null;
+  /** @throws Refused `daily_allowance` */
+  require(reader: RowReader, nowMs: number): void;
+  /** Counts rows on the day on which the request was let in. */
+  count(reader: RowReader, rows: number, nowMs: number): void;
+}
+
+/** @param defaultRows the setting `[limits] daily_rows` */
+export function createDailyAllowance(rows: DailyRows, defaultRows: number): DailyAllowance {
+  const rowsOf = ({ account }: RowReader) => account.daily_rows ?? defaultRows;
+
+  function throttle(reader: RowReader, nowMs: number): Throttle | null {
+    const until_ms = nextDayMs(nowMs);
+    const ofAccount = rowsOf(reader);
+    if (rows.used('account', reader.account.id, nowMs) >= ofAccount) {
+      return { by: 'account', allowance: ofAccount, until_ms };
+    }
+    const ofKey = reader.daily_rows;
+    if (ofKey === null || rows.used('key', reader.key_id, nowMs) < ofKey) return null;
+    return { by: 'key', allowance: ofKey, until_ms };
+  }
+
+  return {
+    rowsOf,
+    throttle,
+    require(reader, nowMs) {
+      const throttled = throttle(reader, nowMs);
+      if (throttled === null) return;
+      const { by, allowance, until_ms } = throttled;
+      throw new Refused(
+        'daily_allowance',
+        `The ${by} has used its daily allowance of ${allowance} rows. It is reset at ${formatMs(until_ms)}; ` +
+          'cursors stay valid.',
+        { retryAfterSeconds: Math.ceil((until_ms - nowMs) / SECOND_MS) },
+      );
+    },
+    count(reader, count, nowMs) {
+      rows.add('account', reader.account.id, count, nowMs);
+      rows.add('key', reader.key_id, count, nowMs);
+    },
+  };
+}

@@ -1,0 +1,53 @@
+/**
+ * Requests with key ids that an address has not used lately: so many a minute, then none before the minute is over
+ * (contract: Authentication, 6). It stops those who try out keys before the database is asked for every one.
+ *
+ * A key id that was proven from an address within a day is not counted there: whoever shares an address with somebody
+ * who guesses goes on working with the keys in use. Counted in memory, so after a start every key is new once.
+ */
+import { DAY_MS } from '../time.ts';
+import { addressNetwork } from './address-network.ts';
+import { createRequestRate } from './request-rate.ts';
+
+export interface UnseenKeyIds {
+  /** Counts a request that claims a key id. @returns seconds to wait, at least 1; null when it may go on */
+  take(keyId: string, address: string, nowMs: number): number | null;
+  /** The key was proven: from now on its id is known at this address. */
+  markSeen(keyId: string, address: string, nowMs: number): void;
+}
+
+/** How long a key id counts as seen after it was last proven. */
+const SEEN_MS = DAY_MS;
+/** Pairs of address and key id. Nobody gets one in without a good key, so this is reached by large installations only. */
+const SEEN_MAX = 50_000;
+
+/** @param limit requests in a minute, for each address; an IPv6 network of 64 bits is one */
+export function createUnseenKeyIds(limit: number, seenMax = SEEN_MAX): UnseenKeyIds {
+  const attempts = createRequestRate(limit);
+  // When each was last proven, in that order: the first is the one to forget.
+  const seen = new Map<string, number>();
+
+  return {
+    take(keyId, address, nowMs) {
+      const network = addressNetwork(address);
+      const lastMs = seen.get(pairOf(network, keyId));
+      // A time far ahead is one of a clock that was set back since.
+      if (lastMs !== undefined && Math.abs(nowMs - lastMs) < SEEN_MS) return null;
+      const { allowed, reset_seconds } = attempts.take(network, nowMs);
+      return allowed ? null : reset_seconds;
+    },
+    markSeen(keyId, address, nowMs) {
+      const pair = pairOf(addressNetwork(address), keyId);
+      seen.delete(pair);
+      seen.set(pair, nowMs);
+      for (const [oldest, lastMs] of seen) {
+        if (seen.size <= seenMax && Math.abs(nowMs - lastMs) < SEEN_MS) break;
+        seen.delete(oldest);
+      }
+    },
+  };
+}
+
+function pairOf(network: string, keyId: string): string {
+  return `${network} ${keyId}`;
+}

@@ -1,0 +1,28 @@
+/** Manual, topic `pull`: the client that comes with the appliance (contract: Client procedures, Retry). */
+import { fenced, page, paragraph, points } from './text.ts';
+
+export function pullText(): string {
+  return page(
+    'PULL',
+    paragraph(`
+      The command pull copies detections from a Detection Reporting API, this appliance's or another's, into a file, and
+      goes on where it stopped. Its source is an example of a client that keeps to the rules: src/pull.`),
+    fenced('sh', 'wirewatch pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --full'),
+    '1. What it copies',
+    points(
+      'With --full the whole history: month by month back to data_starts, one stream after the other, then the change stream from the as_of of the first page on. What changes meanwhile comes with the stream.',
+      "Without it, changes from --since on, at most 31 days ago; by default from now, by the server's clock.",
+      'A file that was begun before is carried on; then neither --full nor --since is needed. With --follow it goes on until it is stopped, and asks again every --poll-seconds when nothing is new.',
+    ),
+    '2. The file',
+    points(
+      'SQLite: detections (id, version, body), the body being the detection as JSON without event, and state with one row, the cursor. Rows and cursor are written in one transaction, so it may be killed at any moment. Read it with any SQLite, while pull runs too.',
+      'With --format ndjson every version that is read is a line that is appended. How far the lines go, and the cursor, stand beside it in FILE.place; lines behind that length are cut off when it goes on.',
+    ),
+    '3. When the service says no',
+    points(
+      '429, 500, 503 and a service that cannot be reached: it waits, twice as long each time, or as long as Retry-After says, which for the daily allowance is until 00:00 UTC. It says so on stderr.',
+      '400, 401, 403 and 404 end it with the detail that the service gave, and exit code 1.',
+    ),
+  );
+}

@@ -1,0 +1,227 @@
+/** The OpenAPI 3.1 document of the service, put together from its endpoints and schemas. https://spec.openapis.org/oas/v3.1.1 */
+import type { TSchema } from '@sinclair/typebox';
+import { SCOPES } from '../auth/scopes.ts';
+import { OPERATIONS, type Operation } from './operations.ts';
+import type { Parameter } from './parameters.ts';
+import { type Response, UNROUTED } from './responses.ts';
+import { SCHEMAS } from './schemas.ts';
+
+type Json = Record<string, unknown>;
+
+const DESCRIPTION = `Reports where a news agency's stories and photos were found.
+
+Times are ISO 8601 in UTC with a trailing \`Z\`. A field that the content type does not have is absent; a value that is unknown is null. Every answer has \`X-Request-Id\` and \`Cache-Control\`. A trailing slash is another path. Clients ignore members that they do not know: a later version may add some.
+
+A path without an endpoint is 404, a method that a path does not have 405 with \`Allow\`, both as problem documents (\`x-unrouted\`).`;
+
+const TAGS = [
+  { name: 'Detections', description: 'What was found, by period, one by one, and as a stream of changes.' },
+  { name: 'Account', description: 'What the credential is and may read.' },
+  { name: 'Service', description: 'Access tokens and health.' },
+];
+
+export function openApiDocument(): Json {
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Detection Reporting API',
+      version: 'v1',
+      summary: "Where a news agency's stories and photos were found.",
+      description: DESCRIPTION,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [
+      {
+        url: '{base_url}',
+        variables: {
+          base_url: {
+            default: 'http://127.0.0.1:8080',
+            description: 'Where the appliance is reached: its setting server.base_url.',
+          },
+        },
+      },
+    ],
+    tags: TAGS,
+    paths: paths(),
+    components: {
+      schemas: Object.fromEntries(
+        Object.entries(SCHEMAS).map(([name, schema]) => [name, printedSchema(schema)]),
+      ),
+      securitySchemes: securitySchemes(),
+    },
+    'x-unrouted': printedResponses(UNROUTED),
+  };
+}
+
+function paths(): Json {
+  const byPath: Record<string, Json> = {};
+  for (const operation of OPERATIONS) {
+    byPath[operation.path] = {
+      ...byPath[operation.path],
+      [operation.method]: printedOperation(operation),
+    };
+  }
+  return byPath;
+}
+
+function printedOperation({
+  id,
+  tag,
+  summary,
+  description,
+  access,
+  parameters,
+  body,
+  responses,
+}: Operation): Json {
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    description,
+    security: security(access),
+    ...(parameters.length === 0 ? {} : { parameters: parameters.map(printedParameter) }),
+    ...(body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: true,
+            content: { [body.contentType]: { schema: printedSchema(body.schema), example: body.example } },
+          },
+        }),
+    responses: printedResponses(responses),
+  };
+}
+
+/** Lists are repeated: `a=1&a=2`. That a comma does as well is in words, since no style says both. */
+function printedParameter({ schema, description, ...parameter }: Parameter): Json {
+  const isList = schema.type === 'array';
+  return {
+    ...parameter,
+    description: isList ? `${description} Repeated, or separated by commas.` : description,
+    schema: printedSchema(schema),
+    ...(isList ? { style: 'form', explode: true } : {}),
+  };
+}
+
+function printedResponses(responses: Readonly<Record<string, Response>>): Json {
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, { description, headers, content }]) => [
+      status,
+      {
+        description,
+        headers: Object.fromEntries(
+          Object.entries(headers).map(([name, { schema, ...rest }]) => [
+            name,
+            { ...rest, schema: printedSchema(schema) },
+          ]),
+        ),
+        ...(content === undefined ? {} : { content: printedContent(content) }),
+      },
+    ]),
+  );
+}
+
+function printedContent(content: NonNullable<Response['content']>): Json {
+  return Object.fromEntries(
+    Object.entries(content).map(([type, { schema, examples }]) => [
+      type,
+      {
+        schema: printedSchema(schema),
+        ...(Object.keys(examples).length === 0
+          ? {}
+          : {
+              examples: Object.fromEntries(
+                Object.entries(examples).map(([name, value]) => [name, { value }]),
+              ),
+            }),
+      },
+    ]),
+  );
+}
+
+function security(access: Operation['access']): Json[] {
+  switch (access) {
+    case 'nobody in particular':
+      return [];
+    case 'client credentials':
+      return [{ client: [] }, {}];
+    case 'any scope':
+      return [{ bearer: [] }, { token: [] }];
+    default:
+      return [{ bearer: [] }, { token: [access] }];
+  }
+}
+
+function securitySchemes(): Json {
+  const scopes: Readonly<Record<string, string>> = {
+    'detections:read': 'Read detections.',
+    'reports:read': 'For a later version.',
+    'exports:create': 'For a later version.',
+  };
+  return {
+    bearer: {
+      type: 'http',
+      scheme: 'bearer',
+      description: 'An API key or an access token: `Authorization: Bearer <API_KEY or ACCESS_TOKEN>`.',
+    },
+    token: {
+      type: 'oauth2',
+      description: 'An access token, got with the key id and secret; lasts an hour.',
+      flows: {
+        clientCredentials: {
+          tokenUrl: '/oauth/token',
+          scopes: Object.fromEntries(SCOPES.map((scope) => [scope, scopes[scope] ?? ''])),
+        },
+      },
+    },
+    client: {
+      type: 'http',
+      scheme: 'basic',
+      description: 'The key id as user name, its secret as password; or both in the body.',
+    },
+  };
+}
+
+/**
+ * A schema as the document shows it: without what only the tests need (`$id`, closed objects), and in the short
+ * forms of JSON Schema: `enum` for a choice of words, a list of types for what can be null.
+ */
+function printedSchema(schema: TSchema): Json {
+  return shortened(JSON.parse(JSON.stringify(schema)));
+}
+
+function shortened(schema: Json): Json {
+  const { $id: _id, additionalProperties: _closed, ...shown } = schema;
+  if (isJson(shown.items)) shown.items = shortened(shown.items);
+  if (isJson(shown.properties)) {
+    shown.properties = Object.fromEntries(
+      Object.entries(shown.properties).map(([name, member]) => [
+        name,
+        isJson(member) ? shortened(member) : member,
+      ]),
+    );
+  }
+  if (!Array.isArray(shown.anyOf)) return shown;
+  const { anyOf, ...rest } = shown;
+  return { ...rest, ...shortChoice(anyOf.filter(isJson).map(shortened)) };
+}
+
+function shortChoice(choices: Json[]): Json {
+  const words = choices.map((choice) => choice.const);
+  if (words.every((word) => typeof word === 'string')) return { type: 'string', enum: words };
+  const [only, ...more] = choices.filter(({ type }) => type !== 'null');
+  if (only !== undefined && more.length === 0 && typeof only.type === 'string' && only.const === undefined) {
+    const { type, enum: values, ...rest } = only;
+    return {
+      ...rest,
+      type: [type, 'null'],
+      ...(Array.isArray(values) ? { enum: [...values, null] } : {}),
+    };
+  }
+  return { anyOf: choices };
+}
+
+function isJson(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

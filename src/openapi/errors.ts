@@ -1,0 +1,43 @@
+/** The errors of the service, by their codes (contract: Errors). */
+
+export interface ErrorKind {
+  readonly status: number;
+  readonly title: string;
+  /** An example of a detail. */
+  readonly detail: string;
+}
+
+export const ERRORS = {
+  invalid_request: { status: 400, title: 'Invalid request', detail: 'unknown parameter "colour"' },
+  unauthorized: { status: 401, title: 'Unauthorized', detail: 'The credential is missing.' },
+  forbidden: { status: 403, title: 'Forbidden', detail: 'This needs the scope detections:read.' },
+  not_found: { status: 404, title: 'Not found', detail: 'There is no endpoint at this path.' },
+  method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'This endpoint answers GET.' },
+  content_too_large: {
+    status: 413,
+    title: 'Content too large',
+    detail: 'The body is larger than 4096 bytes.',
+  },
+  rate_limited: {
+    status: 429,
+    title: 'Too many requests',
+    detail: 'More than 120 requests in a minute with this key. Wait 12 seconds.',
+  },
+  daily_allowance: {
+    status: 429,
+    title: 'Daily allowance used',
+    detail: 'The daily row allowance is used; it is reset at 2026-11-22T00:00:00Z.',
+  },
+  internal: {
+    status: 500,
+    title: 'Internal error',
+    detail: 'The service failed to answer. Try again; if it goes on, report the request id.',
+  },
+  unavailable: {
+    status: 503,
+    title: 'Service unavailable',
+    detail: 'Credentials cannot be verified right now.',
+  },
+} as const satisfies Readonly<Record<string, ErrorKind>>;
+
+export type ErrorCode = keyof typeof ERRORS;

@@ -1,0 +1,347 @@
+/** Every endpoint: what it takes, what it answers (contract: Endpoints). */
+import { type TSchema, Type } from '@sinclair/typebox';
+import type { Scope } from '../auth/scopes.ts';
+import { TOKEN_BODY_BYTES_MAX } from '../limits/contract-limits.ts';
+import {
+  CHANGES_EXAMPLES,
+  DEGRADED_EXAMPLES,
+  DETECTION_EXAMPLES,
+  HEALTH_EXAMPLES,
+  ME_EXAMPLES,
+  PERIOD_EXAMPLES,
+  SCHEMA_EXAMPLES,
+  TOKEN_EXAMPLES,
+} from './examples.ts';
+import {
+  CHANGES_PARAMETERS,
+  DETECTION_PARAMETERS,
+  type Parameter,
+  PERIOD_PARAMETERS,
+  PHOTO_PARAMETERS,
+  SCHEMA_PARAMETERS,
+} from './parameters.ts';
+import {
+  header,
+  keyedProblems,
+  openProblems,
+  problem,
+  RETRY_AFTER,
+  type Response,
+  success,
+  text,
+} from './responses.ts';
+import { closed, words } from './vocabulary.ts';
+
+/** A credential with this scope or with any, the client's credentials, or none. */
+export type Access = Scope | 'any scope' | 'client credentials' | 'nobody in particular';
+
+export interface Operation {
+  readonly path: string;
+  readonly method: 'get' | 'head' | 'post';
+  readonly id: string;
+  readonly tag: 'Detections' | 'Account' | 'Service';
+  readonly summary: string;
+  readonly description: string;
+  readonly access: Access;
+  readonly parameters: readonly Parameter[];
+  readonly body?: { readonly contentType: string; readonly schema: TSchema; readonly example: unknown };
+  /** By status. */
+  readonly responses: Readonly<Record<string, Response>>;
+}
+
+const ETAG = { ETag: header(text('^"[^"]+"$'), 'Names this content.') };
+const PHOTO_CACHE = 'public, max-age=31536000, immutable';
+const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/webp', 'image/gif', 'image/tiff'];
+
+const CHANGES: Operation = {
+  path: '/v1/detections/changes',
+  method: 'get',
+  id: 'listChanges',
+  tag: 'Detections',
+  summary: 'The change stream',
+  description:
+    'Every new or changed detection, in the order of arrival. Start with `since`, store `next_cursor` together with the rows, and pass it as `cursor` from then on. While `has_more` is true, call again at once. Delivery is at least once: upsert by `id`, keep the higher `version`.',
+  access: 'detections:read',
+  parameters: CHANGES_PARAMETERS,
+  responses: {
+    200: success({
+      description: 'A page of the stream, which can be empty.',
+      cacheControl: 'no-store',
+      rate: 'always',
+      schema: 'ChangesPage',
+      examples: CHANGES_EXAMPLES,
+    }),
+    ...keyedProblems(),
+    429: problem(['rate_limited', 'daily_allowance'], 'once verified', RETRY_AFTER),
+  },
+};
+
+const PERIOD: Operation = {
+  path: '/v1/detections',
+  method: 'get',
+  id: 'listDetections',
+  tag: 'Detections',
+  summary: 'Detections first detected in a period',
+  description:
+    'The current state of every detection whose `first_detected_at` lies in the period. Follow `next_cursor` until `has_more` is false; period, time zone, sort, subscriptions and filters are fixed for a walk.',
+  access: 'detections:read',
+  parameters: PERIOD_PARAMETERS,
+  responses: {
+    200: success({
+      description: 'A page of the period, which can be empty.',
+      cacheControl: 'no-store',
+      rate: 'always',
+      schema: 'RangePage',
+      examples: PERIOD_EXAMPLES,
+    }),
+    ...keyedProblems(),
+    429: problem(['rate_limited', 'daily_allowance'], 'once verified', RETRY_AFTER),
+  },
+};
+
+const DETECTION: Operation = {
+  path: '/v1/detections/{id}',
+  method: 'get',
+  id: 'getDetection',
+  tag: 'Detections',
+  summary: 'One detection',
+  description: 'Its latest version. What the key does not read answers as if it did not exist.',
+  access: 'detections:read',
+  parameters: DETECTION_PARAMETERS,
+  responses: {
+    200: success({
+      description: 'The detection.',
+      cacheControl: 'no-store',
+      rate: 'always',
+      schema: 'Detection',
+      examples: DETECTION_EXAMPLES,
+    }),
+    ...keyedProblems(),
+    404: problem(['not_found'], 'always'),
+    429: problem(['rate_limited', 'daily_allowance'], 'once verified', RETRY_AFTER),
+  },
+};
+
+const ME: Operation = {
+  path: '/v1/me',
+  method: 'get',
+  id: 'getMe',
+  tag: 'Account',
+  summary: 'Account, key, subscriptions, gaps and limits',
+  description: 'Works while the daily row allowance is used up. Cached for up to a minute.',
+  access: 'any scope',
+  parameters: [],
+  responses: {
+    200: success({
+      description: 'What the credential is and may read.',
+      cacheControl: 'private, max-age=60',
+      rate: 'always',
+      schema: 'Me',
+      examples: ME_EXAMPLES,
+    }),
+    ...keyedProblems(),
+    429: problem(['rate_limited'], 'once verified', RETRY_AFTER),
+  },
+};
+
+const SCHEMA: Operation = {
+  path: '/v1/schema/detection',
+  method: 'get',
+  id: 'getDetectionSchema',
+  tag: 'Detections',
+  summary: 'What a detection consists of, for machines',
+  description: 'One entry for each field, in detection order.',
+  access: 'any scope',
+  parameters: SCHEMA_PARAMETERS,
+  responses: {
+    200: success({
+      description: 'The fields.',
+      cacheControl: 'no-cache',
+      rate: 'always',
+      schema: 'Schema',
+      examples: SCHEMA_EXAMPLES,
+      headers: ETAG,
+    }),
+    304: success({
+      description: 'The client has it already.',
+      cacheControl: 'no-cache',
+      rate: 'always',
+      headers: ETAG,
+    }),
+    ...keyedProblems(),
+    429: problem(['rate_limited'], 'once verified', RETRY_AFTER),
+  },
+};
+
+const TOKEN: Operation = {
+  path: '/oauth/token',
+  method: 'post',
+  id: 'createToken',
+  tag: 'Service',
+  summary: 'An access token for client credentials',
+  description:
+    'OAuth 2.0 client credentials (RFC 6749, 4.4). The client is a key: its id, and its secret or the whole key, in the body or with HTTP Basic.',
+  access: 'client credentials',
+  parameters: [],
+  body: {
+    contentType: 'application/x-www-form-urlencoded',
+    schema: closed(
+      {
+        grant_type: words(['client_credentials']),
+        client_id: Type.Optional(
+          Type.String({
+            pattern: '^[a-z2-7]{12}$',
+            description: 'The key id. Left out with HTTP Basic.',
+          }),
+        ),
+        client_secret: Type.Optional(
+          Type.String({
+            description: "The key's secret, or the whole key. Left out with HTTP Basic.",
+          }),
+        ),
+        scope: Type.Optional(
+          Type.String({ description: "Some of the key's scopes, separated by spaces; unset: all of them." }),
+        ),
+      },
+      `At most ${TOKEN_BODY_BYTES_MAX} bytes, no parameter twice.`,
+    ),
+    example: { grant_type: 'client_credentials', scope: 'detections:read' },
+  },
+  responses: tokenResponses(),
+};
+
+const HEALTH: Operation = {
+  path: '/v1/health',
+  method: 'get',
+  id: 'getHealth',
+  tag: 'Service',
+  summary: 'Whether all is well',
+  description: 'No authentication, no rate limit.',
+  access: 'nobody in particular',
+  parameters: [],
+  responses: {
+    200: success({
+      description: 'All is well.',
+      cacheControl: 'no-store',
+      rate: 'never',
+      schema: 'Health',
+      examples: HEALTH_EXAMPLES,
+    }),
+    ...openProblems(),
+    503: success({
+      description: 'Someone is needed: an alert that says so is open, or an export has stopped.',
+      cacheControl: 'no-store',
+      rate: 'never',
+      schema: 'Health',
+      examples: DEGRADED_EXAMPLES,
+    }),
+  },
+};
+
+const PHOTO: Operation = {
+  path: '/photos/{internal_id}',
+  method: 'get',
+  id: 'getPhoto',
+  tag: 'Detections',
+  summary: "The agency's photo",
+  description: 'At the signed address that a detection carries in `source.image_url`. It has no expiry.',
+  access: 'nobody in particular',
+  parameters: PHOTO_PARAMETERS,
+  responses: photoResponses(),
+};
+
+export const OPERATIONS: readonly Operation[] = [
+  CHANGES,
+  PERIOD,
+  DETECTION,
+  SCHEMA,
+  headOf(SCHEMA, 'headDetectionSchema'),
+  PHOTO,
+  ME,
+  TOKEN,
+  HEALTH,
+  headOf(HEALTH, 'headHealth'),
+];
+
+/** HEAD: the same statuses and headers, without a body. */
+function headOf(operation: Operation, id: string): Operation {
+  const responses = Object.entries(operation.responses).map(([status, { description, headers }]) => [
+    status,
+    { description, headers },
+  ]);
+  return { ...operation, method: 'head', id, responses: Object.fromEntries(responses) };
+}
+
+function tokenResponses(): Record<string, Response> {
+  const noCache = { Pragma: header(Type.Literal('no-cache'), 'For caches of HTTP/1.0.') };
+  const challenge = {
+    'WWW-Authenticate': {
+      ...header(Type.Literal('Basic realm="svc-data"'), 'Where the client used HTTP Basic.'),
+      required: false,
+    },
+  };
+  const refused = (errors: Readonly<Record<string, string>>, headers = {}): Response =>
+    success({
+      description: Object.keys(errors).join('; '),
+      cacheControl: 'no-store',
+      rate: 'never',
+      schema: 'OAuthError',
+      examples: Object.fromEntries(
+        Object.entries(errors).map(([error, error_description]) => [error, { error, error_description }]),
+      ),
+      headers: { ...noCache, ...headers },
+    });
+  return {
+    200: success({
+      description: 'The token.',
+      cacheControl: 'no-store',
+      rate: 'never',
+      schema: 'Token',
+      examples: TOKEN_EXAMPLES,
+      headers: noCache,
+    }),
+    400: refused({
+      invalid_request: 'scope is given twice.',
+      unsupported_grant_type: 'grant_type: expected client_credentials',
+      invalid_scope: 'scope: expected some of the scopes of the key',
+    }),
+    401: refused({ invalid_client: 'The client credentials are not valid.' }, challenge),
+    408: refused({ invalid_request: 'The body did not arrive in time.' }),
+    413: problem(['content_too_large'], 'never', noCache),
+    429: problem(['rate_limited'], 'never', { ...noCache, ...RETRY_AFTER }),
+    500: problem(['internal'], 'never', noCache),
+    503: problem(['unavailable'], 'never', noCache),
+  };
+}
+
+function photoResponses(): Record<string, Response> {
+  const headers = {
+    ...ETAG,
+    'Accept-Ranges': header(Type.Literal('bytes'), 'Parts can be asked for.'),
+    'X-Content-Type-Options': header(Type.Literal('nosniff'), 'It is what it says it is.'),
+  };
+  const bytes = { schema: Type.String({ contentMediaType: 'image/*' }), examples: {} };
+  const content = Object.fromEntries(IMAGE_TYPES.map((type) => [type, bytes]));
+  const photo = (description: string, more = {}): Response => ({
+    ...success({
+      description,
+      cacheControl: PHOTO_CACHE,
+      rate: 'never',
+      headers: { ...headers, ...more },
+    }),
+    content,
+  });
+  const contentRange = header(text('^bytes \\d+-\\d+/\\d+$'), 'Which part of how many bytes.');
+  return {
+    200: photo('The photo.'),
+    206: photo('The part that was asked for.', { 'Content-Range': contentRange }),
+    304: success({
+      description: 'The client has it already.',
+      cacheControl: PHOTO_CACHE,
+      rate: 'never',
+      headers: ETAG,
+    }),
+    ...openProblems(),
+    404: problem(['not_found'], 'never'),
+  };
+}

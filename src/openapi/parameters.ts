@@ -1,0 +1,200 @@
+/** The parameters of the endpoints, with their limits (contract: Endpoints, Common detection filters, Limits). */
+import { type TSchema, Type } from '@sinclair/typebox';
+import { FIELDS, OBJECT_PATHS } from '../detection/fields.ts';
+import { DETECTION_ID_PATTERN } from '../detection/id.ts';
+import {
+  DOMAINS_MAX,
+  PAGE_ROWS_DEFAULT,
+  PAGE_ROWS_MAX,
+  PERIOD_DAYS_MAX,
+  PERIOD_ROWS_MAX,
+  PUBLISHERS_MAX,
+  SOURCE_ID_CHARACTERS_MAX,
+  SUBSCRIPTIONS_MAX,
+} from '../limits/contract-limits.ts';
+import { band, contentType, numberedId, ref, words } from './vocabulary.ts';
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly required: boolean;
+  readonly description: string;
+  readonly schema: TSchema;
+  readonly example: unknown;
+}
+
+interface Draft {
+  readonly description: string;
+  readonly schema: TSchema;
+  readonly example: unknown;
+  readonly required?: boolean;
+}
+
+const PATHS = [...FIELDS.map(({ path }) => path), ...OBJECT_PATHS];
+
+const VIEW: Readonly<Record<string, Draft>> = {
+  fields: {
+    description: `Comma-separated list of detection paths: fields, or objects that hold some, which are returned whole. \`id\` and \`version\` are always returned. Paths: ${PATHS.join(', ')}`,
+    schema: Type.String({ minLength: 1 }),
+    example: 'first_detected_at,strength,article.url',
+  },
+  schema_version: { description: 'Default and only value.', schema: words(['v1']), example: 'v1' },
+};
+
+const FILTERS: Readonly<Record<string, Draft>> = {
+  subscription_id: {
+    description: "Some of the key's subscriptions. Unset: every one of them.",
+    schema: Type.Array(numberedId(1), { minItems: 1, maxItems: SUBSCRIPTIONS_MAX }),
+    example: [7001],
+  },
+  content_type: {
+    description: 'One that the key can read. Unset: every one in its scope.',
+    schema: contentType(),
+    example: 'text',
+  },
+  publisher_id: {
+    description: 'Matches `article.publisher.id`; a detection without a publisher never matches.',
+    schema: Type.Array(numberedId(1), { minItems: 1, maxItems: PUBLISHERS_MAX }),
+    example: [5, 6],
+  },
+  exclude_publisher_id: {
+    description: 'Every publisher but these; a detection without a publisher is kept.',
+    schema: Type.Array(numberedId(1), { minItems: 1, maxItems: PUBLISHERS_MAX }),
+    example: [7],
+  },
+  domain: {
+    description:
+      'Registrable domains, or http(s) URLs without path; compared in lower case and punycode with `article.domain`.',
+    schema: Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: DOMAINS_MAX }),
+    example: ['example.com'],
+  },
+  exclude_domain: {
+    description: 'Every domain but these; a detection without a domain is kept.',
+    schema: Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: DOMAINS_MAX }),
+    example: ['example.org'],
+  },
+  min_band: {
+    description: 'This band or a stronger one. The same word is the same step for both content types.',
+    schema: band(),
+    example: 'medium',
+  },
+  band: {
+    description: 'Exactly these bands; `off` and `max` match no image.',
+    schema: Type.Array(band(), { minItems: 1 }),
+    example: ['high', 'max'],
+  },
+  min_score: {
+    description: '`strength.score`, rounded to a whole number, is at least this.',
+    schema: Type.Integer({ minimum: 0, maximum: 100 }),
+    example: 50,
+  },
+  print: {
+    description: 'true: print articles alone; false: everything else. Images are never print.',
+    schema: Type.Boolean(),
+    example: false,
+  },
+  source_id: {
+    description: 'Exact match of `source.id`.',
+    schema: Type.String({ minLength: 1, maxLength: SOURCE_ID_CHARACTERS_MAX }),
+    example: 'urn:newsml:agency.example:20261121:story-1',
+  },
+  article_id: { description: 'Matches `article.id`.', schema: numberedId(1), example: 456 },
+};
+
+const CHANGES: Readonly<Record<string, Draft>> = {
+  cursor: {
+    description: '`next_cursor` of an earlier answer of this endpoint. Give either this or `since`.',
+    schema: ref('StreamCursor'),
+    example: 'AQAGVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
+  },
+  since: {
+    description:
+      'A time with `Z` or an offset, not in the future and at most 31 x 24 hours ago: starts at the first change delivered at or after it. Give either this or `cursor`.',
+    schema: Type.String({ format: 'date-time' }),
+    example: '2026-11-21T10:00:00Z',
+  },
+  limit: {
+    description: 'Rows of a page, at most.',
+    schema: Type.Integer({ minimum: 1, maximum: PAGE_ROWS_MAX, default: PAGE_ROWS_DEFAULT }),
+    example: 1000,
+  },
+};
+
+const PERIOD: Readonly<Record<string, Draft>> = {
+  from: {
+    description:
+      "Period start, inclusive: a date (the start of that day in the request's time zone) or a time with `Z` or an offset. Not before the day on which data starts.",
+    schema: Type.String({ minLength: 10 }),
+    example: '2026-11-01',
+    required: true,
+  },
+  to: {
+    description: `Period end, exclusive, later than \`from\`; a date means the end of that day, a future value is read as now. The period has at most ${PERIOD_DAYS_MAX} calendar days, or ${PERIOD_DAYS_MAX} x 24 hours and one.`,
+    schema: Type.String({ minLength: 10 }),
+    example: '2026-11-30',
+    required: true,
+  },
+  time_zone: {
+    description:
+      "IANA time zone for dates. Default: the subscription's own when the request resolves to exactly one, else UTC.",
+    schema: Type.String({ minLength: 1 }),
+    example: 'Europe/Berlin',
+  },
+  sort: {
+    description: 'Newest first unless told otherwise; ties by `id`.',
+    schema: Type.Union([Type.Literal('-first_detected_at'), Type.Literal('first_detected_at')], {
+      default: '-first_detected_at',
+    }),
+    example: 'first_detected_at',
+  },
+  limit: {
+    description: `Rows of a page, at most; ${PERIOD_ROWS_MAX} when the request covers more than one stream (subscription and content type). May change between pages.`,
+    schema: Type.Integer({ minimum: 1, maximum: PAGE_ROWS_MAX, default: PAGE_ROWS_DEFAULT }),
+    example: 1000,
+  },
+  cursor: {
+    description:
+      '`next_cursor` of the previous page of the same request; refused when the period or filters changed.',
+    schema: ref('QueryCursor'),
+    example: 'AQ9cVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
+  },
+};
+
+const IF_NONE_MATCH = header('If-None-Match', 'An ETag, a list of them, or `*`.', '"3q2-7wAAAAAAAAAAAAAAAA"');
+
+export const CHANGES_PARAMETERS = inQuery({ ...CHANGES, ...FILTERS, ...VIEW });
+export const PERIOD_PARAMETERS = inQuery({ ...PERIOD, ...FILTERS, ...VIEW });
+export const DETECTION_PARAMETERS: readonly Parameter[] = [
+  inPath('id', 'Id of the detection.', Type.String({ pattern: DETECTION_ID_PATTERN }), 't.7001.123.456'),
+  ...inQuery(VIEW),
+];
+export const SCHEMA_PARAMETERS: readonly Parameter[] = [
+  ...inQuery(VIEW).filter(({ name }) => name === 'schema_version'),
+  IF_NONE_MATCH,
+];
+export const PHOTO_PARAMETERS: readonly Parameter[] = [
+  inPath('internal_id', '`source.internal_id` of the photo.', numberedId(), 123),
+  ...inQuery({
+    signature: {
+      description: 'As it stands in the address that a detection carries.',
+      schema: Type.String({ minLength: 1 }),
+      example: 'Zm9vYmFyYmF6cXV4MTIzNA',
+      required: true,
+    },
+  }),
+  IF_NONE_MATCH,
+  header('Range', 'One range of bytes.', 'bytes=0-1023'),
+  header('If-Range', 'The ETag of the photo of which a part is there.', '"1f-1879a5b1c2d3e4f5"'),
+];
+
+function inQuery(drafts: Readonly<Record<string, Draft>>): Parameter[] {
+  return Object.entries(drafts).map(([name, draft]) => ({ name, in: 'query', required: false, ...draft }));
+}
+
+function inPath(name: string, description: string, schema: TSchema, example: unknown): Parameter {
+  return { name, in: 'path', required: true, description, schema, example };
+}
+
+function header(name: string, description: string, example: string): Parameter {
+  return { name, in: 'header', required: false, description, schema: Type.String(), example };
+}

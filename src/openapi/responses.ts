@@ -1,0 +1,145 @@
+/** What an endpoint answers: status, headers, body (contract: Endpoints, Errors). */
+import { type TSchema, Type } from '@sinclair/typebox';
+import { ERRORS, type ErrorCode } from './errors.ts';
+import { EXAMPLE_REQUEST_ID } from './examples.ts';
+import { ref } from './vocabulary.ts';
+
+export interface Header {
+  readonly required: boolean;
+  readonly description: string;
+  readonly schema: TSchema;
+}
+
+export interface Response {
+  readonly description: string;
+  readonly headers: Readonly<Record<string, Header>>;
+  /** Absent: no body. */
+  readonly content?: Readonly<
+    Record<string, { schema: TSchema; examples: Readonly<Record<string, unknown>> }>
+  >;
+}
+
+/** When the rate-limit headers are there: with every answer, once the credential was verified, or never. */
+export type RateHeaders = 'always' | 'once verified' | 'never';
+
+export type CacheControl =
+  | 'no-store'
+  | 'no-cache'
+  | 'private, max-age=60'
+  | 'public, max-age=31536000, immutable';
+
+export interface Success {
+  readonly description: string;
+  readonly cacheControl: CacheControl;
+  readonly rate: RateHeaders;
+  /** Of the JSON body; absent: no body. */
+  readonly schema?: string;
+  readonly examples?: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, Header>>;
+}
+
+const RATE: Readonly<Record<string, Omit<Header, 'required'>>> = {
+  'RateLimit-Limit': { description: 'Requests a minute and key.', schema: text('^\\d+$') },
+  'RateLimit-Policy': {
+    description: 'Requests, and the window in seconds: `120;w=60`.',
+    schema: text('^\\d+;w=60$'),
+  },
+  'RateLimit-Remaining': { description: 'Requests left in this minute.', schema: text('^\\d+$') },
+  'RateLimit-Reset': {
+    description: 'Seconds until the whole number is there again.',
+    schema: text('^\\d+$'),
+  },
+};
+
+export const PROBLEM_CONTENT_TYPE = 'application/problem+json';
+
+export function header(schema: TSchema, description: string): Header {
+  return { required: true, description, schema };
+}
+
+export function text(pattern?: string): TSchema {
+  return Type.String(pattern === undefined ? { minLength: 1 } : { pattern });
+}
+
+export function success(kind: Success): Response {
+  const { description, cacheControl, rate, schema, examples = {}, headers = {} } = kind;
+  return {
+    description,
+    headers: { ...commonHeaders(cacheControl), ...rateHeaders(rate), ...headers },
+    ...(schema === undefined ? {} : { content: { 'application/json': { schema: ref(schema), examples } } }),
+  };
+}
+
+/** @param codes of one status; further headers beside those that every such problem has */
+export function problem(
+  codes: readonly ErrorCode[],
+  rate: RateHeaders,
+  headers: Readonly<Record<string, Header>> = {},
+): Response {
+  return {
+    description: codes.map((code) => ERRORS[code].title).join('; '),
+    headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
+    content: {
+      [PROBLEM_CONTENT_TYPE]: {
+        schema: ref('Problem'),
+        examples: Object.fromEntries(codes.map((code) => [code, problemExample(code)])),
+      },
+    },
+  };
+}
+
+/** `Retry-After`, in seconds. */
+export const RETRY_AFTER = {
+  'Retry-After': header(text('^[1-9]\\d*$'), 'Seconds to wait.'),
+};
+
+/** What every endpoint for a credential can answer beside its own. @param codes400 whether it has parameters */
+export function keyedProblems(): Record<string, Response> {
+  return {
+    400: problem(['invalid_request'], 'once verified'),
+    401: problem(['unauthorized'], 'never', {
+      'WWW-Authenticate': header(Type.Literal('Bearer'), 'How to prove oneself.'),
+    }),
+    403: problem(['forbidden'], 'once verified'),
+    500: problem(['internal'], 'once verified'),
+    503: problem(['unavailable'], 'once verified'),
+  };
+}
+
+/** What an endpoint for anybody can answer beside its own. */
+export function openProblems(): Record<string, Response> {
+  return { 400: problem(['invalid_request'], 'never'), 500: problem(['internal'], 'never') };
+}
+
+/** What a path without an endpoint, and a method that a path has not, are answered with. */
+export const UNROUTED: Readonly<Record<string, Response>> = {
+  404: problem(['not_found'], 'never'),
+  405: problem(['method_not_allowed'], 'never', {
+    Allow: header(text('^[A-Z]+(, [A-Z]+)*$'), 'The methods that the path has.'),
+    Pragma: { ...header(Type.Literal('no-cache'), 'At /oauth/token.'), required: false },
+  }),
+};
+
+function commonHeaders(cacheControl: CacheControl): Record<string, Header> {
+  return {
+    'X-Request-Id': header(Type.String({ format: 'uuid' }), 'Names the request to the operator.'),
+    'Cache-Control': header(Type.Literal(cacheControl), 'What may be kept.'),
+  };
+}
+
+function rateHeaders(rate: RateHeaders): Record<string, Header> {
+  if (rate === 'never') return {};
+  const required = rate === 'always';
+  return Object.fromEntries(Object.entries(RATE).map(([name, kind]) => [name, { required, ...kind }]));
+}
+
+function problemExample(code: ErrorCode): unknown {
+  const { status, title, detail } = ERRORS[code];
+  return {
+    type: `https://api.example/errors/${code}`,
+    title,
+    status,
+    detail,
+    request_id: EXAMPLE_REQUEST_ID,
+  };
+}

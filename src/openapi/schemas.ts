@@ -1,0 +1,184 @@
+/** The named schemas of the document: everything that an answer's body can be (contract: Resources and their fields). */
+import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import { SCOPES } from '../auth/scopes.ts';
+import { type ContentType, EXPORT_NAMES } from '../detection/content-type.ts';
+import { FIELDS } from '../detection/fields.ts';
+import { TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
+import { SECOND_MS } from '../time.ts';
+import { detectionSchema } from './detection-schema.ts';
+import { ERRORS } from './errors.ts';
+import {
+  closed,
+  componentId,
+  contentType,
+  count,
+  described,
+  nullable,
+  numberedId,
+  ref,
+  timestamp,
+  uri,
+  words,
+} from './vocabulary.ts';
+
+/** Windows listed of one content type. */
+const GAPS_MAX = 200;
+const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
+
+const AS_OF = nullable(
+  timestamp(),
+  'The data is complete up to this time: the end of the newest finished export window, the earliest across the content types read. Null while an export has none.',
+);
+
+/** By name; each has its address in the document as `$id`. */
+export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
+  StreamCursor: Type.String({
+    pattern: CURSOR_PATTERN,
+    description: 'Opaque. Valid with any filter, never expires, survives a key roll.',
+  }),
+  QueryCursor: Type.String({
+    pattern: CURSOR_PATTERN,
+    description:
+      'Opaque. Carries a hash of period, time zone, sort, subscriptions and filters; refused when they change.',
+  }),
+  TextDetection: detectionOf('text', false),
+  ImageDetection: detectionOf('image', false),
+  Detection: Type.Union([ref('TextDetection'), ref('ImageDetection')], {
+    description:
+      'A find of one item in one article, for one subscription. With `fields`, only what was asked for is there, and always `id` and `version`.',
+  }),
+  TextChange: detectionOf('text', true),
+  ImageChange: detectionOf('image', true),
+  Change: Type.Union([ref('TextChange'), ref('ImageChange')], {
+    description: 'One version of a detection, as the change stream delivers it, with its `event`.',
+  }),
+  ChangesPage: closed({
+    data: Type.Array(ref('Change'), { description: 'In the order of arrival.' }),
+    next_cursor: ref('StreamCursor'),
+    has_more: Type.Boolean({
+      description: 'True: call again now. False: caught up; call again later with the same cursor.',
+    }),
+    as_of: AS_OF,
+  }),
+  RangePage: closed({
+    data: Type.Array(ref('Detection'), { description: 'Current states in the sort that was asked for.' }),
+    next_cursor: nullable(ref('QueryCursor'), 'Null when the period is read.'),
+    has_more: Type.Boolean({ description: 'True when there may be another page, which can be empty.' }),
+    from: described(timestamp(), 'Resolved start, inclusive.'),
+    to: described(timestamp(), 'Resolved end, exclusive; now when a future value was given.'),
+    time_zone: Type.String({ description: 'Time zone in which the period was read.' }),
+    as_of: AS_OF,
+  }),
+  Me: closed({
+    account: closed({ id: Type.String(), name: Type.String() }),
+    key: closed({
+      id: Type.String({ pattern: '^[a-z2-7]{12}$' }),
+      name: Type.String(),
+      scopes: Type.Array(words(SCOPES), { description: 'What the credential may do now.' }),
+      expires_at: nullable(timestamp(), 'Null when the key does not expire.'),
+    }),
+    subscriptions: Type.Array(ref('Subscription'), { description: "The key's own." }),
+    data_gaps: byContentType(
+      Type.Array(ref('Gap'), { maxItems: GAPS_MAX }),
+      'Export windows of the last 90 days that have contributed no detections, newest first.',
+    ),
+    limits: ref('AccountLimits'),
+    schema_version: words(['v1']),
+  }),
+  Subscription: closed({
+    id: numberedId(),
+    name: nullable(Type.String()),
+    content_types: Type.Array(contentType(), { description: 'What the key reads for it.' }),
+    time_zone: Type.String({ description: 'IANA time zone, used for date-only periods.' }),
+    data_starts: byContentType(nullable(timestamp()), 'Null while the stream has no detections.'),
+    customer_lists: Type.Literal(false, { description: 'Always false in this version.' }),
+    classification_since: nullable(timestamp(), 'Null in this version.'),
+  }),
+  Gap: closed({
+    window_start: described(timestamp(), 'Start of a ten-minute export window.'),
+    status: described(
+      words(['missing', 'abandoned', 'failed']),
+      'missing: its file has not come a day after it was due. abandoned: missing for 30 days, no longer looked for. failed: its file could not be read.',
+    ),
+  }),
+  AccountLimits: closed({
+    requests_per_minute: described(count(), 'Requests a minute and key.'),
+    daily_rows: described(count(), "The account's daily row allowance for reading detections."),
+    daily_file_rows: described(count(), 'Daily row allowance for files, from a later version on.'),
+    exports_per_day: described(count(), 'Exports an account may create a day, from a later version on.'),
+    throttled: nullable(
+      words(['key', 'account']),
+      'What is throttled because its daily row allowance is used.',
+    ),
+    throttled_until: Type.Optional(described(timestamp(), 'Only while throttled: the next 00:00 UTC.')),
+  }),
+  Schema: closed({
+    schema_version: words(['v1']),
+    fields: Type.Array(ref('SchemaField'), { description: 'In the order of a detection.' }),
+  }),
+  SchemaField: closed({
+    path: words(FIELDS.map(({ path }) => path)),
+    column: Type.String({
+      pattern: '^[a-z_]+$',
+      description: 'Flat column in files: dots become underscores.',
+    }),
+    position: Type.Integer({ minimum: 1, maximum: FIELDS.length }),
+    type: words(['string', 'integer', 'number', 'boolean', 'timestamp']),
+    nullable: Type.Boolean(),
+    content_types: Type.Array(contentType(), { minItems: 1 }),
+    description: Type.String({ minLength: 1 }),
+  }),
+  Token: closed({
+    access_token: Type.String({ minLength: 1, description: 'Sent as `Authorization: Bearer`.' }),
+    token_type: words(['Bearer']),
+    expires_in: Type.Literal(TOKEN_LIFETIME_MS / SECOND_MS, { description: 'Seconds.' }),
+    scope: Type.String({ description: 'Scopes of the token, separated by spaces.' }),
+  }),
+  Health: closed({
+    status: words(['ok', 'degraded']),
+    exports: closed(
+      Object.fromEntries(
+        EXPORT_NAMES.map((name) => [
+          name,
+          closed({ newest_done: nullable(timestamp(), 'End of its newest finished window.') }),
+        ]),
+      ),
+    ),
+    alerts: closed({
+      open: described(count(), 'Alerts open now.'),
+      page_worthy: described(count(), 'Open alerts that need someone now; above 0 makes health 503.'),
+      paused: Type.Integer({ minimum: 0, maximum: 1, description: '1 while ingest is deliberately paused.' }),
+    }),
+  }),
+  Problem: closed(
+    {
+      type: described(uri(), '`{base_url}/errors/<code>`'),
+      title: words(Object.values(ERRORS).map(({ title }) => title)),
+      status: Type.Integer({ minimum: 400, maximum: 599 }),
+      detail: Type.String({ minLength: 1, description: 'Plain English.' }),
+      request_id: Type.String({ format: 'uuid', description: 'Equals `X-Request-Id`.' }),
+    },
+    'RFC 9457',
+  ),
+  OAuthError: closed(
+    {
+      error: words(['invalid_request', 'invalid_client', 'unsupported_grant_type', 'invalid_scope']),
+      error_description: Type.String({ minLength: 1 }),
+    },
+    'RFC 6749, 5.2',
+  ),
+});
+
+function detectionOf(contentType: ContentType, event: boolean): TSchema {
+  return detectionSchema({ content_type: contentType, required: 'id and version', event });
+}
+
+function byContentType(schema: TSchema, description: string): TSchema {
+  return closed({ text: Type.Optional(schema), image: Type.Optional(schema) }, description);
+}
+
+function named(schemas: TProperties): TProperties {
+  return Object.fromEntries(
+    Object.entries(schemas).map(([name, schema]) => [name, { ...schema, $id: componentId(name) }]),
+  );
+}

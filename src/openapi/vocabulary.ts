@@ -1,0 +1,82 @@
+/**
+ * The small schemas that all others are put together from.
+ *
+ * The schemas here are closed: a member that the contract does not name does not fit. The tests hold every answer
+ * against them as they are; the printed document opens them, since a later version may add members.
+ */
+import {
+  type TLiteral,
+  type TObject,
+  type TProperties,
+  type TSchema,
+  type TUnion,
+  Type,
+} from '@sinclair/typebox';
+import { BANDS } from '../detection/band.ts';
+import { CONTENT_TYPES, NUMBER_MAX } from '../detection/content-type.ts';
+
+const COMPONENTS = '#/components/schemas/';
+
+/** Whole seconds, UTC. */
+export const TIMESTAMP_PATTERN = '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$';
+export const EXAMPLE_TIME = '2026-11-21T10:10:00Z';
+
+/** The address under which a named schema stands in the document, which is its `$id` as well. */
+export function componentId(name: string): string {
+  return `${COMPONENTS}${name}`;
+}
+
+export function componentName(ref: string): string | null {
+  return ref.startsWith(COMPONENTS) ? ref.slice(COMPONENTS.length) : null;
+}
+
+export function ref(name: string): TSchema {
+  return Type.Ref(componentId(name));
+}
+
+export function closed(properties: TProperties, description?: string): TObject {
+  return Type.Object(properties, {
+    additionalProperties: false,
+    ...(description === undefined ? {} : { description }),
+  });
+}
+
+export function nullable(schema: TSchema, description?: string): TSchema {
+  return Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
+}
+
+export function described(schema: TSchema, description: string): TSchema {
+  return { ...schema, description };
+}
+
+/** One of some words. */
+export function words(values: readonly string[]): TUnion | TLiteral {
+  const [first, ...more] = values.map((value) => Type.Literal(value));
+  if (first === undefined) throw new Error('a choice of nothing');
+  return more.length === 0 ? first : Type.Union([first, ...more]);
+}
+
+export function timestamp(): TSchema {
+  return Type.String({ format: 'date-time', pattern: TIMESTAMP_PATTERN });
+}
+
+export function uri(): TSchema {
+  return Type.String({ format: 'uri' });
+}
+
+export function count(): TSchema {
+  return Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+}
+
+/** A number that names something: a subscription, a publisher, an article. */
+export function numberedId(minimum: 0 | 1 = 0): TSchema {
+  return Type.Integer({ minimum, maximum: NUMBER_MAX });
+}
+
+export function contentType(): TSchema {
+  return words(CONTENT_TYPES);
+}
+
+export function band(): TSchema {
+  return words(BANDS);
+}

@@ -1,0 +1,64 @@
+/** What a client needs of the answers: checked where they come in, so that nothing else is ever stored. */
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { Refused } from '../refused.ts';
+
+const Nullable = <Schema extends ReturnType<typeof Type.String>>(schema: Schema) =>
+  Type.Union([schema, Type.Null()]);
+
+/** Fields that a client does not know are kept: clients ignore what is new. */
+const Detection = Type.Object({ id: Type.String(), version: Type.Integer({ minimum: 1 }) });
+
+export const ChangesPage = Type.Object({
+  data: Type.Array(Detection),
+  next_cursor: Type.String(),
+  has_more: Type.Boolean(),
+});
+
+export const RangePage = Type.Object({
+  data: Type.Array(Detection),
+  next_cursor: Nullable(Type.String()),
+  has_more: Type.Boolean(),
+  as_of: Nullable(Type.String()),
+});
+
+const DataStart = Type.Optional(Nullable(Type.String()));
+
+export const Me = Type.Object({
+  subscriptions: Type.Array(
+    Type.Object({
+      id: Type.Integer(),
+      data_starts: Type.Object({ text: DataStart, image: DataStart }),
+    }),
+  ),
+});
+
+export type Detection = Static<typeof Detection>;
+export type ChangesPage = Static<typeof ChangesPage>;
+export type RangePage = Static<typeof RangePage>;
+export type Me = Static<typeof Me>;
+
+/** @throws Refused `failed` when the answer is not what the contract says */
+export function readChangesPage(body: unknown): ChangesPage {
+  if (Value.Check(ChangesPage, body)) return body;
+  throw unexpected('/v1/detections/changes');
+}
+
+/** @throws Refused `failed`, likewise */
+export function readRangePage(body: unknown): RangePage {
+  if (Value.Check(RangePage, body)) return body;
+  throw unexpected('/v1/detections');
+}
+
+/** @throws Refused `failed`, likewise */
+export function readMe(body: unknown): Me {
+  if (Value.Check(Me, body)) return body;
+  throw unexpected('/v1/me');
+}
+
+function unexpected(path: string): Refused {
+  return new Refused(
+    'failed',
+    `${path} answered with something else than the Detection Reporting API does. Check --base-url.`,
+  );
+}

@@ -1,0 +1,120 @@
+/**
+ * The Detection Reporting API as a client sees it: one request at a time, retried where that is right.
+ *
+ * Contract, "Retry": on 429, 500 and 503 wait and try again, the wait doubling each time; `Retry-After` where it is
+ * given; 400, 401, 403 and 404 are never sent again unchanged.
+ */
+import { Refused } from '../refused.ts';
+import { SECOND_MS } from '../time.ts';
+
+export interface Reply {
+  readonly body: unknown;
+  /** The server's clock when it answered, epoch milliseconds; the client's own is never relied on. */
+  readonly dateMs: number;
+}
+
+export interface ApiOptions {
+  /** Without a trailing slash. */
+  readonly baseUrl: string;
+  readonly key: string;
+  /** Waits; rejects when the work is to end. */
+  readonly sleep: (ms: number) => Promise<void>;
+  /** Told of every wait, in words. */
+  readonly onWait: (reason: string, waitMs: number) => void;
+  readonly signal: AbortSignal;
+}
+
+export interface Api {
+  /** @param query parameters; undefined ones are left out */
+  get(path: string, query?: Readonly<Record<string, string | number | undefined>>): Promise<Reply>;
+}
+
+const FIRST_WAIT_MS = SECOND_MS;
+const WAIT_MS_MAX = 5 * 60 * SECOND_MS;
+const TIMEOUT_MS = 60 * SECOND_MS;
+const RETRIED = new Set([429, 500, 502, 503, 504]);
+
+type Outcome =
+  | { readonly kind: 'reply'; readonly reply: Reply }
+  | { readonly kind: 'again'; readonly reason: string; readonly afterMs: number | null }
+  | { readonly kind: 'refused'; readonly detail: string };
+
+/** @throws from `get`: Refused `failed` for an answer that must not be asked for again */
+export function createApi(options: ApiOptions): Api {
+  return {
+    async get(path, query = {}) {
+      const url = new URL(`${options.baseUrl}${path}`);
+      for (const [name, value] of Object.entries(query)) {
+        if (value !== undefined) url.searchParams.set(name, `${value}`);
+      }
+      for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, WAIT_MS_MAX)) {
+        const outcome = await attempt(url, options);
+        if (outcome.kind === 'reply') return outcome.reply;
+        if (outcome.kind === 'refused') throw new Refused('failed', outcome.detail);
+        const pauseMs = outcome.afterMs ?? waitMs;
+        options.onWait(outcome.reason, pauseMs);
+        await options.sleep(pauseMs);
+      }
+    },
+  };
+}
+
+async function attempt(url: URL, { key, signal }: ApiOptions): Promise<Outcome> {
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(url, {
+      headers: { authorization: `Bearer ${key}`, accept: 'application/json' },
+      redirect: 'error',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    });
+    text = await response.text();
+  } catch (error) {
+    signal.throwIfAborted();
+    return { kind: 'again', reason: `${url.origin} cannot be reached (${reasonOf(error)})`, afterMs: null };
+  }
+  const dateMs = Date.parse(response.headers.get('date') ?? '');
+  if (response.status === 200) {
+    const body = parseJson(text);
+    if (body !== undefined && !Number.isNaN(dateMs)) return { kind: 'reply', reply: { body, dateMs } };
+    return { kind: 'again', reason: `${url.origin} answered with something else than JSON`, afterMs: null };
+  }
+  const detail = detailOf(parseJson(text)) ?? response.statusText;
+  if (!RETRIED.has(response.status)) {
+    return { kind: 'refused', detail: `${url.pathname} answered ${response.status}: ${detail}` };
+  }
+  return {
+    kind: 'again',
+    reason: `answered ${response.status}: ${detail}`,
+    afterMs: retryAfterMs(response.headers.get('retry-after'), dateMs),
+  };
+}
+
+/** Seconds, or a date (RFC 9110, 10.2.3), which is one of the server's clock. */
+export function retryAfterMs(value: string | null, dateMs: number): number | null {
+  if (value === null) return null;
+  if (/^\d+$/.test(value)) return Number(value) * SECOND_MS;
+  const untilMs = Date.parse(value);
+  return Number.isNaN(untilMs) || Number.isNaN(dateMs) ? null : Math.max(0, untilMs - dateMs);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function detailOf(problem: unknown): string | null {
+  if (typeof problem !== 'object' || problem === null) return null;
+  const detail: unknown = Reflect.get(problem, 'detail');
+  return typeof detail === 'string' ? detail : null;
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return code || error.message;
+}

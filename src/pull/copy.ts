@@ -1,0 +1,74 @@
+/**
+ * A client's own copy of the detections: rows and cursor in one transaction, so that a crash never separates them.
+ *
+ * `detections` and `state` are for others to read; `walk` is where a full copy that was broken off goes on.
+ */
+import { type Database, openWriter, writing } from '../store/database.ts';
+import type { Migrations } from '../store/migrate.ts';
+import type { Detection } from './answers.ts';
+
+const SCHEMA_1 = `
+CREATE TABLE detections (id TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
+
+-- One row: where the change stream goes on; null until it has begun.
+CREATE TABLE state (cursor TEXT) STRICT;
+INSERT INTO state (cursor) VALUES (NULL);
+
+-- One row while a full copy is under way, as JSON.
+CREATE TABLE walk (progress TEXT NOT NULL) STRICT;
+`;
+
+const MIGRATIONS: Migrations = { application_id: 0x77770003, steps: [SCHEMA_1] };
+
+/** Delivery is at least once and in no order across procedures: the higher version stays. */
+const UPSERT_DETECTION = `
+  INSERT INTO detections (id, version, body) VALUES (:id, :version, :body)
+  ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body
+  WHERE excluded.version > detections.version`;
+
+const SELECT_CURSOR = 'SELECT cursor FROM state';
+const SET_CURSOR = 'UPDATE state SET cursor = ?';
+const SELECT_WALK = 'SELECT progress FROM walk';
+const DELETE_WALK = 'DELETE FROM walk';
+const INSERT_WALK = 'INSERT INTO walk (progress) VALUES (?)';
+
+/** A procedure's place, stored with the rows that it has read: one of both. */
+export type Place = { readonly cursor: string } | { readonly walk: string };
+
+/** Where what is read is put. */
+export interface Copy {
+  /** Where the stream goes on; null before it has begun. */
+  readonly cursor: () => string | null;
+  /** What a full copy that was broken off noted; null when there is none. */
+  readonly walk: () => string | null;
+  /** Stores a page's rows together with the place behind them, or nothing of both. */
+  readonly store: (rows: readonly Detection[], place: Place) => void;
+  readonly close: () => void;
+}
+
+export function openCopy(path: string): Copy {
+  const db = openWriter(path, MIGRATIONS);
+  const upsert = db.prepare(UPSERT_DETECTION);
+  return {
+    cursor: () => db.prepare<unknown[], { cursor: string | null }>(SELECT_CURSOR).get()?.cursor ?? null,
+    walk: () => db.prepare<unknown[], { progress: string }>(SELECT_WALK).get()?.progress ?? null,
+    store: (rows, place) =>
+      writing(db, () => {
+        for (const row of rows) upsert.run({ id: row.id, version: row.version, body: bodyOf(row) });
+        notePlace(db, place);
+      }),
+    close: () => db.close(),
+  };
+}
+
+/** A detection as the period and id endpoints show it: `event` is of the stream, not of the detection. */
+export function bodyOf(row: Detection): string {
+  const { event: _, ...detection }: Detection & { event?: unknown } = row;
+  return JSON.stringify(detection);
+}
+
+function notePlace(db: Database, place: Place): void {
+  db.prepare(DELETE_WALK).run();
+  if ('walk' in place) db.prepare(INSERT_WALK).run(place.walk);
+  else db.prepare(SET_CURSOR).run(place.cursor);
+}

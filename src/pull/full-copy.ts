@@ -1,0 +1,124 @@
+/**
+ * The gap-free full copy (contract: Client procedures): month by month back to `data_starts`, then the stream from
+ * the `as_of` of the first page on.
+ *
+ * One stream is read at a time: that is one request's width in storage shards for a whole month, and pages of a
+ * thousand rows. What changes meanwhile reaches the stream after that `as_of`.
+ */
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { CONTENT_TYPES } from '../detection/content-type.ts';
+import { Refused } from '../refused.ts';
+import { DAY_MS, formatMs, MINUTE_MS, utcDay } from '../time.ts';
+import { type Detection, readMe, readRangePage } from './answers.ts';
+import type { Api } from './api.ts';
+import type { Copy } from './copy.ts';
+import { monthsBack } from './months.ts';
+
+const LIMIT = 1000;
+/** `since` reaches back 31 days: a walk that took longer has to begin anew. */
+const SINCE_AGE_MS_MAX = 30 * DAY_MS;
+
+const Step = Type.Object({
+  subscription_id: Type.Integer(),
+  content_type: Type.Union([Type.Literal('text'), Type.Literal('image')]),
+  from: Type.String(),
+  to: Type.String(),
+});
+
+/** Everything that is needed to go on after the walk was broken off. */
+const Walk = Type.Object({
+  /** Where the stream begins afterwards; null until every content type has told its `as_of`. */
+  since: Type.Union([Type.String(), Type.Null()]),
+  /** The periods that are left, the present one first. */
+  steps: Type.Array(Step),
+  /** Of the present period's next page. */
+  cursor: Type.Union([Type.String(), Type.Null()]),
+});
+
+type Walk = { since: string | null; steps: Step[]; cursor: string | null };
+type Step = { subscription_id: number; content_type: 'text' | 'image'; from: string; to: string };
+
+/**
+ * Begins a walk, or goes on with one that was broken off.
+ *
+ * @returns the time from which the change stream is to be followed
+ */
+export async function copyAll(
+  api: Api,
+  copy: Copy,
+  onRows: (rows: number, left: string) => void,
+): Promise<string> {
+  let walk = resumeWalk(copy) ?? (await beginWalk(api, copy));
+  for (let step = walk.steps[0]; step !== undefined; step = walk.steps[0]) {
+    const { body } = await api.get('/v1/detections', {
+      ...step,
+      time_zone: 'UTC',
+      limit: LIMIT,
+      cursor: walk.cursor ?? undefined,
+    });
+    const page = readRangePage(body);
+    walk = page.has_more
+      ? { ...walk, cursor: page.next_cursor }
+      : { ...walk, steps: walk.steps.slice(1), cursor: null };
+    copy.store(page.data, { walk: JSON.stringify(walk) });
+    onRows(page.data.length, `${step.from.slice(0, 7)} of ${step.subscription_id}:${step.content_type}`);
+  }
+  if (walk.since === null) throw new Error('a walk without a beginning of the stream');
+  return walk.since;
+}
+
+function resumeWalk(copy: Copy): Walk | null {
+  const noted = copy.walk();
+  if (noted === null) return null;
+  const walk: unknown = JSON.parse(noted);
+  if (Value.Check(Walk, walk)) return walk;
+  throw new Refused(
+    'failed',
+    'the copy does not say how far its walk is. Name another file with --into to begin anew.',
+  );
+}
+
+/** Plans the walk, and reads the first page of each content type for its `as_of`. */
+async function beginWalk(api: Api, copy: Copy): Promise<Walk> {
+  const { body, dateMs } = await api.get('/v1/me');
+  const today = utcDay(dateMs);
+  const steps: Step[] = readMe(body).subscriptions.flatMap(({ id, data_starts }) =>
+    CONTENT_TYPES.flatMap((content_type) => {
+      const start = data_starts[content_type];
+      if (start === undefined || start === null) return [];
+      return monthsBack(today, start.slice(0, 10)).map((month) => ({
+        subscription_id: id,
+        content_type,
+        ...month,
+      }));
+    }),
+  );
+  let since = formatMs(dateMs - MINUTE_MS);
+  const rows: Detection[] = [];
+  for (const content_type of CONTENT_TYPES) {
+    const first = steps.find((step) => step.content_type === content_type);
+    if (first === undefined) continue;
+    const page = await api.get('/v1/detections', { ...first, time_zone: 'UTC', limit: LIMIT });
+    const { as_of, data } = readRangePage(page.body);
+    rows.push(...data);
+    since = earlier(since, beginningOf(as_of, page.dateMs));
+  }
+  const walk: Walk = { since, steps, cursor: null };
+  copy.store(rows, { walk: JSON.stringify(walk) });
+  return walk;
+}
+
+/**
+ * Where the stream must begin for a walk whose first page was this one. What was delivered before `as_of` was
+ * there when the page was read; where no window is finished yet, or none for a month, the same holds for the
+ * server's own clock a minute before.
+ */
+function beginningOf(asOf: string | null, dateMs: number): string {
+  const fromClock = formatMs(dateMs - MINUTE_MS);
+  return asOf === null || Date.parse(asOf) < dateMs - SINCE_AGE_MS_MAX ? fromClock : asOf;
+}
+
+function earlier(a: string, b: string): string {
+  return a < b ? a : b;
+}

@@ -1,0 +1,71 @@
+/**
+ * A copy as lines: every version that is read, one JSON object a line, appended.
+ *
+ * The place is kept in a file beside it, with the length up to which the lines belong to it: what a crash left
+ * behind that length is cut off before reading goes on, so no line stands there twice.
+ */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from 'node:fs';
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { Refused } from '../refused.ts';
+import { bodyOf, type Copy } from './copy.ts';
+
+const Noted = Type.Object({
+  bytes: Type.Integer({ minimum: 0 }),
+  cursor: Type.Union([Type.String(), Type.Null()]),
+  walk: Type.Union([Type.String(), Type.Null()]),
+});
+
+export function openLines(path: string): Copy {
+  const placePath = `${path}.place`;
+  let noted = readPlace(placePath);
+  const file = openSync(path, 'a');
+  ftruncateSync(file, noted.bytes);
+  return {
+    cursor: () => noted.cursor,
+    walk: () => noted.walk,
+    store: (rows, place) => {
+      const text = rows.map((row) => `${bodyOf(row)}\n`).join('');
+      writeSync(file, text);
+      fsyncSync(file);
+      noted = {
+        bytes: noted.bytes + Buffer.byteLength(text),
+        cursor: 'cursor' in place ? place.cursor : noted.cursor,
+        walk: 'walk' in place ? place.walk : null,
+      };
+      writePlace(placePath, noted);
+    },
+    close: () => closeSync(file),
+  };
+}
+
+function readPlace(path: string): { bytes: number; cursor: string | null; walk: string | null } {
+  if (!existsSync(path)) return { bytes: 0, cursor: null, walk: null };
+  const noted: unknown = JSON.parse(readFileSync(path, 'utf8'));
+  if (Value.Check(Noted, noted)) return noted;
+  throw new Refused(
+    'failed',
+    `${path} does not say how far the copy is. Name another file with --into to begin anew.`,
+  );
+}
+
+function writePlace(path: string, place: object): void {
+  const draft = `${path}.tmp`;
+  const file = openSync(draft, 'w', 0o600);
+  try {
+    writeSync(file, JSON.stringify(place));
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(draft, path);
+}

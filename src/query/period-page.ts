@@ -1,0 +1,262 @@
+/**
+ * A page of the period endpoint (contract: GET /v1/detections): what is current, by `first_detected_at` in either
+ * direction, and within one second by ascending id in both.
+ *
+ * No index holds both orders. So a page is put together from at most three parts: the rest of the second in which
+ * it begins, whole seconds, and the beginning of the second in which it ends. Within one second the index has the
+ * ids in order; of the whole seconds there are never more rows than a page may read, so that putting those of one
+ * second into order stays small, though a backfill may have given a million detections the same second.
+ */
+import type { ContentType } from '../detection/content-type.ts';
+import { BASE_URL_MARK } from '../detection/match.ts';
+import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
+import { type Database, reading, type Statement } from '../store/database.ts';
+import { asOfMs, readStanding } from './as-of.ts';
+import { putBaseUrl } from './base-url.ts';
+import { type DetectionFilters, type FilterSql, filterSql, type SqlValue } from './filters.ts';
+import type { Period } from './period.ts';
+import type { PeriodSort } from './period-parameters.ts';
+import {
+  betweenRowsSql,
+  betweenTextSql,
+  idAtSql,
+  moreSql,
+  rowsBeforeSql,
+  secondAtSql,
+  withinRowsSql,
+  withinTextSql,
+} from './period-sql.ts';
+import { type Projection, renderProjected } from './projection.ts';
+import type { PeriodPlace } from './query-cursor.ts';
+import { statementFamily } from './statements.ts';
+
+export interface PeriodQuery {
+  /** Stream numbers, at most eight. */
+  readonly streams: readonly number[];
+  /** What `as_of` covers. */
+  readonly content_types: readonly ContentType[];
+  readonly filters: DetectionFilters;
+  readonly period: Period;
+  readonly sort: PeriodSort;
+  /** The detection behind which the page begins; null for the first page. */
+  readonly after: PeriodPlace | null;
+  readonly limit: number;
+  readonly projection: Projection | null;
+  /** Of {@link jsonBaseUrl}. */
+  readonly baseUrl: Buffer;
+}
+
+export interface PeriodPage {
+  /** The rows as JSON texts with commas between them, in pieces. */
+  readonly data: readonly Buffer[];
+  readonly rows: number;
+  /** Where the next page begins; null when the period is read. */
+  readonly next: PeriodPlace | null;
+  readonly as_of_ms: number | null;
+}
+
+const COMMA = Buffer.from(',');
+/** Before and behind every id. */
+const FIRST_ID = '';
+const LAST_ID = '~';
+
+type Values = Readonly<Record<string, SqlValue>>;
+
+/** Where a page begins and ends: two places, and the seconds of the period in the direction of reading. */
+interface Span {
+  readonly start: PeriodPlace;
+  /** The second with which the period has ended. */
+  readonly end: number;
+}
+
+/** @param scanRowsMax raw rows that a page with filters reads at most */
+export function readPeriodPage(
+  db: Database,
+  query: PeriodQuery,
+  scanRowsMax = CHUNK_ROWS * PAGE_CHUNKS_MAX,
+): PeriodPage {
+  return reading(db, () => {
+    const as_of_ms = asOfMs(readStanding(db), query.content_types);
+    const { period } = query;
+    if (query.streams.length === 0 || period.from >= period.to)
+      return { data: [], rows: 0, next: null, as_of_ms };
+    const isDescending = query.sort === 'descending';
+    const span: Span = {
+      start: query.after ?? { second: isDescending ? period.to : period.from - 1, id: LAST_ID },
+      end: isDescending ? period.from - 1 : period.to,
+    };
+    const filter = filterSql(query.filters);
+    const rowsMax = filter.sql === '' ? query.limit : scanRowsMax;
+    const bound = scanBound(db, query, span, rowsMax, filter.sql !== '');
+    const { data, rows, last } = readParts(db, query, filter, span, bound);
+    const reached = rows === query.limit ? last : bound;
+    const isEnd = reached === null || !moreBehind(db, query, reached, span.end);
+    return { data, rows, next: isEnd ? null : reached, as_of_ms };
+  });
+}
+
+/**
+ * The last raw row that a page may read; null when there are fewer.
+ *
+ * @param isExact whether it has to be found within its second: where no filter is given, the limit ends the page
+ */
+function scanBound(
+  db: Database,
+  query: PeriodQuery,
+  span: Span,
+  rowsMax: number,
+  isExact: boolean,
+): PeriodPlace | null {
+  const { start, end } = span;
+  const count = query.streams.length;
+  const streams = streamValues(query.streams);
+  const rest = {
+    ...streams,
+    second: start.second,
+    after: start.id,
+    ...between(query.sort, start.second, end),
+  };
+  const second = SECOND_AT[query.sort](db, count, '').get({ ...rest, skipped: rowsMax - 1 })?.second;
+  if (second === undefined) return null;
+  if (!isExact) return { second, id: LAST_ID };
+  const isStart = second === start.second;
+  const before = isStart
+    ? 0
+    : (rowsBefore(db, count, '').get({ ...rest, ...between(query.sort, start.second, second) })?.rows ?? 0);
+  const after = isStart ? start.id : FIRST_ID;
+  const skipped = rowsMax - 1 - before;
+  const id = idAt(db, count, '').get({ ...streams, second, after, upto: LAST_ID, skipped })?.id;
+  if (id === undefined) throw new Error('a row that was counted is not there');
+  return { second, id };
+}
+
+interface Rows {
+  readonly data: readonly Buffer[];
+  readonly rows: number;
+  readonly last: PeriodPlace | null;
+}
+
+interface Part {
+  readonly statements: Statements;
+  readonly values: Values;
+}
+
+function readParts(
+  db: Database,
+  query: PeriodQuery,
+  filter: FilterSql,
+  { start, end }: Span,
+  bound: PeriodPlace | null,
+): Rows {
+  const data: Buffer[] = [];
+  let rows = 0;
+  let last: PeriodPlace | null = null;
+  for (const { statements, values } of parts(query.sort, start, bound, end)) {
+    const given = { ...streamValues(query.streams), ...filter.values, ...values, limit: query.limit - rows };
+    const part = readPart(db, query, statements, filter.sql, given);
+    if (part.rows > 0) {
+      if (rows > 0) data.push(COMMA);
+      data.push(...part.data);
+      rows += part.rows;
+      last = part.last;
+    }
+    if (rows === query.limit) break;
+  }
+  return { data, rows, last };
+}
+
+function parts(sort: PeriodSort, start: PeriodPlace, bound: PeriodPlace | null, end: number): Part[] {
+  const within = ({ second }: PeriodPlace, after: string, upto: string): Part => ({
+    statements: WITHIN,
+    values: { second, after, upto },
+  });
+  if (bound?.second === start.second) return [within(start, start.id, bound.id)];
+  const whole = { statements: BETWEEN[sort], values: between(sort, start.second, bound?.second ?? end) };
+  return [
+    ...(start.id === LAST_ID ? [] : [within(start, start.id, LAST_ID)]),
+    whole,
+    ...(bound === null ? [] : [within(bound, FIRST_ID, bound.id)]),
+  ];
+}
+
+function readPart(
+  db: Database,
+  { streams, projection, baseUrl }: PeriodQuery,
+  statements: Statements,
+  conditions: string,
+  values: Values,
+): Rows {
+  if (projection !== null) {
+    const rows = statements.rows(db, streams.length, conditions).all(values);
+    const address = baseUrl.toString();
+    const texts = rows.map(({ body }) =>
+      renderProjected(
+        body.replace(BASE_URL_MARK, () => address),
+        projection,
+      ),
+    );
+    return { data: [Buffer.from(texts.join(','))], rows: rows.length, last: rows.at(-1) ?? null };
+  }
+  const part = statements.text(db, streams.length, conditions).get(values);
+  if (part?.data == null || part.second === null || part.ids === null)
+    return { data: [], rows: 0, last: null };
+  const id = part.ids.slice(part.ids.lastIndexOf(',') + 1);
+  return { data: [putBaseUrl(part.data, baseUrl)], rows: part.rows, last: { second: part.second, id } };
+}
+
+function moreBehind(db: Database, { streams, sort }: PeriodQuery, { second, id }: PeriodPlace, end: number) {
+  const values = { ...streamValues(streams), second, after: id, ...between(sort, second, end) };
+  return more(db, streams.length, '').get(values)?.more === 1;
+}
+
+/** The seconds between two, neither of them included, wherever reading goes. */
+function between(sort: PeriodSort, start: number, end: number): { low: number; high: number } {
+  return sort === 'ascending' ? { low: start, high: end } : { low: end, high: start };
+}
+
+/** Names that the statements give to the streams: `stream0`, `stream1`, … */
+function streamValues(streams: readonly number[]): Record<string, SqlValue> {
+  return Object.fromEntries(streams.map((stream, index) => [`stream${index}`, stream]));
+}
+
+interface TextRow {
+  readonly data: Buffer | null;
+  readonly rows: number;
+  /** Of the last row. */
+  readonly second: number | null;
+  /** With commas between them. */
+  readonly ids: string | null;
+}
+
+interface BodyRow extends PeriodPlace {
+  readonly body: string;
+}
+
+type Family<Row> = (db: Database, streams: number, conditions: string) => Statement<Row>;
+
+interface Statements {
+  readonly text: Family<TextRow>;
+  readonly rows: Family<BodyRow>;
+}
+
+const WITHIN: Statements = { text: statementFamily(withinTextSql), rows: statementFamily(withinRowsSql) };
+
+const BETWEEN: Readonly<Record<PeriodSort, Statements>> = {
+  ascending: betweenStatements('ascending'),
+  descending: betweenStatements('descending'),
+};
+
+function betweenStatements(sort: PeriodSort): Statements {
+  return {
+    text: statementFamily((streams, conditions) => betweenTextSql(sort, streams, conditions)),
+    rows: statementFamily((streams, conditions) => betweenRowsSql(sort, streams, conditions)),
+  };
+}
+
+const SECOND_AT: Readonly<Record<PeriodSort, Family<{ second: number }>>> = {
+  ascending: statementFamily((streams) => secondAtSql('ascending', streams)),
+  descending: statementFamily((streams) => secondAtSql('descending', streams)),
+};
+const rowsBefore = statementFamily<{ rows: number }>(rowsBeforeSql);
+const idAt = statementFamily<{ id: string }>(idAtSql);
+const more = statementFamily<{ more: number }>(moreSql);

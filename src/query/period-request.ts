@@ -1,0 +1,85 @@
+/**
+ * What a request for a period comes to: the streams of the key that it names, the time zone in which its dates are
+ * meant, and the hash that holds its pages together (contract: GET /v1/detections).
+ */
+import type { ContentType } from '../detection/content-type.ts';
+import { PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/contract-limits.ts';
+import { zoneId } from '../time-zone.ts';
+import type { StreamSelection } from './common-parameters.ts';
+import type { DetectionFilters } from './filters.ts';
+import { invalid } from './parameters.ts';
+import type { PeriodParameters } from './period-parameters.ts';
+import { hashRequest } from './query-cursor.ts';
+import { type ReadableSubscription, selectStreams } from './streams.ts';
+
+export interface PeriodSubscription extends ReadableSubscription {
+  readonly time_zone: string;
+}
+
+export interface PeriodRequest {
+  /** Stream numbers, ascending. */
+  readonly streams: readonly number[];
+  /** What `as_of` covers. */
+  readonly content_types: readonly ContentType[];
+  /** What the answer says: as written, or the default. */
+  readonly time_zone: string;
+  /** The same zone for calculating. */
+  readonly zone: string;
+  readonly limit: number;
+  /** What a cursor of this request carries. */
+  readonly hash: Buffer;
+}
+
+/**
+ * @param enabled content types whose export is switched on
+ * @throws Refused `invalid_request`
+ */
+export function readPeriodRequest(
+  asked: PeriodParameters,
+  subscriptions: readonly PeriodSubscription[],
+  enabled: ReadonlySet<ContentType>,
+): PeriodRequest {
+  const { streams, content_types } = selectStreams(subscriptions, asked.selection, enabled);
+  const read = readSubscriptions(subscriptions, asked.selection);
+  if (read.length > SUBSCRIPTIONS_MAX) {
+    throw invalid(
+      `subscription_id: the request reads ${read.length} subscriptions, at most ${SUBSCRIPTIONS_MAX} are possible; ` +
+        'name them',
+    );
+  }
+  const [first, ...others] = read;
+  const ownZone = first !== undefined && others.length === 0 ? first.time_zone : 'UTC';
+  const timeZone = asked.time_zone ?? ownZone;
+  const zone = zoneId(timeZone);
+  return {
+    streams,
+    content_types,
+    time_zone: timeZone,
+    zone,
+    limit: streams.length > 1 ? Math.min(asked.limit, PERIOD_ROWS_MAX) : asked.limit,
+    // The streams that are read, not the words for them: a key that has gained a subscription asks for more.
+    hash: hashRequest([asked.ends.from, asked.ends.to, zone, asked.sort, streams, normalForm(asked.filters)]),
+  };
+}
+
+/** The subscriptions of which something is read; where none is, those that are named. */
+function readSubscriptions(
+  subscriptions: readonly PeriodSubscription[],
+  { subscription_ids: ids, content_type: type }: StreamSelection,
+): readonly PeriodSubscription[] {
+  const named = ids === null ? subscriptions : subscriptions.filter(({ id }) => ids.includes(id));
+  const read = named.filter(({ content_types: types }) =>
+    type === null ? types.length > 0 : types.includes(type),
+  );
+  return read.length > 0 ? read : named;
+}
+
+/** The order in which a set was written means nothing, nor does a value that was given twice. */
+function normalForm(filters: DetectionFilters): unknown[] {
+  const names = Object.entries(filters).sort(([a], [b]) => compare(a, b));
+  return names.map(([name, value]) => [name, Array.isArray(value) ? [...value].sort(compare) : value]);
+}
+
+function compare(a: number | string, b: number | string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,91 @@
+/**
+ * The statements of the period endpoint, by the number of streams and the conditions of the filters.
+ *
+ * Each stream is an arm of its own; SQLite merges what the arms' indexes give, in order, as it is asked for, and
+ * reads no further than the limit. `@low` and `@high` are seconds outside of what is read, `@second` is the one
+ * that is read between the ids `@after` (not included) and `@upto` (included).
+ */
+import type { PeriodSort } from './period-parameters.ts';
+
+const DIRECTION: Readonly<Record<PeriodSort, string>> = { ascending: 'ASC', descending: 'DESC' };
+/** Of the seconds of a part, the one that comes last. */
+const LAST: Readonly<Record<PeriodSort, string>> = { ascending: 'max', descending: 'min' };
+
+const KEY = 'rowid AS place, first_detected_at AS second, id';
+const AFTER = 'first_detected_at = @second AND id > @after';
+const WITHIN = `${AFTER} AND id <= @upto`;
+const BETWEEN = 'first_detected_at > @low AND first_detected_at < @high';
+
+export function withinTextSql(streams: number, conditions: string): string {
+  return textOf(within(streams, conditions), 'max');
+}
+
+export function withinRowsSql(streams: number, conditions: string): string {
+  return rowsOf(within(streams, conditions));
+}
+
+export function betweenTextSql(sort: PeriodSort, streams: number, conditions: string): string {
+  return textOf(whole(sort, streams, conditions), LAST[sort]);
+}
+
+export function betweenRowsSql(sort: PeriodSort, streams: number, conditions: string): string {
+  return rowsOf(whole(sort, streams, conditions));
+}
+
+/** The second of the row behind `@skipped` others: it is the same in whatever order those of one second stand. */
+export function secondAtSql(sort: PeriodSort, streams: number): string {
+  const arms = [AFTER, BETWEEN].map((where) => union(streams, 'first_detected_at AS second', where));
+  return `SELECT second FROM (${arms.join(' UNION ALL ')} ORDER BY second ${DIRECTION[sort]}) LIMIT 1 OFFSET @skipped`;
+}
+
+/** How many rows the rest of a second and whole seconds have. */
+export function rowsBeforeSql(streams: number): string {
+  const counts = [AFTER, BETWEEN].map((where) => union(streams, 'count(*) AS rows', where));
+  return `SELECT sum(rows) AS rows FROM (${counts.join(' UNION ALL ')})`;
+}
+
+/** The id of the row behind `@skipped` others of its second. */
+export function idAtSql(streams: number): string {
+  return `SELECT id FROM (${union(streams, 'id', WITHIN)} ORDER BY id) LIMIT 1 OFFSET @skipped`;
+}
+
+export function moreSql(streams: number): string {
+  const exists = [AFTER, BETWEEN].flatMap((where) =>
+    arms(streams, (stream) => `EXISTS (SELECT 1 FROM detection WHERE ${stream} AND ${where})`),
+  );
+  return `SELECT ${exists.join(' OR ')} AS more`;
+}
+
+function within(streams: number, conditions: string): string {
+  return `${union(streams, KEY, `${WITHIN}${conditions}`)} ORDER BY id LIMIT @limit`;
+}
+
+function whole(sort: PeriodSort, streams: number, conditions: string): string {
+  return `${union(streams, KEY, `${BETWEEN}${conditions}`)} ORDER BY second ${DIRECTION[sort]}, id LIMIT @limit`;
+}
+
+function union(streams: number, columns: string, where: string): string {
+  return arms(streams, (stream) => `SELECT ${columns} FROM detection WHERE ${stream} AND ${where}`).join(
+    ' UNION ALL ',
+  );
+}
+
+function arms(streams: number, arm: (stream: string) => string): string[] {
+  return Array.from({ length: streams }, (_, index) => arm(`stream = @stream${index}`));
+}
+
+/** The rows as one text: nothing is parsed, and no row becomes an object. */
+function textOf(page: string, lastSecond: string): string {
+  return `SELECT CAST(group_concat(row.body, ',') AS BLOB) AS data, count(*) AS rows,
+      ${lastSecond}(page.second) AS second, group_concat(page.id, ',') AS ids
+    ${detections(page)}`;
+}
+
+function rowsOf(page: string): string {
+  return `SELECT page.second AS second, page.id AS id, row.body AS body ${detections(page)}`;
+}
+
+/** The detections behind places, taken in the order of these. */
+function detections(page: string): string {
+  return `FROM (${page}) AS page CROSS JOIN detection AS row ON row.rowid = page.place`;
+}

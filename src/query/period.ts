@@ -1,0 +1,87 @@
+/** Which time a period covers, and how much of it one request may ask for (contract: GET /v1/detections). Pure. */
+import { PERIOD_DAYS_MAX, PERIOD_MAX_MS, SHARDS_MAX } from '../limits/contract-limits.ts';
+import { DAY_MS, SECOND_MS } from '../time.ts';
+import { dayAt, dayEndMs, dayStartMs, daysFromTo } from '../time-zone.ts';
+import { invalid } from './parameters.ts';
+
+/** An end as asked: a day of the request's time zone, or an instant. */
+export type PeriodEnd =
+  | { readonly kind: 'day'; readonly day: string }
+  | { readonly kind: 'instant'; readonly ms: number };
+
+export interface PeriodEnds {
+  readonly from: PeriodEnd;
+  readonly to: PeriodEnd;
+}
+
+/** Epoch milliseconds, `[from_ms, to_ms)`. */
+export interface PeriodMs {
+  readonly from_ms: number;
+  readonly to_ms: number;
+}
+
+/** The same in whole epoch seconds, as detections have them. */
+export interface Period {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * The time that two ends mean now. A future `to` is read as now before anything is judged.
+ *
+ * @param zone of zoneId
+ * @throws Refused `invalid_request` when it is empty or too wide
+ */
+export function resolvePeriod({ from, to }: PeriodEnds, zone: string, nowMs: number): PeriodMs {
+  const fromMs = from.kind === 'day' ? dayStartMs(from.day, zone) : from.ms;
+  const askedToMs = to.kind === 'day' ? dayEndMs(to.day, zone) : to.ms;
+  const toMs = Math.min(askedToMs, nowMs);
+  if (toMs <= fromMs) throw invalid(emptyDetail(askedToMs > fromMs));
+  if (from.kind === 'day' && to.kind === 'day') {
+    const lastDay = toMs === askedToMs ? to.day : dayAt(toMs - 1, zone);
+    if (daysFromTo(from.day, lastDay) > PERIOD_DAYS_MAX) {
+      throw invalid(`from, to: the period is at most ${PERIOD_DAYS_MAX} calendar days`);
+    }
+  } else if (toMs - fromMs > PERIOD_MAX_MS) {
+    throw invalid(`from, to: the period is at most ${PERIOD_DAYS_MAX} x 24 hours plus one hour`);
+  }
+  return { from_ms: fromMs, to_ms: toMs };
+}
+
+/**
+ * Whole seconds hold the same detections as the milliseconds asked for: both ends move up to the next one. Now
+ * alone moves down, so that no answer claims to reach into the future.
+ */
+export function wholeSeconds({ from_ms, to_ms }: PeriodMs, nowMs: number): Period {
+  const from = Math.ceil(from_ms / SECOND_MS);
+  const to = to_ms === nowMs ? Math.floor(nowMs / SECOND_MS) : Math.ceil(to_ms / SECOND_MS);
+  return { from, to: Math.max(from, to) };
+}
+
+/** @throws Refused `invalid_request` when the streams have too many UTC days in the period */
+export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number): void {
+  const days = Math.floor((to_ms - 1) / DAY_MS) - Math.floor(from_ms / DAY_MS) + 1;
+  const shards = days * streams;
+  if (shards <= SHARDS_MAX) return;
+  throw invalid(
+    `from, to, subscription_id: the request reaches ${shards} storage shards (${streams} streams on ${days} UTC days), ` +
+      `at most ${SHARDS_MAX} are possible; narrow the period or the subscriptions`,
+  );
+}
+
+/**
+ * @param dataStart epoch seconds of the first record of the requested streams; null when there is none
+ * @throws Refused `invalid_request` when the period begins before the day on which records begin
+ */
+export function requireRecords({ from_ms }: PeriodMs, dataStart: number | null, zone: string): void {
+  if (dataStart === null) return;
+  const day = dayAt(dataStart * SECOND_MS, zone);
+  if (from_ms >= dayStartMs(day, zone)) return;
+  throw invalid(`from: records begin on ${day} (${zone}); nothing earlier is available`);
+}
+
+function emptyDetail(isLaterAsAsked: boolean): string {
+  return isLaterAsAsked
+    ? 'to: must be later than from, and a time in the future is read as now'
+    : 'to: must be later than from; a day that the time zone never had is empty';
+}

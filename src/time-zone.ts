@@ -1,0 +1,77 @@
+/**
+ * Time zones: their names, and where days begin and end in them (contract: GET /v1/detections, `time_zone`; Me,
+ * `time_zone` of a subscription). The one door to Temporal.
+ *
+ * A day is its text, `2026-11-21`. It begins with the first instant at which a clock in the zone shows it: where
+ * clocks skip midnight that is later than 00:00. A day that a zone never had begins and ends at one instant.
+ */
+import { Temporal } from 'temporal-polyfill';
+import { DAY_MS, parseInstant } from './time.ts';
+
+/** The tz database's own short names; every other one that the runtime knows is an ambiguous abbreviation. */
+const SHORT_NAMES = new Set('CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET'.split(' '));
+
+/**
+ * Reads the name of a time zone in any case.
+ *
+ * @returns the name in the tz database's spelling where the runtime knows the zone by this name, otherwise (an
+ *   alternative name, `Europe/Kyiv`) as given; null when it is no such name. Offsets and abbreviations such as
+ *   `BST`, which the runtime takes for Bangladesh, are none.
+ */
+export function zoneName(text: string): string | null {
+  if (!/^[a-z][a-z0-9_+-]*(\/[a-z0-9_+-]+){0,2}$/i.test(text) || text.length > 64) return null;
+  if (text.length === 3 && !SHORT_NAMES.has(text.toUpperCase())) return null;
+  if (/^systemv\//i.test(text)) return null;
+  const zone = runtimeZone(text);
+  if (zone === null) return null;
+  return zone.toLowerCase() === text.toLowerCase() ? zone : text;
+}
+
+/**
+ * The one spelling under which the runtime knows a zone, for comparing and calculating: names differ in case, and
+ * one zone can have several.
+ *
+ * @param name of {@link zoneName}
+ */
+export function zoneId(name: string): string {
+  const zone = runtimeZone(name);
+  if (zone === null) throw new Error(`the runtime does not know the time zone ${name}`);
+  return zone;
+}
+
+/** Whether a text is a day of the calendar, `YYYY-MM-DD`, from year 1 on. */
+export function isDay(text: string): boolean {
+  return /^\d{4}-\d\d-\d\d$/.test(text) && parseInstant(`${text}T00:00:00Z`) !== null;
+}
+
+/** The first instant of a day, epoch milliseconds. @param zone of {@link zoneId} */
+export function dayStartMs(day: string, zone: string): number {
+  return startMs(Temporal.PlainDate.from(day), zone);
+}
+
+/** The first instant after a day, epoch milliseconds. @param zone of {@link zoneId} */
+export function dayEndMs(day: string, zone: string): number {
+  return startMs(Temporal.PlainDate.from(day).add({ days: 1 }), zone);
+}
+
+/** The day that a clock in the zone shows. @param zone of {@link zoneId} */
+export function dayAt(ms: number, zone: string): string {
+  return Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(zone).toPlainDate().toString();
+}
+
+/** The number of calendar days from one to another, both counted. */
+export function daysFromTo(first: string, last: string): number {
+  return (Date.parse(last) - Date.parse(first)) / DAY_MS + 1;
+}
+
+function startMs(day: Temporal.PlainDate, zone: string): number {
+  return day.toZonedDateTime(zone).epochMilliseconds;
+}
+
+function runtimeZone(name: string): string | null {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone;
+  } catch {
+    return null;
+  }
+}

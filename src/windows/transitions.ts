@@ -1,0 +1,71 @@
+/**
+ * How a window comes from one status to another (contract: States and transitions). Pure: the time is handed in.
+ *
+ * A window is due ten minutes after its end, missing a day after that, and abandoned thirty days after it became
+ * missing. Nothing is said of windows before the first one that an export ever finished: a new installation has
+ * no gaps.
+ */
+import { DAY_MS, MINUTE_MS, WINDOW_MS } from '../time.ts';
+import type { WindowStatus } from './ledger.ts';
+
+/** From a window's end until its file is due. */
+const DUE_AFTER_MS = 10 * MINUTE_MS;
+/** From then until it is missing. */
+const MISSING_AFTER_MS = DAY_MS;
+/** From its becoming missing until it is no longer looked for. */
+export const ABANDONED_AFTER_MS = 30 * DAY_MS;
+/** Between two looks for missing windows. */
+const LOOK_EVERY_MS = DAY_MS;
+
+/** What is known of a window; `since` is when it came to its status, epoch milliseconds. */
+export interface Known {
+  readonly status: WindowStatus;
+  readonly since: number;
+}
+
+export interface Look {
+  readonly nowMs: number;
+  /** Start of the export's first window that finished, by the time of finishing; null: none has. */
+  readonly expectedFromMs: number | null;
+  /** Whether a file of this window lies in the drop folder: it has arrived, and only waits. */
+  readonly isWaiting: boolean;
+}
+
+/** What to do with a file that arrives for a window in this status. */
+export function arrival(status: WindowStatus | undefined): 'read' | 'hold' {
+  // A failed or abandoned window waits for the operator's word: the file may be as wrong as the one before it.
+  return status === 'failed' || status === 'abandoned' ? 'hold' : 'read';
+}
+
+/** The status after a file of the window was read or failed; a window that is done stays done. */
+export function statusAfter(status: WindowStatus | undefined, outcome: 'applied' | 'failed'): WindowStatus {
+  if (outcome === 'applied') return 'done';
+  return status === 'done' ? 'done' : 'failed';
+}
+
+/** The status after the daily look; undefined: nothing is to be said of the window. */
+export function statusOnLook(
+  known: Known | undefined,
+  windowStartMs: number,
+  { nowMs, expectedFromMs, isWaiting }: Look,
+): WindowStatus | undefined {
+  if (isWaiting) return known?.status;
+  if (known === undefined) {
+    const isExpected = expectedFromMs !== null && windowStartMs >= expectedFromMs;
+    return isExpected && windowStartMs < overdueBeforeMs(nowMs) ? 'missing' : undefined;
+  }
+  if (known.status === 'missing' && nowMs - known.since >= ABANDONED_AFTER_MS) return 'abandoned';
+  return known.status;
+}
+
+/** Windows that start before this have been due for a day. */
+export function overdueBeforeMs(nowMs: number): number {
+  const lastStartMs = nowMs - WINDOW_MS - DUE_AFTER_MS - MISSING_AFTER_MS;
+  return (Math.floor(lastStartMs / WINDOW_MS) + 1) * WINDOW_MS;
+}
+
+/** Whether it is time to look for windows again. @param lookedAtMs null: never */
+export function isLookDue(lookedAtMs: number | null, nowMs: number): boolean {
+  // A look in the future was made while the clock was wrong: waiting for it could take years.
+  return lookedAtMs === null || nowMs - lookedAtMs >= LOOK_EVERY_MS || nowMs < lookedAtMs;
+}

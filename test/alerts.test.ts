@@ -1,0 +1,233 @@
+/** The alerts that follow from the database, their plans, the list of all in the documents, and `alert list`. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { EXPORT_NAMES, type ExportName } from '../src/detection/content-type.ts';
+import { ALERTS, alertDocument } from '../src/health/alerts.ts';
+import {
+  FAILED_FILES,
+  FILES_WITH_SKIPPED_ROWS,
+  HELD_FILES,
+  LEDGER_ALERTS,
+  ledgerAlerts,
+  WINDOWS_NOT_DONE,
+} from '../src/health/ledger-alerts.ts';
+import { type FileRecord, saveFile } from '../src/ingest/file-record.ts';
+import { alertsText } from '../src/manual/alerts.ts';
+import { DAY_MS, formatMs, HOUR_MS, WINDOW_MS } from '../src/time.ts';
+import { setWindow, type WindowStatus } from '../src/windows/ledger.ts';
+import { createTestStore, type TestStore } from './support/store.ts';
+
+const NOW = Date.parse('2026-11-21T12:00:00Z');
+const START = NOW - 40 * DAY_MS;
+const both: ReadonlySet<ExportName> = new Set(EXPORT_NAMES);
+
+let store: TestStore;
+beforeEach(() => {
+  store = createTestStore();
+});
+afterEach(() => store.close());
+
+function set(
+  status: WindowStatus,
+  windowStart = START,
+  since = NOW - HOUR_MS,
+  exportName: ExportName = 'newswire',
+) {
+  setWindow(store.writer, { export: exportName, window_start: windowStart, status, since, file: null });
+}
+
+let lastNumber = 0;
+function file(members: Partial<FileRecord>): void {
+  lastNumber += 1;
+  saveFile(store.writer, {
+    number: lastNumber,
+    name: `newswire.file-${lastNumber}.ndjson`,
+    export: 'newswire',
+    window_start: START,
+    label: null,
+    sha256: null,
+    bytes: 1,
+    outcome: 'applied',
+    taken_at: NOW - HOUR_MS,
+    finished_at: NOW - HOUR_MS,
+    rows_applied: 0,
+    report: {},
+    destination: `somewhere/${lastNumber}`,
+    ...members,
+  });
+}
+
+const alerts = (nowMs = NOW, enabled = both) => ledgerAlerts(store.reader, enabled, nowMs).map(alertDocument);
+const names = (nowMs = NOW) => alerts(nowMs).map(({ name }) => name);
+
+describe('windows', () => {
+  test('that are done raise none', () => {
+    set('done');
+    assert.deepEqual(alerts(), []);
+  });
+
+  for (const status of ['failed', 'missing', 'abandoned'] as const) {
+    test(`that are ${status} raise one an export, with how many, since when, and the command`, () => {
+      set(status, START, NOW - HOUR_MS);
+      set(status, START + WINDOW_MS, NOW - 2 * HOUR_MS);
+      set(status, START, NOW - HOUR_MS, 'imagewire');
+      const found = alerts().sort((a, b) => (a.detail < b.detail ? 1 : -1));
+      assert.deepEqual(
+        found.map(({ name, page_worthy, since, detail }) => ({ name, page_worthy, since, detail })),
+        [
+          {
+            name: `${status} windows`,
+            page_worthy: false,
+            since: formatMs(NOW - 2 * HOUR_MS),
+            detail: `newswire: 2 windows from ${formatMs(START)} to ${formatMs(START + WINDOW_MS)} are ${status}`,
+          },
+          {
+            name: `${status} windows`,
+            page_worthy: false,
+            since: formatMs(NOW - HOUR_MS),
+            detail: `imagewire: the window ${formatMs(START)} is ${status}`,
+          },
+        ],
+      );
+      const command = {
+        failed: `wirewatch window reset newswire ${formatMs(START)}`,
+        missing: 'wirewatch window list newswire --status missing',
+        abandoned: `wirewatch window accept newswire ${formatMs(START)}`,
+      }[status];
+      assert.ok(found[0]?.what_to_do.includes(command), found[0]?.what_to_do);
+      set('done', START);
+      set('done', START + WINDOW_MS);
+      assert.equal(alerts().length, 1, 'it closes when its windows are done');
+    });
+  }
+
+  test('that were abandoned are told for a week; failed and missing ones as long as they are', () => {
+    set('failed', START, NOW - 300 * DAY_MS);
+    set('missing', START + WINDOW_MS, NOW - 29 * DAY_MS);
+    set('abandoned', START + 2 * WINDOW_MS, NOW - 7 * DAY_MS + 1);
+    assert.equal(alerts().length, 3);
+    assert.deepEqual(names(NOW + 1), ['failed windows', 'missing windows']);
+  });
+
+  test('of an export that is switched off raise none', () => {
+    set('failed');
+    set('missing', START, NOW, 'imagewire');
+    file({ outcome: 'held' });
+    file({ report: { bad_rows: 1 } });
+    assert.deepEqual(alerts(NOW, new Set()), []);
+  });
+
+  test('for which files are held name the command that reads them', () => {
+    set('abandoned', START, NOW - 30 * DAY_MS);
+    file({ outcome: 'held', taken_at: NOW - 3 * HOUR_MS });
+    file({ outcome: 'held', taken_at: NOW - 2 * HOUR_MS });
+    const [held, ...others] = alerts();
+    assert.deepEqual(others, []);
+    assert.deepEqual(
+      [held?.name, held?.since, held?.page_worthy],
+      ['held windows', formatMs(NOW - 3 * HOUR_MS), false],
+    );
+    assert.ok(held?.what_to_do.includes(`wirewatch window accept newswire ${formatMs(START)}`));
+    set('failed', START, NOW - 300 * DAY_MS);
+    const reset = alerts().find(({ name }) => name === 'held windows');
+    assert.ok(reset?.what_to_do.includes(`wirewatch window reset newswire ${formatMs(START)}`));
+    set('done', START);
+    assert.deepEqual(alerts(), []);
+  });
+
+  test('a held file that was read since holds nothing open', () => {
+    set('abandoned', START, NOW - 30 * DAY_MS);
+    file({ outcome: 'held', destination: null });
+    assert.deepEqual(alerts(), []);
+  });
+});
+
+describe('files', () => {
+  test('a bad second file of a window that is done raises one, for a day or until a later one is applied', () => {
+    set('done');
+    file({ outcome: 'failed' });
+    assert.deepEqual(names(), ['failed files']);
+    assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
+    file({ outcome: 'applied' });
+    assert.deepEqual(alerts(), []);
+  });
+
+  test('a failed window is told as such, not a second time as a file', () => {
+    set('failed');
+    file({ outcome: 'failed' });
+    assert.deepEqual(names(), ['failed windows']);
+  });
+
+  test('a backfill that failed raises one, until one of its label is applied', () => {
+    file({ outcome: 'failed', window_start: null, label: 'history' });
+    assert.deepEqual(names(), ['failed files']);
+    file({ outcome: 'applied', window_start: null, label: 'other' });
+    assert.deepEqual(names(), ['failed files']);
+    file({ outcome: 'applied', window_start: null, label: 'history' });
+    assert.deepEqual(alerts(), []);
+  });
+
+  test('rows that were left out raise one, for a day, bad ones and those of unknown subscriptions', () => {
+    file({ report: { bad_rows: 0, unknown_rows: {} } });
+    assert.deepEqual(alerts(), []);
+    for (const report of [
+      { bad_rows: 2, unknown_rows: {} },
+      { bad_rows: 0, unknown_rows: { '7009:text': 3 } },
+    ]) {
+      file({ report });
+      const [skipped, ...others] = alerts();
+      assert.deepEqual([skipped?.name, others.length], ['rows skipped', 0]);
+      assert.equal(
+        skipped?.detail,
+        `newswire: newswire.file-${lastNumber}.ndjson had rows that were left out`,
+      );
+      assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
+      store.writer.exec('DELETE FROM ingest_file');
+    }
+    file({ outcome: 'failed', window_start: null, label: 'x', report: { bad_rows: 2 } });
+    assert.deepEqual(names(), ['failed files']);
+  });
+});
+
+test('what is read for them once a second is read by an index', () => {
+  const plan = (sql: string, values: object) =>
+    store.reader
+      .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
+      .all(values)
+      .map(({ detail }) => detail)
+      .join('\n');
+  assert.match(
+    plan(WINDOWS_NOT_DONE, { abandoned_since: 0 }),
+    /^SCAN export_window USING COVERING INDEX export_window_not_done$/,
+  );
+  assert.match(plan(HELD_FILES, { limit: 1 }), /SEARCH file USING INDEX ingest_file_by_outcome \(outcome=\?/);
+  assert.match(
+    plan(FAILED_FILES, { since: 0, limit: 1 }),
+    /SEARCH file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
+  );
+  assert.match(plan(FILES_WITH_SKIPPED_ROWS, { since: 0 }), /USING INDEX ingest_file_skipped/);
+});
+
+test('no alert of the ledger needs someone now: the list is in order without sorting it anew', () => {
+  for (const name of LEDGER_ALERTS) assert.equal(ALERTS[name].page_worthy, false, name);
+});
+
+test('README and manual list every alert, which need someone now, and what to do', () => {
+  const readme = readFileSync(join(import.meta.dirname, '..', 'README.md'), 'utf8');
+  const [, table = ''] = /^## Alerts\n([\s\S]*?)^## /m.exec(readme) ?? [];
+  const rows = [...table.matchAll(/^\| (.*) \|$/gm)].slice(1).map(([, row = '']) => row.split(' | '));
+  assert.deepEqual(
+    rows,
+    Object.entries(ALERTS).map(([name, { page_worthy, opens, what_to_do }]) => [
+      page_worthy ? `**${name}**` : name,
+      opens,
+      what_to_do,
+    ]),
+  );
+  const manual = alertsText().replace(/\s+/g, ' ');
+  for (const [name, { opens, closes, what_to_do }] of Object.entries(ALERTS)) {
+    for (const text of [name, opens, closes, what_to_do]) assert.ok(manual.includes(text), text);
+  }
+});

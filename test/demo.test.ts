@@ -1,0 +1,160 @@
+/** `wirewatch demo`: what an evaluator sees in the first minute, and that it never mixes with an installation in use. */
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createInstallation, type Detection } from './support/appliance.ts';
+import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
+
+const CHANGES = '/v1/detections/changes';
+/** An export is dropped every twenty seconds. */
+const DROP_PATIENCE_MS = 50_000;
+
+interface Shown {
+  readonly url: string;
+  readonly keys: readonly { id: string; name: string; reads: string; key: string }[];
+  readonly detections: number;
+  readonly versions: number;
+  readonly calls: Readonly<Record<'changes' | 'detection', string>>;
+}
+
+interface Page {
+  readonly data: readonly Detection[];
+  readonly next_cursor: string;
+  readonly has_more: boolean;
+  readonly as_of: string | null;
+}
+
+/** Runs the demonstration until it has printed its one document, and as long as `use` needs it. */
+async function demonstrate(
+  data: string,
+  use: (shown: Shown, run: RunningProgram) => Promise<void>,
+): Promise<void> {
+  const run = runProgram(['demo', '--data', data, '--port', '0', '--json']);
+  try {
+    const text = await run.until('what it shows', () =>
+      /^\}$/m.test(run.printed()) ? run.printed() : undefined,
+    );
+    await use(JSON.parse(text), run);
+    run.kill('SIGINT');
+    assert.equal(await run.ended, 0);
+    assert.equal(run.printed(), text, 'with --json it prints one document and no more');
+  } finally {
+    run.kill('SIGKILL');
+    await run.ended;
+  }
+}
+
+/** What a call to paste asks for: its address and its headers. */
+async function paste(call: string): Promise<Response> {
+  const [, name = '', value = '', address = ''] = /^curl -s -H '(\w+): ([^']+)' '([^']+)'$/.exec(call) ?? [];
+  return fetch(address, { headers: { [name]: value } });
+}
+
+async function readJson<Value>(url: string, key: string): Promise<Value> {
+  const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
+  const text = await response.text();
+  assert.equal(response.status, 200, text);
+  return JSON.parse(text);
+}
+
+async function readStream(
+  url: string,
+  key: string,
+  start: string,
+): Promise<{ rows: Detection[]; cursor: string }> {
+  const rows: Detection[] = [];
+  for (let query = start; ; ) {
+    const page = await readJson<Page>(`${url}${CHANGES}?${query}&limit=1000`, key);
+    rows.push(...page.data);
+    query = `cursor=${page.next_cursor}`;
+    if (!page.has_more) return { rows, cursor: query };
+  }
+}
+
+const fiveMinutesAgo = () => `since=${new Date(Date.now() - 300_000).toISOString()}`;
+
+test('keys and calls work, exports keep coming, and it can be started again where it stopped', async () => {
+  await inFolder(async (folder) => {
+    const data = join(folder, 'demo');
+    let seen = 0;
+    let oldKey = '';
+    await demonstrate(data, async ({ url, keys, calls, detections, versions }) => {
+      const [all, some] = keys;
+      assert.ok(all !== undefined && some !== undefined && keys.length === 2);
+      oldKey = all.key;
+      const changes = await paste(calls.changes);
+      assert.equal(changes.status, 200);
+      assert.equal(JSON.parse(await changes.text()).data.length, 3);
+      const detection = await paste(calls.detection);
+      assert.deepEqual([detection.status, JSON.parse(await detection.text()).event], [200, undefined]);
+
+      const { rows, cursor } = await readStream(url, all.key, fiveMinutesAgo());
+      assert.equal(rows.length, versions);
+      assert.equal(new Set(rows.map(({ id }) => id)).size, detections);
+      assert.deepEqual(new Set(rows.map((row) => row.content_type)), new Set(['text', 'image']));
+      assert.ok(
+        rows.some(({ version }) => version > 1),
+        'some detections have changed',
+      );
+      const fewer = await readStream(url, some.key, fiveMinutesAgo());
+      const readable = rows.filter((row) => `${row.subscription_id}:${row.content_type}` === some.reads);
+      assert.ok(readable.length > 0 && readable.length < rows.length);
+      assert.deepEqual(fewer.rows, readable);
+
+      const untilMs = performance.now() + DROP_PATIENCE_MS;
+      for (;;) {
+        const { rows: more } = await readStream(url, all.key, cursor);
+        seen = rows.length + more.length;
+        if (more.length > 0) break;
+        assert.ok(performance.now() < untilMs, 'nothing came');
+        await sleep(1000);
+      }
+    });
+    await demonstrate(data, async ({ url, keys, versions }) => {
+      assert.ok(versions >= seen, `${versions} versions, ${seen} seen before`);
+      const old = await fetch(`${url}${CHANGES}?${fiveMinutesAgo()}`, {
+        headers: { authorization: `Bearer ${oldKey}` },
+      });
+      assert.equal(old.status, 401, 'the keys of the last time are revoked');
+      const { rows } = await readStream(url, keys[0]?.key ?? '', fiveMinutesAgo());
+      assert.ok(rows.length >= seen);
+    });
+    const serve = runProgram(['serve', '--data', data, '--port', '0']);
+    assert.equal(await serve.ended, 78);
+    assert.match(serve.told(), /made by "wirewatch demo".*--data/);
+  });
+});
+
+test('it stops at once while it still reads its first day', async () => {
+  await inFolder(async (folder) => {
+    const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
+    await run.url();
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+    assert.equal(run.printed(), '');
+  });
+});
+
+test('it leaves the folder of an installation in use alone', async () => {
+  const installation = createInstallation();
+  try {
+    const before = readdirSync(installation.data);
+    const run = runProgram(['demo', '--data', installation.data, '--port', '0']);
+    assert.equal(await run.ended, 78);
+    assert.match(run.told(), /belongs to an installation in use.*--data/);
+    assert.equal(run.printed(), '');
+    const made = readdirSync(installation.data).filter((name) => !before.includes(name) && name !== 'lock');
+    assert.deepEqual(made, []);
+    const keys = JSON.parse(installation.cli(['key', 'list', '--json']).stdout);
+    assert.deepEqual(
+      keys.map(({ status }: { status: string }) => status),
+      ['active'],
+    );
+    const serving = await installation.serve();
+    assert.equal(await serving.stop(), 0);
+  } finally {
+    installation.remove();
+  }
+});

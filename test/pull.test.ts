@@ -1,0 +1,333 @@
+/**
+ * `wirewatch pull` against the real appliance: its copy ends equal to the server's period walk, however often it was
+ * killed on the way (contract: Client procedures, Retry).
+ */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openReader } from '../src/store/database.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { inFolder, runProgram } from './support/program.ts';
+
+const MONTHS_BACKFILLED = 3;
+const KILLS = 25;
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+
+before(async () => {
+  appliance = await startAppliance();
+  const subscriptions = ['--subscriptions', '7001,7002:text', '--seed', 'pull'];
+  const history = ['--backfill', 'history', '--windows', `${MONTHS_BACKFILLED * 30 * 144}`, '--rows', '3000'];
+  appliance.cli(['generate', '--out', appliance.drop, ...subscriptions, ...history]);
+  appliance.cli(['generate', '--out', appliance.drop, ...subscriptions, '--windows', '4', '--rows', '300']);
+  // Two backfills and four windows of both exports.
+  await untilDealtWith(10);
+});
+
+after(() => appliance.stop());
+
+async function untilDealtWith(files: number): Promise<void> {
+  for (let turn = 0; turn < 600; turn += 1) {
+    const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '100', '--json']).stdout);
+    if (status.files.filter((file: { outcome: string }) => file.outcome === 'applied').length >= files)
+      return;
+    await sleep(100);
+  }
+  assert.fail('the exports were not applied');
+}
+
+/** Every detection as the period endpoint has it, by id, without what a re-scoring changes unannounced. */
+async function periodWalk(): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  const { subscriptions } = JSON.parse(await (await appliance.get('/v1/me')).text());
+  for (const { id, data_starts } of subscriptions) {
+    for (const [content_type, start] of Object.entries(data_starts)) {
+      if (typeof start !== 'string') continue;
+      for (
+        let day = start.slice(0, 10);
+        day <= new Date().toISOString().slice(0, 10);
+        day = plusDays(day, 20)
+      ) {
+        await walk(
+          `from=${day}&to=${plusDays(day, 19)}&time_zone=UTC&limit=1000&subscription_id=${id}&content_type=${content_type}`,
+          found,
+        );
+      }
+    }
+  }
+  return found;
+}
+
+async function walk(query: string, found: Map<string, string>): Promise<void> {
+  for (let cursor = ''; ; ) {
+    const response = await appliance.get(`/v1/detections?${query}${cursor}`);
+    assert.equal(response.status, 200, await response.clone().text());
+    const page = JSON.parse(await response.text());
+    for (const row of page.data) found.set(row.id, comparable(row));
+    if (!page.has_more) return;
+    cursor = `&cursor=${page.next_cursor}`;
+  }
+}
+
+function plusDays(day: string, days: number): string {
+  return new Date(Date.parse(`${day}T00:00:00Z`) + days * 86_400_000).toISOString().slice(0, 10);
+}
+
+function comparable(row: Record<string, unknown>): string {
+  return JSON.stringify({ ...row, last_scored_at: '', exported_at: '' });
+}
+
+function copyIn(path: string): Map<string, string> {
+  const db = openReader(path);
+  const rows = db
+    .prepare<unknown[], { id: string; version: number; body: string }>(
+      'SELECT id, version, body FROM detections',
+    )
+    .all();
+  const cursors = db.prepare('SELECT cursor FROM state').pluck().all();
+  db.close();
+  assert.equal(cursors.length, 1);
+  assert.equal(typeof cursors[0], 'string', 'the stream has begun');
+  for (const { id, version, body } of rows) {
+    const detection = JSON.parse(body);
+    assert.deepEqual([detection.id, detection.version, 'event' in detection], [id, version, false]);
+  }
+  return new Map(rows.map(({ id, body }) => [id, comparable(JSON.parse(body))]));
+}
+
+function pullArgs(folder: string, ...more: string[]): string[] {
+  const keyFile = join(folder, 'key');
+  writeFileSync(keyFile, `${appliance.key}\n`);
+  return ['pull', '--base-url', appliance.serving().url, '--key-file', keyFile, ...more];
+}
+
+async function pulled(args: string[]): Promise<{ code: number | null; told: string; printed: string }> {
+  const program = runProgram(args);
+  const code = await program.ended;
+  return { code, told: program.told(), printed: program.printed() };
+}
+
+describe('pull', () => {
+  test('a full copy equals the period walk of the server', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'copy.db');
+      const { code, told } = await pulled(pullArgs(folder, '--into', into, '--full'));
+      assert.equal(code, 0, told);
+      const walked = await periodWalk();
+      assert.ok(walked.size > 4000, `${walked.size} detections`);
+      assert.deepEqual(copyIn(into), walked);
+    }));
+
+  test('killed at any moment and started again, the copy ends equal', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'copy.db');
+      for (let kill = 0; kill < KILLS; kill += 1) {
+        const program = runProgram(pullArgs(folder, '--into', into, '--full'));
+        await sleep(150 + ((kill * 53) % 200));
+        program.kill('SIGKILL');
+        await program.ended;
+      }
+      const { code, told } = await pulled(pullArgs(folder, '--into', into, '--full'));
+      assert.equal(code, 0, told);
+      assert.deepEqual(copyIn(into), await periodWalk());
+    }));
+
+  test('a copy goes on with its cursor and takes over what changed since', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'copy.db');
+      assert.equal((await pulled(pullArgs(folder, '--into', into, '--full'))).code, 0);
+      const later = [
+        '--subscriptions',
+        '7001,7002:text',
+        '--seed',
+        'pull',
+        '--windows',
+        '1',
+        '--rows',
+        '400',
+      ];
+      appliance.cli(['generate', '--out', appliance.drop, ...later, '--start', windowBefore(6)]);
+      await untilDealtWith(12);
+      const { code, told } = await pulled(pullArgs(folder, '--into', into));
+      assert.equal(code, 0, told);
+      assert.deepEqual(copyIn(into), await periodWalk());
+    }));
+
+  test('without --full a new copy begins at --since, and by default with the present', () =>
+    inFolder(async (folder) => {
+      const all = join(folder, 'all.db');
+      const since = new Date(Date.now() - 3_600_000).toISOString();
+      assert.equal((await pulled(pullArgs(folder, '--into', all, '--since', since))).code, 0);
+      assert.deepEqual(copyIn(all), await periodWalk());
+      const none = join(folder, 'none.db');
+      assert.equal((await pulled(pullArgs(folder, '--into', none))).code, 0);
+      assert.equal(copyIn(none).size, 0);
+    }));
+
+  test('--follow goes on until it is stopped, which is a good end', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'lines');
+      const program = runProgram(
+        pullArgs(folder, '--into', into, '--follow', '--poll-seconds', '1', '--format', 'ndjson'),
+      );
+      await program.until('its place', () => lines(into) ?? undefined);
+      const row = [
+        '--subscriptions',
+        '7001',
+        '--seed',
+        'follow',
+        '--windows',
+        '1',
+        '--rows',
+        '5',
+        '--export',
+        'newswire',
+      ];
+      appliance.cli(['generate', '--out', appliance.drop, ...row, '--start', windowBefore(9)]);
+      await program.until('five lines', () => ((lines(into)?.length ?? 0) >= 5 ? true : undefined));
+      program.kill('SIGTERM');
+      assert.equal(await program.ended, 0, program.told());
+    }));
+
+  test('--format ndjson writes each version once, also when it was killed', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'changes.ndjson');
+      const args = pullArgs(folder, '--into', into, '--format', 'ndjson');
+      const since = new Date(Date.now() - 3_600_000).toISOString();
+      for (const delayMs of [180, 220, 260, 300]) {
+        const isNew = lines(into) === null;
+        const program = runProgram(isNew ? [...args, '--since', since] : args);
+        await sleep(delayMs);
+        program.kill('SIGKILL');
+        await program.ended;
+      }
+      const isNew = lines(into) === null;
+      const { code, told } = await pulled(isNew ? [...args, '--since', since] : args);
+      assert.equal(code, 0, told);
+      const versions = (lines(into) ?? []).map((line) => {
+        const { id, version } = JSON.parse(line);
+        return `${id} ${version}`;
+      });
+      assert.equal(new Set(versions).size, versions.length, 'a line twice');
+      assert.equal(new Set(versions.map((version) => version.split(' ')[0])).size, (await periodWalk()).size);
+    }));
+});
+
+/** The lines that belong to the copy; null while it has no place noted. */
+function lines(path: string): string[] | null {
+  try {
+    const { bytes, cursor } = JSON.parse(readFileSync(`${path}.place`, 'utf8'));
+    if (cursor === null) return null;
+    return readFileSync(path)
+      .subarray(0, bytes)
+      .toString('utf8')
+      .split('\n')
+      .filter((line) => line !== '');
+  } catch {
+    return null;
+  }
+}
+
+function windowBefore(windows: number): string {
+  return new Date((Math.floor(Date.now() / 600_000) - windows) * 600_000).toISOString();
+}
+
+describe('pull and answers that are no pages', () => {
+  const page = JSON.stringify({ data: [], next_cursor: 'abc', has_more: false, as_of: null });
+
+  async function against(
+    answers: [number, Record<string, string>][],
+    use: (program: { code: number | null; told: string }, asked: string[]) => void,
+  ): Promise<void> {
+    const asked: string[] = [];
+    const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+      asked.push(request.url ?? '');
+      const [status, headers] = answers.shift() ?? [200, {}];
+      response.writeHead(status, { 'content-type': 'application/json', ...headers });
+      response.end(status === 200 ? page : JSON.stringify({ detail: `because of ${status}` }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    try {
+      await inFolder(async (folder) => {
+        writeFileSync(join(folder, 'key'), 'ww_live_x');
+        const to = ['--base-url', `http://127.0.0.1:${port}`, '--key-file', join(folder, 'key')];
+        const since = ['--since', new Date(Date.now() - 60_000).toISOString()];
+        use(await pulled(['pull', ...to, ...since, '--into', join(folder, 'copy.db')]), asked);
+      });
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  }
+
+  for (const status of [400, 401, 403, 404]) {
+    test(`${status} is never asked for again`, () =>
+      against([[status, {}]], ({ code, told }, asked) => {
+        assert.equal(code, 1);
+        assert.match(told, new RegExp(`answered ${status}: because of ${status}`));
+        assert.equal(asked.length, 1);
+      }));
+  }
+
+  for (const status of [429, 500, 503]) {
+    test(`${status} is asked for again after Retry-After`, () =>
+      against([[status, { 'retry-after': '0' }]], ({ code, told }, asked) => {
+        assert.equal(code, 0, told);
+        assert.match(told, new RegExp(`because of ${status}; waiting 0 s`));
+        assert.equal(asked.length, 2);
+        assert.equal(asked[0], asked[1], 'the same request');
+      }));
+  }
+
+  test('without Retry-After the wait doubles', () =>
+    against(
+      [
+        [503, {}],
+        [503, {}],
+      ],
+      ({ code, told }, asked) => {
+        assert.equal(code, 0, told);
+        assert.match(told, /waiting 1 s[\s\S]*waiting 2 s/);
+        assert.equal(asked.length, 3);
+      },
+    ));
+});
+
+describe('pull, used wrongly', () => {
+  test('without a key file, and with one that holds no key', () =>
+    inFolder(async (folder) => {
+      const options = [
+        'pull',
+        '--base-url',
+        'http://127.0.0.1:1',
+        '--into',
+        join(folder, 'copy.db'),
+        '--key-file',
+      ];
+      const missing = await pulled([...options, join(folder, 'none')]);
+      assert.deepEqual([missing.code, /there is no key file/.test(missing.told)], [1, true], missing.told);
+      writeFileSync(join(folder, 'key'), 'two words');
+      const wrong = await pulled([...options, join(folder, 'key')]);
+      assert.deepEqual([wrong.code, /does not hold an API key/.test(wrong.told)], [1, true], wrong.told);
+      assert.ok(!wrong.told.includes('two words'), 'what was in the file is not shown');
+    }));
+
+  test('a base address that is none, a format that is none, --since with --full', () =>
+    inFolder(async (folder) => {
+      writeFileSync(join(folder, 'key'), 'ww_live_x');
+      const common = ['pull', '--key-file', join(folder, 'key'), '--into', join(folder, 'copy.db')];
+      for (const wrong of [
+        ['--base-url', 'ftp://x'],
+        ['--base-url', 'http://127.0.0.1:1', '--format', 'xml'],
+        ['--base-url', 'http://127.0.0.1:1', '--full', '--since', '2026-01-01T00:00:00Z'],
+      ]) {
+        assert.equal((await pulled([...common, ...wrong])).code, 2, wrong.join(' '));
+      }
+    }));
+});

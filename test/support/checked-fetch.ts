@@ -1,0 +1,203 @@
+/**
+ * Holds every answer that a test gets by `fetch` against the OpenAPI document: path, method, status, content type,
+ * headers, body. What the document does not name is a failure of the request.
+ *
+ * `fetch` itself is replaced, so that clients which bring their own calls are covered as well; other servers than
+ * those that were announced are left alone.
+ */
+import assert from 'node:assert/strict';
+import { FormatRegistry, type TSchema } from '@sinclair/typebox';
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
+import { FIELDS } from '../../src/detection/fields.ts';
+import { detectionSchema } from '../../src/openapi/detection-schema.ts';
+import { ERRORS } from '../../src/openapi/errors.ts';
+import { OPERATIONS, type Operation } from '../../src/openapi/operations.ts';
+import { type Response as Documented, PROBLEM_CONTENT_TYPE, UNROUTED } from '../../src/openapi/responses.ts';
+import { SCHEMAS } from '../../src/openapi/schemas.ts';
+
+/** Where the parts of an answer are looked up by the tests that do without `fetch`. */
+export interface ReceivedAnswer {
+  readonly method: string;
+  /** Path and query as sent. */
+  readonly target: string;
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+/** Headers that mean something: one that the document does not name for an answer must not be there. */
+const MEANINGFUL_HEADERS = [
+  'RateLimit-Limit',
+  'RateLimit-Policy',
+  'RateLimit-Remaining',
+  'RateLimit-Reset',
+  'Retry-After',
+  'WWW-Authenticate',
+  'Allow',
+  'ETag',
+  'Pragma',
+  'Accept-Ranges',
+  'Content-Range',
+  'Location',
+  'Set-Cookie',
+  'Last-Modified',
+  'Expires',
+  'Server',
+  'X-Powered-By',
+];
+
+const origins = new Set<string>();
+const checks = new Map<TSchema, TypeCheck<TSchema>>();
+const plainFetch = globalThis.fetch;
+
+FormatRegistry.Set('date-time', (text) => !Number.isNaN(Date.parse(text)));
+FormatRegistry.Set('uri', (text) => URL.canParse(text));
+FormatRegistry.Set('uuid', (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text));
+
+globalThis.fetch = async (input, init) => {
+  const response = await plainFetch(input, init);
+  if (!origins.has(new URL(response.url).origin)) return response;
+  const { pathname, search } = new URL(response.url);
+  const method = init?.method ?? (input instanceof Request ? input.method : 'GET');
+  const isText = response.headers.get('content-type')?.includes('json') === true;
+  checkAnswer({
+    method: method.toUpperCase(),
+    target: `${pathname}${search}`,
+    status: response.status,
+    headers: response.headers,
+    body: isText ? await response.clone().text() : '',
+  });
+  return response;
+};
+
+/** Announces a server whose answers are to be checked. */
+export function checkAnswersOf(url: string): void {
+  origins.add(new URL(url).origin);
+}
+
+/** @throws AssertionError */
+export function checkAnswer(answer: ReceivedAnswer): void {
+  const { method, target, status, headers, body } = answer;
+  const what = `${method} ${target.slice(0, 300)}: ${status}`;
+  const [path = '', query = ''] = target.split('?', 2);
+  const documented = documentedAnswer(path, method, status);
+  assert.ok(documented, `${what} is not in the document: ${body.slice(0, 500)}`);
+  checkHeaders(what, documented, headers);
+  const contentType = headers.get('content-type');
+  if (documented.content === undefined || method === 'HEAD') {
+    assert.equal(body, '', `${what} has a body`);
+    return;
+  }
+  const media = contentType === null ? undefined : documented.content[contentType];
+  assert.ok(media, `${what}: the document has no ${contentType} for it`);
+  if (contentType?.includes('json') !== true) return;
+  const value: unknown = JSON.parse(body);
+  checkSchema(what, media.schema, value);
+  if (contentType === PROBLEM_CONTENT_TYPE) {
+    checkProblem(what, value, status, headers, Object.keys(media.examples));
+  } else checkDetections(what, path, new URLSearchParams(query).has('fields'), value);
+}
+
+/** What the document says of a status; of a path or method that it has not, what holds for those. */
+function documentedAnswer(path: string, method: string, status: number): Documented | undefined {
+  const operations = operationsAt(path);
+  if (operations.length === 0) return status === 404 ? UNROUTED[404] : undefined;
+  const operation = operations.find((one) => one.method === method.toLowerCase());
+  if (operation === undefined) return status === 405 ? UNROUTED[405] : undefined;
+  return operation.responses[status];
+}
+
+export function operationsAt(path: string): Operation[] {
+  const exact = OPERATIONS.filter((operation) => operation.path === path);
+  if (exact.length > 0) return exact;
+  return OPERATIONS.filter((operation) => {
+    const [start = '', end] = operation.path.split('{', 2);
+    return end !== undefined && path.startsWith(start) && /^[^/]+$/.test(path.slice(start.length));
+  });
+}
+
+function checkHeaders(what: string, documented: Documented, headers: Headers): void {
+  for (const [name, { required, schema }] of Object.entries(documented.headers)) {
+    const value = headers.get(name);
+    if (value === null) assert.ok(!required, `${what} has no ${name}`);
+    else checkSchema(`${what}, ${name}`, schema, value);
+  }
+  for (const name of MEANINGFUL_HEADERS) {
+    if (documented.headers[name] === undefined) {
+      assert.equal(headers.get(name), null, `${what} has ${name}, of which the document says nothing`);
+    }
+  }
+  const rate = MEANINGFUL_HEADERS.filter((name) => name.startsWith('RateLimit-') && headers.has(name));
+  assert.ok(rate.length === 0 || rate.length === 4, `${what} has only ${rate}`);
+}
+
+function checkSchema(what: string, schema: TSchema, value: unknown): void {
+  const known = checks.get(schema);
+  const check = known ?? TypeCompiler.Compile(schema, Object.values(SCHEMAS));
+  if (known === undefined) checks.set(schema, check);
+  if (check.Check(value)) return;
+  const found = [...check.Errors(value)].map(
+    (error) => `${error.path}: ${error.message}, not ${JSON.stringify(error.value)?.slice(0, 200)}`,
+  );
+  assert.fail(`${what} does not fit the document: ${found.slice(0, 5).join('; ')}`);
+}
+
+function checkProblem(
+  what: string,
+  value: unknown,
+  status: number,
+  headers: Headers,
+  codes: readonly string[],
+): void {
+  const { type, title, status: said, request_id } = membersOf(value);
+  const code = String(type).split('/').at(-1) ?? '';
+  assert.ok(codes.includes(code), `${what} has the code ${code}, of which the document says nothing`);
+  const kind = new Map<string, { status: number; title: string }>(Object.entries(ERRORS)).get(code);
+  assert.deepEqual([title, said, kind?.status], [kind?.title, status, status], what);
+  assert.match(String(type), new RegExp(`^https?://.*/errors/${code}$`), what);
+  assert.equal(request_id, headers.get('x-request-id'), what);
+}
+
+const COMPLETE = new Map(
+  (['text', 'image'] as const).flatMap((content_type) =>
+    [true, false].map((event) => [
+      `${content_type} ${event}`,
+      detectionSchema({ content_type, required: 'every field', event }),
+    ]),
+  ),
+);
+const FIELD_ORDER = new Map(FIELDS.map(({ path }, index) => [path, index]));
+
+/** Without `fields` every member is there; with and without, in the order of the field table. */
+function checkDetections(what: string, path: string, hasFields: boolean, value: unknown): void {
+  if (!path.startsWith('/v1/detections')) return;
+  const { data } = membersOf(value);
+  const isChanges = path === '/v1/detections/changes';
+  for (const detection of Array.isArray(data) ? data : [value]) {
+    const order = leaves(detection, '').map((leaf) => FIELD_ORDER.get(leaf) ?? -1);
+    assert.deepEqual(
+      order,
+      order.toSorted((a, b) => a - b),
+      `${what}: fields out of order`,
+    );
+    if (hasFields) continue;
+    const type = String(membersOf(detection).content_type);
+    const complete = COMPLETE.get(`${type} ${isChanges}`);
+    assert.ok(complete, `${what}: content_type ${type}`);
+    checkSchema(what, complete, detection);
+  }
+}
+
+/** The paths of the fields within, in their order; of an object that is null, its first. */
+function leaves(value: unknown, prefix: string): string[] {
+  return Object.entries(membersOf(value)).flatMap(([name, member]) => {
+    const path = `${prefix}${name}`;
+    if (typeof member === 'object' && member !== null) return leaves(member, `${path}.`);
+    return [FIELD_ORDER.has(path) ? path : `${path}.id`];
+  });
+}
+
+export function membersOf(value: unknown): Record<string, unknown> {
+  assert.ok(typeof value === 'object' && value !== null, `${JSON.stringify(value)} is no object`);
+  return { ...value };
+}

@@ -1,0 +1,247 @@
+/** The daily look for missing windows, on a real database and a real drop folder, with a clock of the test's own. */
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { EXPORT_NAMES, type ExportName } from '../src/detection/content-type.ts';
+import { DropFolder } from '../src/ingest/drop-folder.ts';
+import { StreamWriter } from '../src/ingest/stream-writer.ts';
+import { type LookPlace, lookForMissing } from '../src/ingest/window-look.ts';
+import { type Database, openWriter } from '../src/store/database.ts';
+import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
+import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../src/time.ts';
+import { findWindow, listWindows, setWindow, type WindowStatus } from '../src/windows/ledger.ts';
+
+const START = Date.parse('2026-01-01T00:00:00Z');
+/** From a window's start until it is missing. */
+const MISSING_AFTER = DAY_MS + 2 * WINDOW_MS;
+
+let folder: string;
+let db: Database;
+let nowMs: number;
+let place: LookPlace;
+let betweens: number;
+
+function open(enabled: readonly ExportName[] = EXPORT_NAMES): LookPlace {
+  db = openWriter(join(folder, 'detections.db'), DETECTIONS_MIGRATIONS);
+  const drop = new DropFolder(join(folder, 'drop'), { quiet_ms: 0, truncated_seconds: 0 });
+  drop.prepare();
+  return {
+    db,
+    drop,
+    writer: new StreamWriter(
+      db,
+      join(folder, 'journal'),
+      () => nowMs,
+      () => {},
+    ),
+    now: () => nowMs,
+    log: () => {},
+    between: async () => {
+      betweens += 1;
+    },
+    settings: { enabled_exports: enabled },
+  };
+}
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wirewatch-look-'));
+  mkdirSync(join(folder, 'drop'));
+  nowMs = START;
+  betweens = 0;
+  place = open();
+});
+
+afterEach(() => {
+  db.close();
+  rmSync(folder, { recursive: true });
+});
+
+function finish(windowStart: number, exportName: ExportName = 'newswire'): void {
+  setWindow(db, { export: exportName, window_start: windowStart, status: 'done', since: nowMs, file: 1 });
+}
+
+function starts(status: WindowStatus, exportName: ExportName = 'newswire'): number[] {
+  const windows = listWindows(db, { export: exportName, status, limit: 1_000_000 });
+  return windows.map(({ window_start }) => window_start).sort((a, b) => a - b);
+}
+
+/** A day on, and a look. */
+function look(ms: number): Promise<void> {
+  nowMs = ms;
+  return lookForMissing(place);
+}
+
+function put(windowStart: number, into = ''): string {
+  const path = join(
+    folder,
+    'drop',
+    into,
+    `${into === '' ? '' : '7.'}newswire.${formatWindowStart(windowStart)}.ndjson`,
+  );
+  writeFileSync(path, '');
+  return path;
+}
+
+describe('which windows are expected', () => {
+  test('a new installation has no gaps', async () => {
+    await look(START);
+    await look(START + 400 * DAY_MS);
+    assert.deepEqual(listWindows(db, { export: null, status: null, limit: 10 }), []);
+  });
+
+  test('those from the start of the first that finished; an older one that finishes later moves nothing', async () => {
+    finish(START);
+    finish(START - 5 * WINDOW_MS);
+    finish(START + 3 * WINDOW_MS);
+    await look(START + MISSING_AFTER + 4 * WINDOW_MS);
+    assert.deepEqual(
+      starts('missing'),
+      [1, 2, 4].map((count) => START + count * WINDOW_MS),
+    );
+    const window = findWindow(db, 'newswire', START + WINDOW_MS);
+    assert.deepEqual(window, {
+      export: 'newswire',
+      window_start: START + WINDOW_MS,
+      status: 'missing',
+      since: nowMs,
+      file: null,
+    });
+  });
+
+  test('a window that failed first does not begin them', async () => {
+    setWindow(db, { export: 'newswire', window_start: START, status: 'failed', since: nowMs, file: 1 });
+    await look(START + 10 * DAY_MS);
+    assert.deepEqual(starts('missing'), []);
+  });
+
+  test('each export for itself, and none of one that is switched off', async () => {
+    place = { ...place, settings: { enabled_exports: ['imagewire'] } };
+    finish(START, 'newswire');
+    finish(START + 2 * WINDOW_MS, 'imagewire');
+    await look(START + MISSING_AFTER + 3 * WINDOW_MS);
+    assert.deepEqual(starts('missing', 'newswire'), []);
+    assert.deepEqual(starts('missing', 'imagewire'), [START + 3 * WINDOW_MS]);
+  });
+});
+
+describe('when it is looked', () => {
+  test('once a day, also over restarts', async () => {
+    await look(START);
+    finish(START);
+    await look(START + MISSING_AFTER + WINDOW_MS);
+    assert.deepEqual(starts('missing'), [START + WINDOW_MS]);
+    const lookedAt = nowMs;
+    db.close();
+    place = open();
+    await look(lookedAt + DAY_MS - 1);
+    assert.equal(starts('missing').length, 1);
+    await look(lookedAt + DAY_MS);
+    assert.equal(starts('missing').length, 1 + DAY_MS / WINDOW_MS);
+  });
+
+  test('a look is made up for that was stopped half-way, from where it was', async () => {
+    finish(START);
+    let turns = 0;
+    const stopped: LookPlace = {
+      ...place,
+      between: async () => {
+        turns += 1;
+        if (turns === 3) throw new Error('stopping');
+      },
+    };
+    nowMs = START + 100 * DAY_MS;
+    await assert.rejects(lookForMissing(stopped), /stopping/);
+    const found = starts('missing').length;
+    assert.ok(found > 0 && found <= 3000, `${found}`);
+    await lookForMissing(place);
+    const all = (100 * DAY_MS - MISSING_AFTER) / WINDOW_MS;
+    assert.equal(starts('missing').length, all);
+  });
+
+  test("a year's stop is dealt with in groups, and what became missing is not abandoned with it", async () => {
+    finish(START);
+    await look(START + 365 * DAY_MS);
+    assert.equal(starts('missing').length, (365 * DAY_MS - MISSING_AFTER) / WINDOW_MS);
+    assert.deepEqual(starts('abandoned'), []);
+    assert.ok(betweens >= 52, `${betweens} turns for others`);
+    const before = betweens;
+    await look(nowMs + DAY_MS);
+    assert.ok(betweens - before <= 2, 'a day later only the day is looked at');
+  });
+
+  test('what a clock that was ahead has said is taken back', async () => {
+    finish(START);
+    await look(START + 100 * DAY_MS);
+    const right = START + MISSING_AFTER + 2 * WINDOW_MS;
+    await look(right);
+    assert.deepEqual(starts('missing'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
+    await look(right + DAY_MS);
+    assert.equal(starts('missing').length, 2 + DAY_MS / WINDOW_MS);
+  });
+});
+
+describe('a file that waits', () => {
+  for (const [what, into] of [
+    ['in the drop folder', ''],
+    ['in .taken', '.taken'],
+  ] as const) {
+    test(`${what}: its window is not missing, until the file is gone`, async () => {
+      finish(START);
+      const path = put(START + WINDOW_MS, into);
+      await look(START + MISSING_AFTER + 3 * WINDOW_MS);
+      assert.deepEqual(starts('missing'), [START + 2 * WINDOW_MS, START + 3 * WINDOW_MS]);
+      rmSync(path);
+      await look(nowMs + DAY_MS);
+      assert.ok(starts('missing').includes(START + WINDOW_MS));
+    });
+  }
+
+  test('one that is still being written has not arrived', async () => {
+    finish(START);
+    writeFileSync(`${put(START + WINDOW_MS)}.tmp`, '');
+    rmSync(join(folder, 'drop', `newswire.${formatWindowStart(START + WINDOW_MS)}.ndjson`));
+    await look(START + MISSING_AFTER + WINDOW_MS);
+    assert.deepEqual(starts('missing'), [START + WINDOW_MS]);
+  });
+
+  test('keeps a missing window from being abandoned', async () => {
+    finish(START);
+    await look(START + MISSING_AFTER + 2 * WINDOW_MS);
+    put(START + WINDOW_MS);
+    await look(nowMs + 30 * DAY_MS);
+    assert.deepEqual(starts('abandoned'), [START + 2 * WINDOW_MS]);
+    assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.status, 'missing');
+  });
+});
+
+test('a window is abandoned 30 days after it became missing, and stays so', async () => {
+  finish(START);
+  await look(START + MISSING_AFTER + WINDOW_MS);
+  const missingSince = nowMs;
+  await look(missingSince + 30 * DAY_MS - HOUR_MS);
+  assert.deepEqual(starts('abandoned'), []);
+  await look(missingSince + 31 * DAY_MS);
+  assert.deepEqual(starts('abandoned'), [START + WINDOW_MS]);
+  assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.since, nowMs);
+  await look(nowMs + 5 * DAY_MS);
+  assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.status, 'abandoned');
+});
+
+test('failed and done windows are left as they are', async () => {
+  finish(START);
+  finish(START + WINDOW_MS);
+  setWindow(db, {
+    export: 'newswire',
+    window_start: START + 2 * WINDOW_MS,
+    status: 'failed',
+    since: START,
+    file: 3,
+  });
+  await look(START + MISSING_AFTER + 2 * WINDOW_MS);
+  await look(nowMs + 60 * DAY_MS);
+  assert.deepEqual(starts('failed'), [START + 2 * WINDOW_MS]);
+  assert.deepEqual(starts('done'), [START, START + WINDOW_MS]);
+  assert.equal(findWindow(db, 'newswire', START + 2 * WINDOW_MS)?.since, START);
+});
