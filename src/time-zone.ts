@@ -68,7 +68,21 @@ function startMs(day: Temporal.PlainDate, zone: string): number {
   return day.toZonedDateTime(zone).epochMilliseconds;
 }
 
+/** A zone is asked for with every page of a period, and to ask the runtime takes longer than a small page. */
+const runtimeZones = new Map<string, string | null>();
+const ZONES_KEPT_MAX = 1000;
+
 function runtimeZone(name: string): string | null {
+  const kept = runtimeZones.get(name);
+  if (kept !== undefined) return kept;
+  const zone = askRuntime(name);
+  // Names come from requests: spellings without end must not fill the memory.
+  if (runtimeZones.size >= ZONES_KEPT_MAX) runtimeZones.clear();
+  runtimeZones.set(name, zone);
+  return zone;
+}
+
+function askRuntime(name: string): string | null {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone;
   } catch {

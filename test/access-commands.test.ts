@@ -224,7 +224,12 @@ test('key create for people: the key, that it is shown once, and a call to paste
   const key = /^ {2}(ww_live_\S+)$/m.exec(stdout)?.[1] ?? '';
   assert.notEqual(parseKey(key), null, stdout);
   assert.match(stdout, /cannot be shown again/);
-  assert.ok(stdout.includes(`curl -H 'Authorization: Bearer ${key}' 'http://127.0.0.1:8080/v1/detections/changes?since=`), stdout);
+  assert.ok(
+    stdout.includes(
+      `curl -H 'Authorization: Bearer ${key}' 'http://127.0.0.1:8080/v1/detections/changes?since=`,
+    ),
+    stdout,
+  );
 });
 
 test("a key reads its own account's subscriptions and the types they have", async () => {

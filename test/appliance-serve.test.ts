@@ -3,6 +3,8 @@
  * taken, clients that read slowly or not at all (contract: Endpoints, Errors).
  */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -322,3 +324,18 @@ test('keys of one installation mean nothing to another', async () => {
     other.remove();
   }
 });
+
+test('a log that nobody reads any more does not keep it from stopping', () =>
+  inFolder(async (folder) => {
+    const main = join(import.meta.dirname, '..', 'dist', 'main.cjs');
+    const program = process.env.WIREWATCH_PROGRAM;
+    const [command, first] = program ? [program, []] : [process.execPath, [main]];
+    const args = [...first, 'serve', '--data', join(folder, 'data'), '--port', '0'];
+    const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    const ended = once(child, 'exit');
+    await once(child.stderr, 'data');
+    child.stderr.destroy();
+    child.kill('SIGTERM');
+    const [code] = await ended;
+    assert.equal(code, 0);
+  }));

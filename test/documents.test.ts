@@ -399,7 +399,14 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     const found = readdirSync(path.join(folder, 'wirewatch-data')).filter(
       (name) => !own.test(name) && name !== 'drop',
     );
-    assert.deepEqual(found.sort(), ['access.db', 'alerts.json', 'detections.db', 'journal', 'lock', 'secret']);
+    assert.deepEqual(found.sort(), [
+      'access.db',
+      'alerts.json',
+      'detections.db',
+      'journal',
+      'lock',
+      'secret',
+    ]);
     for (const name of found) assert.ok(text.includes(`| \`${name}\` |`), name);
     for (const name of OWN_FOLDERS) assert.ok(text.includes(`\`${name}/`), name);
   });

@@ -183,6 +183,7 @@ test('a backfill that a stop interrupts goes on at the next start, whatever the 
   const resumed = appliance.serving().log.find(({ msg }) => msg === 'backfill resumed');
   assert.ok(Number(resumed?.rows_applied) >= 20_000, JSON.stringify(resumed));
   assert.deepEqual([line.msg, line.created, line.bad_rows], ['file applied', rows.length, 1]);
+  assert.equal(line.unchanged, 0, 'what was committed is not applied again');
   assert.equal((await appliance.detection(idOf(last)))?.version, 1);
   const skipped = readFileSync(join(appliance.drop, `${line.destination}.skipped.ndjson`), 'utf8')
     .trim()

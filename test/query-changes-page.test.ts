@@ -86,7 +86,7 @@ test('pages of any size put together are exactly the matching rows, in order of 
   const streams = fc.subarray(STREAMS, { minLength: 1 });
   fc.assert(
     fc.property(
-      fc.array(testRow, { maxLength: 40 }),
+      fc.array(testRow, { maxLength: 40, size: 'max' }),
       streams,
       someFilters,
       fc.integer({ min: 1, max: 7 }),

@@ -52,6 +52,8 @@ export async function untilSignal(
   beforeStop();
   await appliance.stop();
   log.info('stopped');
+  // Here, and not as the process exits: where nobody reads the log any more, writing then would be tried for ever.
+  await new Promise<void>((resolve) => log.flush(() => resolve()));
 }
 
 function showProgress(): (file: string, rows: number, isDone: boolean) => void {

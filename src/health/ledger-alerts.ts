@@ -71,8 +71,9 @@ export const FAILED_FILES = `
   GROUP BY export`;
 
 export const FILES_WITH_SKIPPED_ROWS = `
-  SELECT export, count(*) AS files, min(finished_at) AS since, max(name) AS name FROM ingest_file
-  WHERE rows_skipped = 1 AND +outcome = 'applied' AND finished_at > :since AND export IS NOT NULL
+  SELECT export, count(*) AS files, min(finished_at) AS since, max(name) AS name
+  FROM ingest_file INDEXED BY ingest_file_skipped
+  WHERE rows_skipped = 1 AND outcome = 'applied' AND finished_at > :since AND export IS NOT NULL
   GROUP BY export`;
 
 /** @param enabled exports that are switched on; of the others nothing is told */

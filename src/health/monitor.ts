@@ -54,7 +54,7 @@ const STALL_CHECK_EVERY_MS = 5 * MINUTE_MS;
 /** Alerts end with time, too, when nothing changes. */
 const LEDGER_EVERY_MS = MINUTE_MS;
 const DISK_EVERY_MS = 30 * SECOND_MS;
-const PROBE_EVERY_MS = 10 * SECOND_MS;
+const PROBE_EVERY_MS = 5 * SECOND_MS;
 /** Clocks that are kept are set back by so little. */
 const CLOCK_TOLERANCE_MS = 5 * SECOND_MS;
 

@@ -167,6 +167,7 @@ class Ingester {
       if (!isLeft) continue;
       try {
         settle(this.#workshop, record, true);
+        this.#report(record);
       } catch (error) {
         if (!isFileError(error)) throw error;
         const err = plainError(error);

@@ -13,7 +13,7 @@ import { readInstant } from './instant.ts';
 import { invalid, type Parameters, type ParameterTable, parseParameters, readText } from './parameters.ts';
 import type { Projection } from './projection.ts';
 
-const CHANGES_PARAMETERS: ParameterTable = { ...LIST_PARAMETERS, cursor: 'single', since: 'single' };
+export const CHANGES_PARAMETERS: ParameterTable = { ...LIST_PARAMETERS, cursor: 'single', since: 'single' };
 
 /** Where in the stream a page starts: after a position, or with the first change delivered at or after a time. */
 export type StreamStart =

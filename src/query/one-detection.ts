@@ -6,7 +6,7 @@ import { type ParameterTable, parseParameters } from './parameters.ts';
 import { type Projection, renderProjected } from './projection.ts';
 import { preparedOnce } from './statements.ts';
 
-const ONE_PARAMETERS: ParameterTable = VIEW_PARAMETERS;
+export const ONE_PARAMETERS: ParameterTable = VIEW_PARAMETERS;
 
 /** @throws Refused `invalid_request` */
 export function parseOneParameters(raw: string): Projection | null {

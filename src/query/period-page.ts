@@ -19,8 +19,12 @@ import type { PeriodSort } from './period-parameters.ts';
 import {
   betweenRowsSql,
   betweenTextSql,
+  firstNewestRowsSql,
+  firstNewestTextSql,
   idAtSql,
   moreSql,
+  newestRowsSql,
+  newestTextSql,
   rowsBeforeSql,
   secondAtSql,
   withinRowsSql,
@@ -86,6 +90,7 @@ export function readPeriodPage(
       end: isDescending ? period.from - 1 : period.to,
     };
     const filter = filterSql(query.filters);
+    if (isDescending && filter.sql === '') return { ...readNewest(db, query, span), as_of_ms };
     const rowsMax = filter.sql === '' ? query.limit : scanRowsMax;
     const bound = scanBound(db, query, span, rowsMax, filter.sql !== '');
     const { data, rows, last } = readParts(db, query, filter, span, bound);
@@ -93,6 +98,21 @@ export function readPeriodPage(
     const isEnd = reached === null || !moreBehind(db, query, reached, span.end);
     return { data, rows, next: isEnd ? null : reached, as_of_ms };
   });
+}
+
+/** What is asked for most: no filter, newest first. One statement reads the page. */
+function readNewest(db: Database, query: PeriodQuery, { start, end }: Span): Omit<PeriodPage, 'as_of_ms'> {
+  const values = {
+    ...streamValues(query.streams),
+    second: start.second,
+    after: start.id,
+    ...between(query.sort, start.second, end),
+    limit: query.limit,
+  };
+  const statements = query.after === null ? FIRST_NEWEST : NEWEST;
+  const { data, rows, last } = readPart(db, query, statements, '', values);
+  const isEnd = last === null || rows < query.limit || !moreBehind(db, query, last, end);
+  return { data, rows, next: isEnd ? null : last };
 }
 
 /**
@@ -238,6 +258,13 @@ interface Statements {
   readonly text: Family<TextRow>;
   readonly rows: Family<BodyRow>;
 }
+
+const NEWEST: Statements = { text: statementFamily(newestTextSql), rows: statementFamily(newestRowsSql) };
+
+const FIRST_NEWEST: Statements = {
+  text: statementFamily(firstNewestTextSql),
+  rows: statementFamily(firstNewestRowsSql),
+};
 
 const WITHIN: Statements = { text: statementFamily(withinTextSql), rows: statementFamily(withinRowsSql) };
 

@@ -14,7 +14,7 @@ import { invalid, type Parameters, type ParameterTable, parseParameters, readTex
 import type { PeriodEnd, PeriodEnds } from './period.ts';
 import type { Projection } from './projection.ts';
 
-const PERIOD_PARAMETERS: ParameterTable = {
+export const PERIOD_PARAMETERS: ParameterTable = {
   ...LIST_PARAMETERS,
   from: 'single',
   to: 'single',

@@ -32,6 +32,24 @@ export function betweenRowsSql(sort: PeriodSort, streams: number, conditions: st
   return rowsOf(whole(sort, streams, conditions));
 }
 
+/** A page newest first: the index has that order, so the rest of a second and whole seconds are merged in one go. */
+export function newestTextSql(streams: number): string {
+  return textOf(newest(streams, [AFTER, BETWEEN]), LAST.descending);
+}
+
+export function newestRowsSql(streams: number): string {
+  return rowsOf(newest(streams, [AFTER, BETWEEN]));
+}
+
+/** The first of such pages begins with a whole second. */
+export function firstNewestTextSql(streams: number): string {
+  return textOf(newest(streams, [BETWEEN]), LAST.descending);
+}
+
+export function firstNewestRowsSql(streams: number): string {
+  return rowsOf(newest(streams, [BETWEEN]));
+}
+
 /** The second of the row behind `@skipped` others: it is the same in whatever order those of one second stand. */
 export function secondAtSql(sort: PeriodSort, streams: number): string {
   const arms = [AFTER, BETWEEN].map((where) => union(streams, 'first_detected_at AS second', where));
@@ -62,6 +80,11 @@ function within(streams: number, conditions: string): string {
 
 function whole(sort: PeriodSort, streams: number, conditions: string): string {
   return `${union(streams, KEY, `${BETWEEN}${conditions}`)} ORDER BY second ${DIRECTION[sort]}, id LIMIT @limit`;
+}
+
+function newest(streams: number, parts: readonly string[]): string {
+  const arms = parts.map((where) => union(streams, KEY, where));
+  return `${arms.join(' UNION ALL ')} ORDER BY second DESC, id LIMIT @limit`;
 }
 
 function union(streams: number, columns: string, where: string): string {

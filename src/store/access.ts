@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { Refused } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from './access-schema.ts';
-import { type Database, openWriter } from './database.ts';
+import { type Database, isEmpty, openWriter } from './database.ts';
 import { dataFolder, ensureFolder, isErrorCode } from './folder.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from './installation.ts';
 
@@ -24,10 +24,10 @@ export interface OpenAccessOptions {
 export function openAccess(root: string, options: OpenAccessOptions = {}): Database {
   const folder = dataFolder(root);
   if (options.create === true) ensureFolder(folder);
-  else if (!existsSync(folder.access)) {
+  else if (!existsSync(folder.access) || isEmpty(folder.access)) {
     throw new Refused(
       'configuration',
-      `there is no installation in ${root}: ${folder.access} is missing. Name the data folder with --data, or begin one with: wirewatch account add ID --name NAME`,
+      `there is no installation in ${root}: ${folder.access} is missing or empty. Name the data folder with --data, or begin one with: wirewatch account add ID --name NAME`,
     );
   }
   const db = openOrRefuse(folder.access);

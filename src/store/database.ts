@@ -3,6 +3,7 @@
  *
  * https://sqlite.org/wal.html, https://sqlite.org/pragma.html
  */
+import { existsSync, statSync } from 'node:fs';
 import Driver from 'better-sqlite3';
 import { Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
@@ -32,6 +33,7 @@ const WAL_BYTES_MAX = 64 * 1024 * 1024;
  * `synchronous=FULL`: without it a commit that was acknowledged can be lost with the power.
  */
 export function openWriter(path: string, migrations: Migrations): Database {
+  if (isEmpty(path) && sizeOf(`${path}-wal`) > 0) throw emptied(path);
   const db = open(path, { timeout: WRITER_BUSY_MS });
   db.pragma(`page_size = ${PAGE_BYTES}`);
   if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
@@ -50,6 +52,7 @@ export function openWriter(path: string, migrations: Migrations): Database {
 
 /** Opens a database that exists for reading; it waits only briefly, and never writes. */
 export function openReader(path: string): Database {
+  if (isEmpty(path)) throw emptied(path);
   const db = open(path, { timeout: READER_BUSY_MS, readonly: true, fileMustExist: true });
   db.pragma('synchronous = FULL');
   db.pragma(`cache_size = -${READER_CACHE_KIB}`);
@@ -113,6 +116,23 @@ export function isDiskFull(error: unknown): boolean {
 export function isDamage(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB';
+}
+
+/** A database of no bytes is one that was emptied, or never one. */
+export function isEmpty(path: string): boolean {
+  return existsSync(path) && sizeOf(path) === 0;
+}
+
+/** To open it would make SQLite delete the log beside it, and with that what the file's content still needs. */
+function emptied(path: string): Refused {
+  return new Refused(
+    'configuration',
+    `${path} is empty, and its log beside it is not touched. Put the file back from a copy of the data folder.`,
+  );
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 function open(path: string, options: Driver.Options): Database {

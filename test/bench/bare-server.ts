@@ -18,7 +18,23 @@ const GROUPED_ALL = `
 
 const ROWS = `SELECT position, body FROM stream_row WHERE stream = ? AND position > ? ORDER BY position LIMIT ${PAGE_ROWS}`;
 
-type Answer = (response: ServerResponse, stream: number, after: number) => void;
+const PERIOD = `
+  SELECT CAST(group_concat(body, ',') AS BLOB) AS body
+  FROM (SELECT body FROM detection WHERE stream = ? AND first_detected_at >= ? AND first_detected_at < ?
+    ORDER BY first_detected_at DESC, id LIMIT ${PAGE_ROWS})`;
+
+/** The streams are merged by the database, as lazily as it can. */
+const PERIOD_ALL = `
+  SELECT CAST(group_concat(body, ',') AS BLOB) AS body
+  FROM (${[7001, 7002, 7003, 7004]
+    .flatMap((subscription) => [subscription * 2, subscription * 2 + 1])
+    .map(
+      (stream) => `SELECT body, first_detected_at, id FROM detection
+        WHERE stream = ${stream} AND first_detected_at >= @from AND first_detected_at < @to`,
+    )
+    .join(' UNION ALL ')} ORDER BY first_detected_at DESC, id LIMIT 200)`;
+
+type Answer = (response: ServerResponse, stream: number, after: number, from: number, to: number) => void;
 
 function answerOf(kind: string, db: Database | null): Answer {
   switch (kind) {
@@ -46,6 +62,20 @@ function answerOf(kind: string, db: Database | null): Answer {
           page?.body ?? Buffer.alloc(0),
           Buffer.from(`] ${page?.last ?? 0}`),
         ]);
+      };
+    }
+    case 'period': {
+      const statement = prepared<{ body: Buffer }>(db, PERIOD);
+      return (response, stream, _after, from, to) => {
+        const page = statement.get(stream, from, to);
+        send(response, [Buffer.from('['), page?.body ?? Buffer.alloc(0), Buffer.from(']')]);
+      };
+    }
+    case 'period-all': {
+      const statement = prepared<{ body: Buffer }>(db, PERIOD_ALL);
+      return (response, _stream, _after, from, to) => {
+        const page = statement.get({ from, to });
+        send(response, [Buffer.from('['), page?.body ?? Buffer.alloc(0), Buffer.from(']')]);
       };
     }
     case 'row-by-row': {
@@ -78,8 +108,8 @@ function send(response: ServerResponse, pieces: Buffer[]): void {
 const [kind = '', database] = process.argv.slice(2);
 const answer = answerOf(kind, database === undefined ? null : openReader(database));
 const server = createServer((request, response) => {
-  const [stream = '0', after = '0'] = (request.url ?? '/').slice(1).split('/');
-  answer(response, Number(stream), Number(after));
+  const [stream = 0, after = 0, from = 0, to = 0] = (request.url ?? '/').slice(1).split('/').map(Number);
+  answer(response, stream, after, from, to);
 });
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo;

@@ -11,12 +11,15 @@ export interface Load {
   readonly headers?: Readonly<Record<string, string>>;
   /** The path of a connection's next request, from its last answer; null before the first. */
   readonly path: (connection: number, answer: Buffer | null) => string;
+  /** That every answer must have; 200 unless told otherwise. */
+  readonly status?: number;
 }
 
 export interface Measured {
   readonly requests_per_second: number;
   readonly bytes_per_second: number;
   readonly p99_ms: number;
+  readonly max_ms: number;
 }
 
 export async function runLoad(load: Load): Promise<Measured> {
@@ -26,7 +29,12 @@ export async function runLoad(load: Load): Promise<Measured> {
   let left = load.requests;
   const startMs = performance.now();
   const worker = async (connection: number) => {
-    const client = new Client(connect(Number(port), hostname), hostname, load.headers ?? {});
+    const client = new Client(
+      connect(Number(port), hostname),
+      hostname,
+      load.headers ?? {},
+      load.status ?? 200,
+    );
     let answer: Buffer | null = null;
     while (left > 0) {
       left -= 1;
@@ -46,6 +54,7 @@ export async function runLoad(load: Load): Promise<Measured> {
     requests_per_second: load.requests / seconds,
     bytes_per_second: bytes / seconds,
     p99_ms: durations[Math.floor(durations.length * 0.99)] ?? 0,
+    max_ms: durations.at(-1) ?? 0,
   };
 }
 
@@ -71,14 +80,16 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 class Client {
   readonly #socket: Socket;
   readonly #head: string;
+  readonly #status: number;
   #chunks: Buffer[] = [];
   #size = 0;
   #bodyStart = -1;
   #total = Number.POSITIVE_INFINITY;
   #settle: { resolve: (body: Buffer) => void; reject: (error: Error) => void } | null = null;
 
-  constructor(socket: Socket, host: string, headers: Readonly<Record<string, string>>) {
+  constructor(socket: Socket, host: string, headers: Readonly<Record<string, string>>, status: number) {
     this.#socket = socket;
+    this.#status = status;
     const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
     this.#head = ` HTTP/1.1\r\n${lines.join('')}\r\n`;
     socket.setNoDelay(true);
@@ -118,7 +129,7 @@ class Client {
     const end = received.indexOf(HEAD_END);
     if (end < 0) return;
     const head = received.toString('latin1', 0, end);
-    if (!head.startsWith('HTTP/1.1 200')) throw new Error(`answered: ${head.slice(0, 80)}`);
+    if (!head.startsWith(`HTTP/1.1 ${this.#status}`)) throw new Error(`answered: ${head.slice(0, 80)}`);
     const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
     if (length === undefined) throw new Error('an answer without a length');
     this.#bodyStart = end + HEAD_END.length;

@@ -25,6 +25,7 @@ const TEST_SETTINGS = {
   WIREWATCH_INGEST_RESCAN_SECONDS: '0.2',
   WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
   WIREWATCH_LIMITS_DAILY_ROWS: '1000000000000',
+  WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
 };
 
 export interface LogLine {
@@ -211,8 +212,11 @@ function beginServing(
   return {
     log: run.log,
     logged: run.logged,
-    listening: async () =>
-      String((await run.logged('that it listens', ({ msg }) => msg === 'listening')).url),
+    async listening() {
+      const url = String((await run.logged('that it listens', ({ msg }) => msg === 'listening')).url);
+      checkAnswersOf(url);
+      return url;
+    },
     async stop() {
       child.kill('SIGTERM');
       return run.ended;

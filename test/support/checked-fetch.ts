@@ -131,6 +131,12 @@ function checkHeaders(what: string, documented: Documented, headers: Headers): v
   assert.ok(rate.length === 0 || rate.length === 4, `${what} has only ${rate}`);
 }
 
+/** Whether a value fits a schema of the document; of none, nothing does. @throws AssertionError */
+export function checkBody(what: string, schema: TSchema | undefined, value: unknown): void {
+  assert.ok(schema, `${what}: there is no schema`);
+  checkSchema(what, schema, value);
+}
+
 function checkSchema(what: string, schema: TSchema, value: unknown): void {
   const known = checks.get(schema);
   const check = known ?? TypeCompiler.Compile(schema, Object.values(SCHEMAS));

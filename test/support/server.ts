@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { createKey, hashKey } from '../../src/auth/key.ts';
-import { addKey, type KeyTerms } from '../../src/auth/keys.ts';
+import { addKey, type KeyTerms, type NewKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';
 import type { HealthSource } from '../../src/health/monitor.ts';
@@ -34,7 +34,7 @@ export interface TestServer {
   /** Sets the clock. */
   setNow(nowMs: number): void;
   /** Makes a key; by default for all of both subscriptions, with the scope to read detections. */
-  makeKey(terms?: Partial<KeyTerms>): { id: string; key: string };
+  makeKey(terms?: Partial<KeyTerms & Pick<NewKey, 'account_id'>>): { id: string; key: string };
   get(path: string, key?: string, init?: RequestInit): Promise<Response>;
   close(): Promise<void>;
 }

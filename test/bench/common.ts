@@ -1,0 +1,48 @@
+/** What the measures share: the data set, a row of the result, and how one is held against its limit. */
+import type { Measured } from './load.ts';
+
+export const SUBSCRIPTIONS = [7001, 7002, 7003, 7004];
+export const CONNECTIONS = 8;
+
+export interface Row {
+  readonly what: string;
+  readonly against: string;
+  readonly unit: string;
+  readonly appliance: number;
+  readonly limit: number;
+  /** The least that the ratio should be. */
+  readonly reach: number;
+}
+
+export interface Bench {
+  readonly folder: string;
+  readonly data: string;
+  readonly rows: number;
+  readonly rounds: number;
+  key: string;
+}
+
+/** One after the other, in turn: what slows the machine slows both. The first turn of each warms up. */
+export async function rounds(
+  bench: Bench,
+  ours: () => Promise<Measured>,
+  limit: () => Promise<Measured>,
+): Promise<{ appliance: number; limit: number }> {
+  const appliance: number[] = [];
+  const bare: number[] = [];
+  await ours();
+  for (let round = 0; round < bench.rounds; round += 1) {
+    bare.push((await limit()).requests_per_second);
+    appliance.push((await ours()).requests_per_second);
+  }
+  return { appliance: median(appliance), limit: median(bare) };
+}
+
+export function authorization(bench: Bench): Record<string, string> {
+  return { authorization: `Bearer ${bench.key}` };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+}

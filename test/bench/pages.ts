@@ -1,0 +1,86 @@
+/** Pages of the change stream and of a period, against bare servers on the same database. */
+import { join } from 'node:path';
+import { streamNumber } from '../../src/detection/content-type.ts';
+import { authorization, type Bench, CONNECTIONS, type Row, rounds, SUBSCRIPTIONS } from './common.ts';
+import { runLoad } from './load.ts';
+import { startBare } from './program.ts';
+
+const PAGE_REQUESTS = 600;
+
+/** Pages of 1,000 rows, walked through to the end and again from the start. */
+export async function pages(bench: Bench, url: string): Promise<Row[]> {
+  const database = join(bench.data, 'detections.db');
+  const stream = streamNumber(SUBSCRIPTIONS[0] ?? 0, 'text');
+  const since = new Date(Date.now() - 3_600_000).toISOString();
+  const first = `/v1/detections/changes?limit=1000&since=${since}`;
+  const walk = (scope: string) => (_: number, answer: Buffer | null) => {
+    const tail = answer?.toString('latin1', Math.max(0, answer.length - 300)) ?? '';
+    const cursor = /"has_more":true/.test(tail) ? /"next_cursor":"([^"]+)"/.exec(tail)?.[1] : undefined;
+    return (cursor === undefined ? first : `/v1/detections/changes?limit=1000&cursor=${cursor}`) + scope;
+  };
+  const walkBare = (_: number, answer: Buffer | null) => {
+    const last =
+      answer === null ? '0' : (/\d+$/.exec(answer.toString('latin1', answer.length - 20))?.[0] ?? '0');
+    return `/${stream}/${last}`;
+  };
+  const ours = (scope: string) =>
+    runLoad({
+      url,
+      connections: CONNECTIONS,
+      requests: PAGE_REQUESTS,
+      headers: authorization(bench),
+      path: walk(scope),
+    });
+  const against = async (kind: string) => {
+    const bare = await startBare(kind, database);
+    try {
+      return await runLoad({
+        url: bare.url,
+        connections: CONNECTIONS,
+        requests: PAGE_REQUESTS,
+        path: walkBare,
+      });
+    } finally {
+      await bare.stop();
+    }
+  };
+  const one = await rounds(
+    bench,
+    () => ours(`&subscription_id=${SUBSCRIPTIONS[0]}`),
+    () => against('grouped'),
+  );
+  const all = await rounds(
+    bench,
+    () => ours(''),
+    () => against('grouped-all'),
+  );
+  const rowByRow = await rounds(
+    bench,
+    () => ours(`&subscription_id=${SUBSCRIPTIONS[0]}`),
+    () => against('row-by-row'),
+  );
+  const what = 'stream page of 1,000 rows';
+  return [
+    {
+      what: `${what}, one stream`,
+      against: 'node:http, one group_concat query',
+      unit: 'pages/s',
+      ...one,
+      reach: 0.7,
+    },
+    {
+      what: `${what}, four streams`,
+      against: 'node:http, one group_concat query over all',
+      unit: 'pages/s',
+      ...all,
+      reach: 0.7,
+    },
+    {
+      what: `${what}, one stream`,
+      against: 'node:http, parsed and stringified row by row',
+      unit: 'pages/s',
+      ...rowByRow,
+      reach: 2.5,
+    },
+  ];
+}

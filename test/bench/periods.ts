@@ -1,0 +1,61 @@
+/** Pages of a period: a thousand rows of one stream, and two hundred of eight, against the same query bare. */
+import { join } from 'node:path';
+import { streamNumber } from '../../src/detection/content-type.ts';
+import { openReader } from '../../src/store/database.ts';
+import { authorization, type Bench, CONNECTIONS, type Row, rounds, SUBSCRIPTIONS } from './common.ts';
+import { runLoad } from './load.ts';
+import { startBare } from './program.ts';
+
+const REQUESTS = 600;
+const SELECT_RANGE = 'SELECT min(first_detected_at) AS first, max(first_detected_at) AS last FROM detection';
+
+/** The first page of a period, over and over: the query is the same each time. */
+export async function periods(bench: Bench, url: string): Promise<Row[]> {
+  const database = join(bench.data, 'detections.db');
+  const db = openReader(database);
+  const range = db.prepare<unknown[], { first: number; last: number }>(SELECT_RANGE).get();
+  db.close();
+  // All that there is: an export's rows lie within a few days.
+  const from = new Date((range?.first ?? 0) * 1000).toISOString();
+  const to = new Date((range?.last ?? 0) * 1000 + 1000).toISOString();
+  const stream = streamNumber(SUBSCRIPTIONS[0] ?? 0, 'text');
+  const [fromSeconds, toSeconds] = [from, to].map((time) => Math.floor(Date.parse(time) / 1000));
+  const ours = (scope: string) =>
+    runLoad({
+      url,
+      connections: CONNECTIONS,
+      requests: REQUESTS,
+      headers: authorization(bench),
+      path: () => `/v1/detections?from=${from}&to=${to}&limit=1000${scope}`,
+    });
+  const against = async (kind: string) => {
+    const bare = await startBare(kind, database);
+    try {
+      const path = () => `/${stream}/0/${fromSeconds}/${toSeconds}`;
+      return await runLoad({ url: bare.url, connections: CONNECTIONS, requests: REQUESTS, path });
+    } finally {
+      await bare.stop();
+    }
+  };
+  const one = await rounds(
+    bench,
+    () => ours(`&subscription_id=${SUBSCRIPTIONS[0]}&content_type=text`),
+    () => against('period'),
+  );
+  const eight = await rounds(
+    bench,
+    () => ours(''),
+    () => against('period-all'),
+  );
+  const against_ = 'node:http, the same rows by one query';
+  return [
+    { what: 'period page of 1,000 rows, one stream', against: against_, unit: 'pages/s', ...one, reach: 0.7 },
+    {
+      what: 'period page of 200 rows, eight streams',
+      against: against_,
+      unit: 'pages/s',
+      ...eight,
+      reach: 0.7,
+    },
+  ];
+}

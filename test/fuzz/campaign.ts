@@ -1,0 +1,133 @@
+/**
+ * Sends made-up requests and judges every answer: never 500, always a request id and Cache-Control, and a status,
+ * headers and body that the OpenAPI document has for that path and method.
+ */
+import assert from 'node:assert/strict';
+import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import { SCHEMAS } from '../../src/openapi/schemas.ts';
+import { checkAnswer, checkBody } from '../support/checked-fetch.ts';
+import { bytesOf, parseAnswers, type RawAnswer, sendBytes } from './exchange.ts';
+import { makeMalformed } from './malformed.ts';
+import { type FuzzFacts, type FuzzRequest, makeRequest } from './requests.ts';
+
+export interface Campaign {
+  readonly facts: FuzzFacts;
+  readonly seed: string;
+  /** Asked before each connection, with how many there were. */
+  readonly goesOn: (connections: number) => boolean;
+}
+
+export interface Outcome {
+  readonly connections: number;
+  /** How often each status came. */
+  readonly statuses: ReadonlyMap<number, number>;
+  /** In words, with what is needed to do it again. */
+  readonly failures: readonly string[];
+}
+
+const PIPELINED_MAX = 5;
+const FAILURES_MAX = 10;
+/** Bytes that could be the start of a request are waited for by both sides: not for long. */
+const UNSURE_PATIENCE_MS = 50;
+
+export async function runCampaign({ facts, seed, goesOn }: Campaign): Promise<Outcome> {
+  const prng = createPrng();
+  const key = seedKey(seed, 'fuzz');
+  const statuses = new Map<number, number>();
+  const failures: string[] = [];
+  let connections = 0;
+  for (; goesOn(connections) && failures.length < FAILURES_MAX; connections += 1) {
+    prng.reseed(key, connections, 0);
+    const note = ({ status }: RawAnswer) => statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    try {
+      if (prng.chance(0.1)) await tryMalformed(prng, facts, note);
+      else await tryRequests(prng, facts, note);
+    } catch (error) {
+      failures.push(
+        `seed ${seed}, connection ${connections}: ${error instanceof Error ? error.message : error}`,
+      );
+    }
+  }
+  return { connections, statuses, failures };
+}
+
+async function tryRequests(prng: Prng, facts: FuzzFacts, note: (answer: RawAnswer) => void): Promise<void> {
+  const requests = Array.from({ length: 1 + prng.below(PIPELINED_MAX) }, () => makeRequest(prng, facts));
+  const bytes = requests.map((request, at) => bytesOf(request, facts.host, at === requests.length - 1));
+  const received = await sendBytes(facts.host, Buffer.concat(bytes));
+  const answers = parseAnswers(
+    received,
+    requests.map(({ method }) => method),
+  );
+  for (const [at, answer] of answers.entries()) {
+    note(answer);
+    const request = requests[at];
+    assert.ok(request, `an answer too many: ${answer.status} ${answer.body}`);
+    judge(request, answer);
+  }
+  // A server may end the connection behind an answer that says so.
+  const isEnded = answers.at(-1)?.headers.get('connection') === 'close';
+  assert.ok(isEnded, `${answers.length} answers to ${shown(Buffer.concat(bytes))}`);
+}
+
+function judge(request: FuzzRequest, answer: RawAnswer): void {
+  const { method, target } = request;
+  try {
+    assert.notEqual(answer.status, 500);
+    checkAnswer({ method, target, ...answer });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : error;
+    throw new Error(`${why}\n  ${JSON.stringify(request)}\n  ${answer.status} ${answer.body.slice(0, 500)}`);
+  }
+}
+
+async function tryMalformed(prng: Prng, facts: FuzzFacts, note: (answer: RawAnswer) => void): Promise<void> {
+  const good = bytesOf(makeRequest(prng, facts), facts.host, true);
+  const { bytes, mustAnswer } = makeMalformed(prng, facts, good);
+  const isHead = bytes.toString('latin1', 0, 5) === 'HEAD ';
+  const answersOf = (received: Buffer) => {
+    try {
+      return parseAnswers(received, [isHead ? 'HEAD' : 'GET', 'GET']);
+    } catch (error) {
+      // Who cannot read a request does not know that it began with HEAD.
+      if (isHead) return parseAnswers(received, ['GET', 'GET']);
+      throw error;
+    }
+  };
+  // Some answers leave the connection open.
+  const received = await sendBytes(
+    facts.host,
+    bytes,
+    mustAnswer ? undefined : UNSURE_PATIENCE_MS,
+    (soFar) => {
+      try {
+        return answersOf(soFar).length > 0;
+      } catch {
+        return false;
+      }
+    },
+  );
+  const [answer] = answersOf(received);
+  if (answer === undefined) {
+    assert.ok(!mustAnswer, `no answer to ${shown(bytes)}`);
+    return;
+  }
+  note(answer);
+  const what = `${shown(bytes)}: ${answer.status} ${answer.body.slice(0, 300)}`;
+  assert.ok(!mustAnswer || (answer.status >= 400 && answer.status < 500), what);
+  assert.notEqual(answer.status, 500, what);
+  assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/, what);
+  assert.ok(answer.headers.has('cache-control'), what);
+  if (answer.headers.get('content-type') !== 'application/problem+json' || answer.body === '') return;
+  const problem = JSON.parse(answer.body);
+  checkBody(what, SCHEMAS.Problem, problem);
+  assert.deepEqual(
+    [problem.status, problem.request_id],
+    [answer.status, answer.headers.get('x-request-id')],
+    what,
+  );
+}
+
+function shown(bytes: Buffer): string {
+  return JSON.stringify(bytes.toString('latin1', 0, 2000));
+}

@@ -1,0 +1,80 @@
+/** HTTP by hand: bytes out, answers in, so that what no client would send can be sent. */
+import { connect } from 'node:net';
+import type { FuzzRequest } from './requests.ts';
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+/** Far longer than an answer takes. */
+const PATIENCE_MS = 10_000;
+
+export function bytesOf({ method, target, headers, body }: FuzzRequest, host: string, last: boolean): Buffer {
+  const lines = [
+    `${method} ${target} HTTP/1.1`,
+    `Host: ${host}`,
+    ...headers.map(([name, value]) => `${name}: ${value}`),
+    ...(body === null ? [] : [`Content-Length: ${body.length}`]),
+    ...(last ? ['Connection: close'] : []),
+  ];
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), body ?? Buffer.alloc(0)]);
+}
+
+/** Sends bytes. @returns all that comes back until the connection ends, it is enough, or for so long */
+export function sendBytes(
+  host: string,
+  bytes: Buffer,
+  patienceMs = PATIENCE_MS,
+  isEnough: (received: Buffer) => boolean = () => false,
+): Promise<Buffer> {
+  const { hostname, port } = new URL(`http://${host}`);
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(Number(port), hostname, () => socket.write(bytes));
+    const end = () => {
+      socket.destroy();
+      resolve(Buffer.concat(chunks));
+    };
+    socket.setTimeout(patienceMs, end);
+    socket.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+      if (isEnough(Buffer.concat(chunks))) end();
+    });
+    // A connection that is cut off leaves what has come before.
+    socket.on('error', () => {});
+    socket.on('close', end);
+  });
+}
+
+/**
+ * The answers within bytes, one for each method, interim ones left out; fewer when fewer came.
+ *
+ * @throws Error for what is no well-formed answer
+ */
+export function parseAnswers(bytes: Buffer, methods: readonly string[]): RawAnswer[] {
+  const answers: RawAnswer[] = [];
+  let at = 0;
+  while (at < bytes.length) {
+    const end = bytes.indexOf('\r\n\r\n', at);
+    if (end < 0) throw new Error(`half a head: ${bytes.toString('latin1', at, at + 200)}`);
+    const [line = '', ...fields] = bytes.toString('latin1', at, end).split('\r\n');
+    const [, code] = /^HTTP\/1\.1 (\d{3}) /.exec(line) ?? [];
+    if (code === undefined) throw new Error(`no status line: ${line.slice(0, 200)}`);
+    const status = Number(code);
+    const headers = new Headers(
+      fields.map((field) => [field.split(':', 1)[0] ?? '', field.replace(/^[^:]*:\s*/, '')]),
+    );
+    at = end + 4;
+    if (status < 200) continue;
+    const hasBody = methods[answers.length] !== 'HEAD' && status !== 304 && status !== 204;
+    const length = hasBody ? Number(headers.get('content-length')) : 0;
+    if (!Number.isInteger(length) || at + length > bytes.length) {
+      throw new Error(`${line}: ${length} bytes were said to come, ${bytes.length - at} came`);
+    }
+    answers.push({ status, headers, body: bytes.toString('utf8', at, at + length) });
+    at += length;
+  }
+  return answers;
+}

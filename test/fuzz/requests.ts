@@ -1,0 +1,327 @@
+/** Makes up requests: what a client might send by mistake or on purpose, from the document and from a box of oddities. */
+import type { Prng } from '../../src/generate/prng.ts';
+import { OPERATIONS } from '../../src/openapi/operations.ts';
+
+export interface FuzzRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly body: Buffer | null;
+}
+
+/** What is there to be asked for. */
+export interface FuzzFacts {
+  readonly host: string;
+  /** Values of Authorization that are right in one way or another: keys, tokens, revoked ones. */
+  readonly credentials: readonly string[];
+  readonly client: { readonly id: string; readonly secret: string };
+  readonly ids: readonly string[];
+  readonly cursors: readonly string[];
+  readonly photo: string;
+  readonly nowMs: number;
+}
+
+const METHODS = [
+  'GET',
+  'GET',
+  'GET',
+  'GET',
+  'GET',
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'DELETE',
+  'PATCH',
+  'OPTIONS',
+  'TRACE',
+];
+const NAMES = [...new Set(OPERATIONS.flatMap((one) => one.parameters.map(({ name }) => name)))];
+
+const ODDITIES = [
+  '',
+  ' ',
+  '0',
+  '-1',
+  '+1',
+  '01',
+  '1.0',
+  '1e3',
+  '0x10',
+  'NaN',
+  'null',
+  'true',
+  '9'.repeat(15),
+  '9'.repeat(16),
+  '9007199254740993',
+  '1'.repeat(400),
+  ',',
+  '1,,2',
+  ',1',
+  '1,2,3,4,5',
+  "' OR 1=1 --",
+  '"; DROP TABLE detection;',
+  '%00',
+  '\u0000',
+  '\u0001',
+  '\n',
+  '\r\nX-Injected: yes',
+  'ünïcödé',
+  '💥',
+  '\ud800',
+  '\u202e',
+  '../../etc/passwd',
+  '__proto__',
+  'constructor',
+  'toString',
+  'hasOwnProperty',
+  '%',
+  '%zz',
+  '%ff',
+  '%c0%af',
+  '%ed%a0%80',
+  '*',
+  '[]',
+  '{}',
+  '$&',
+  '$1',
+  'a'.repeat(3000),
+  'text',
+  'image',
+  'off',
+  'max',
+  'v1',
+  'V1',
+  'example.com',
+  'https://example.com/',
+  'http://user@example.com:80/x?y#z',
+  'xn--',
+  'UTC',
+  'europe/berlin',
+  'Etc/GMT+14',
+  '+02:00',
+] as const;
+
+const TIMES = [
+  '2026-02-30',
+  '2026-11-21',
+  '0000-01-01',
+  '9999-12-31',
+  '10000-01-01',
+  '-000001-01-01',
+  '2026-11-21T10:00:00Z',
+  '2026-11-21T10:00:00.123Z',
+  '2026-11-21T10:00:00+02:00',
+  '2026-11-21T10:00:00 02:00',
+  '2026-11-21T24:00:00Z',
+  '2026-11-21T23:59:60Z',
+  '2026-11-21t10:00:00z',
+  '2026-11-21T10:00Z',
+  '2026-11-21T10:00:00+24:00',
+] as const;
+
+const HEADER_NAMES = [
+  'If-None-Match',
+  'If-Match',
+  'If-Modified-Since',
+  'If-Range',
+  'Range',
+  'Accept',
+  'Accept-Encoding',
+  'Accept-Language',
+  'Origin',
+  'Cookie',
+  'X-Forwarded-For',
+  'Forwarded',
+  'X-Request-Id',
+  'X-HTTP-Method-Override',
+  'Content-Type',
+  'Cache-Control',
+  'Authorization',
+] as const;
+
+const USUAL_HEADERS = [
+  ['If-None-Match', '*'],
+  ['Range', 'bytes=0-3'],
+] as const;
+
+const HEADER_VALUES = [
+  '*',
+  '""',
+  '"x"',
+  'W/"x"',
+  '"x',
+  '"a", W/"b" , *',
+  'bytes=0-',
+  'bytes=-1',
+  'bytes=5-1',
+  'bytes=0-0,2-3',
+  'bytes=999999999999999999-',
+  'items=0-1',
+  '127.0.0.1',
+  '::1, unknown, 999.1.1.1',
+  'gzip, br;q=0, *',
+  'Sat, 21 Nov 2026 10:00:00 GMT',
+  'x'.repeat(5000),
+  '\u00ff\u00fe',
+  ',,,,',
+  'application/json',
+  'Bearer',
+  'Bearer  x',
+  'Basic Og==',
+  'Basic !!!',
+] as const;
+
+export function makeRequest(prng: Prng, facts: FuzzFacts): FuzzRequest {
+  if (prng.chance(0.15)) return tokenRequest(prng, facts);
+  const path = makePath(prng, facts);
+  const query = makeQuery(prng, facts, path);
+  const headers: [string, string][] = [];
+  if (prng.chance(0.85)) headers.push(['Authorization', makeCredential(prng, facts)]);
+  if (prng.chance(0.15)) headers.push([...prng.pick(USUAL_HEADERS)]);
+  while (prng.chance(0.3)) {
+    const value = prng.chance(0.7) ? prng.pick(HEADER_VALUES) : headerSafe(prng.pick(ODDITIES));
+    headers.push([prng.pick(HEADER_NAMES), value]);
+  }
+  return {
+    method: prng.pick(METHODS),
+    target: targetSafe(query === '' ? path : `${path}?${query}`),
+    headers,
+    body: prng.chance(0.05) ? Buffer.from(prng.pick(ODDITIES)) : null,
+  };
+}
+
+function makePath(prng: Prng, { ids, photo }: FuzzFacts): string {
+  const template = prng.pick(OPERATIONS).path;
+  const photoPath = photo.split('?')[0] ?? '';
+  const segment = prng.chance(0.5)
+    ? prng.pick([...ids, photoPath.slice('/photos/'.length)])
+    : prng.pick(ODDITIES).replaceAll('?', '');
+  const path = template.replace(/\{\w+\}$/, prng.chance(0.5) ? encodeLoosely(segment) : segment);
+  if (!prng.chance(0.12)) return path;
+  return prng.pick([
+    `${path}/`,
+    `/${path}`,
+    path.toUpperCase(),
+    path.replace('/v1', '/v2'),
+    path.replaceAll('/', '//'),
+    `${path}/..`,
+    `/./${path.slice(1)}`,
+    path.replace('e', '%65'),
+    `${path};a=b`,
+    `${path}#x`,
+    `${path}%00`,
+    `${path}\\`,
+    '/',
+    '/favicon.ico',
+    `/${prng.pick(ODDITIES).replaceAll('?', '')}`,
+  ]);
+}
+
+function makeQuery(prng: Prng, facts: FuzzFacts, path: string): string {
+  if (path.startsWith('/photos/') && prng.chance(0.5)) return facts.photo.split('?')[1] ?? '';
+  const parts: string[] = [];
+  const operation = OPERATIONS.find((one) => one.path === path);
+  if (prng.chance(0.8)) parts.push(...usualParts(prng, facts, path));
+  const names = operation?.parameters.map(({ name }) => name) ?? NAMES;
+  while (prng.chance(0.55)) {
+    const name = names.length > 0 && prng.chance(0.9) ? prng.pick(names) : prng.pick([...NAMES, ...ODDITIES]);
+    const value = makeValue(prng, facts, name);
+    parts.push(
+      prng.chance(0.95) ? `${encodeLoosely(name)}=${prng.chance(0.7) ? encodeLoosely(value) : value}` : name,
+    );
+  }
+  return parts.join(prng.chance(0.97) ? '&' : '&&');
+}
+
+/** What makes a request of this path a good one. */
+function usualParts(prng: Prng, { nowMs, cursors }: FuzzFacts, path: string): string[] {
+  const ago = (ms: number) => new Date(nowMs - ms).toISOString();
+  if (path === '/v1/detections/changes') {
+    return [prng.chance(0.5) ? `since=${ago(prng.below(2_600_000_000))}` : `cursor=${prng.pick(cursors)}`];
+  }
+  if (path !== '/v1/detections') return [];
+  const days = 1 + prng.below(20);
+  return [`from=${ago(days * 86_400_000).slice(0, 10)}`, `to=${ago(0).slice(0, 10)}`];
+}
+
+function makeValue(prng: Prng, facts: FuzzFacts, name: string): string {
+  if (prng.chance(0.45)) return prng.pick(ODDITIES);
+  if (prng.chance(0.15)) return prng.pick(TIMES);
+  if (prng.chance(0.1)) return Array.from({ length: prng.below(60) }, (_, at) => `${at + 1}`).join(',');
+  if (prng.chance(0.1)) return mutated(prng, prng.pick(facts.cursors));
+  const examples = OPERATIONS.flatMap((one) => one.parameters).filter((one) => one.name === name);
+  return examples.length === 0 ? prng.pick(ODDITIES) : String(prng.pick(examples).example);
+}
+
+function makeCredential(prng: Prng, { credentials, client }: FuzzFacts): string {
+  if (prng.chance(0.85)) return prng.pick(credentials);
+  if (prng.chance(0.5)) return headerSafe(mutated(prng, prng.pick(credentials)));
+  return prng.pick([
+    '',
+    'Bearer',
+    `bearer ${client.id}`,
+    `Basic ${btoa(`${client.id}:${client.secret}`)}`,
+    `Bearer ${'x'.repeat(2000)}`,
+    'Negotiate abc',
+  ]);
+}
+
+function tokenRequest(prng: Prng, { client }: FuzzFacts): FuzzRequest {
+  const fields = [
+    `grant_type=${prng.chance(0.85) ? 'client_credentials' : encodeLoosely(prng.pick(ODDITIES))}`,
+    ...(prng.chance(0.7) ? [`client_id=${client.id}`] : []),
+    ...(prng.chance(0.7) ? [`client_secret=${client.secret}`] : []),
+    ...(prng.chance(0.4) ? [`scope=${encodeLoosely(prng.pick(['detections:read', ...ODDITIES]))}`] : []),
+    ...(prng.chance(0.15) ? [`${encodeLoosely(prng.pick(ODDITIES))}=${prng.pick(ODDITIES)}`] : []),
+    ...(prng.chance(0.08) ? [`padding=${'x'.repeat(3500 + prng.below(1200))}`] : []),
+  ];
+  const form = fields.join('&');
+  const headers: [string, string][] = [
+    [
+      'Content-Type',
+      prng.chance(0.85) ? 'application/x-www-form-urlencoded' : headerSafe(prng.pick(HEADER_VALUES)),
+    ],
+  ];
+  if (prng.chance(0.3)) {
+    headers.push(['Authorization', `Basic ${mutated(prng, btoa(`${client.id}:${client.secret}`), 0.3)}`]);
+  }
+  return {
+    method: prng.chance(0.95) ? 'POST' : prng.pick(METHODS),
+    target: prng.chance(0.95) ? '/oauth/token' : '/oauth/token?grant_type=client_credentials',
+    headers,
+    body: Buffer.from(prng.chance(0.9) ? form : mutated(prng, form), prng.chance(0.95) ? 'utf8' : 'latin1'),
+  };
+}
+
+/** With some of its characters changed, left out or doubled. */
+export function mutated(prng: Prng, text: string, probability = 1): string {
+  if (text === '' || !prng.chance(probability)) return text;
+  const at = prng.below(text.length);
+  const character = String.fromCharCode(33 + prng.below(94));
+  return prng.pick([
+    `${text.slice(0, at)}${character}${text.slice(at + 1)}`,
+    text.slice(0, at) + text.slice(at + 1),
+    text.slice(0, at) + character + text.slice(at),
+    text.slice(0, at),
+    text + text,
+    text.toUpperCase(),
+  ]);
+}
+
+function encodeLoosely(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
+}
+
+/** What could end the request line or a header early is encoded or left out: that is for the malformed ones. */
+function targetSafe(text: string): string {
+  const bytes = Buffer.from(text.toWellFormed()).toString('latin1');
+  return bytes.replace(/[^\x21-\x7e]/g, (one) => `%${one.charCodeAt(0).toString(16).padStart(2, '0')}`);
+}
+
+function headerSafe(text: string): string {
+  return Buffer.from(text.toWellFormed())
+    .toString('latin1')
+    .replace(/[^\x20-\x7e\x80-\xff]/g, '');
+}
