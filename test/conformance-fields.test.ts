@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { MINUTE_MS } from '../src/time.ts';
+import { formatMs, MINUTE_MS, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
 
@@ -165,3 +165,21 @@ fieldTest('article.print', false, false, ABSENT, ABSENT);
 fieldTest('article.image_url', ABSENT, ABSENT, 'https://cdn.example.net/x.png', null);
 fieldTest('customer', ...all(null));
 fieldTest('classification', ...all(null));
+
+test('as_of is the earliest newest_done that health shows, of the types that are read', async () => {
+  const laterMs = nextWindowMs();
+  const line = await appliance.dropped(fileName('newswire', laterMs), '');
+  assert.equal(line.msg, 'file applied', JSON.stringify(line));
+  const read = async (path: string) => JSON.parse(await (await appliance.get(path)).text());
+  const { exports } = await read('/v1/health');
+  const newest = [exports.newswire.newest_done, exports.imagewire.newest_done];
+  assert.deepEqual(newest, [formatMs(laterMs + WINDOW_MS), formatMs(Date.parse(windowStart) + WINDOW_MS)]);
+  for (const list of [
+    `/v1/detections/changes?since=${new Date(startMs).toISOString()}`,
+    `/v1/detections?from=${windowStart}&to=${new Date().toISOString()}`,
+  ]) {
+    assert.equal((await read(list)).as_of, newest[1], list);
+    assert.equal((await read(`${list}&content_type=text`)).as_of, newest[0], list);
+    assert.equal((await read(`${list}&content_type=image`)).as_of, newest[1], list);
+  }
+});

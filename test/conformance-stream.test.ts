@@ -182,7 +182,8 @@ test('as_of is the earliest end of a newest window across the types read, and nu
 });
 
 test('what changes during a walk by period reaches the stream after the as_of of its first page', async () => {
-  const month = '/v1/detections?from=2026-11-01T00:00:00Z&to=2026-11-21T00:00:00Z&limit=1';
+  const stream7001 = 'subscription_id=7001&content_type=text';
+  const month = `/v1/detections?from=2026-11-01T00:00:00Z&to=2026-11-21T00:00:00Z&limit=1&${stream7001}`;
   server.store.deliver(
     [text(1, 1, { first_detected_at: '2026-11-01T08:00:00Z' }), text(2)],
     NOW_MS - 60 * MINUTE_MS,

@@ -5,6 +5,7 @@ import { OPERATIONS, type Operation } from './operations.ts';
 import type { Parameter } from './parameters.ts';
 import { type Response, UNROUTED } from './responses.ts';
 import { SCHEMAS } from './schemas.ts';
+import { type Shared, share } from './sharing.ts';
 
 type Json = Record<string, unknown>;
 
@@ -21,6 +22,18 @@ const TAGS = [
 ];
 
 export function openApiDocument(): Json {
+  const shared = {
+    responses: share(
+      'responses',
+      OPERATIONS.flatMap(({ responses }) => Object.values(responses).map(printedResponse)),
+      ({ description }) => String(description).replace(/[^A-Za-z]+(\w)/g, (_, next) => next.toUpperCase()),
+    ),
+    parameters: share(
+      'parameters',
+      OPERATIONS.flatMap(({ parameters }) => parameters.map(printedParameter)),
+      ({ name }) => String(name),
+    ),
+  };
   return {
     openapi: '3.1.1',
     info: {
@@ -42,45 +55,46 @@ export function openApiDocument(): Json {
       },
     ],
     tags: TAGS,
-    paths: paths(),
+    paths: paths(shared),
     components: {
+      parameters: shared.parameters.components,
+      responses: shared.responses.components,
       schemas: Object.fromEntries(
         Object.entries(SCHEMAS).map(([name, schema]) => [name, printedSchema(schema)]),
       ),
       securitySchemes: securitySchemes(),
     },
-    'x-unrouted': printedResponses(UNROUTED),
+    'x-unrouted': mapped(UNROUTED, printedResponse),
   };
 }
 
-function paths(): Json {
+interface SharedParts {
+  readonly responses: Shared;
+  readonly parameters: Shared;
+}
+
+function paths(shared: SharedParts): Json {
   const byPath: Record<string, Json> = {};
   for (const operation of OPERATIONS) {
     byPath[operation.path] = {
       ...byPath[operation.path],
-      [operation.method]: printedOperation(operation),
+      [operation.method]: printedOperation(operation, shared),
     };
   }
   return byPath;
 }
 
-function printedOperation({
-  id,
-  tag,
-  summary,
-  description,
-  access,
-  parameters,
-  body,
-  responses,
-}: Operation): Json {
+function printedOperation(operation: Operation, shared: SharedParts): Json {
+  const { id, tag, summary, description, access, parameters, body, responses } = operation;
   return {
     operationId: id,
     tags: [tag],
     summary,
     description,
     security: security(access),
-    ...(parameters.length === 0 ? {} : { parameters: parameters.map(printedParameter) }),
+    ...(parameters.length === 0
+      ? {}
+      : { parameters: parameters.map((one) => shared.parameters.refer(printedParameter(one))) }),
     ...(body === undefined
       ? {}
       : {
@@ -89,7 +103,7 @@ function printedOperation({
             content: { [body.contentType]: { schema: printedSchema(body.schema), example: body.example } },
           },
         }),
-    responses: printedResponses(responses),
+    responses: mapped(responses, (response) => shared.responses.refer(printedResponse(response))),
   };
 }
 
@@ -104,40 +118,24 @@ function printedParameter({ schema, description, ...parameter }: Parameter): Jso
   };
 }
 
-function printedResponses(responses: Readonly<Record<string, Response>>): Json {
-  return Object.fromEntries(
-    Object.entries(responses).map(([status, { description, headers, content }]) => [
-      status,
-      {
-        description,
-        headers: Object.fromEntries(
-          Object.entries(headers).map(([name, { schema, ...rest }]) => [
-            name,
-            { ...rest, schema: printedSchema(schema) },
-          ]),
-        ),
-        ...(content === undefined ? {} : { content: printedContent(content) }),
-      },
-    ]),
-  );
+function printedResponse({ description, headers, content }: Response): Json {
+  return {
+    description,
+    headers: mapped(headers, ({ schema, ...rest }) => ({ ...rest, schema: printedSchema(schema) })),
+    ...(content === undefined ? {} : { content: mapped(content, printedMedia) }),
+  };
 }
 
-function printedContent(content: NonNullable<Response['content']>): Json {
-  return Object.fromEntries(
-    Object.entries(content).map(([type, { schema, examples }]) => [
-      type,
-      {
-        schema: printedSchema(schema),
-        ...(Object.keys(examples).length === 0
-          ? {}
-          : {
-              examples: Object.fromEntries(
-                Object.entries(examples).map(([name, value]) => [name, { value }]),
-              ),
-            }),
-      },
-    ]),
-  );
+function printedMedia({ schema, examples }: NonNullable<Response['content']>[string]): Json {
+  const hasExamples = Object.keys(examples).length > 0;
+  return {
+    schema: printedSchema(schema),
+    ...(hasExamples ? { examples: mapped(examples, (value) => ({ value })) } : {}),
+  };
+}
+
+function mapped<Value>(members: Readonly<Record<string, Value>>, print: (value: Value) => Json): Json {
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, print(value)]));
 }
 
 function security(access: Operation['access']): Json[] {

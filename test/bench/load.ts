@@ -13,6 +13,8 @@ export interface Load {
   readonly path: (connection: number, answer: Buffer | null) => string;
   /** That every answer must have; 200 unless told otherwise. */
   readonly status?: number;
+  /** Whether this process may fall asleep between answers; see {@link stayAwake}. */
+  readonly mayRest?: boolean;
 }
 
 export interface Measured {
@@ -45,9 +47,9 @@ export async function runLoad(load: Load): Promise<Measured> {
     }
     client.close();
   };
-  const awake = stayAwake();
+  const awake = load.mayRest === true ? null : stayAwake();
   await Promise.all(Array.from({ length: load.connections }, (_, connection) => worker(connection)));
-  awake.end();
+  awake?.end();
   const seconds = (performance.now() - startMs) / 1000;
   durations.sort((a, b) => a - b);
   return {
