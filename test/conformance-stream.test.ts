@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { revokeKey } from '../src/auth/keys.ts';
 import { addSubscription } from '../src/auth/subscriptions.ts';
+import { CHUNK_ROWS } from '../src/limits/contract-limits.ts';
 import { DAY_MS, MINUTE_MS } from '../src/time.ts';
 import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
 import type { TestRow } from './support/store.ts';
@@ -145,7 +146,7 @@ test('has_more is true while a page ended at its limit and more is there, and fa
 });
 
 test('a page whose filter drops all ends after 50 chunks, empty, with has_more, and goes on to the end', async () => {
-  const many = Array.from({ length: 50 * 256 }, (_, id) => text(id + 10));
+  const many = Array.from({ length: 50 * CHUNK_ROWS }, (_, id) => text(id + 10));
   server.store.deliver([...many, text(1, 1, { source_id: 'urn:last' })], NOW_MS - MINUTE_MS);
   const filter = 'source_id=urn:last';
   const first = await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}&${filter}`);

@@ -248,6 +248,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'a form, at most 4,096 bytes | token | 413 for more than 4096 bytes, not for 4096',
     'no parameter twice | token | 400 invalid_request: a parameter twice, also an unknown, an empty and an encoded one',
     'grant_type: client_credentials | token | 400 unsupported_grant_type: missing, empty or another, before the credentials',
+    'client_id: the key id, in its pattern | token | 401 invalid_client: missing or wrong credentials, with one text for all that are wrong',
     'client_secret: 52 characters, or the whole key when its id matches | token | the secret is the 52 characters, or the whole key when its id is the client_id',
     'scope: a subset; omitted or empty is all | token | scope: omitted or empty is all the key has; else what is asked for, in order and once',
     'Basic in place of the body | token | Basic: each part is form-decoded, the scheme in any case',

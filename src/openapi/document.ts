@@ -26,7 +26,7 @@ export function openApiDocument(): Json {
     responses: share(
       'responses',
       OPERATIONS.flatMap(({ responses }) => Object.values(responses).map(printedResponse)),
-      ({ description }) => String(description).replace(/[^A-Za-z]+(\w)/g, (_, next) => next.toUpperCase()),
+      ({ description }) => String(description).replace(/[^A-Za-z]+(\w?)/g, (_, next) => next.toUpperCase()),
     ),
     parameters: share(
       'parameters',

@@ -1,4 +1,4 @@
-/** Puts what stands in several endpoints of the document in one place, with references to it: a third of the length. */
+/** Puts what stands in several endpoints of the document in one place, with references to it. */
 
 type Json = Record<string, unknown>;
 
