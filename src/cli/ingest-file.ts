@@ -119,13 +119,7 @@ async function explain(path: string, config: Config): Promise<Explanation> {
   );
   const { effect, result } = await effectOf(path, file, config);
   const { sha256, unknown_rows } = result.counts;
-  const content = {
-    export: file.export,
-    window_start: file.kind === 'window' ? file.window_start : null,
-    label: file.kind === 'backfill' ? file.label : null,
-    sha256,
-  };
-  const same = withDetections(config, null, (db) => findSameContent(db, content));
+  const same = withDetections(config, null, (db) => findSameContent(db, file, sha256));
   return {
     ...verdict,
     when_dropped: fateOf(file, result, status, same),

@@ -16,7 +16,7 @@ import {
 import { type Known, merge, type Scoring } from '../detection/merge.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { parseSeconds } from '../time.ts';
-import type { RowBatch } from './row-batch.ts';
+import { type RowBatch, scoringOf } from './row-batch.ts';
 
 const INSERT_DETECTION = `
   INSERT INTO detection (id, stream, version, first_detected_at, exported_at_given, url_withheld,
@@ -124,9 +124,7 @@ export class Applier {
         this.counts.created += 1;
         this.#addToStream(stream, judged, renderStreamRow(id, 1, rendered));
       } else {
-        const match = readMatch(rendered);
-        match.article.url = batch.urls_withheld[row] ?? match.article.url;
-        this.#merge(id, stream, { match, exported_at_given: batch.exported_at_given[row] ?? null });
+        this.#merge(id, stream, scoringOf(batch, row));
       }
     }
   }

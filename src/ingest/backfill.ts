@@ -43,8 +43,7 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
   workshop.progress(`${waiting.name} (checking)`, result.counts.rows, true);
   if (result.kind !== 'read') return unread(workshop, waiting, number, result);
   const { sha256, bytes, ...counts } = result.counts;
-  const content = { export: file.export, window_start: null, label: file.label, sha256 };
-  const same = findSameContent(workshop.db, content);
+  const same = findSameContent(workshop.db, file, sha256);
   if (same !== null) {
     return putAway(
       workshop,

@@ -2,7 +2,6 @@
  * What the appliance would make of an export file, without touching anything: for `ingest validate` and
  * `ingest explain`.
  */
-import { readMatch } from '../detection/match.ts';
 import { type Known, merge } from '../detection/merge.ts';
 import type { Database } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
@@ -10,7 +9,7 @@ import { type ApplyCounts, findKnown } from './apply.ts';
 import type { ExportFileName } from './export-name.ts';
 import { type ReadingOptions, type ReadingResult, readExport } from './export-reading.ts';
 import { latestTime } from './export-row.ts';
-import type { RowBatch } from './row-batch.ts';
+import { type RowBatch, scoringOf } from './row-batch.ts';
 
 export interface ReadingRules {
   /** As the contract writes times. */
@@ -71,11 +70,9 @@ export class EffectCounter {
   add(batch: RowBatch): void {
     for (const [row, id] of batch.ids.entries()) {
       if (this.effect.rows >= EFFECT_ROWS_MAX) return;
-      const match = readMatch(batch.rendered[row] ?? '');
-      match.article.url = batch.urls_withheld[row] ?? match.article.url;
       const known = this.#changed.get(id) ?? findKnown(this.#db, id);
-      const scoring = { match, exported_at_given: batch.exported_at_given[row] ?? null };
-      const outcome = merge(known, scoring, this.#licensed.has(match.subscription_id));
+      const scoring = scoringOf(batch, row);
+      const outcome = merge(known, scoring, this.#licensed.has(scoring.match.subscription_id));
       this.effect.rows += 1;
       this.effect[outcome.kind] += 1;
       if (outcome.kind !== 'unchanged') this.#changed.set(id, outcome.known);

@@ -2,6 +2,7 @@
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import type { ApplyCounts } from './apply.ts';
+import type { ExportFileName } from './export-name.ts';
 import type { LineError, ReadingCounts } from './export-reading.ts';
 
 export type FileOutcome = 'applying' | 'applied' | 'repeated' | 'failed' | 'refused' | 'held';
@@ -104,10 +105,13 @@ export function filesNamed(db: Database, name: string): FileRecord[] {
 }
 
 /** The number of the file that brought this very content for this window or label. */
-export function findSameContent(
-  db: Database,
-  wanted: { export: ExportName; window_start: number | null; label: string | null; sha256: string },
-): number | null {
+export function findSameContent(db: Database, file: ExportFileName, sha256: string): number | null {
+  const wanted = {
+    export: file.export,
+    window_start: file.kind === 'window' ? file.window_start : null,
+    label: file.kind === 'backfill' ? file.label : null,
+    sha256,
+  };
   return db.prepare<unknown[], { number: number }>(SELECT_SAME_CONTENT).get(wanted)?.number ?? null;
 }
 

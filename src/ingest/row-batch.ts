@@ -4,6 +4,9 @@
  * A batch is columns, not objects: structured cloning writes every member name of every object again, and the
  * two threads spend more on that than on the rows.
  */
+import { readMatch } from '../detection/match.ts';
+import type { Scoring } from '../detection/merge.ts';
+
 export interface RowBatch {
   /** Rows of the file up to and with this batch: where reading goes on after a crash. */
   rowsThrough: number;
@@ -46,4 +49,11 @@ export function emptyBatch(): RowBatch {
     prints: [],
     article_ids: [],
   };
+}
+
+/** A row as the merge rule takes it, with the address as exported. */
+export function scoringOf(batch: RowBatch, row: number): Scoring {
+  const match = readMatch(batch.rendered[row] ?? '');
+  match.article.url = batch.urls_withheld[row] ?? match.article.url;
+  return { match, exported_at_given: batch.exported_at_given[row] ?? null };
 }

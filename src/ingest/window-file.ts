@@ -58,12 +58,7 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
       return unread(workshop, waiting, number, result);
     }
     const { sha256, bytes, ...counts } = result.counts;
-    const same = findSameContent(workshop.db, {
-      export: file.export,
-      window_start: file.window_start,
-      label: null,
-      sha256,
-    });
+    const same = findSameContent(workshop.db, file, sha256);
     if (same !== null) {
       workshop.writer.rollback();
       return putAway(

@@ -26,10 +26,6 @@ export function componentId(name: string): string {
   return `${COMPONENTS}${name}`;
 }
 
-export function componentName(ref: string): string | null {
-  return ref.startsWith(COMPONENTS) ? ref.slice(COMPONENTS.length) : null;
-}
-
 export function ref(name: string): TSchema {
   return Type.Ref(componentId(name));
 }
