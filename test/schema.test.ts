@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
+import { revokeKey } from '../src/auth/keys.ts';
 import { namesEntityTag } from '../src/http/entity-tag.ts';
 import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
 
@@ -311,6 +312,43 @@ test('another method is 405 with Allow: GET, HEAD; a trailing slash is another p
     '/V1/schema/detection',
   ])
     assert.equal((await server.get(path, key)).status, 404, path);
+});
+
+test('an access token of any scope reads it like its key: GET, HEAD, 304, and the rate that both share', async () => {
+  const { id, key: own } = server.makeKey({ scopes: ['reports:read'] });
+  const form = { grant_type: 'client_credentials', client_id: id, client_secret: own };
+  const granted = await server.get('/oauth/token', undefined, {
+    method: 'POST',
+    body: new URLSearchParams(form),
+  });
+  const { access_token: token } = JSON.parse(await granted.text());
+  const byKey = await server.get(PATH, own);
+  const byToken = await server.get(PATH, token);
+  assert.deepEqual([byKey.status, byToken.status], [200, 200]);
+  assert.equal(await byToken.text(), await byKey.text());
+  const etag = byToken.headers.get('etag') ?? assert.fail('no ETag');
+  assert.equal(etag, byKey.headers.get('etag'));
+  const remaining = (response: Response) => Number(response.headers.get('ratelimit-remaining'));
+  assert.equal(remaining(byToken), remaining(byKey) - 1);
+
+  const unchanged = await server.get(PATH, token, conditional(etag));
+  assert.deepEqual([unchanged.status, await unchanged.text()], [304, '']);
+  assert.equal(unchanged.headers.get('cache-control'), 'no-cache');
+  assert.equal(remaining(unchanged), remaining(byToken) - 1);
+  for (const [headers, status] of [
+    ['', 200],
+    [`If-None-Match: ${etag}\r\n`, 304],
+  ] as const) {
+    const head = await exchange('HEAD', headers, '', `Authorization: Bearer ${token}\r\n`);
+    assert.match(head, new RegExp(`^HTTP/1.1 ${status} [\\s\\S]*\r\nETag: ${etag}\r\n`));
+    assert.ok(head.endsWith('\r\n\r\n'), 'a body');
+  }
+
+  revokeKey(server.access, id, NOW_MS);
+  for (const init of [{}, { method: 'HEAD' }, conditional(etag)]) {
+    const refused = await server.get(PATH, token, init);
+    assert.deepEqual([refused.status, refused.headers.get('www-authenticate')], [401, 'Bearer']);
+  }
 });
 
 test('a request counts against the rate, also with 304 and HEAD', async () => {

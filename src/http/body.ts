@@ -6,8 +6,17 @@ export type Body =
   /** Told as soon as it is known; what still comes is read and thrown away, so that the answer can be read. */
   | { readonly kind: 'too_large' }
   | { readonly kind: 'too_slow' }
-  /** The client went away. */
-  | { readonly kind: 'cut_off' };
+  /** It is no body, by the rules of HTTP, or the client went away before its end. */
+  | { readonly kind: 'broken' };
+
+const brokenBodies = new WeakSet<IncomingMessage>();
+const BROKEN = Symbol('broken');
+
+/** Tells whoever reads a request's body, now or later, that the rest of it cannot be read. */
+export function breakBody(request: IncomingMessage): void {
+  brokenBodies.add(request);
+  request.emit(BROKEN);
+}
 
 /** @param timeoutMs from now to the body's end */
 export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: number): Promise<Body> {
@@ -15,7 +24,9 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) {
     return Promise.resolve({ kind: 'too_large' });
   }
-  if (request.destroyed && !request.complete) return Promise.resolve({ kind: 'cut_off' });
+  if (brokenBodies.has(request) || (request.destroyed && !request.complete)) {
+    return Promise.resolve({ kind: 'broken' });
+  }
   return new Promise((resolve) => {
     const pieces: Buffer[] = [];
     let bytes = 0;
@@ -33,8 +44,9 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
     const timer = setTimeout(() => settle({ kind: 'too_slow' }), timeoutMs);
     request.on('data', onData);
     request.once('end', () => settle({ kind: 'whole', bytes: Buffer.concat(pieces) }));
-    // After the end, and after a second outcome, this changes nothing.
-    request.once('close', () => settle({ kind: 'cut_off' }));
-    request.on('error', () => settle({ kind: 'cut_off' }));
+    // After the end, and after a second outcome, these change nothing.
+    request.once(BROKEN, () => settle({ kind: 'broken' }));
+    request.once('close', () => settle({ kind: 'broken' }));
+    request.on('error', () => settle({ kind: 'broken' }));
   });
 }

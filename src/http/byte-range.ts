@@ -11,7 +11,7 @@ const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
  * @param size of the file in bytes, at least 1
  * @returns null where the whole file is to be sent: without the header, where it is malformed or of another unit, with
  *   several ranges, and with one that lies outside the file, for which the contract has no status. All of these a
- *   server may pass over.
+ *   server may pass over (RFC 9110, 14.2), and clients cannot depend on a 416 (15.5.17).
  */
 export function parseRange(header: string | undefined, size: number): ByteRange | null {
   const [, first = '', last = ''] = ONE_RANGE.exec(header ?? '') ?? [];

@@ -10,30 +10,52 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { SECOND_MS } from '../time.ts';
+import { breakBody } from './body.ts';
 
 export interface Connections {
   /**
    * Answers a request when those before it on its connection are answered: when their answers are wholly with the
-   * operating system. A request whose connection is gone by then is not answered at all.
+   * operating system. A request whose connection is gone by then, or ends with an answer before it, is not answered
+   * at all.
    */
   inTurn(request: IncomingMessage, response: ServerResponse, answer: () => void): void;
-  isBusy(socket: Duplex): boolean;
+  /**
+   * Ends a connection of which the rest cannot be read as requests: once the requests before are answered, by
+   * `reply`, so that it is never taken for the answer to one of them. A request whose body is what cannot be read
+   * is answered by its endpoint, and that is the last answer.
+   */
+  breakOff(socket: Duplex, reply: () => void): void;
+}
+
+interface Turn {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly answer: () => void;
 }
 
 interface Connection {
   isAnswering: boolean;
-  readonly waiting: (() => void)[];
+  /** The one that came last, answered or not. */
+  last: Turn | null;
+  readonly waiting: Turn[];
+  /** Set when nothing more can be read: what ends the connection after the answers that are due. */
+  end: (() => void) | null;
 }
 
 /** Requests that wait on one connection; with more of them it is closed. */
 const WAITING_MAX = 100;
+/** How long a connection that is ended still takes what a client sends. */
+const LINGER_MS = 2 * SECOND_MS;
 
 /** Watches a server's connections, and has it close only those as idle that are. */
 export function watchConnections(server: Server): Connections {
   const connections = new Map<Duplex, Connection>();
   server.on('connection', (socket) => {
-    connections.set(socket, { isAnswering: false, waiting: [] });
+    connections.set(socket, { isAnswering: false, last: null, waiting: [], end: null });
     socket.once('close', () => connections.delete(socket));
+    // This is what Node ends a connection with, behind an answer that says "Connection: close".
+    socket.destroySoon = () => endSoon(socket);
   });
   server.closeIdleConnections = () => {
     for (const [socket, { isAnswering }] of connections) if (!isAnswering) socket.destroy();
@@ -42,21 +64,57 @@ export function watchConnections(server: Server): Connections {
     inTurn(request, response, answer) {
       const { socket } = request;
       const connection = connections.get(socket);
-      if (connection === undefined) return;
-      if (!connection.isAnswering) begin(connection, socket, response, answer);
+      if (connection === undefined || socket.writableEnded) return;
+      const turn = { request, response, answer };
+      connection.last = turn;
+      if (!connection.isAnswering) begin(connection, socket, turn);
       else if (connection.waiting.length >= WAITING_MAX) socket.destroy();
-      else connection.waiting.push(() => begin(connection, socket, response, answer));
+      else connection.waiting.push(turn);
     },
-    isBusy: (socket) => connections.get(socket)?.isAnswering === true,
+    breakOff(socket, reply) {
+      const connection = connections.get(socket);
+      if (connection === undefined) {
+        socket.destroy();
+        return;
+      }
+      // More of what cannot be read may come while it is being ended.
+      if (connection.end !== null || socket.writableEnded) return;
+      const { last } = connection;
+      if (last === null || last.request.complete) connection.end = reply;
+      else {
+        connection.end = () => endSoon(socket);
+        last.response.shouldKeepAlive = false;
+        breakBody(last.request);
+      }
+      if (!connection.isAnswering) connection.end();
+    },
   };
 }
 
-function begin(connection: Connection, socket: Duplex, response: ServerResponse, answer: () => void): void {
+function begin(connection: Connection, socket: Duplex, { response, answer }: Turn): void {
   connection.isAnswering = true;
   response.on('close', () => {
     connection.isAnswering = false;
     // After an answer that says "Connection: close" nothing more can be sent.
-    if (!socket.writableEnded && !socket.destroyed) connection.waiting.shift()?.();
+    if (socket.writableEnded || socket.destroyed) return;
+    const next = connection.waiting.shift();
+    if (next !== undefined) begin(connection, socket, next);
+    else connection.end?.();
   });
   answer();
+}
+
+/**
+ * Ends a connection in stages (RFC 9112, 9.6): what was written is sent, and then what still comes is thrown away
+ * for a while. Closed at once, a connection with something unread is reset, and a client that is still sending loses
+ * the answer; `end()` alone leaves it open for as long as the client likes.
+ */
+export function endSoon(socket: Duplex): void {
+  if (socket.writableEnded) return;
+  socket.end(() => {
+    const lingering = setTimeout(() => socket.destroy(), LINGER_MS);
+    socket.once('close', () => clearTimeout(lingering));
+    if (socket.destroyed) clearTimeout(lingering);
+  });
+  socket.resume();
 }

@@ -41,6 +41,8 @@ const PATH_CHARACTERS_LOGGED_MAX = 256;
 const SECRET_IN_PATH = /(_(?:live|token)_[a-z2-7]{0,12}_)[\w-]+/gi;
 /** One host and port, or nothing (RFC 9112, 3.2; RFC 9110, 7.2); with a comma it would be two. */
 const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
+const CHUNKED = /^chunked$/i;
+const CLOSE = ['Connection', 'close'];
 const INTERNAL = 'The service failed to answer. Try again; if it goes on, report the request id.';
 
 /** Answers what has no route; @returns false, with nothing done, for what has one. */
@@ -51,6 +53,13 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
   if (host === undefined ? request.httpVersion === '1.1' : !HOST.test(host)) {
     const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or given twice'}.`;
     sendProblem(judge, openExchange(request, response), invalidRequest(detail));
+    return true;
+  }
+  // Where such a body ends is not known, or not by everybody on the way (RFC 9112, 6.1): nothing after it is read.
+  const coding = request.headers['transfer-encoding'];
+  if (coding !== undefined && (request.httpVersion !== '1.1' || !CHUNKED.test(coding))) {
+    const problem = invalidRequest('The only Transfer-Encoding that is read is chunked, and with HTTP/1.1.');
+    sendProblem(judge, openExchange(request, response), problem, CLOSE);
     return true;
   }
   const found = judge.find(path, request.method ?? '');

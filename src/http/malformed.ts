@@ -1,42 +1,73 @@
 /**
  * Replies to what is no request: bytes that are not HTTP, heads that are too large or too slow, CONNECT. They have
- * the headers and the problem document of every other answer; Node's own have neither.
+ * the headers and the form of every other answer; Node's own have neither.
  */
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '../log.ts';
 import { isErrorCode } from '../store/folder.ts';
-import { PROBLEM_TYPE, type Problem, renderProblem } from './problem.ts';
+import { endSoon } from './connections.ts';
+import { PROBLEM_TYPE, type Problem, renderOAuthError, renderProblem } from './problem.ts';
+import { TOKEN_PATH } from './reply.ts';
+import { splitTarget } from './routes.ts';
+
+export interface RawReply {
+  readonly problem: Required<Problem>;
+  /** Whether the token endpoint was meant, whose answers have a header and a form of their own. */
+  readonly isForToken: boolean;
+}
+
+const REQUEST_LINE = /^POST (\S+) HTTP\//;
 
 /** @param error that the parser or a timeout gave */
-export function malformedProblem(error: Error): Required<Problem> {
+export function malformedReply(error: Error): RawReply {
+  const reply = (status: number, detail: string): RawReply => ({
+    problem: { code: 'invalid_request', status, detail },
+    isForToken: isForToken(error),
+  });
   if (isErrorCode(error, 'HPE_HEADER_OVERFLOW')) {
-    return { code: 'invalid_request', status: 431, detail: 'The request line and headers are too large.' };
+    return reply(431, 'The request line and headers are too large.');
   }
-  if (isErrorCode(error, 'ERR_HTTP_REQUEST_TIMEOUT')) {
-    return { code: 'invalid_request', status: 408, detail: 'The request did not arrive in time.' };
-  }
-  return { code: 'invalid_request', status: 400, detail: 'This is not a well-formed HTTP/1.1 request.' };
+  if (isErrorCode(error, 'ERR_HTTP_REQUEST_TIMEOUT'))
+    return reply(408, 'The request did not arrive in time.');
+  return reply(400, 'This is not a well-formed HTTP/1.1 request.');
 }
 
 /** A CONNECT names an address, which is no path of this service. */
-export const CONNECT_PROBLEM: Required<Problem> = {
-  code: 'not_found',
-  status: 404,
-  detail: 'There is no endpoint at this path.',
+export const CONNECT_REPLY: RawReply = {
+  problem: { code: 'not_found', status: 404, detail: 'There is no endpoint at this path.' },
+  isForToken: false,
 };
 
+/** Whether the head that could not be read to its end begins as one for the token endpoint, as far as it is there. */
+function isForToken(error: Error): boolean {
+  if (!('rawPacket' in error) || !(error.rawPacket instanceof Uint8Array)) return false;
+  const read = 'bytesParsed' in error ? Number(error.bytesParsed) : 0;
+  const text = Buffer.from(error.rawPacket).toString('latin1', 0, read);
+  const head = text.slice(text.lastIndexOf('\r\n\r\n') + 1).trimStart();
+  return splitTarget(REQUEST_LINE.exec(head)?.[1] ?? '').path === TOKEN_PATH;
+}
+
 /** Writes an answer to a bare connection and ends it. */
-export function replyRaw(socket: Duplex, problem: Required<Problem>, baseUrl: string, log: Logger): void {
+export function replyRaw(
+  socket: Duplex,
+  { problem, isForToken }: RawReply,
+  baseUrl: string,
+  log: Logger,
+): void {
   const request_id = randomUUID();
-  const { status } = problem;
-  const body = renderProblem(problem, request_id, baseUrl);
+  const { status, detail } = problem;
+  const isOAuth = isForToken && status === 400;
+  const body = isOAuth
+    ? renderOAuthError('invalid_request', detail)
+    : renderProblem(problem, request_id, baseUrl);
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
     `X-Request-Id: ${request_id}`,
     'Cache-Control: no-store',
-    `Content-Type: ${PROBLEM_TYPE}`,
+    ...(isForToken ? ['Pragma: no-cache'] : []),
+    `Content-Type: ${isOAuth ? 'application/json' : PROBLEM_TYPE}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
@@ -45,10 +76,4 @@ export function replyRaw(socket: Duplex, problem: Required<Problem>, baseUrl: st
   socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
   endSoon(socket);
   log.info({ request_id, status }, 'malformed request');
-}
-
-/** Ends a connection once what was written is sent; `end()` alone leaves it open for as long as the client likes. */
-export function endSoon(socket: Duplex): void {
-  if ('destroySoon' in socket && typeof socket.destroySoon === 'function') socket.destroySoon();
-  else socket.end(() => socket.destroy());
 }

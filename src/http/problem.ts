@@ -1,4 +1,7 @@
-/** Problem documents (contract: Problem, Errors; RFC 9457): the one place where a code becomes a status. */
+/**
+ * Problem documents (contract: Problem, Errors; RFC 9457): the one place where a code becomes a status. And the form
+ * of the token endpoint's own errors (contract: OAuthError; RFC 6749, 5.2).
+ */
 import type { RefusedCode } from '../refused.ts';
 
 /** Codes that reach a client. What only commands throw is, on the way to a client, a fault. */
@@ -46,4 +49,14 @@ export function renderProblem({ code, detail, status }: Problem, requestId: stri
 
 export function isProblemCode(code: RefusedCode): code is Exclude<ProblemCode, 'internal'> {
   return Object.hasOwn(PROBLEMS, code);
+}
+
+export type OAuthErrorCode =
+  | 'invalid_request'
+  | 'invalid_client'
+  | 'unsupported_grant_type'
+  | 'invalid_scope';
+
+export function renderOAuthError(error: OAuthErrorCode, description: string): string {
+  return JSON.stringify({ error, error_description: description });
 }

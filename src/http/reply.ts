@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Rate } from '../limits/request-rate.ts';
 import { sendFile } from './file-body.ts';
-import { PROBLEM_TYPE, PROBLEMS, type Problem, renderProblem } from './problem.ts';
+import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import type { Answer } from './routes.ts';
 
 /** One request and what has become known of it. */
@@ -25,7 +25,7 @@ export interface Exchange {
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];
 /** All its answers, problems too, are forbidden to caches of HTTP/1.0 as well (contract: Token; RFC 6749, 5.1). */
-const TOKEN_PATH = '/oauth/token';
+export const TOKEN_PATH = '/oauth/token';
 
 /**
  * @param closing whether the connection ends with this answer, because the server does
@@ -66,14 +66,17 @@ export function sendAnswer(
   return null;
 }
 
-/** The answer that states a problem. @param headers further ones */
+/** The answer that states a problem, a malformed request for a token in the form of that endpoint. @param headers further ones */
 export function problemAnswer(
   exchange: Exchange,
   problem: Problem,
   baseUrl: string,
   headers: readonly string[] = [],
 ): Answer {
-  const { code } = problem;
+  const { code, detail } = problem;
+  if (exchange.path === TOKEN_PATH && code === 'invalid_request') {
+    return { status: 400, body: renderOAuthError(code, detail), headers };
+  }
   const reset = code === 'rate_limited' && exchange.rate !== null ? exchange.rate.reset_seconds : null;
   return {
     status: problem.status ?? PROBLEMS[code].status,

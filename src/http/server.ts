@@ -37,7 +37,7 @@ import { photoRoute } from './endpoints/photo.ts';
 import { schemaRoute } from './endpoints/schema.ts';
 import { tokenRoute } from './endpoints/token.ts';
 import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './judgement.ts';
-import { CONNECT_PROBLEM, endSoon, malformedProblem, replyRaw } from './malformed.ts';
+import { CONNECT_REPLY, malformedReply, type RawReply, replyRaw } from './malformed.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
 
 export interface ServerOptions {
@@ -97,6 +97,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     joinDuplicateHeaders: true,
     noDelay: true,
   });
+  // Who has sent all, and says so, still gets the answers. Without this Node, which knows it by no option, drops those
+  // that are not begun.
+  Object.assign(server, { httpAllowHalfOpen: true });
   server.setTimeout(SOCKET_IDLE_MS);
   server.maxConnections = config.server.max_connections;
   const state = { baseUrl: config.server.base_url, isClosing: false };
@@ -217,17 +220,14 @@ function parsedUrl(path: string) {
 }
 
 function answerMalformed(server: Server, judge: Judge): void {
+  const breakOff = (socket: Duplex, reply: RawReply) =>
+    judge.connections.breakOff(socket, () => replyRaw(socket, reply, judge.baseUrl(), judge.log));
   server.on('clientError', (error: Error, socket: Duplex) => {
     const isReset = 'code' in error && error.code === 'ECONNRESET';
-    if (!socket.writable || isReset) socket.destroy();
-    // A reply now would be taken for the answer to a request that was sent before.
-    else if (judge.connections.isBusy(socket)) endSoon(socket);
-    else replyRaw(socket, malformedProblem(error), judge.baseUrl(), judge.log);
+    if (isReset) socket.destroy();
+    else breakOff(socket, malformedReply(error));
   });
-  server.on('connect', (_request, socket) => {
-    if (judge.connections.isBusy(socket)) endSoon(socket);
-    else replyRaw(socket, CONNECT_PROBLEM, judge.baseUrl(), judge.log);
-  });
+  server.on('connect', (_request, socket) => breakOff(socket, CONNECT_REPLY));
 }
 
 function closeServer(server: Server, graceMs: number): Promise<void> {

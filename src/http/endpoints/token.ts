@@ -14,6 +14,7 @@ import type { TokenRate } from '../../limits/token-rate.ts';
 import { Refused } from '../../refused.ts';
 import { type Now, SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
+import { type OAuthErrorCode, renderOAuthError } from '../problem.ts';
 import type { Answer, Call, OpenRoute } from '../routes.ts';
 
 export interface TokenSources {
@@ -22,8 +23,6 @@ export interface TokenSources {
   readonly rate: TokenRate;
   readonly now: Now;
 }
-
-type OAuthErrorCode = 'invalid_request' | 'invalid_client' | 'unsupported_grant_type' | 'invalid_scope';
 
 const BODY_TIMEOUT_MS = 10 * SECOND_MS;
 const CHALLENGE = ['WWW-Authenticate', 'Basic realm="svc-data"'];
@@ -52,7 +51,9 @@ async function answerToken(sources: TokenSources, { address, request }: Call): P
   if (body.kind === 'too_slow') {
     return { ...oauthError(408, 'invalid_request', 'The body did not arrive in time.'), headers: CLOSE };
   }
-  if (body.kind === 'cut_off') return oauthError(400, 'invalid_request', 'The body ended too early.');
+  if (body.kind === 'broken') {
+    return oauthError(400, 'invalid_request', 'The body ended too early, or is not well-formed HTTP.');
+  }
 
   const { authorization, 'content-type': contentType } = request.headers;
   const read = readTokenRequest({ contentType, authorization, body: body.bytes });
@@ -91,5 +92,5 @@ function requireRate(secondsToWait: number | null, whose: string): void {
 }
 
 function oauthError(status: number, error: OAuthErrorCode, description: string): Answer {
-  return { status, body: JSON.stringify({ error, error_description: description }) };
+  return { status, body: renderOAuthError(error, description) };
 }
