@@ -182,6 +182,22 @@ test('as_of is the earliest end of a newest window across the types read, and nu
   for (const target of [now, period]) assert.equal((await read(target)).as_of, '2026-11-21T11:10:00Z');
 });
 
+test('as_of is never in the future, though the clock was set back, and can be since', async () => {
+  for (const exportName of ['newswire', 'imagewire'] as const) {
+    server.store.finishWindow(exportName, Date.parse('2026-11-21T11:50:00Z'));
+  }
+  const setBackMs = NOW_MS - 5 * MINUTE_MS + 300;
+  server.setNow(setBackMs);
+  for (const target of [
+    `${CHANGES}?since=2026-11-21T11:00:00Z`,
+    '/v1/detections?from=2026-11-20&to=2026-11-20',
+  ]) {
+    const { as_of } = await read(target);
+    assert.equal(as_of, '2026-11-21T11:55:00Z', target);
+    await read(`${CHANGES}?since=${as_of}`);
+  }
+});
+
 test('what changes during a walk by period reaches the stream after the as_of of its first page', async () => {
   const stream7001 = 'subscription_id=7001&content_type=text';
   const month = `/v1/detections?from=2026-11-01T00:00:00Z&to=2026-11-21T00:00:00Z&limit=1&${stream7001}`;

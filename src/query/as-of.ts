@@ -1,7 +1,7 @@
 /** How far the data goes: the head of the stream, and what is complete (contract: ChangesPage, `as_of`). */
 import { type ContentType, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
-import { WINDOW_MS } from '../time.ts';
+import { formatMs, WINDOW_MS } from '../time.ts';
 import { preparedOnce } from './statements.ts';
 
 /** All of one moment, even where no transaction is open: it is one statement. */
@@ -46,6 +46,14 @@ export function asOfMs({ newest_done_ms }: Standing, contentTypes: readonly Cont
     if (earliest === null || done < earliest) earliest = done;
   }
   return earliest;
+}
+
+/**
+ * `as_of` as an answer shows it; null while there is none. A window never ends in the future, but the clock may have
+ * been set back since: a client starts the stream with this as `since`, and one that lies in the future is refused.
+ */
+export function formatAsOf(asOf: number | null, nowMs: number): string | null {
+  return asOf === null ? null : formatMs(Math.min(asOf, nowMs));
 }
 
 /** The names of exports are constants of the program; the plan is the same as with bound ones. */

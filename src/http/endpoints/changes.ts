@@ -2,6 +2,7 @@
 import type { Credential } from '../../auth/authorize.ts';
 import type { ContentType } from '../../detection/content-type.ts';
 import { STREAMS_MAX } from '../../limits/contract-limits.ts';
+import { formatAsOf } from '../../query/as-of.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
 import { type ChangesPage, readChangesPage } from '../../query/changes-page.ts';
 import { parseChangesParameters } from '../../query/changes-parameters.ts';
@@ -10,7 +11,6 @@ import { invalid } from '../../query/parameters.ts';
 import type { StreamCursors } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import type { Database } from '../../store/database.ts';
-import { formatMs } from '../../time.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 
 export interface ChangesSources {
@@ -59,11 +59,15 @@ function answerChanges(sources: ChangesSources, call: KeyedCall, credential: Cre
     baseUrl: jsonBaseUrl(sources.baseUrl()),
     recentDeliveries: sources.recentDeliveries,
   });
-  return { status: 200, rows: page.rows, body: renderPage(page, cursors.encode(page.position)) };
+  return { status: 200, rows: page.rows, body: renderPage(page, cursors.encode(page.position), call.nowMs) };
 }
 
-function renderPage({ data, rows, has_more, as_of_ms }: ChangesPage, cursor: string): string | Buffer[] {
-  const asOf = as_of_ms === null ? 'null' : `"${formatMs(as_of_ms)}"`;
+function renderPage(
+  { data, rows, has_more, as_of_ms }: ChangesPage,
+  cursor: string,
+  nowMs: number,
+): string | Buffer[] {
+  const asOf = JSON.stringify(formatAsOf(as_of_ms, nowMs));
   const end = `],"next_cursor":"${cursor}","has_more":${has_more},"as_of":${asOf}}`;
   return rows === 0 ? `{"data":[${end}` : [DATA_START, data, Buffer.from(end)];
 }

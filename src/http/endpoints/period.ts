@@ -1,6 +1,7 @@
 /** GET /v1/detections: detections first detected in a period. */
 import type { Credential } from '../../auth/authorize.ts';
 import type { ContentType } from '../../detection/content-type.ts';
+import { formatAsOf } from '../../query/as-of.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
 import {
   type Period,
@@ -15,7 +16,7 @@ import { type PeriodRequest, readPeriodRequest } from '../../query/period-reques
 import { readFirstDataStart } from '../../query/period-start.ts';
 import type { PeriodWalk, QueryCursors } from '../../query/query-cursor.ts';
 import type { Database } from '../../store/database.ts';
-import { formatMs, formatSeconds } from '../../time.ts';
+import { formatSeconds } from '../../time.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 
 export interface PeriodSources {
@@ -59,7 +60,9 @@ function answerPeriod(sources: PeriodSources, call: KeyedCall, { subscriptions }
   });
   const cursor =
     page.next === null ? null : sources.cursors.encode(request.hash, { period, place: page.next });
-  return { status: 200, rows: page.rows, body: renderPage(page, cursor, period, request.time_zone) };
+  const as_of = formatAsOf(page.as_of_ms, call.nowMs);
+  const body = renderPage(page, cursor, period, { time_zone: request.time_zone, as_of });
+  return { status: 200, rows: page.rows, body };
 }
 
 /**
@@ -80,18 +83,17 @@ function startOf(
 }
 
 function renderPage(
-  { data, rows, as_of_ms }: PeriodPage,
+  { data, rows }: PeriodPage,
   cursor: string | null,
   { from, to }: Period,
-  timeZone: string,
+  told: { readonly time_zone: string; readonly as_of: string | null },
 ): string | Buffer[] {
   const rest = {
     next_cursor: cursor,
     has_more: cursor !== null,
     from: formatSeconds(from),
     to: formatSeconds(to),
-    time_zone: timeZone,
-    as_of: as_of_ms === null ? null : formatMs(as_of_ms),
+    ...told,
   };
   const end = `],${JSON.stringify(rest).slice(1)}`;
   return rows === 0 ? `{"data":[${end}` : [DATA_START, ...data, Buffer.from(end)];
