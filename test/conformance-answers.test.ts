@@ -102,10 +102,50 @@ test('every answer has an X-Request-Id of its own and Cache-Control', async () =
   assert.equal(ids.size, answers);
 });
 
+test('Cache-Control: a minute for me, asked for anew for the schema, no-store for all else and every error', async () => {
+  const wanted = [
+    [ME, 'private, max-age=60'],
+    [SCHEMA, 'no-cache'],
+    [CHANGES, 'no-store'],
+    [PERIOD, 'no-store'],
+    [ONE, 'no-store'],
+    [HEALTH, 'no-store'],
+    [`${ME}?x=1`, 'no-store'],
+    [`${SCHEMA}?x=1`, 'no-store'],
+    [`${ME}/`, 'no-store'],
+    ['/photos/1?signature=x', 'no-store'],
+  ] as const;
+  for (const [target, value] of wanted) {
+    const response = await server.get(target, key);
+    await response.arrayBuffer();
+    assert.equal(response.headers.get('cache-control'), value, target);
+    const refused = await server.get(target, undefined, { method: 'PUT' });
+    await refused.arrayBuffer();
+    assert.equal(refused.headers.get('cache-control'), 'no-store', `PUT ${target}`);
+  }
+  for (const method of METHODS) {
+    const response = await server.get(TOKEN, undefined, { method });
+    await response.arrayBuffer();
+    const headers = [response.headers.get('cache-control'), response.headers.get('pragma')];
+    assert.deepEqual(headers, ['no-store', 'no-cache'], `${method} ${TOKEN}`);
+  }
+});
+
 test('an X-Request-Id that a client sends is not taken over', async () => {
   const response = await server.get(ME, key, { headers: { 'x-request-id': 'mine' } });
   assert.match(response.headers.get('x-request-id') ?? '', UUID);
   await response.arrayBuffer();
+});
+
+test('no answer carries Deprecation or Sunset: nothing of v1 is about to go', async () => {
+  for (const target of [...ALL, '/nowhere', `${CHANGES}&nope=1`, `${SCHEMA}?schema_version=v1`]) {
+    for (const reader of [key, undefined]) {
+      const response = await server.get(target, reader);
+      await response.arrayBuffer();
+      const found = ['deprecation', 'sunset'].filter((name) => response.headers.has(name));
+      assert.deepEqual(found, [], target);
+    }
+  }
 });
 
 test('a trailing slash never matches a path', async () => {

@@ -8,13 +8,18 @@ import { ERRORS } from '../src/openapi/errors.ts';
 import { OPERATIONS } from '../src/openapi/operations.ts';
 import { CONFORMANCE } from './conformance.ts';
 
-/** The names of the tests in a file, as `test('…'` or a function that ends in `Test` is given them. */
+/**
+ * The names of the tests in a file, as `test('…'` or a function that ends in `Test` is given them; in a template, `…`
+ * stands for each placeholder.
+ */
 function testNames(text: string): Set<string> {
   const calls = text.matchAll(
-    /\b(?:test|\w+Test)\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`([^`$]*)`)/g,
+    /\b(?:test|\w+Test)\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`([^`]*)`)/g,
   );
   return new Set(
-    [...calls].map(([, single, double, plain]) => (single ?? double ?? plain ?? '').replaceAll('\\', '')),
+    [...calls].map(([, single, double, template]) =>
+      (single ?? double ?? template?.replace(/\$\{[^}]*\}/g, '…') ?? '').replaceAll('\\', ''),
+    ),
   );
 }
 
@@ -70,6 +75,6 @@ test('every field, endpoint, parameter and error of the service is among the rul
 });
 
 test('the reader of names sees every form of them', () => {
-  const text = `test('a', () => {}); test("b's", { skip }, () => {}); fieldTest(\n  'c.d',\n 1); test(\`e\`); latest('f');`;
-  assert.deepEqual([...testNames(text)], ['a', "b's", 'c.d', 'e']);
+  const text = `test('a', () => {}); test("b's", { skip }, () => {}); fieldTest(\n  'c.d',\n 1); test(\`e\`); latest('f'); test(\`g \${h}: i\`);`;
+  assert.deepEqual([...testNames(text)], ['a', "b's", 'c.d', 'e', 'g …: i']);
 });

@@ -175,9 +175,21 @@ test("lists the key's own subscriptions only, with the types the key reads of ea
 
 test('a subscription that has lost what the key reads of it stays, with nothing to read', async () => {
   setKey(server.access, id, { subscriptions: [{ id: 7001, content_types: ['image'] }] });
+  server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
   setSubscription(server.access, 7001, { content_types: ['text'] });
   const { subscriptions, data_gaps } = await me();
   assert.deepEqual([subscriptions[0].content_types, subscriptions[0].data_starts, data_gaps], [[], {}, {}]);
+  // What is listed may be named: it is the key's, and there is nothing in it.
+  for (const list of [
+    '/v1/detections/changes?since=2026-11-21T00:00:00Z',
+    '/v1/detections?from=2026-11-20&to=2026-11-20',
+  ]) {
+    const response = await server.get(`${list}&subscription_id=7001`, key);
+    const { data, has_more, as_of } = JSON.parse(await response.text());
+    assert.deepEqual([response.status, data, has_more, as_of], [200, [], false, null], list);
+    assert.equal(await statusOf(`${list}&content_type=image`), 400);
+    assert.equal(await statusOf(`${list}&content_type=text`), 400);
+  }
 });
 
 test('data starts with the earliest first detection that is current', async () => {

@@ -188,6 +188,10 @@ test('other paths beside it do not exist', async () => {
     assert.equal((await server.get(`${path}?signature=${signatureOf(5)}`)).status, 404, path);
 });
 
+test('an address that an earlier version gave is good: its form stays', () => {
+  assert.equal(photoPath(KEY, 501), '/photos/501?signature=gtEFucFeKW4-kciXUCg7Sw');
+});
+
 test('a signature depends on the key, and is compared whole', () => {
   const signature = signatureOf(5);
   assert.equal(isPhotoSignature(KEY, 5, signature), true);

@@ -266,24 +266,29 @@ describe('pull and answers that are no pages', () => {
     }
   }
 
-  for (const status of [400, 401, 403, 404]) {
-    test(`${status} is never asked for again`, () =>
-      against([[status, {}]], ({ code, told }, asked) => {
-        assert.equal(code, 1);
-        assert.match(told, new RegExp(`answered ${status}: because of ${status}`));
-        assert.equal(asked.length, 1);
-      }));
-  }
+  const isNeverRepeated = (status: number) =>
+    against([[status, {}]], ({ code, told }, asked) => {
+      assert.equal(code, 1);
+      assert.match(told, new RegExp(`answered ${status}: because of ${status}`));
+      assert.equal(asked.length, 1);
+    });
 
-  for (const status of [429, 500, 503]) {
-    test(`${status} is asked for again after Retry-After`, () =>
-      against([[status, { 'retry-after': '0' }]], ({ code, told }, asked) => {
-        assert.equal(code, 0, told);
-        assert.match(told, new RegExp(`because of ${status}; waiting 0 s`));
-        assert.equal(asked.length, 2);
-        assert.equal(asked[0], asked[1], 'the same request');
-      }));
-  }
+  test('400 is never asked for again', () => isNeverRepeated(400));
+  test('401 is never asked for again', () => isNeverRepeated(401));
+  test('403 is never asked for again', () => isNeverRepeated(403));
+  test('404 is never asked for again', () => isNeverRepeated(404));
+
+  const isRepeated = (status: number) =>
+    against([[status, { 'retry-after': '0' }]], ({ code, told }, asked) => {
+      assert.equal(code, 0, told);
+      assert.match(told, new RegExp(`because of ${status}; waiting 0 s`));
+      assert.equal(asked.length, 2);
+      assert.equal(asked[0], asked[1], 'the same request');
+    });
+
+  test('429 is asked for again after Retry-After', () => isRepeated(429));
+  test('500 is asked for again after Retry-After', () => isRepeated(500));
+  test('503 is asked for again after Retry-After', () => isRepeated(503));
 
   test('without Retry-After the wait doubles', () =>
     against(

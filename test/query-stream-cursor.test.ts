@@ -30,6 +30,13 @@ test('a cursor holds its position, and another process with the secret reads it'
   );
 });
 
+test('a cursor that an earlier version gave is good: its form stays', () => {
+  const given = 'AQAGYIsBXzAAKhG6amVmZ8G4Kcfw3l66Vg';
+  const secret = Buffer.alloc(32, 7);
+  assert.equal(createStreamCursors(secret).decode(given), 1_795_000_000_000_000);
+  assert.equal(createStreamCursors(secret).encode(1_795_000_000_000_000), given);
+});
+
 test('any changed character is refused, in every place', () => {
   const cursor = createStreamCursors(SECRET).encode(1_763_719_200_000_000);
   for (let at = 0; at < cursor.length; at += 1) {

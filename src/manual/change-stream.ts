@@ -48,6 +48,7 @@ export function changeStreamText(): string {
     ),
     '4. Beside the stream',
     points(
+      'GET /v1/me shows the account and the key; its subscriptions, with the types that the key reads of each (none, while the subscription has lost those that the key names), their time zone and where their data starts; data_gaps, the export windows of the last 90 days that have brought nothing, newest first: missing, abandoned or failed; the limits, and in throttled whether the daily allowance of the key or of the account is used up. Any key may ask for it, and keep the answer for a minute.',
       'GET and HEAD /v1/schema/detection list every field with its path, column, position, type, nullability, content types and meaning, for any key. Keep the ETag and send it as If-None-Match: 304 says that nothing has changed.',
       'source.image_url needs no key and never expires. Where it is an address of the appliance, GET alone is answered, one byte range at a time if you like, and 404 where the photo is not there (yet).',
     ),

@@ -30,6 +30,7 @@ export function periodsText(): string {
       'While has_more is true, repeat the request with next_cursor as cursor; next_cursor is null when the period is read. A page can be empty and still have more behind it.',
       'A cursor holds the period that was resolved for the first page. With another period, time zone, sort, subscription or filter it is 400, start again; limit, fields and schema_version may change.',
       'A period that ended less than two days ago is still filling, and a walk through it is no consistent snapshot: a detection can change or move while you read.',
+      'A first_detected_at that lies in the future (the clock of the matching system is ahead) is in no period before its time has come: a full copy that is made until then lacks such a detection.',
     ),
     '3. A full copy without gaps',
     points(

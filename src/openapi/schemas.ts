@@ -88,7 +88,9 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   Subscription: closed({
     id: numberedId(),
     name: nullable(Type.String()),
-    content_types: Type.Array(contentType(), { description: 'What the key reads for it.' }),
+    content_types: Type.Array(contentType(), {
+      description: 'What the key reads for it; empty while that is nothing.',
+    }),
     time_zone: Type.String({ description: 'IANA time zone, used for date-only periods.' }),
     data_starts: byContentType(nullable(timestamp()), 'Null while the stream has no detections.'),
     customer_lists: Type.Literal(false, { description: 'Always false in this version.' }),

@@ -44,6 +44,8 @@ const MEANINGFUL_HEADERS = [
   'Expires',
   'Server',
   'X-Powered-By',
+  'Deprecation',
+  'Sunset',
 ];
 
 const origins = new Set<string>();
