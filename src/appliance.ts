@@ -31,6 +31,8 @@ export interface Appliance {
   readonly url: string;
   /** The folder into which exports are dropped. */
   readonly drop: string;
+  /** Looks for a renewed certificate at once; null without TLS. */
+  readonly renewCertificate: (() => void) | null;
   stop(): Promise<void>;
 }
 
@@ -82,6 +84,7 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
       config,
       stores: { detections, access },
       health,
+      conditions,
       secret,
       recentDeliveries,
       dailyRows,
@@ -96,6 +99,7 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
     return {
       url: server.url,
       drop: config.ingest.drop,
+      renewCertificate: server.renewCertificate,
       stop: async () => {
         await Promise.all([server.close(GRACE_MS), ingest.stop()]);
         health.close();

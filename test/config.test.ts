@@ -59,7 +59,15 @@ test('the annotated file is the one in config/, shows every setting with its def
 test('the defaults', () => {
   const config = load({});
   assert.deepEqual(config, {
-    server: { host: '127.0.0.1', port: 8080, base_url: '', trusted_proxies: [], max_connections: 1000 },
+    server: {
+      host: '127.0.0.1',
+      port: 8080,
+      base_url: '',
+      trusted_proxies: [],
+      tls_certificate: '',
+      tls_key: '',
+      max_connections: 1000,
+    },
     exports: { newswire: { enabled: true }, imagewire: { enabled: true } },
     ingest: {
       drop: path.join(folder, 'drop'),

@@ -42,6 +42,9 @@ export async function untilSignal(
     log.fatal({ err: error }, 'a fault ended the appliance');
     log.flush(() => process.exit(1));
   });
+  // What renews certificates signals so by habit; without this, it would end the appliance.
+  const { renewCertificate } = appliance;
+  if (renewCertificate !== null) process.on('SIGHUP', renewCertificate);
   const signal = await new Promise<NodeJS.Signals>((resolve) => {
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);

@@ -31,7 +31,10 @@ export type ConfigSources = {
   dataFolder: string;
 };
 
-/** The settings, with `ingest.drop` and `photos.folder` absolute and `server.base_url` in its one spelling, or empty. */
+/**
+ * The settings, with `ingest.drop` and `photos.folder` absolute, `server.tls_certificate` and `server.tls_key` absolute
+ * or both empty, and `server.base_url` in its one spelling, or empty.
+ */
 export type Config = Settings & {
   dataFolder: string;
   /** absolute; null when there is none */
@@ -95,10 +98,13 @@ function resolved(
   const { server, ingest, photos } = settings;
   const earliestTimeMs = parseInstant(ingest.earliest_time);
   if (earliestTimeMs === null) throw new Error('earliest_time does not keep its format');
-  const folderOf = (setting: string, value: string, own: string): string => {
+  const pathOf = (setting: string, value: string, otherwise: string): string => {
     const given = value === '' ? undefined : holding.get(setting);
-    return given === undefined ? path.join(dataFolder, own) : path.resolve(given.folder, value);
+    return given === undefined ? otherwise : path.resolve(given.folder, value);
   };
+  const folderOf = (setting: string, value: string, own: string): string =>
+    pathOf(setting, value, path.join(dataFolder, own));
+  requireBoth(server, holding);
   const dropFolder = folderOf('ingest.drop', ingest.drop, 'drop');
   if (dropFolder === path.resolve(dataFolder)) {
     const place = holding.get('ingest.drop')?.place ?? 'drop';
@@ -109,13 +115,32 @@ function resolved(
   }
   return {
     ...settings,
-    server: { ...server, base_url: server.base_url === '' ? '' : normalBaseUrl(server.base_url) },
+    server: {
+      ...server,
+      base_url: server.base_url === '' ? '' : normalBaseUrl(server.base_url),
+      tls_certificate: pathOf('server.tls_certificate', server.tls_certificate, ''),
+      tls_key: pathOf('server.tls_key', server.tls_key, ''),
+    },
     ingest: { ...ingest, drop: dropFolder },
     photos: { folder: folderOf('photos.folder', photos.folder, 'photos') },
     dataFolder,
     configFile,
     earliestTimeMs,
   };
+}
+
+/** A certificate without its key, or the other way round, is nothing: and plain HTTP is not what was asked for. */
+function requireBoth(
+  { tls_certificate, tls_key }: Settings['server'],
+  holding: ReadonlyMap<string, Given>,
+): void {
+  if ((tls_certificate === '') === (tls_key === '')) return;
+  const [given, other] = tls_key === '' ? ['tls_certificate', 'tls_key'] : ['tls_key', 'tls_certificate'];
+  const place = holding.get(`server.${given}`)?.place ?? given;
+  throw new Refused(
+    'configuration',
+    `${place}: TLS needs [server] ${other} as well. Set both, or neither for plain HTTP`,
+  );
 }
 
 /** The values of a table of the file, by their path in the settings; what is unknown becomes a problem. */

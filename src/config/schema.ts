@@ -49,6 +49,18 @@ const Server = Type.Object(
           'Addresses and networks (CIDR) of proxies whose X-Forwarded-For is believed; no one else is.',
       },
     ),
+    tls_certificate: Type.String({
+      maxLength: 4096,
+      default: '',
+      description:
+        'PEM file with the certificate, then those that lead to its root; together with tls_key it makes the appliance speak https. Renewed files are taken into use without a restart. A relative path counts from this file.',
+    }),
+    tls_key: Type.String({
+      maxLength: 4096,
+      default: '',
+      description:
+        'PEM file with the private key of the certificate, without a passphrase. A relative path counts from this file.',
+    }),
     max_connections: Type.Integer({
       minimum: 1,
       maximum: 1_000_000,

@@ -119,6 +119,14 @@ export const ALERTS = {
     closes: 'there is more room',
     what_to_do: 'Make room on the disk, or delete old files from archive/ by [ingest] archive_days.',
   },
+  'certificate expires': {
+    page_worthy: false,
+    opens:
+      'the certificate of [server] tls_certificate expires within 14 days (or the last third of its time, where that is shorter), has expired, or is not valid yet',
+    closes: 'a renewed certificate lies in its place; it is taken into use within seconds',
+    what_to_do:
+      'Renew the certificate and write it, with its key, over the files that are set; no restart is needed. If that was done, see the log for why it is not used.',
+  },
   'clock wrong': {
     page_worthy: false,
     opens:

@@ -9,7 +9,9 @@
  * over, which cuts off what a slow client has not read yet, and never one on which nothing was sent.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { Server as TlsServer } from 'node:tls';
 import { SECOND_MS } from '../time.ts';
 import { breakBody } from './body.ts';
 
@@ -26,6 +28,8 @@ export interface Connections {
    * is answered by its endpoint, and that is the last answer.
    */
   breakOff(socket: Duplex, reply: () => void): void;
+  /** The bare connection below one whose TLS handshake has failed; null when it did not fail there. */
+  endHandshake(socket: Duplex): Socket | null;
 }
 
 interface Turn {
@@ -51,13 +55,27 @@ const LINGER_MS = 2 * SECOND_MS;
 /** Watches a server's connections, and has it close only those as idle that are. */
 export function watchConnections(server: Server): Connections {
   const connections = new Map<Duplex, Connection>();
-  server.on('connection', (socket) => {
+  /** Under TLS: bare connections whose handshake is not done, by their other end. */
+  const handshakes = new Map<string, Socket>();
+  const serve = (socket: Socket) => {
+    handshakes.delete(peerOf(socket));
     connections.set(socket, { isAnswering: false, last: null, waiting: [], end: null });
     socket.once('close', () => connections.delete(socket));
     // This is what Node ends a connection with, behind an answer that says "Connection: close".
     socket.destroySoon = () => endSoon(socket);
-  });
+  };
+  if (server instanceof TlsServer) {
+    server.on('connection', (socket) => {
+      const peer = peerOf(socket);
+      handshakes.set(peer, socket);
+      socket.once('close', () => {
+        if (handshakes.get(peer) === socket) handshakes.delete(peer);
+      });
+    });
+    server.on('secureConnection', serve);
+  } else server.on('connection', serve);
   server.closeIdleConnections = () => {
+    for (const socket of handshakes.values()) socket.destroy();
     for (const [socket, { isAnswering }] of connections) if (!isAnswering) socket.destroy();
   };
   return {
@@ -88,7 +106,16 @@ export function watchConnections(server: Server): Connections {
       }
       if (!connection.isAnswering) connection.end();
     },
+    endHandshake(socket) {
+      if (!(socket instanceof Socket) || connections.has(socket)) return null;
+      return handshakes.get(peerOf(socket)) ?? null;
+    },
   };
+}
+
+/** The two sockets of one TLS connection have the same. */
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 function begin(connection: Connection, socket: Duplex, { response, answer }: Turn): void {

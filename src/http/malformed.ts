@@ -40,6 +40,17 @@ export const CONNECT_REPLY: RawReply = {
   isForToken: false,
 };
 
+/** To a client that speaks plain HTTP where TLS is spoken. */
+export const PLAIN_HTTP_REPLY: RawReply = {
+  problem: { code: 'invalid_request', status: 400, detail: 'This port speaks https only.' },
+  isForToken: false,
+};
+
+/** Whether TLS failed, not HTTP: there is nobody who could read an answer. */
+export function isTlsFailure(error: Error): error is Error & { readonly code: string } {
+  return 'code' in error && typeof error.code === 'string' && /^ERR_(SSL|TLS)_/.test(error.code);
+}
+
 /** Whether the head that could not be read to its end begins as one for the token endpoint, as far as it is there. */
 function isForToken(error: Error): boolean {
   if (!('rawPacket' in error) || !(error.rawPacket instanceof Uint8Array)) return false;

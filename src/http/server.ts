@@ -1,16 +1,12 @@
-/**
- * The HTTP server: its sockets, limits and timeouts, and the one door to polka.
- *
- * https://nodejs.org/api/http.html
- */
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+/** The HTTP server put together: its listener, endpoints and judgement, and the one door to polka. */
+import type { Server } from 'node:http';
 import type { Duplex } from 'node:stream';
-import polka from 'polka';
+import polka, { type Polka } from 'polka';
 import type { AccessReader } from '../auth/access-reader.ts';
 import { type AccessTokens, createAccessTokens } from '../auth/token.ts';
 import type { Settings } from '../config/schema.ts';
 import { CONTENT_TYPES, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
+import type { Conditions } from '../health/conditions.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import { createDailyAllowance, type DailyAllowance } from '../limits/daily-allowance.ts';
 import type { DailyRows } from '../limits/daily-rows.ts';
@@ -21,10 +17,10 @@ import type { Logger } from '../log.ts';
 import type { RecentDeliveries } from '../query/delivery.ts';
 import { createQueryCursors } from '../query/query-cursor.ts';
 import { createStreamCursors } from '../query/stream-cursor.ts';
-import { Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';
-import { MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
+import { isErrorCode } from '../store/folder.ts';
+import type { Now } from '../time.ts';
 import { createClientAddress } from './client-address.ts';
 import { watchConnections } from './connections.ts';
 import { guardDamaged } from './damage.ts';
@@ -37,8 +33,18 @@ import { photoRoute } from './endpoints/photo.ts';
 import { schemaRoute } from './endpoints/schema.ts';
 import { tokenRoute } from './endpoints/token.ts';
 import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './judgement.ts';
-import { CONNECT_REPLY, malformedReply, type RawReply, replyRaw } from './malformed.ts';
+import { closeServer, createListener, listening, listeningUrl } from './listener.ts';
+import {
+  CONNECT_REPLY,
+  isTlsFailure,
+  malformedReply,
+  PLAIN_HTTP_REPLY,
+  type RawReply,
+  replyRaw,
+} from './malformed.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
+import { judgeTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-pair.ts';
+import { watchTlsPair } from './tls-renewal.ts';
 
 export interface ServerOptions {
   readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
@@ -48,6 +54,8 @@ export interface ServerOptions {
     readonly access: AccessReader;
   };
   readonly health: HealthSource;
+  /** Told when the certificate is about to expire. */
+  readonly conditions: Pick<Conditions, 'set'>;
   /** Of the data folder. */
   readonly secret: Buffer;
   /** Delivery times that are not in the database yet; read at every request. */
@@ -61,6 +69,8 @@ export interface ServerOptions {
 export interface RunningServer {
   /** Where it listens; a wildcard address is shown as the loopback one. */
   readonly url: string;
+  /** Looks for a renewed certificate now, rather than within seconds; null without TLS. */
+  readonly renewCertificate: (() => void) | null;
   /**
    * Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. Stores stay open: they are
    * the caller's.
@@ -68,40 +78,11 @@ export interface RunningServer {
   close(graceMs: number): Promise<void>;
 }
 
-/** A legal request line reaches 15 KB: fifty publisher ids, twice, and forty domains. */
-const HEADER_BYTES_MAX = 32 * 1024;
-/** Slow heads and bodies: 408. */
-const HEADERS_TIMEOUT_MS = 15 * SECOND_MS;
-const REQUEST_TIMEOUT_MS = 30 * SECOND_MS;
-const TIMEOUT_CHECK_MS = 5 * SECOND_MS;
-/** Longer than proxies keep theirs, so that it is not us who closes as one sends. */
-const KEEP_ALIVE_MS = 75 * SECOND_MS;
-/** A connection on which nothing moves, such as a client that never reads its answer. */
-const SOCKET_IDLE_MS = MINUTE_MS;
-/** How often a closing server looks for connections that have become idle. */
-const CLOSING_CHECK_MS = 20;
-
-/** @throws Refused `configuration` when it cannot listen */
+/** @throws Refused `configuration` when it cannot listen, or not with the certificate that is set */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { config, log } = options;
-  const server = createServer({
-    maxHeaderSize: HEADER_BYTES_MAX,
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    // Its own reply lacks our headers; the check is made with the others.
-    requireHostHeader: false,
-    // Of a header that is given twice, Node would otherwise pass over all but the first: two credentials, or two
-    // hosts, are then read in one way here and in another by a proxy.
-    joinDuplicateHeaders: true,
-    noDelay: true,
-  });
-  // Who has sent all, and says so, still gets the answers. Without this Node, which knows it by no option, drops those
-  // that are not begun.
-  Object.assign(server, { httpAllowHalfOpen: true });
-  server.setTimeout(SOCKET_IDLE_MS);
-  server.maxConnections = config.server.max_connections;
+  const tls = await openTls(config.server);
+  const { server, renew } = createListener(tls?.pair ?? null, config.server.max_connections);
   const state = { baseUrl: config.server.base_url, isClosing: false };
   const tokens = createAccessTokens(options.secret);
   const allowance = createDailyAllowance(options.dailyRows, config.limits.daily_rows);
@@ -124,14 +105,19 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   };
   answerMalformed(server, judge);
   server.on('checkExpectation', (request, response) => refuseExpectation(judge, request, response));
-  await listen(server, routes, judge, config.server);
+  const router = createRouter(server, routes, judge);
+  const { host, port } = config.server;
+  await listening(server, config.server, (onListening) => router.listen(port, host, onListening));
   server.on('error', (error) => log.error({ err: error }, 'http server'));
-  const url = listeningUrl(server);
+  const url = listeningUrl(server, tls === null ? 'http' : 'https');
   if (state.baseUrl === '') state.baseUrl = url;
+  const renewal = tls === null ? null : watchTlsPair({ ...options, ...tls, onRenewed: renew });
   return {
     url,
+    renewCertificate: renewal === null ? null : () => void renewal.look(),
     close(graceMs) {
       state.isClosing = true;
+      renewal?.close();
       return closeServer(server, graceMs);
     },
   };
@@ -162,13 +148,18 @@ function createRoutes(
   ];
 }
 
+/** The certificate and key that are set; null where none are. @throws Refused `configuration` */
+async function openTls({
+  tls_certificate,
+  tls_key,
+}: Settings['server']): Promise<{ paths: TlsPaths; pair: TlsPair } | null> {
+  if (tls_certificate === '') return null;
+  const paths = { certificate: tls_certificate, key: tls_key };
+  return { paths, pair: judgeTlsPair(paths, await readTlsFiles(paths)) };
+}
+
 /** Hands requests to polka, which hands those that the table lets through to their endpoint. */
-function listen(
-  server: Server,
-  routes: readonly Route[],
-  judge: Judge,
-  { host, port }: { readonly host: string; readonly port: number },
-): Promise<void> {
+function createRouter(server: Server, routes: readonly Route[], judge: Judge): Polka {
   const router = polka({ server });
   router.parse = (request) => parsedUrl(splitTarget(request.url ?? '').path);
   router.use((request, response, next) => {
@@ -184,21 +175,7 @@ function listen(
       router.add(method, pattern, (request, response) => answerRequest(judge, route, request, response));
     }
   }
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
-      reject(
-        new Refused(
-          'configuration',
-          `cannot listen on ${host}, port ${port}: ${error.message}. Choose another with --host and --port.`,
-          { cause: error },
-        ),
-      );
-    });
-    router.listen(port, host, () => {
-      server.removeAllListeners('error');
-      resolve();
-    });
-  });
+  return router;
 }
 
 /** In place of polka's own reading of the query, which the endpoints read themselves. */
@@ -223,33 +200,16 @@ function answerMalformed(server: Server, judge: Judge): void {
   const breakOff = (socket: Duplex, reply: RawReply) =>
     judge.connections.breakOff(socket, () => replyRaw(socket, reply, judge.baseUrl(), judge.log));
   server.on('clientError', (error: Error, socket: Duplex) => {
-    const isReset = 'code' in error && error.code === 'ECONNRESET';
-    if (isReset) socket.destroy();
+    const bare = judge.connections.endHandshake(socket);
+    // Said in plain HTTP, since that is what the client speaks.
+    if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST'))
+      replyRaw(bare, PLAIN_HTTP_REPLY, judge.baseUrl(), judge.log);
+    else if (isTlsFailure(error)) {
+      socket.destroy();
+      bare?.destroy();
+      judge.log.info({ reason: error.code }, 'tls failed');
+    } else if (isErrorCode(error, 'ECONNRESET')) socket.destroy();
     else breakOff(socket, malformedReply(error));
   });
   server.on('connect', (_request, socket) => breakOff(socket, CONNECT_REPLY));
-}
-
-function closeServer(server: Server, graceMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const looking = setInterval(() => server.closeIdleConnections(), CLOSING_CHECK_MS);
-    const grace = setTimeout(() => server.closeAllConnections(), graceMs);
-    server.close(() => {
-      clearInterval(looking);
-      clearTimeout(grace);
-      resolve();
-    });
-  });
-}
-
-function listeningUrl(server: Server): string {
-  const address = server.address();
-  if (address === null || typeof address === 'string')
-    throw new Error('the server does not listen on a port');
-  return `http://${loopbackIfWildcard(address)}:${address.port}`;
-}
-
-function loopbackIfWildcard({ address, family }: AddressInfo): string {
-  if (family === 'IPv6') return address === '::' ? '[::1]' : `[${address}]`;
-  return address === '0.0.0.0' ? '127.0.0.1' : address;
 }

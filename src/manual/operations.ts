@@ -56,6 +56,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'Said at every start without [server] base_url; harmless where all clients are on this machine.',
   ],
   [
+    'the new certificate cannot be used: the one before it stays in use',
+    'The files of [server] tls_certificate and tls_key have changed, and are no pair or cannot be read; the line says which and why. A pair that is good is taken into use by itself.',
+  ],
+  [
     'unavailable',
     'Keys cannot be checked, clients get 503. The line has the cause: access.db cannot be read.',
   ],

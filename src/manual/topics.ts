@@ -41,5 +41,5 @@ export const TOPICS: readonly Topic[] = [
     title: 'files that failed, were held or refused; replay, pause, the log',
     text: operationsText,
   },
-  { name: 'security', title: 'keys, addresses, the base address, the secret', text: securityText },
+  { name: 'security', title: 'keys, addresses, TLS, the base address, the secret', text: securityText },
 ];

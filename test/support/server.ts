@@ -8,6 +8,7 @@ import { createKey, hashKey } from '../../src/auth/key.ts';
 import { addKey, type KeyTerms, type NewKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';
+import type { Conditions } from '../../src/health/conditions.ts';
 import type { HealthSource } from '../../src/health/monitor.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
@@ -41,7 +42,12 @@ export interface TestServer {
 
 export interface TestServerOptions {
   readonly base_url?: string;
+  readonly host?: string;
   readonly trusted_proxies?: string[];
+  readonly max_connections?: number;
+  /** Paths of PEM files. */
+  readonly tls?: { readonly certificate: string; readonly key: string };
+  readonly conditions?: Pick<Conditions, 'set'>;
   /** In place of one that is always well. */
   readonly health?: HealthSource;
   /** In place of a folder that is not there. */
@@ -92,6 +98,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     config: configOf(options),
     stores: { detections: store.reader, access: reader },
     health: options.health ?? WELL,
+    conditions: options.conditions ?? { set: () => {} },
     secret: TEST_SECRET,
     recentDeliveries,
     dailyRows,
@@ -151,11 +158,13 @@ function configOf(options: TestServerOptions): ServerOptions['config'] {
   const isEnabled = (type: ContentType) => options.disabled?.includes(type) !== true;
   return {
     server: {
-      host: '127.0.0.1',
+      host: options.host ?? '127.0.0.1',
       port: options.port ?? 0,
       base_url: options.base_url ?? '',
       trusted_proxies: options.trusted_proxies ?? [],
-      max_connections: 100,
+      tls_certificate: options.tls?.certificate ?? '',
+      tls_key: options.tls?.key ?? '',
+      max_connections: options.max_connections ?? 100,
     },
     exports: { newswire: { enabled: isEnabled('text') }, imagewire: { enabled: isEnabled('image') } },
     photos: { folder: options.photos ?? '/nonexistent/photos' },

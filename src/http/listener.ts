@@ -1,0 +1,119 @@
+/**
+ * The listening socket: plain HTTP or TLS, with the same limits and timeouts, from its start to its end.
+ *
+ * https://nodejs.org/api/http.html, https://nodejs.org/api/https.html
+ */
+import { createServer, type Server, type ServerOptions } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { Refused } from '../refused.ts';
+import { MINUTE_MS, SECOND_MS } from '../time.ts';
+import { secureContext, type TlsPair } from './tls-pair.ts';
+
+/** A legal request line reaches 15 KB: fifty publisher ids, twice, and forty domains. */
+const HEADER_BYTES_MAX = 32 * 1024;
+/** Slow heads and bodies: 408. */
+const HEADERS_TIMEOUT_MS = 15 * SECOND_MS;
+const REQUEST_TIMEOUT_MS = 30 * SECOND_MS;
+const TIMEOUT_CHECK_MS = 5 * SECOND_MS;
+/** Node's own would let a client that says nothing hold a connection for two minutes. */
+const HANDSHAKE_TIMEOUT_MS = 15 * SECOND_MS;
+/** Longer than proxies keep theirs, so that it is not us who closes as one sends. */
+const KEEP_ALIVE_MS = 75 * SECOND_MS;
+/** A connection on which nothing moves, such as a client that never reads its answer. */
+const SOCKET_IDLE_MS = MINUTE_MS;
+/** How often a closing server looks for connections that have become idle. */
+const CLOSING_CHECK_MS = 20;
+
+const OPTIONS: ServerOptions = {
+  maxHeaderSize: HEADER_BYTES_MAX,
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  requestTimeout: REQUEST_TIMEOUT_MS,
+  connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+  keepAliveTimeout: KEEP_ALIVE_MS,
+  // Its own reply lacks our headers; the check is made with the others.
+  requireHostHeader: false,
+  // Of a header that is given twice, Node would otherwise pass over all but the first: two credentials, or two
+  // hosts, are then read in one way here and in another by a proxy.
+  joinDuplicateHeaders: true,
+  noDelay: true,
+};
+
+/** A server that does not listen yet, with what takes a renewed certificate into use for new connections. */
+export interface Listener {
+  readonly server: Server;
+  renew(pair: TlsPair): void;
+}
+
+/** @param pair null for plain HTTP */
+export function createListener(pair: TlsPair | null, connectionsMax: number): Listener {
+  if (pair === null) {
+    const server = createServer(OPTIONS);
+    // Who has sent all, and says so, still gets the answers. Without this Node, which knows it by no option, drops
+    // those that are not begun. (Node's TLS ends both ways at once, as its clients do.)
+    Object.assign(server, { httpAllowHalfOpen: true });
+    limit(server, connectionsMax);
+    return { server, renew: () => {} };
+  }
+  const server = createTlsServer({
+    ...OPTIONS,
+    ...secureContext(pair),
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+  });
+  limit(server, connectionsMax);
+  return { server, renew: (renewed) => server.setSecureContext(secureContext(renewed)) };
+}
+
+function limit(server: Server, connectionsMax: number): void {
+  server.setTimeout(SOCKET_IDLE_MS);
+  server.maxConnections = connectionsMax;
+}
+
+/** Settles when it listens. @param start has it do so; @throws Refused `configuration` when it cannot */
+export function listening(
+  server: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+  start: (onListening: () => void) => void,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error) => {
+      reject(
+        new Refused(
+          'configuration',
+          `cannot listen on ${host}, port ${port}: ${error.message}. Choose another with --host and --port.`,
+          { cause: error },
+        ),
+      );
+    });
+    start(() => {
+      server.removeAllListeners('error');
+      resolve();
+    });
+  });
+}
+
+/** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. */
+export function closeServer(server: Server, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const looking = setInterval(() => server.closeIdleConnections(), CLOSING_CHECK_MS);
+    const grace = setTimeout(() => server.closeAllConnections(), graceMs);
+    server.close(() => {
+      clearInterval(looking);
+      clearTimeout(grace);
+      resolve();
+    });
+  });
+}
+
+/** Where it listens; a wildcard address is shown as the loopback one, an IPv6 address in brackets (RFC 3986, 3.2.2). */
+export function listeningUrl(server: Server, scheme: 'http' | 'https'): string {
+  const address = server.address();
+  if (address === null || typeof address === 'string')
+    throw new Error('the server does not listen on a port');
+  return `${scheme}://${loopbackIfWildcard(address)}:${address.port}`;
+}
+
+function loopbackIfWildcard({ address, family }: AddressInfo): string {
+  if (family === 'IPv6') return address === '::' ? '[::1]' : `[${address}]`;
+  return address === '0.0.0.0' ? '127.0.0.1' : address;
+}

@@ -1,0 +1,134 @@
+/**
+ * The certificate and private key with which the server speaks TLS: read, and judged before they are used. What is
+ * wrong is said in words, since OpenSSL's own tell nobody which file to mend.
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { Refused } from '../refused.ts';
+import { isErrorCode } from '../store/folder.ts';
+import { DAY_MS, formatMs } from '../time.ts';
+
+export interface TlsPaths {
+  /** PEM: the server's certificate first, then those that lead to its root. */
+  readonly certificate: string;
+  /** PEM, without a passphrase. */
+  readonly key: string;
+}
+
+/** What the two files hold, as read. */
+export interface TlsFiles {
+  readonly certificate: Buffer;
+  readonly key: Buffer;
+}
+
+/** Files that belong together and can be used. */
+export interface TlsPair extends TlsFiles {
+  /** Epoch milliseconds. */
+  readonly validFromMs: number;
+  readonly validToMs: number;
+}
+
+/** A chain has a few kilobytes; more is somebody's wrong file. */
+const FILE_BYTES_MAX = 1024 * 1024;
+/** Renewal is the habit of every ninety, or thirty, days: by then it should have happened. */
+const EXPIRES_SOON_MS = 14 * DAY_MS;
+
+/** A pipe would otherwise keep whoever opens it waiting. */
+const OPEN_AT_ONCE = constants.O_NONBLOCK ?? 0;
+
+/** @throws Refused `configuration` which file cannot be read, and why */
+export async function readTlsFiles(paths: TlsPaths): Promise<TlsFiles> {
+  const [certificate, key] = await Promise.all([
+    readPem('tls_certificate', paths.certificate),
+    readPem('tls_key', paths.key),
+  ]);
+  return { certificate, key };
+}
+
+/** @throws Refused `configuration` when they are no pair, or OpenSSL does not take them */
+export function judgeTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): TlsPair {
+  const x509 = attempt(
+    () => new X509Certificate(certificate),
+    `[server] tls_certificate, ${paths.certificate}: it holds no certificate in PEM form`,
+  );
+  const privateKey = attempt(
+    () => createPrivateKey(key),
+    `[server] tls_key, ${paths.key}: it holds no private key in PEM form without a passphrase`,
+  );
+  if (!x509.checkPrivateKey(privateKey)) {
+    throw refused(
+      `[server] tls_key, ${paths.key}: it is not the key of the certificate in ${paths.certificate}. The first certificate there must be the server's own`,
+    );
+  }
+  attempt(
+    () => createSecureContext(secureContext({ certificate, key })),
+    `[server] tls_certificate, ${paths.certificate}: it cannot be used for TLS`,
+  );
+  return {
+    certificate,
+    key,
+    validFromMs: x509.validFromDate.getTime(),
+    validToMs: x509.validToDate.getTime(),
+  };
+}
+
+/** Everything that the server hands to TLS; ciphers and curves are Node's own choice. */
+export function secureContext({ certificate, key }: TlsFiles): SecureContextOptions {
+  return { cert: certificate, key, minVersion: 'TLSv1.2' };
+}
+
+/**
+ * What is wrong with a pair's time, for an alert: it has expired, is not valid yet, or expires within 14 days or
+ * the last third of its time, whichever is shorter. Null when nothing is.
+ */
+export function timeFault(
+  { certificate }: TlsPaths,
+  pair: Pick<TlsPair, 'validFromMs' | 'validToMs'>,
+  nowMs: number,
+): string | null {
+  const { validFromMs, validToMs } = pair;
+  if (nowMs >= validToMs) return `${certificate}: expired at ${formatMs(validToMs)}; clients refuse it`;
+  if (nowMs < validFromMs) {
+    return `${certificate}: not valid before ${formatMs(validFromMs)}; clients refuse it until then`;
+  }
+  const soonMs = Math.min(EXPIRES_SOON_MS, (validToMs - validFromMs) / 3);
+  return validToMs - nowMs > soonMs ? null : `${certificate}: expires at ${formatMs(validToMs)}`;
+}
+
+async function readPem(setting: string, path: string): Promise<Buffer> {
+  try {
+    const file = await open(path, constants.O_RDONLY | OPEN_AT_ONCE);
+    try {
+      const stat = await file.stat();
+      if (!stat.isFile()) throw refused(`[server] ${setting}, ${path}: it is no regular file`);
+      if (stat.size > FILE_BYTES_MAX) throw refused(`[server] ${setting}, ${path}: it has more than 1 MiB`);
+      return await file.readFile();
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    throw refused(`[server] ${setting}, ${path}: ${whyUnreadable(error)}`, error);
+  }
+}
+
+function whyUnreadable(error: unknown): string {
+  if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return 'there is no such file';
+  if (isErrorCode(error, 'EACCES', 'EPERM')) return 'it may not be read by this user';
+  return error instanceof Error ? error.message : String(error);
+}
+
+function attempt<Value>(use: () => Value, otherwise: string): Value {
+  try {
+    return use();
+  } catch (error) {
+    const reason = error instanceof Error && 'reason' in error ? ` (${error.reason})` : '';
+    throw refused(`${otherwise}${reason}`, error);
+  }
+}
+
+function refused(detail: string, cause?: unknown): Refused {
+  return new Refused('configuration', detail, { cause });
+}

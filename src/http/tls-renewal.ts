@@ -1,0 +1,93 @@
+/**
+ * Takes a renewed certificate into use without a restart, and says when one is about to expire.
+ *
+ * Both files are read every few seconds and compared as a whole: that sees a rename, a changed link and writing in
+ * place alike, on any file system. Between two writes they do not fit together, so what is wrong must be so at two
+ * looks before anybody is told. What is in use stays in use until a pair is good.
+ */
+import type { Conditions } from '../health/conditions.ts';
+import type { Logger } from '../log.ts';
+import { formatMs, type Now, SECOND_MS } from '../time.ts';
+import {
+  judgeTlsPair,
+  readTlsFiles,
+  type TlsFiles,
+  type TlsPair,
+  type TlsPaths,
+  timeFault,
+} from './tls-pair.ts';
+
+export interface TlsRenewalOptions {
+  readonly paths: TlsPaths;
+  /** What is in use. */
+  readonly pair: TlsPair;
+  readonly onRenewed: (pair: TlsPair) => void;
+  readonly conditions: Pick<Conditions, 'set'>;
+  readonly log: Logger;
+  readonly now: Now;
+  /** null: only when told to. */
+  readonly everyMs?: number | null;
+}
+
+export interface TlsRenewal {
+  /** Looks now. Settles when what was found is in use, or refused. */
+  look(): Promise<void>;
+  close(): void;
+}
+
+const LOOK_EVERY_MS = 2 * SECOND_MS;
+const LOOKS_BEFORE_WARNING = 2;
+
+export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
+  const { paths, onRenewed, conditions, log, now, everyMs = LOOK_EVERY_MS } = options;
+  let pair = options.pair;
+  /** What was wrong at the last look, and how often in a row; null: nothing was. */
+  let wrong: { readonly files: TlsFiles | null; readonly reason: string; readonly looks: number } | null =
+    null;
+  const judgeTime = () => conditions.set('certificate expires', timeFault(paths, pair, now()));
+
+  async function look(): Promise<void> {
+    const found = await readTlsFiles(paths).catch(reasonOf);
+    if (typeof found === 'string') note(null, found);
+    else if (isSame(found, pair)) wrong = null;
+    else if (wrong !== null && wrong.files !== null && isSame(found, wrong.files)) note(found, wrong.reason);
+    else take(found);
+    judgeTime();
+  }
+
+  function take(files: TlsFiles): void {
+    try {
+      pair = judgeTlsPair(paths, files);
+    } catch (error) {
+      note(files, reasonOf(error));
+      return;
+    }
+    wrong = null;
+    onRenewed(pair);
+    const valid_to = formatMs(pair.validToMs);
+    log.info({ certificate: paths.certificate, valid_to }, 'the certificate was renewed');
+  }
+
+  function note(files: TlsFiles | null, reason: string): void {
+    wrong = { files, reason, looks: wrong?.reason === reason ? wrong.looks + 1 : 1 };
+    if (wrong.looks !== LOOKS_BEFORE_WARNING) return;
+    log.warn({ reason }, 'the new certificate cannot be used: the one before it stays in use');
+  }
+
+  judgeTime();
+  let looking = Promise.resolve();
+  const lookInTurn = () => {
+    looking = looking.then(look);
+    return looking;
+  };
+  const timer = everyMs === null ? undefined : setInterval(lookInTurn, everyMs);
+  return { look: lookInTurn, close: () => clearInterval(timer) };
+}
+
+function isSame(a: TlsFiles, b: TlsFiles): boolean {
+  return a.certificate.equals(b.certificate) && a.key.equals(b.key);
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

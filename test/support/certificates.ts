@@ -1,0 +1,65 @@
+/** Certificates for tests, made on the spot by openssl: none is kept, and no private key lies in the sources. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+
+/** Why tests that need certificates are left out; false where they are not. */
+export const WITHOUT_OPENSSL =
+  spawnSync('openssl', ['version']).status === 0 ? false : 'openssl is not installed';
+
+export interface CertificateFiles {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+/** Makes NAME.pem and NAME.key: for localhost, 127.0.0.1 and ::1, signed by itself, valid for 90 days from now. */
+export function makeCertificate(folder: string, name: string): CertificateFiles {
+  const files = { certificate: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
+  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '90'];
+  const subject = ['-subj', `/CN=${name}`];
+  const names = ['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1'];
+  const out = ['-keyout', files.key, '-out', files.certificate];
+  const args = ['req', '-x509', ...kind, ...subject, ...names, ...out];
+  const { status, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`openssl ${args.join(' ')}: ${stderr}`);
+  return files;
+}
+
+/** A connection whose server has shown one of these certificates; rejects when it has not. */
+export function connectTls(port: number, ...trusted: CertificateFiles[]): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const ca = trusted.map(({ certificate }) => readFileSync(certificate));
+    const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', ca }, () => resolve(socket));
+    socket.on('error', reject);
+  });
+}
+
+/** The subject's name in the certificate that a server shows to a new connection. */
+export async function shownName(port: number, ...trusted: CertificateFiles[]): Promise<string> {
+  const socket = await connectTls(port, ...trusted);
+  const { CN } = socket.getPeerCertificate().subject;
+  socket.destroy();
+  return String(CN);
+}
+
+/** Sends a request on an open connection; @returns the head of its answer and what of the body came with it */
+export function ask(socket: Socket, path: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    socket.once('data', (chunk) => resolve(chunk.toString()));
+    socket.once('close', () => reject(new Error('the connection was closed')));
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  });
+}
+
+/** Sends bytes as they are; @returns all that comes back until the server ends the connection */
+export function exchange(port: number, bytes: string | Buffer): Promise<string> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    const socket = connectTcp(port, '127.0.0.1', () => socket.write(bytes));
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
+  });
+}
