@@ -8,16 +8,26 @@ import { filterSql } from '../src/query/filters.ts';
 import { type PeriodQuery, readPeriodPage } from '../src/query/period-page.ts';
 import type { PeriodSort } from '../src/query/period-parameters.ts';
 import {
+  begunSql,
   betweenRowsSql,
   betweenTextSql,
+  firstNewestRowsSql,
+  firstNewestTextSql,
   idAtSql,
   moreSql,
+  newestRowsSql,
+  newestTextSql,
   rowsBeforeSql,
   secondAtSql,
   withinRowsSql,
   withinTextSql,
 } from '../src/query/period-sql.ts';
-import { DATA_STARTS, readDataStarts, readFirstDataStart } from '../src/query/period-start.ts';
+import {
+  DATA_STARTS,
+  readDataStarts,
+  readFirstDataStart,
+  recordsBeginBy,
+} from '../src/query/period-start.ts';
 import { parseFields } from '../src/query/projection.ts';
 import type { Database } from '../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from './support/filters.ts';
@@ -305,6 +315,10 @@ test('records begin with the earliest current first_detected_at of each stream',
     store.deliver([at(START - 60, 2)], 1000);
     assert.equal(readFirstDataStart(store.reader, [text, image]), START - 60);
     assert.equal(readFirstDataStart(store.reader, []), null);
+    assert.equal(recordsBeginBy(store.reader, [image, text], START - 60), true);
+    assert.equal(recordsBeginBy(store.reader, [image, text], START - 61), false);
+    assert.equal(recordsBeginBy(store.reader, [image], START), false);
+    assert.equal(recordsBeginBy(store.reader, [], START), false);
   });
 });
 
@@ -326,8 +340,16 @@ test('no statement scans or sorts the detections: each stream is searched by ind
       }
       for (const sort of SORTS)
         assert.doesNotMatch(plan(reader, secondAtSql(sort, streams), 2 * streams), sorted);
-      for (const sql of [rowsBeforeSql(streams), moreSql(streams)]) {
+      for (const sql of [
+        rowsBeforeSql(streams),
+        moreSql(streams),
+        newestTextSql(streams),
+        newestRowsSql(streams),
+      ]) {
         assert.doesNotMatch(plan(reader, sql, 2 * streams), sorted);
+      }
+      for (const sql of [firstNewestTextSql(streams), firstNewestRowsSql(streams), begunSql(streams)]) {
+        assert.doesNotMatch(plan(reader, sql, streams), sorted);
       }
       assert.doesNotMatch(plan(reader, idAtSql(streams), streams), sorted);
     }
@@ -336,8 +358,12 @@ test('no statement scans or sorts the detections: each stream is searched by ind
   });
 });
 
+/** As a bare parameter these go into the plan, and SQLite compiles the statement anew for every value. */
+const PLANNED_VALUE = /(LIMIT|OFFSET|stream =|first_detected_at =) [@?]/;
+
 /** The plan of a statement, which searches the index so many times and reads nothing else. */
 function plan(db: Database, sql: string, searches: number): string {
+  assert.doesNotMatch(sql, PLANNED_VALUE);
   const values = Object.fromEntries([...sql.matchAll(/@(\w+)/g)].map(([, name = '']) => [name, 1]));
   const lines = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(values);
   const text = lines.map(({ detail }) => detail).join('\n');

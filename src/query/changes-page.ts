@@ -15,7 +15,7 @@ import type { StreamStart } from './changes-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { type DetectionFilters, type FilterSql, filterSql, type SqlValue } from './filters.ts';
 import { type Projection, renderProjected } from './projection.ts';
-import { statementFamily } from './statements.ts';
+import { asItComes, statementFamily, streamArms, streamValues } from './statements.ts';
 
 export interface ChangesQuery {
   /** Stream numbers, at most twenty. */
@@ -144,26 +144,21 @@ function isImageStream(stream: number): boolean {
   return stream % 2 === 1;
 }
 
-/** Names that the statements give to the streams: `stream0`, `stream1`, … */
-function streamValues(streams: readonly number[]): Record<string, SqlValue> {
-  const values: Record<string, SqlValue> = {};
-  for (const [index, stream] of streams.entries()) values[`stream${index}`] = stream;
-  return values;
-}
-
 /**
  * Positions after `@start` in several streams, in their one order. SQLite merges the streams' index entries as
  * they are asked for; it neither sorts nor reads further than the limit.
  */
 function positions(streams: number, conditions: string): string {
-  const ofStream = (index: number) =>
-    `SELECT position FROM stream_row WHERE stream = @stream${index} AND position > @start${conditions}`;
-  return `${Array.from({ length: streams }, (_, index) => ofStream(index)).join(' UNION ALL ')} ORDER BY position`;
+  const arms = streamArms(
+    streams,
+    (ofStream) => `SELECT position FROM stream_row WHERE ${ofStream} AND position > @start${conditions}`,
+  );
+  return `${arms.join(' UNION ALL ')} ORDER BY position`;
 }
 
 /** The rows behind positions, taken in the order of these. */
 function pageOf(streams: number, conditions: string): string {
-  const matching = `${positions(streams, ` AND position <= @bound${conditions}`)} LIMIT @limit`;
+  const matching = `${positions(streams, ` AND position <= @bound${conditions}`)} LIMIT ${asItComes('@limit')}`;
   return `FROM (${matching}) AS page CROSS JOIN stream_row AS row ON row.position = page.position`;
 }
 
@@ -179,13 +174,15 @@ export function pageRowsSql(streams: number, conditions: string): string {
 
 /** The last of the raw rows that a page may read; none when there are fewer. */
 export function scanBoundSql(streams: number): string {
-  return `SELECT position FROM (${positions(streams, '')}) LIMIT 1 OFFSET @skipped`;
+  return `SELECT position FROM (${positions(streams, '')}) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
 }
 
 export function moreSql(streams: number): string {
-  const inStream = (index: number) =>
-    `EXISTS (SELECT 1 FROM stream_row WHERE stream = @stream${index} AND position > @start)`;
-  return `SELECT ${Array.from({ length: streams }, (_, index) => inStream(index)).join(' OR ')} AS more`;
+  const exists = streamArms(
+    streams,
+    (ofStream) => `EXISTS (SELECT 1 FROM stream_row WHERE ${ofStream} AND position > @start)`,
+  );
+  return `SELECT ${exists.join(' OR ')} AS more`;
 }
 
 interface PageRow {

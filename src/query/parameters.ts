@@ -13,6 +13,8 @@ export type ParameterTable = Readonly<Record<string, 'single' | 'list'>>;
 export type Parameters = ReadonlyMap<string, readonly string[]>;
 
 const NAME_CHARACTERS_SHOWN_MAX = 60;
+/** What stands for itself, as nearly all that is sent does. */
+const PLAIN = /^[\w.:~,-]*$/;
 
 /**
  * @param raw what follows the `?`, without it; empty when there is none
@@ -95,6 +97,7 @@ function listItems(name: string, value: string): string[] {
  * @param what it is, for the refusal
  */
 function decode(text: string, what: string): string {
+  if (PLAIN.test(text)) return text;
   const escaped = text
     .replaceAll('+', ' ')
     .replace(/[\u0080-\u00ff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);

@@ -32,7 +32,7 @@ import {
 } from './period-sql.ts';
 import { type Projection, renderProjected } from './projection.ts';
 import type { PeriodPlace } from './query-cursor.ts';
-import { statementFamily } from './statements.ts';
+import { statementFamily, streamValues } from './statements.ts';
 
 export interface PeriodQuery {
   /** Stream numbers, at most eight. */
@@ -232,11 +232,6 @@ function moreBehind(db: Database, { streams, sort }: PeriodQuery, { second, id }
 /** The seconds between two, neither of them included, wherever reading goes. */
 function between(sort: PeriodSort, start: number, end: number): { low: number; high: number } {
   return sort === 'ascending' ? { low: start, high: end } : { low: end, high: start };
-}
-
-/** Names that the statements give to the streams: `stream0`, `stream1`, … */
-function streamValues(streams: readonly number[]): Record<string, SqlValue> {
-  return Object.fromEntries(streams.map((stream, index) => [`stream${index}`, stream]));
 }
 
 interface TextRow {

@@ -74,10 +74,13 @@ function readSubscriptions(
   return read.length > 0 ? read : named;
 }
 
-/** The order in which a set was written means nothing, nor does a value that was given twice. */
+/** What is given, in the order of the filters' table; the order in which a set was written means nothing. */
 function normalForm(filters: DetectionFilters): unknown[] {
-  const names = Object.entries(filters).sort(([a], [b]) => compare(a, b));
-  return names.map(([name, value]) => [name, Array.isArray(value) ? [...value].sort(compare) : value]);
+  const form: unknown[] = [];
+  for (const [name, value] of Object.entries(filters)) {
+    if (value !== null) form.push(name, Array.isArray(value) ? value.toSorted(compare) : value);
+  }
+  return form;
 }
 
 function compare(a: number | string, b: number | string): number {

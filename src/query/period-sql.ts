@@ -6,15 +6,17 @@
  * that is read between the ids `@after` (not included) and `@upto` (included).
  */
 import type { PeriodSort } from './period-parameters.ts';
+import { asItComes, streamArms } from './statements.ts';
 
 const DIRECTION: Readonly<Record<PeriodSort, string>> = { ascending: 'ASC', descending: 'DESC' };
 /** Of the seconds of a part, the one that comes last. */
 const LAST: Readonly<Record<PeriodSort, string>> = { ascending: 'max', descending: 'min' };
 
 const KEY = 'rowid AS place, first_detected_at AS second, id';
-const AFTER = 'first_detected_at = @second AND id > @after';
+const AFTER = `first_detected_at = ${asItComes('@second')} AND id > @after`;
 const WITHIN = `${AFTER} AND id <= @upto`;
 const BETWEEN = 'first_detected_at > @low AND first_detected_at < @high';
+const LIMIT = `LIMIT ${asItComes('@limit')}`;
 
 export function withinTextSql(streams: number, conditions: string): string {
   return textOf(within(streams, conditions), 'max');
@@ -53,7 +55,7 @@ export function firstNewestRowsSql(streams: number): string {
 /** The second of the row behind `@skipped` others: it is the same in whatever order those of one second stand. */
 export function secondAtSql(sort: PeriodSort, streams: number): string {
   const arms = [AFTER, BETWEEN].map((where) => union(streams, 'first_detected_at AS second', where));
-  return `SELECT second FROM (${arms.join(' UNION ALL ')} ORDER BY second ${DIRECTION[sort]}) LIMIT 1 OFFSET @skipped`;
+  return `SELECT second FROM (${arms.join(' UNION ALL ')} ORDER BY second ${DIRECTION[sort]}) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
 }
 
 /** How many rows the rest of a second and whole seconds have. */
@@ -64,37 +66,44 @@ export function rowsBeforeSql(streams: number): string {
 
 /** The id of the row behind `@skipped` others of its second. */
 export function idAtSql(streams: number): string {
-  return `SELECT id FROM (${union(streams, 'id', WITHIN)} ORDER BY id) LIMIT 1 OFFSET @skipped`;
+  return `SELECT id FROM (${union(streams, 'id', WITHIN)} ORDER BY id) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
 }
 
 export function moreSql(streams: number): string {
-  const exists = [AFTER, BETWEEN].flatMap((where) =>
-    arms(streams, (stream) => `EXISTS (SELECT 1 FROM detection WHERE ${stream} AND ${where})`),
+  // Whole seconds first: there nearly always are some, and the first that is found ends the search.
+  const exists = [BETWEEN, AFTER].flatMap((where) =>
+    streamArms(streams, (stream) => `EXISTS (SELECT 1 FROM detection WHERE ${stream} AND ${where})`),
   );
   return `SELECT ${exists.join(' OR ')} AS more`;
 }
 
+/** Whether the records of any stream begin by a second. */
+export function begunSql(streams: number): string {
+  const exists = streamArms(
+    streams,
+    (stream) => `EXISTS (SELECT 1 FROM detection WHERE ${stream} AND first_detected_at <= @second)`,
+  );
+  return `SELECT ${exists.join(' OR ')} AS begun`;
+}
+
 function within(streams: number, conditions: string): string {
-  return `${union(streams, KEY, `${WITHIN}${conditions}`)} ORDER BY id LIMIT @limit`;
+  return `${union(streams, KEY, `${WITHIN}${conditions}`)} ORDER BY id ${LIMIT}`;
 }
 
 function whole(sort: PeriodSort, streams: number, conditions: string): string {
-  return `${union(streams, KEY, `${BETWEEN}${conditions}`)} ORDER BY second ${DIRECTION[sort]}, id LIMIT @limit`;
+  return `${union(streams, KEY, `${BETWEEN}${conditions}`)} ORDER BY second ${DIRECTION[sort]}, id ${LIMIT}`;
 }
 
 function newest(streams: number, parts: readonly string[]): string {
   const arms = parts.map((where) => union(streams, KEY, where));
-  return `${arms.join(' UNION ALL ')} ORDER BY second DESC, id LIMIT @limit`;
+  return `${arms.join(' UNION ALL ')} ORDER BY second DESC, id ${LIMIT}`;
 }
 
 function union(streams: number, columns: string, where: string): string {
-  return arms(streams, (stream) => `SELECT ${columns} FROM detection WHERE ${stream} AND ${where}`).join(
-    ' UNION ALL ',
-  );
-}
-
-function arms(streams: number, arm: (stream: string) => string): string[] {
-  return Array.from({ length: streams }, (_, index) => arm(`stream = @stream${index}`));
+  return streamArms(
+    streams,
+    (stream) => `SELECT ${columns} FROM detection WHERE ${stream} AND ${where}`,
+  ).join(' UNION ALL ');
 }
 
 /** The rows as one text: nothing is parsed, and no row becomes an object. */

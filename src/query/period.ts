@@ -74,8 +74,7 @@ export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number):
  * @throws Refused `invalid_request` when the period begins before the day on which records begin
  */
 export function requireRecords({ from_ms }: PeriodMs, dataStart: number | null, zone: string): void {
-  // Most periods begin behind the first record itself, and then its day need not be known.
-  if (dataStart === null || from_ms >= dataStart * SECOND_MS) return;
+  if (dataStart === null) return;
   const day = dayAt(dataStart * SECOND_MS, zone);
   if (from_ms >= dayStartMs(day, zone)) return;
   throw invalid(`from: records begin on ${day} (${zone}); nothing earlier is available`);

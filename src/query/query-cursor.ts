@@ -5,7 +5,7 @@
  * of what was asked: used with anything else it would skip or repeat detections without a word. It is
  * authenticated, so that a place is always one that was given out.
  */
-import { createHash, createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, hash, timingSafeEqual } from 'node:crypto';
 import { deriveKey } from '../store/derived-key.ts';
 import { invalid } from './parameters.ts';
 import type { Period } from './period.ts';
@@ -42,7 +42,7 @@ const CURSOR_CHARACTERS_MAX = 200;
 
 /** A hash of a request's normal form. @param form JSON values in a fixed order: sets sorted, without duplicates */
 export function hashRequest(form: readonly unknown[]): Buffer {
-  return createHash('sha256').update(JSON.stringify(form)).digest().subarray(0, HASH_BYTES);
+  return hash('sha256', JSON.stringify(form), 'buffer').subarray(0, HASH_BYTES);
 }
 
 /** @param secret of the data folder */

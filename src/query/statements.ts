@@ -3,9 +3,40 @@
  *
  * Preparing takes longer than a small page. Shapes are many, so only so many are kept.
  */
+import { STREAMS_MAX } from '../limits/contract-limits.ts';
 import type { Database, Statement } from '../store/database.ts';
 
 const SHAPES_MAX = 100;
+
+/** Put together once: a name made for each request and stream would cost as much as a lookup. */
+const STREAM_NAMES = Array.from({ length: STREAMS_MAX }, (_, index) => `stream${index}`);
+
+/**
+ * A bound number that SQLite takes as it comes.
+ *
+ * A bare parameter behind LIMIT, or one that stands for the first column of an index that gives the order, is looked
+ * at for the plan: then the statement is compiled anew every time it is bound, which for a page over eight streams
+ * took as long as reading it. A sum is not looked at.
+ */
+export function asItComes(parameter: string): string {
+  return `(${parameter} + 0)`;
+}
+
+/** A piece of SQL for each stream. @param arm is given the condition that a row is of the stream */
+export function streamArms(streams: number, arm: (ofStream: string) => string): string[] {
+  return Array.from({ length: streams }, (_, index) => arm(`stream = ${asItComes(`@${streamName(index)}`)}`));
+}
+
+/** The values of the names in {@link streamArms}. */
+export function streamValues(streams: readonly number[]): Record<string, number> {
+  const values: Record<string, number> = {};
+  for (const [index, stream] of streams.entries()) values[streamName(index)] = stream;
+  return values;
+}
+
+function streamName(index: number): string {
+  return STREAM_NAMES[index] ?? `stream${index}`;
+}
 
 /** A family of statements. @param render the SQL for a number of streams and a fragment of conditions */
 export function statementFamily<Row>(

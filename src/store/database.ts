@@ -99,12 +99,30 @@ export function writing<Result>(db: Database, work: () => Result): Result {
 export function reading<Result>(db: Database, work: () => Result): Result {
   // Not db.transaction(): it makes four functions for each call, and this is called for every page.
   if (db.inTransaction) return work();
-  db.exec('BEGIN');
+  const { begin, commit } = bounds(db);
+  begin.run();
   try {
     return work();
   } finally {
-    if (db.inTransaction) db.exec('COMMIT');
+    if (db.inTransaction) commit.run();
   }
+}
+
+interface Bounds {
+  readonly begin: Statement;
+  readonly commit: Statement;
+}
+
+const boundsByDatabase = new WeakMap<Database, Bounds>();
+
+/** Prepared once: exec() would compile both again for every page. */
+function bounds(db: Database): Bounds {
+  let found = boundsByDatabase.get(db);
+  if (found === undefined) {
+    found = { begin: db.prepare('BEGIN'), commit: db.prepare('COMMIT') };
+    boundsByDatabase.set(db, found);
+  }
+  return found;
 }
 
 /** Whether an error says that the disk is full. */
