@@ -1,7 +1,9 @@
 /** The appliance as a whole: the lock, the ingesting thread, the readers and the server, started and stopped in order. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
+import { preseed } from './auth/preseed.ts';
 import type { Config } from './config/load.ts';
+import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
 import { EXPORT_NAMES } from './detection/content-type.ts';
 import { type Conditions, createConditions } from './health/conditions.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
@@ -20,6 +22,7 @@ import { type Database, isDamage, openReader, takeLock } from './store/database.
 import { deriveKey } from './store/derived-key.ts';
 import { type DataFolder, dataFolder, ensureFolder, readSecret } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
+import { readRevokedKeys } from './store/revocations.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 
 /** How long requests that are under way may take when the appliance stops. */
@@ -46,7 +49,7 @@ export interface ApplianceOptions {
 
 /** @throws Refused when the folders cannot be used, another process uses them, or the address is taken */
 export async function startAppliance(options: ApplianceOptions): Promise<Appliance> {
-  const { config, kind, log } = options;
+  const { config, log } = options;
   const folder = dataFolder(config.dataFolder);
   ensureFolder(folder);
   const releaseLock = takeLock(folder.lock);
@@ -57,7 +60,7 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
     );
   }
   try {
-    const dailyRows = openDailyRows(folder.root, kind);
+    const dailyRows = prepareAccess(options, folder);
     const secret = readSecret(folder);
     const recentDeliveries = new Map<number, number>();
     const conditions = createConditions(Date.now, (name) => {
@@ -116,14 +119,36 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
   }
 }
 
-/** Makes `access.db` where it is missing, and reads from it what was used of the daily allowances. */
-function openDailyRows(root: string, kind: InstallationKind): DailyRows {
-  const access = openAccess(root, { create: true, kind });
+/**
+ * Makes `access.db` where it is missing, and in it what the configuration names and is not there; reads what was used
+ * of the daily allowances.
+ */
+function prepareAccess({ config, kind, log }: ApplianceOptions, folder: DataFolder): DailyRows {
+  // The demonstration makes its own, and nothing of a real configuration belongs into it.
+  const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
+  const access = openAccess(folder.root, { create: true, kind });
   try {
+    if (configured !== null) createConfigured(access, folder, configured, log);
     return createDailyRows(readUsage(access));
   } finally {
     access.close();
   }
+}
+
+function createConfigured(
+  access: Database,
+  folder: DataFolder,
+  { seeds, readable_by_all }: ReadSeeds,
+  log: Logger,
+): void {
+  if (readable_by_all.length > 0)
+    log.warn({ files: readable_by_all }, 'every user of this machine can read these secret files');
+  const { created, differences } = preseed(access, seeds, () => readRevokedKeys(folder.journal), Date.now());
+  const { accounts, subscriptions, keys } = created;
+  if (accounts.length + subscriptions.length + keys.length > 0)
+    log.info(created, 'created what the configuration names');
+  if (differences.length > 0)
+    log.warn({ differences }, 'what is there differs from the configuration, and stays as it is');
 }
 
 function keepUsage(data: string, rows: DailyRows, log: Logger): UsageKeeper {

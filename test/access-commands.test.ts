@@ -310,8 +310,9 @@ test('a whole key names itself, and a mistyped one is not repeated', async () =>
 
 test('key generate touches nothing, and the configured prefix rules new keys', async () => {
   const empty = join(root, 'never-made');
-  const { id, key, hash, ...rest } = await json('key', 'generate', '--data', empty);
+  const { id, key, hash, toml, ...rest } = await json('key', 'generate', '--data', empty);
   assert.deepEqual(rest, {});
+  assert.ok(toml.startsWith(`[[keys]]\nid = "${id}"\nhash = "${hash}"\nprefix = "ww"\n`), toml);
   assert.equal(parseKey(key)?.id, id);
   assert.equal(hash, createHash('sha256').update(key).digest('hex'));
   assert.ok(!existsSync(empty));

@@ -91,6 +91,7 @@ test('the defaults', () => {
     dataFolder: folder,
     configFile: null,
     earliestTimeMs: Date.parse('2000-01-01T00:00:00Z'),
+    preseed: { accounts: [], subscriptions: [], keys: [] },
   });
 });
 
@@ -206,7 +207,10 @@ test('an unknown setting is refused, with the one that was meant', () => {
   );
   assert.match(refusalOfFile('[server]\nzzzzzzzzzzzz = 1\n'), /zzzzzzzzzzzz: unknown setting$/);
   assert.match(refusalOfFile('[backup]\nkeep = 1\n'), /\[backup\]: unknown section$/);
-  assert.match(refusalOfFile('[[accounts]]\nid = "a"\n'), /\[accounts\]: unknown section$/);
+  assert.match(
+    refusalOfFile('[[account]]\nid = "a"\n'),
+    /\[account\]: unknown section; did you mean \[\[accounts\]\]\?/,
+  );
   assert.match(
     refusalOfFile('[exports.newswires]\nenabled = true\n'),
     /did you mean \[exports\.newswire\]\?/,

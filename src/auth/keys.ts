@@ -68,6 +68,8 @@ const SELECT_KEYS = `SELECT ${COLUMNS} FROM api_key ORDER BY account_id, created
 
 const SELECT_KEY = `SELECT ${COLUMNS} FROM api_key WHERE id = :id`;
 
+const SELECT_HASH = 'SELECT hash FROM api_key WHERE id = :id';
+
 const INSERT_KEY = `
   INSERT INTO api_key
     (id, account_id, name, prefix, hash, scopes, expires_at, allow_addresses, daily_rows, created_at)
@@ -106,6 +108,11 @@ export function listKeys(db: Database): Key[] {
 export function findKey(db: Database, id: string): Key | null {
   const row = db.prepare<{ id: string }, KeyRow>(SELECT_KEY).get({ id });
   return row === undefined ? null : keyOf(row);
+}
+
+/** The SHA-256 that is kept of a key; null when there is none. */
+export function keyHash(db: Database, id: string): Buffer | null {
+  return db.prepare<{ id: string }, { hash: Buffer }>(SELECT_HASH).get({ id })?.hash ?? null;
 }
 
 /** @throws Refused `failed` when there is none */

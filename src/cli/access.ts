@@ -2,18 +2,21 @@
  * What the commands on accounts, subscriptions and keys share: how they open the store, read the values of their
  * options, and show one entry.
  */
-import { type Command, InvalidArgumentError } from 'commander';
-import { isAccountId, plainName } from '../auth/names.ts';
-import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import type { Command } from 'commander';
+import {
+  readAccountId,
+  readContentTypes,
+  readDailyRows,
+  readName,
+  readSubscriptionId,
+  readZone,
+} from '../config/terms.ts';
+import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { openAccess } from '../store/access.ts';
 import type { Database } from '../store/database.ts';
-import { zoneName } from '../time-zone.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { commonOptions, integerValue, listValue } from './options.ts';
-
-/** The greatest allowance that can be set; an account that should have none in effect gets this. */
-const DAILY_ROWS_MAX = 1_000_000_000_000;
+import { commonOptions, listValue, optionValue } from './options.ts';
 
 /** Runs `work` on the access database of the command's data folder. @param create makes a missing one */
 export function withAccess<Result>(
@@ -40,22 +43,17 @@ export function requireChanges(command: Command): void {
 
 /** Argument or option value: the id of an account. */
 export function accountIdValue(value: string): string {
-  if (isAccountId(value)) return value;
-  throw new InvalidArgumentError(
-    'Expected an account id: 1 to 64 letters, digits, dots, dashes, underscores.',
-  );
+  return optionValue(readAccountId(value));
 }
 
 /** Argument or option value: the id of a subscription. */
 export function subscriptionIdValue(value: string): number {
-  return integerValue(1, NUMBER_MAX)(value);
+  return optionValue(readSubscriptionId(value));
 }
 
 /** Option value: a name for people. */
 export function nameValue(value: string): string {
-  const name = plainName(value);
-  if (name === null) throw new InvalidArgumentError('Expected 1 to 200 characters.');
-  return name;
+  return optionValue(readName(value));
 }
 
 /** What an option takes to clear a value. It is turned into null by {@link orNull}: commander puts `''` for a null. */
@@ -68,22 +66,17 @@ export function orNull<Value>(value: Value | None | undefined): Value | null | u
 
 /** Option value: a daily row allowance, or `none`. */
 export function dailyRowsValue(value: string): number | None {
-  return value === 'none' ? value : integerValue(1, DAILY_ROWS_MAX)(value);
+  return optionValue(readDailyRows(value)) ?? 'none';
 }
 
 /** Option value: an IANA time zone. */
 export function zoneValue(value: string): string {
-  const zone = zoneName(value);
-  if (zone === null)
-    throw new InvalidArgumentError('Expected an IANA time zone such as Europe/Berlin or UTC.');
-  return zone;
+  return optionValue(readZone(value));
 }
 
-/** Option value: content types with commas between them, in their one order. */
+/** Option value: content types with commas between them. */
 export function contentTypesValue(value: string): ContentType[] {
-  const types = listValue(value);
-  if (!types.every(isContentType)) throw new InvalidArgumentError('Expected text, image or text,image.');
-  return CONTENT_TYPES.filter((type) => types.includes(type));
+  return optionValue(readContentTypes(listValue(value)));
 }
 
 /** One entry as lines of a label and what stands behind it; null is shown as `-`. */

@@ -198,19 +198,45 @@ function registerGenerate(key: Command): void {
     .description('make a key and its hash, offline: nothing is stored')
     .option('--name <name>', 'name of the key', nameValue)
     .action((options: { name?: string }, self: Command) => {
-      const { id, key } = createKey(configOf(self).keys.prefix);
+      const { prefix } = configOf(self).keys;
+      const { id, key } = createKey(prefix);
       const hash = hashKey(key).toString('hex');
       const named = options.name === undefined ? {} : { name: options.name };
+      const toml = tomlOf({ id, hash, prefix, name: options.name ?? 'NAME' });
       print(
-        { id, ...named, key, hash },
+        { id, ...named, key, hash, toml },
         {
           json: commonOptions(self).json,
           text: () =>
-            `${details(Object.entries({ id, ...named, key, hash }))}\n\nIt is stored nowhere: keep it.`,
+            [
+              details(Object.entries({ id, ...named, key, hash })),
+              'The key is stored nowhere: keep it. For the configuration, with your own account and subscriptions:',
+              toml.trimEnd(),
+            ].join('\n\n'),
         },
       );
     });
   addExamples(command, ['key generate', 'key generate --json']);
+}
+
+/** The key as the configuration takes it. Only its hash goes there, so that a copy of the file opens nothing. */
+function tomlOf({
+  id,
+  hash,
+  prefix,
+  name,
+}: Readonly<Record<'id' | 'hash' | 'prefix' | 'name', string>>): string {
+  const members = {
+    id,
+    hash,
+    prefix,
+    account: 'ACCOUNT',
+    name,
+    scopes: ['detections:read'],
+    subscriptions: [7001],
+  };
+  const lines = Object.entries(members).map(([member, value]) => `${member} = ${JSON.stringify(value)}\n`);
+  return `[[keys]]\n${lines.join('')}`;
 }
 
 function addTermOptions(command: Command): Command {

@@ -5,7 +5,9 @@
  * name; a command asks for them with {@link commonOptions}.
  */
 import { type Command, InvalidArgumentError } from 'commander';
+import { wholeNumber } from '../config/format.ts';
 import type { SettingFlags } from '../config/load.ts';
+import { listItems, type Reading, readSwitch } from '../config/terms.ts';
 import { parseInstant } from '../time.ts';
 
 export type CommonOptions = {
@@ -68,8 +70,8 @@ export function instantValue(value: string): number {
 /** Option value: a whole number from `min` to `max`, in plain digits. */
 export function integerValue(min: number, max: number = Number.MAX_SAFE_INTEGER): (value: string) => number {
   return (value) => {
-    const number = /^-?(0|[1-9]\d{0,15})$/.test(value) ? Number(value) : Number.NaN;
-    if (!Number.isSafeInteger(number) || number < min || number > max) {
+    const number = wholeNumber(value, min, max);
+    if (number === null) {
       const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
       throw new InvalidArgumentError(`Expected a whole number ${range}.`);
     }
@@ -79,16 +81,20 @@ export function integerValue(min: number, max: number = Number.MAX_SAFE_INTEGER)
 
 /** Option value: `on` or `off`. */
 export function switchValue(value: string): boolean {
-  if (value !== 'on' && value !== 'off') throw new InvalidArgumentError('Expected on or off.');
-  return value === 'on';
+  return optionValue(readSwitch(value));
+}
+
+/** The value of an option that is judged by a rule of the configuration's. */
+export function optionValue<Value>(reading: Reading<Value>): Value {
+  if (reading.kind === 'read') return reading.value;
+  throw new InvalidArgumentError(`Expected ${reading.expected}.`);
 }
 
 /** Option value: names with commas between them, none empty; doubles collapse. */
 export function listValue(value: string): string[] {
-  const items = value.split(',').map((item) => item.trim());
-  if (items.includes(''))
-    throw new InvalidArgumentError('Expected names with commas between them, none empty.');
-  return [...new Set(items)];
+  const items = listItems(value);
+  if (items === null) throw new InvalidArgumentError('Expected names with commas between them, none empty.');
+  return items;
 }
 
 /** Option value: a path. An empty one, from an unset variable in a script, would silently mean this folder. */

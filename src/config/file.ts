@@ -30,18 +30,28 @@ export function readConfigFile(named: string | undefined, dataFolder: string): C
   if (bytes.length > FILE_BYTES_MAX) {
     throw new Refused('configuration', `reading the configuration ${file}: it has more than 1 MiB`);
   }
+  let text = '';
   try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     return { kind: 'read', file, table: parse(text, { unsafeKeyBehaviour: 'throw', maxDepth: 20 }) };
   } catch (error) {
     if (error instanceof TomlError) {
       const reason = error.message.split('\n')[0]?.replace('Invalid TOML document: ', '');
-      return { kind: 'malformed', file, problem: `${file}:${error.line}:${error.column}: ${reason}` };
+      const place = `${file}:${error.line}:${error.column}`;
+      return { kind: 'malformed', file, problem: `${place}: ${reason}${hintAt(text)}` };
     }
     if (error instanceof TypeError)
       return { kind: 'malformed', file, problem: `${file}: it is not UTF-8 text` };
     throw error;
   }
+}
+
+/** What an operator would write who knows both, and what TOML cannot have: a name that is a section and a list. */
+function hintAt(text: string): string {
+  const hasBoth = /^\s*\[\s*keys\s*\]/m.test(text) && /^\s*\[\[\s*keys\s*\]\]/m.test(text);
+  return hasBoth
+    ? '; TOML cannot have [keys] and [[keys]] in one file: give the prefix as WIREWATCH_KEYS_PREFIX, or as prefix in each [[keys]]'
+    : '';
 }
 
 function readBytes(file: string, optional: boolean): Buffer | null {

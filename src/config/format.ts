@@ -38,3 +38,10 @@ export function normalBaseUrl(text: string): string {
 export function isUtcInstant(text: string): boolean {
   return text.endsWith('Z') && parseInstant(text) !== null;
 }
+
+/** A whole number from `min` to `max` in plain digits; null when it is none. */
+export function wholeNumber(text: string, min: number, max: number): number | null {
+  if (!/^-?(0|[1-9]\d{0,15})$/.test(text)) return null;
+  const number = Number(text);
+  return Number.isSafeInteger(number) && number >= min && number <= max ? number : null;
+}

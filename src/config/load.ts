@@ -11,7 +11,9 @@ import { Refused } from '../refused.ts';
 import { parseInstant } from '../time.ts';
 import { type ConfigFile, readConfigFile } from './file.ts';
 import { normalBaseUrl } from './format.ts';
+import { isTable, plainValue, shown } from './given.ts';
 import { nearest } from './nearest.ts';
+import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
 import { expectation, SETTINGS, SETTINGS_SCHEMA, type Setting, type Settings } from './schema.ts';
 
 /** The flags that are settings, as typed. */
@@ -41,10 +43,12 @@ export type Config = Settings & {
   configFile: string | null;
   /** `ingest.earliest_time` */
   earliestTimeMs: number;
+  /** What a start creates where it is missing. */
+  preseed: Preseed;
 };
 
+const DEFAULT_PREFIX: string = SETTINGS_SCHEMA.properties.keys.properties.prefix.default;
 const PROBLEMS_SHOWN_MAX = 100;
-const FOUND_CHARACTERS_MAX = 80;
 /** Other variables with our prefix are not ours: Kubernetes injects some for every service, by its name. */
 const STRICT_VARIABLE = /^WIREWATCH_(SERVER|EXPORTS|INGEST|PHOTOS|LIMITS|KEYS|LOG)_/;
 
@@ -65,8 +69,8 @@ export function loadConfig(sources: ConfigSources): Config {
   const problems: string[] = [];
   const fromFile = new Map<string, Given>();
   if (configFile.kind === 'malformed') problems.push(configFile.problem);
-  if (configFile.kind === 'read')
-    collectTable(configFile, configFile.table, SETTINGS_SCHEMA, '', fromFile, problems);
+  const { sections, tables } = divided(configFile);
+  if (configFile.kind === 'read') collectTable(configFile, sections, SETTINGS_SCHEMA, '', fromFile, problems);
   problems.push(...unknownVariables(sources.env));
 
   const settings: Record<string, unknown> = {};
@@ -84,8 +88,11 @@ export function loadConfig(sources: ConfigSources): Config {
     if (first !== undefined) holding.set(setting.path, first);
     put(settings, setting.path, first === undefined ? setting.schema.default : first.value);
   }
+  const file = configFile.kind === 'none' ? null : configFile.file;
+  const prefix = String(holding.get('keys.prefix')?.value ?? DEFAULT_PREFIX);
+  const preseed = readPreseed({ file: file ?? '', tables, prefix }, problems);
   if (problems.length > 0) throw new Refused('configuration', report(problems));
-  return resolved(settings, holding, configFile.kind === 'none' ? null : configFile.file, sources.dataFolder);
+  return { ...resolved(settings, holding, file, sources.dataFolder), preseed };
 }
 
 function resolved(
@@ -93,7 +100,7 @@ function resolved(
   holding: ReadonlyMap<string, Given>,
   configFile: string | null,
   dataFolder: string,
-): Config {
+): Omit<Config, 'preseed'> {
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not keep their own schema');
   const { server, ingest, photos } = settings;
   const earliestTimeMs = parseInstant(ingest.earliest_time);
@@ -143,6 +150,18 @@ function requireBoth(
   );
 }
 
+/** The settings apart from what a start creates. `keys` can be either: TOML allows one of the two in a file. */
+function divided(configFile: ConfigFile): { sections: object; tables: Readonly<Record<string, unknown>> } {
+  if (configFile.kind !== 'read') return { sections: {}, tables: {} };
+  const isPreseed = ([name, value]: [string, unknown]) =>
+    PRESEED_TABLES.some((table) => table === name) && !(name === 'keys' && isTable(value));
+  const entries = Object.entries(configFile.table);
+  return {
+    sections: Object.fromEntries(entries.filter((entry) => !isPreseed(entry))),
+    tables: Object.fromEntries(entries.filter(isPreseed)),
+  };
+}
+
 /** The values of a table of the file, by their path in the settings; what is unknown becomes a problem. */
 function collectTable(
   source: Extract<ConfigFile, { kind: 'read' }>,
@@ -168,9 +187,10 @@ function collectTable(
 function unknownMember(section: string, name: string, value: unknown): string {
   const at = section === '' ? name : `${section}.${name}`;
   if (isTable(value) || (Array.isArray(value) && value.some(isTable))) {
-    const sections = [...new Set(SETTINGS.map((setting) => setting.section))];
-    const near = nearest(at, sections, 2);
-    return `[${at}]: unknown section${near === null ? '' : `; did you mean [${near}]?`}`;
+    const sections = new Set(SETTINGS.map((setting) => setting.section));
+    const near = nearest(at, [...sections, ...PRESEED_TABLES], 2);
+    const isEntry = near !== null && !sections.has(near);
+    return `[${at}]: unknown section${near === null ? '' : `; did you mean ${isEntry ? `[[${near}]]` : `[${near}]`}?`}`;
   }
   const sameName = SETTINGS.find((setting) => setting.name === name)?.path;
   const paths = SETTINGS.map((setting) => setting.path);
@@ -241,13 +261,6 @@ function fits(schema: TSchema, value: unknown): boolean {
   return Value.Check(schema, value);
 }
 
-/** TOML has instants of its own; one written without quotes is as good as one within. */
-function plainValue(value: unknown): unknown {
-  if (!(value instanceof Date)) return value;
-  const text = value.toISOString();
-  return text.endsWith('.000Z') ? text.replace('.000Z', 'Z') : text;
-}
-
 function put(settings: Record<string, unknown>, at: string, value: unknown): void {
   const [first = '', ...rest] = at.split('.');
   if (rest.length === 0) settings[first] = structuredClone(value);
@@ -256,18 +269,6 @@ function put(settings: Record<string, unknown>, at: string, value: unknown): voi
     put(inner, rest.join('.'), value);
     settings[first] = inner;
   }
-}
-
-function isTable(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
-}
-
-/** A value as found, short, on one line; a password in an address is not repeated. */
-function shown(value: unknown): string {
-  if (Array.isArray(value)) return 'a list';
-  if (isTable(value)) return 'a section';
-  const text = (JSON.stringify(value) ?? String(value)).replace(/\/\/[^/@]*@/, '//…@');
-  return text.length <= FOUND_CHARACTERS_MAX ? text : `${text.slice(0, FOUND_CHARACTERS_MAX)}…`;
 }
 
 function report(problems: readonly string[]): string {

@@ -60,6 +60,14 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'The files of [server] tls_certificate and tls_key have changed, and are no pair or cannot be read; the line says which and why. A pair that is good is taken into use by itself.',
   ],
   [
+    'what is there differs from the configuration, and stays as it is',
+    'An account, subscription or key of the configuration was changed, suspended or revoked by a command since. Bring the file up to date; see "wirewatch manual preseeding".',
+  ],
+  [
+    'every user of this machine can read these secret files',
+    'Take the right to read them from others (chmod o-r), and think of making new keys.',
+  ],
+  [
     'unavailable',
     'Keys cannot be checked, clients get 503. The line has the cause: access.db cannot be read.',
   ],

@@ -13,6 +13,7 @@ export function settingsText(): string {
       'The configuration file is TOML: --config FILE, else the variable WIREWATCH_CONFIG, else wirewatch.toml in the data folder. config/wirewatch.toml in the source shows every setting with its default.',
       'In the environment a list is written with commas, and an empty text as an empty variable.',
       'The data folder is no setting: --data DIR, else the variable WIREWATCH_DATA, else ./wirewatch-data (./wirewatch-demo for the demonstration). Neither opens the other one.',
+      'Accounts, subscriptions and keys can stand in the file too: see the topic preseeding.',
       'WIREWATCH_DEBUG=1 shows where an error comes from. WIREWATCH_ADDON_DIR names the folder in which the executable keeps the library of its database; see the topic security.',
     ),
     ...SETTINGS.map(entry),

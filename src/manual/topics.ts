@@ -5,6 +5,7 @@ import { type CommandSummary, commandsText } from './commands.ts';
 import { exportFormatText } from './export-format.ts';
 import { operationsText } from './operations.ts';
 import { periodsText } from './periods.ts';
+import { preseedingText } from './preseeding.ts';
 import { pullText } from './pull.ts';
 import { quickStartText } from './quick-start.ts';
 import { securityText } from './security.ts';
@@ -22,6 +23,11 @@ export const TOPICS: readonly Topic[] = [
   { name: 'quick-start', title: 'from nothing to the first page of the change stream', text: quickStartText },
   { name: 'commands', title: 'every command with its options', text: commandsText },
   { name: 'settings', title: 'every setting, its default and where it can be given', text: settingsText },
+  {
+    name: 'preseeding',
+    title: 'accounts, subscriptions and keys in the configuration',
+    text: preseedingText,
+  },
   {
     name: 'export-format',
     title: 'the files that are dropped, for those who write them',

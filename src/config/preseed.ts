@@ -1,0 +1,289 @@
+/**
+ * `[[accounts]]`, `[[subscriptions]]` and `[[keys]]` of the configuration file: what a start creates where it is
+ * missing. The members are the options of `account add`, `subscription add` and `key create`, under the same rules.
+ *
+ * Lists may be written as TOML's, or as the option takes them: `["text"]`, `"text,image"`.
+ */
+import path from 'node:path';
+import { isKeyId, parseKey } from '../auth/key.ts';
+import type { SeedAccount, SeedKeyTerms, SeedSubscription } from '../auth/preseed.ts';
+import { isTable, plainValue, shown } from './given.ts';
+import { nearest } from './nearest.ts';
+import {
+  listItems,
+  type Reading,
+  readAccountId,
+  readAddresses,
+  readContentTypes,
+  readDailyRows,
+  readExpires,
+  readKeySubscriptions,
+  readName,
+  readScopes,
+  readSubscriptionId,
+  readSwitch,
+  readZone,
+} from './terms.ts';
+
+export const PRESEED_TABLES = ['accounts', 'subscriptions', 'keys'] as const;
+export type PreseedTable = (typeof PRESEED_TABLES)[number];
+
+/** A key before its secret file was read. */
+export interface ConfiguredKey extends SeedKeyTerms {
+  readonly source:
+    | { readonly kind: 'hash'; readonly id: string; readonly prefix: string; readonly hash: Buffer }
+    /** `id` null: the file says it. */
+    | { readonly kind: 'secret_file'; readonly id: string | null; readonly file: string };
+}
+
+export interface Preseed {
+  readonly accounts: readonly SeedAccount[];
+  readonly subscriptions: readonly SeedSubscription[];
+  readonly keys: readonly ConfiguredKey[];
+}
+
+/** Entries of each kind: an installation with more is set up by commands. */
+const ENTRIES_MAX = 1000;
+
+export interface PreseedSource {
+  /** The configuration file, absolute. */
+  readonly file: string;
+  /** What stands under `accounts`, `subscriptions` and `keys`, as parsed; absent where nothing does. */
+  readonly tables: Readonly<Partial<Record<PreseedTable, unknown>>>;
+  /** The first part of keys that say none: the setting `[keys] prefix`. */
+  readonly prefix: string;
+}
+
+/** @param problems gets a line for each thing that is wrong; the entries count only while there is none */
+export function readPreseed(source: PreseedSource, problems: string[]): Preseed {
+  const read = <Entry>(table: PreseedTable, entry: (members: Members) => Entry | null): Entry[] =>
+    membersOf(source, table, problems).flatMap((members) => entry(members) ?? []);
+  const preseed = {
+    accounts: read('accounts', accountOf),
+    subscriptions: read('subscriptions', subscriptionOf),
+    keys: read('keys', (members) => keyOf(members, source)),
+  };
+  for (const table of ['accounts', 'subscriptions'] as const) findDoubles(preseed[table], problems);
+  return preseed;
+}
+
+/** Says which entries have an id that another one has before them. */
+export function findDoubles(
+  entries: readonly { readonly id: string | number; readonly place: string }[],
+  problems: string[],
+): void {
+  const placeById = new Map<string | number, string>();
+  for (const { id, place } of entries) {
+    const before = placeById.get(id);
+    if (before === undefined) placeById.set(id, place);
+    else problems.push(`${place}.id: ${id} stands in ${before.split(', ').at(-1)} too`);
+  }
+}
+
+function accountOf(members: Members): SeedAccount | null {
+  const { place } = members;
+  const id = members.required('id', readAccountId);
+  const name = members.required('name', readName);
+  const daily_rows = members.optional('daily_rows', readDailyRows);
+  const print_metadata = members.optional('print_metadata', readSwitch);
+  members.refuseOthers();
+  return id === undefined || name === undefined ? null : { place, id, name, daily_rows, print_metadata };
+}
+
+function subscriptionOf(members: Members): SeedSubscription | null {
+  const { place } = members;
+  const id = members.required('id', readSubscriptionId);
+  const account_id = members.required('account', readAccountId);
+  const name = members.optional('name', readName);
+  const time_zone = members.optional('time_zone', readZone);
+  const content_types = members.optionalList('content_types', readContentTypes);
+  members.refuseOthers();
+  if (id === undefined || account_id === undefined) return null;
+  return { place, id, account_id, name, time_zone, content_types };
+}
+
+function keyOf(members: Members, { file, prefix }: PreseedSource): ConfiguredKey | null {
+  const { place } = members;
+  const source = keySourceOf(members, path.dirname(file), prefix);
+  const account_id = members.required('account', readAccountId);
+  const name = members.required('name', readName);
+  const scopes = members.requiredList('scopes', readScopes);
+  const subscriptions = members.requiredList('subscriptions', readKeySubscriptions);
+  const expires_at = members.optional('expires', readExpires);
+  const allow_addresses = members.optionalList('allow_address', readAddresses);
+  const daily_rows = members.optional('daily_rows', readDailyRows);
+  members.refuseOthers();
+  if (source === null || account_id === undefined || name === undefined) return null;
+  if (scopes === undefined || subscriptions === undefined) return null;
+  const terms = { place, account_id, name, scopes, subscriptions };
+  return { ...terms, expires_at, allow_addresses, daily_rows, source };
+}
+
+function keySourceOf(
+  members: Members,
+  folder: string,
+  defaultPrefix: string,
+): ConfiguredKey['source'] | null {
+  const id = members.secretly('id', readKeyId);
+  const hash = members.secretly('hash', readHash);
+  const file = members.optional('secret_file', readPath);
+  const prefix = members.optional('prefix', readPrefix);
+  if (members.has('hash') === members.has('secret_file')) {
+    members.complain(
+      members.has('hash') ? 'secret_file' : 'hash',
+      members.has('hash')
+        ? 'give hash or secret_file, not both'
+        : 'missing: give the hash that "wirewatch key generate" prints, or the whole key in a file, as secret_file',
+    );
+    return null;
+  }
+  if (file !== undefined) {
+    if (prefix !== undefined) members.complain('prefix', 'the key in secret_file has its own');
+    return { kind: 'secret_file', id: id ?? null, file: path.resolve(folder, file) };
+  }
+  if (!members.has('id')) members.complain('id', `missing; expected ${KEY_ID}`);
+  if (id === undefined || hash === undefined) return null;
+  return { kind: 'hash', id, prefix: prefix ?? defaultPrefix, hash };
+}
+
+const KEY_ID = 'the id of the key, 12 characters a-z and 2-7';
+
+function readKeyId(text: string): Reading<string> {
+  return isKeyId(text) ? { kind: 'read', value: text } : { kind: 'wrong', expected: KEY_ID };
+}
+
+function readHash(text: string): Reading<Buffer> {
+  if (/^[0-9a-f]{64}$/i.test(text)) return { kind: 'read', value: Buffer.from(text, 'hex') };
+  const found = parseKey(text) === null ? '' : '; it is a key itself, which belongs into no configuration';
+  return {
+    kind: 'wrong',
+    expected: `64 hexadecimal digits: the SHA-256 of the whole key, as "wirewatch key generate" prints it${found}`,
+  };
+}
+
+function readPath(text: string): Reading<string> {
+  return text === '' ? { kind: 'wrong', expected: 'the path of a file' } : { kind: 'read', value: text };
+}
+
+function readPrefix(text: string): Reading<string> {
+  return /^[a-z][a-z0-9]{0,15}$/.test(text)
+    ? { kind: 'read', value: text }
+    : { kind: 'wrong', expected: 'a lower-case letter, then up to 15 lower-case letters or digits' };
+}
+
+function membersOf({ file, tables }: PreseedSource, table: PreseedTable, problems: string[]): Members[] {
+  const entries = tables[table];
+  if (entries === undefined) return [];
+  if (!Array.isArray(entries)) {
+    problems.push(`${file}, ${table}: expected entries [[${table}]], found ${shown(plainValue(entries))}`);
+    return [];
+  }
+  if (entries.length > ENTRIES_MAX) {
+    problems.push(`${file}, ${table}: expected at most ${ENTRIES_MAX} entries, found ${entries.length}`);
+    return [];
+  }
+  return entries.flatMap((entry: unknown, at) => {
+    const place = `${file}, ${table}[${at}]`;
+    if (isTable(entry)) return new Members(place, entry, problems);
+    problems.push(`${place}: expected an entry [[${table}]], found ${shown(plainValue(entry))}`);
+    return [];
+  });
+}
+
+/** The members of one entry, read one after the other; what was never asked for is unknown. */
+class Members {
+  readonly place: string;
+  readonly #values: ReadonlyMap<string, unknown>;
+  readonly #problems: string[];
+  readonly #known: string[] = [];
+
+  constructor(place: string, entry: object, problems: string[]) {
+    this.place = place;
+    this.#values = new Map(Object.entries(entry));
+    this.#problems = problems;
+  }
+
+  has(name: string): boolean {
+    return this.#values.has(name);
+  }
+
+  complain(name: string, problem: string): void {
+    this.#problems.push(`${this.place}.${name}: ${problem}`);
+  }
+
+  optional<Value>(name: string, read: (text: string) => Reading<Value>): Value | undefined {
+    return this.#judged(name, (value) => {
+      const text = textOf(value);
+      return text === null ? { kind: 'wrong', expected: 'a text' } : read(text);
+    });
+  }
+
+  required<Value>(name: string, read: (text: string) => Reading<Value>): Value | undefined {
+    this.#require(name, () => read(''));
+    return this.optional(name, read);
+  }
+
+  optionalList<Value>(name: string, read: (items: readonly string[]) => Reading<Value>): Value | undefined {
+    return this.#judged(name, (value) => {
+      const items = itemsOf(value);
+      return items === null ? { kind: 'wrong', expected: 'a list' } : read(items);
+    });
+  }
+
+  requiredList<Value>(name: string, read: (items: readonly string[]) => Reading<Value>): Value | undefined {
+    this.#require(name, () => read([]));
+    return this.optionalList(name, read);
+  }
+
+  /** As {@link optional}; what was found is not repeated, since it may be a key. */
+  secretly<Value>(name: string, read: (text: string) => Reading<Value>): Value | undefined {
+    this.#known.push(name);
+    const value = this.#values.get(name);
+    if (value === undefined) return undefined;
+    const reading = read(typeof value === 'string' ? value : '');
+    if (reading.kind === 'read') return reading.value;
+    this.complain(name, `expected ${reading.expected}`);
+    return undefined;
+  }
+
+  refuseOthers(): void {
+    for (const name of this.#values.keys()) {
+      if (this.#known.includes(name)) continue;
+      const near = nearest(name, this.#known, 3);
+      this.complain(name, `unknown${near === null ? '' : `; did you mean ${near}?`}`);
+    }
+  }
+
+  #require(name: string, readNothing: () => Reading<unknown>): void {
+    if (this.has(name)) return;
+    const nothing = readNothing();
+    this.complain(name, `missing${nothing.kind === 'wrong' ? `; expected ${nothing.expected}` : ''}`);
+  }
+
+  #judged<Value>(name: string, read: (value: unknown) => Reading<Value>): Value | undefined {
+    this.#known.push(name);
+    if (!this.has(name)) return undefined;
+    const value = plainValue(this.#values.get(name));
+    const reading = read(value);
+    if (reading.kind === 'read') return reading.value;
+    this.complain(name, `expected ${reading.expected}, found ${shown(value)}`);
+    return undefined;
+  }
+}
+
+/** A value as the option would take it; null when it is a list or a table. */
+function textOf(value: unknown): string | null {
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  if (typeof value === 'number') return String(value);
+  return typeof value === 'string' ? value : null;
+}
+
+/** The items of a list, or of a text with commas; null when it is neither. */
+function itemsOf(value: unknown): string[] | null {
+  if (!Array.isArray(value)) {
+    const text = textOf(value);
+    return text === null ? null : listItems(text);
+  }
+  const texts = value.map((item) => textOf(plainValue(item)));
+  return texts.every((text) => text !== null) ? texts : null;
+}

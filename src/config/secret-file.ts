@@ -1,0 +1,66 @@
+/** The keys of the configuration whose secret lies in a file, as service managers and containers hand secrets over. */
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { hashKey, type ParsedKey, parseKey } from '../auth/key.ts';
+import type { SeedKey, Seeds } from '../auth/preseed.ts';
+import { Refused } from '../refused.ts';
+import { type ConfiguredKey, findDoubles, type Preseed } from './preseed.ts';
+
+/** Far more than a key has: what is longer is some other file. */
+const FILE_BYTES_MAX = 4096;
+const READABLE_BY_ALL = 0o004;
+
+export interface ReadSeeds {
+  readonly seeds: Seeds;
+  /** Secret files that every user of the machine may read. */
+  readonly readable_by_all: readonly string[];
+}
+
+/** @throws Refused `configuration` with every file that cannot be read, or holds no key or another one */
+export function readSecretFiles({ accounts, subscriptions, keys }: Preseed): ReadSeeds {
+  const problems: string[] = [];
+  const readable_by_all: string[] = [];
+  const read = keys.flatMap((key): SeedKey[] => {
+    const { source, ...terms } = key;
+    if (source.kind === 'hash')
+      return [{ ...terms, id: source.id, prefix: source.prefix, hash: source.hash }];
+    try {
+      const { text, mode } = readSmall(source.file);
+      if ((mode & READABLE_BY_ALL) !== 0) readable_by_all.push(source.file);
+      const { id, prefix } = keyIn(text, key);
+      return [{ ...terms, id, prefix, hash: hashKey(text) }];
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      problems.push(`${key.place}.secret_file: ${source.file}: ${reason}`);
+      return [];
+    }
+  });
+  findDoubles(read, problems);
+  if (problems.length > 0) throw new Refused('configuration', problems.join('\n  '));
+  return { seeds: { accounts, subscriptions, keys: read }, readable_by_all };
+}
+
+/** @throws Error that says what is wrong, and never what was found */
+function keyIn(text: string, { source }: ConfiguredKey): ParsedKey {
+  const key = parseKey(text);
+  if (key === null) {
+    throw new Error(
+      'it holds no whole key (PREFIX_live_ID_SECRET, with a checksum that catches what was copied badly)',
+    );
+  }
+  const expected = source.kind === 'secret_file' ? source.id : null;
+  if (expected !== null && expected !== key.id) throw new Error(`it holds key ${key.id}, not ${expected}`);
+  return key;
+}
+
+function readSmall(path: string): { text: string; mode: number } {
+  const file = openSync(path, 'r');
+  try {
+    const { mode } = fstatSync(file);
+    const bytes = Buffer.alloc(FILE_BYTES_MAX + 1);
+    const length = readSync(file, bytes);
+    if (length > FILE_BYTES_MAX) throw new Error(`it has more than ${FILE_BYTES_MAX} bytes`);
+    return { text: bytes.toString('utf8', 0, length).trim(), mode };
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * What accounts, subscriptions and keys may be given as: one rule for each value, for the options of the commands
+ * and for the configuration alike. No I/O.
+ *
+ * A value comes as text, a list as its items; what was given without quotes (a number, an instant) comes as the
+ * text that it would be written as.
+ */
+import type { KeySubscription } from '../auth/keys.ts';
+import { isAccountId, plainName } from '../auth/names.ts';
+import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
+import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import { parseInstant } from '../time.ts';
+import { zoneName } from '../time-zone.ts';
+import { isAddressOrNetwork, wholeNumber } from './format.ts';
+
+/** What a text means, or what was to be expected in its place. */
+export type Reading<Value> =
+  | { readonly kind: 'read'; readonly value: Value }
+  | { readonly kind: 'wrong'; readonly expected: string };
+
+/** The greatest allowance that can be set; an account that should have none in effect gets this. */
+const DAILY_ROWS_MAX = 1_000_000_000_000;
+const ADDRESSES_MAX = 100;
+const KEY_SUBSCRIPTIONS_MAX = 1000;
+/** Clears a value that need not be there. */
+const NONE = 'none';
+
+export function readAccountId(text: string): Reading<string> {
+  return isAccountId(text)
+    ? read(text)
+    : wrong('an account id: 1 to 64 letters, digits, dots, dashes, underscores');
+}
+
+/** A name for people. */
+export function readName(text: string): Reading<string> {
+  const name = plainName(text);
+  return name === null ? wrong('1 to 200 characters') : read(name);
+}
+
+export function readSubscriptionId(text: string): Reading<number> {
+  const id = wholeNumber(text, 1, NUMBER_MAX);
+  return id === null ? wrong(`a whole number from 1 to ${NUMBER_MAX}`) : read(id);
+}
+
+/** A daily row allowance; null for none of its own. */
+export function readDailyRows(text: string): Reading<number | null> {
+  if (text === NONE) return read(null);
+  const rows = wholeNumber(text, 1, DAILY_ROWS_MAX);
+  return rows === null ? wrong(`a whole number from 1 to ${DAILY_ROWS_MAX}, or none`) : read(rows);
+}
+
+export function readSwitch(text: string): Reading<boolean> {
+  return text === 'on' || text === 'off' ? read(text === 'on') : wrong('on or off');
+}
+
+export function readZone(text: string): Reading<string> {
+  const zone = zoneName(text);
+  return zone === null ? wrong('an IANA time zone such as Europe/Berlin or UTC') : read(zone);
+}
+
+/** Content types, in their one order. */
+export function readContentTypes(items: readonly string[]): Reading<ContentType[]> {
+  return items.length > 0 && items.every(isContentType)
+    ? read(CONTENT_TYPES.filter((type) => items.includes(type)))
+    : wrong('text, image or text,image');
+}
+
+/** Scopes, in their one order. */
+export function readScopes(items: readonly string[]): Reading<Scope[]> {
+  return items.length > 0 && items.every(isScope)
+    ? read(SCOPES.filter((scope) => items.includes(scope)))
+    : wrong(`some of ${SCOPES.join(',')}, with commas between them`);
+}
+
+/** `7001`, `7002:text`; one subscription with two types as `7001:text`, `7001:image`. By id. */
+export function readKeySubscriptions(items: readonly string[]): Reading<KeySubscription[]> {
+  const typesById = new Map<number, Set<ContentType> | null>();
+  for (const item of items) {
+    const [idText = '', type, ...more] = item.split(':');
+    const id = wholeNumber(idText, 1, NUMBER_MAX);
+    if (id === null || more.length > 0 || (type !== undefined && !isContentType(type))) {
+      return wrong('subscriptions such as 7001 or 7001:text or 7001:image');
+    }
+    const types = typesById.get(id);
+    if (typesById.has(id) && (types === null) !== (type === undefined)) {
+      return wrong(`subscription ${id} either with or without a type, not both`);
+    }
+    typesById.set(id, type === undefined ? null : new Set(types).add(type));
+  }
+  if (typesById.size === 0) return wrong('at least one subscription, such as 7001 or 7001:text');
+  if (typesById.size > KEY_SUBSCRIPTIONS_MAX) return wrong(`at most ${KEY_SUBSCRIPTIONS_MAX} subscriptions`);
+  return read(
+    [...typesById]
+      .sort(([one], [other]) => one - other)
+      .map(([id, types]) => ({
+        id,
+        content_types: types && CONTENT_TYPES.filter((type) => types.has(type)),
+      })),
+  );
+}
+
+/** When a key ends, epoch milliseconds; null for never. It may lie in the past. */
+export function readExpires(text: string): Reading<number | null> {
+  if (text === NONE) return read(null);
+  const ms = parseInstant(text);
+  return ms === null ? wrong('an instant such as 2027-01-01T00:00:00Z, or none') : read(ms);
+}
+
+/** Addresses and networks; `none` alone is an empty list. */
+export function readAddresses(items: readonly string[]): Reading<string[]> {
+  if (items.length === 1 && items[0] === NONE) return read([]);
+  if (!items.every(isAddressOrNetwork)) {
+    return wrong('an address or a network such as 192.0.2.7, 10.0.0.0/8, fd00::/8; or only none');
+  }
+  const addresses = [...new Set(items.map((item) => item.toLowerCase()))];
+  return addresses.length > ADDRESSES_MAX ? wrong(`at most ${ADDRESSES_MAX} addresses`) : read(addresses);
+}
+
+/** The items of a text with commas between them, doubles collapsed; null when one is empty. */
+export function listItems(text: string): string[] | null {
+  const items = text.split(',').map((item) => item.trim());
+  return items.includes('') ? null : [...new Set(items)];
+}
+
+function read<Value>(value: Value): Reading<Value> {
+  return { kind: 'read', value };
+}
+
+function wrong<Value>(expected: string): Reading<Value> {
+  return { kind: 'wrong', expected };
+}
