@@ -28,7 +28,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   query: ['detection', 'limits', 'refused.ts', 'store', 'time-zone.ts', 'time.ts'],
   health: ['detection', 'ingest', 'log.ts', 'query', 'store', 'time.ts'],
   generate: ['detection', 'ingest', 'refused.ts', 'time.ts'],
-  manual: ['config', 'detection', 'health', 'ingest', 'limits'],
+  manual: ['config', 'detection', 'health', 'ingest', 'limits', 'time.ts'],
   pull: ['detection', 'refused.ts', 'store', 'time.ts'],
   demo: ['auth', 'detection', 'generate', 'store', 'time.ts'],
   openapi: ['auth', 'detection', 'limits', 'time.ts'],

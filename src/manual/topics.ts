@@ -1,8 +1,10 @@
 /** The manual's topics, in the order in which they are listed. */
 import { alertsText } from './alerts.ts';
 import { changeStreamText } from './change-stream.ts';
+import { clientGuideText } from './client-guide.ts';
 import { type CommandSummary, commandsText } from './commands.ts';
 import { exportFormatText } from './export-format.ts';
+import { growthText } from './growth.ts';
 import { operationsText } from './operations.ts';
 import { periodsText } from './periods.ts';
 import { preseedingText } from './preseeding.ts';
@@ -33,6 +35,11 @@ export const TOPICS: readonly Topic[] = [
     title: 'the files that are dropped, for those who write them',
     text: exportFormatText,
   },
+  {
+    name: 'client-guide',
+    title: 'for those who write a client: the copy, the stream, trying again, bad days on a laptop',
+    text: clientGuideText,
+  },
   { name: 'change-stream', title: 'how a client reads, for those who write one', text: changeStreamText },
   { name: 'pull', title: 'the client that comes with it: a copy that stays up to date', text: pullText },
   { name: 'periods', title: 'reading what was found in a period; a full copy', text: periodsText },
@@ -47,5 +54,6 @@ export const TOPICS: readonly Topic[] = [
     title: 'files that failed, were held or refused; replay, pause, the log',
     text: operationsText,
   },
+  { name: 'growth', title: 'room on disk, memory, time; what does not move', text: growthText },
   { name: 'security', title: 'keys, addresses, TLS, the base address, the secret', text: securityText },
 ];
