@@ -189,11 +189,14 @@ test('a filter judges each version by what it was', async () => {
 
 test('a re-scoring that changes nothing else is not announced, but shown', async () => {
   const row = newRow();
+  const before = await end();
   await applied([row]);
   const start = await end();
   const later = formatMs(Date.parse(String(row.last_scored_at)) + 60_000);
   await applied([{ ...row, last_scored_at: later }]);
   assert.deepEqual((await changes(start)).data, []);
+  const [announced] = (await changes(before)).data;
+  assert.equal(announced?.last_scored_at, row.last_scored_at, 'a row of the stream stays as it was written');
   const detection = await appliance.detection(idOf(row));
   assert.deepEqual([detection?.version, detection?.last_scored_at], [1, later]);
   assert.deepEqual(Object.keys(detection ?? {}).includes('event'), false);

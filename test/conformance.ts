@@ -93,6 +93,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'source.image_url: an earlier version gave it | photo | an address that an earlier version gave is good: its form stays',
     'source.image_url: permanent | photo-program | the address that a detection carries serves the photo once it is there, for ever',
     'strength.score: text 0 to 100, image 0 to 99 | openapi | a detection has the fields of the field table, each with its type, and null where it can be',
+    'strength.score: nothing beyond is taken | ingest-rows | … …: …, not …',
     'strength.band: thresholds | detection-vocabulary | text bands begin at 25, 50, 75 and 95, image bands at 30 and 60',
     'article.url: null for print articles without the licence | ingest-rows | the address of a print article is shown with the licence only',
     'article.url: the licence can be given and taken | appliance-stream | one licence: the addresses of print articles come and go with new versions, by a replay',
@@ -362,6 +363,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'domains: 20 | conformance-filters | domain: a path, port, query, fragment or user name is 400; up to 20',
     'source_id: 200 characters | conformance-filters | source_id: exact match, at most 200 characters',
     'data gaps: 90 days, 200 windows a type | me | of more than 200 gaps of a type the newest 200 are listed, whatever their status',
+    'requests a minute and token requests: the defaults | config | the defaults',
     'cache of /v1/me: a minute | me | is kept by clients for a minute, by nobody else, and carries the rate-limit headers',
     'the limits are in the OpenAPI document | openapi | have the limits of the contract',
   ]),
@@ -378,7 +380,8 @@ export const CONFORMANCE: readonly Rule[] = [
   // What the contract leaves open, as this service settles it.
   ...rules('Open: detections and versions', [
     'what raises the version: all that is visible but last_scored_at and exported_at | merge | the version counts the visible changes, and nothing else',
-    'a stream row keeps what it was when it was written | appliance-stream | a filter judges each version by what it was',
+    'a stream row keeps what it was when it was written | appliance-stream | a re-scoring that changes nothing else is not announced, but shown',
+    'every version stays on the stream; filters judge it by itself | appliance-stream | a filter judges each version by what it was',
     'the order of files means nothing | ingest-order | any order and repetition of files gives the same detections, and streams without gaps',
     'the earliest first detection, its flag with it, exact before estimated | merge | first_detected_at is the earliest ever given, exact where an exact row gave it',
     'ties: later exported_at given, then content | merge | every other field comes from one row, the one scored last',

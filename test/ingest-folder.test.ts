@@ -18,6 +18,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { DAY_MS, formatMs, HOUR_MS, utcDay, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { followStream } from './support/arrivals.ts';
 import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
 
 let appliance: Appliance;
@@ -258,6 +259,7 @@ test('files for a failed window are held; window reset reads the newest of them'
   const newest = await appliance.dropped(name, ndjson(rows.slice(1)));
   assert.equal(newest.destination, `held/${name.replace('.ndjson', `.${newest.number}.ndjson`)}`);
   for (const row of rows) assert.equal(await appliance.detection(idOf(row)), null);
+  const arrived = await followStream(appliance);
 
   const start = name.split('.')[1] ?? '';
   const { stdout } = appliance.cli(['window', 'reset', 'newswire', start, '--json']);
@@ -270,6 +272,11 @@ test('files for a failed window are held; window reset reads the newest of them'
   assert.deepEqual(
     shown.map((detection) => detection?.version),
     [undefined, 1, 1],
+  );
+  assert.deepEqual(
+    await arrived(),
+    rows.slice(1).map((row) => `${idOf(row)} 1 created`),
+    'they reach the stream then',
   );
   const again = appliance.cli(['window', 'reset', 'newswire', start], { anyStatus: true });
   assert.equal(again.status, 1);
@@ -291,9 +298,11 @@ test('window reset without a held file reads the failed one again', async () => 
   assert.equal(reasonBeside(`failed/${name}`).errors[0].line, 1);
   // An operator mends it where it lies.
   writeFileSync(inDrop('failed', name), ndjson([row]));
+  const arrived = await followStream(appliance);
   const mended = reset();
   assert.equal(mended.status, 0, mended.stderr);
   assert.equal(windowStatus('newswire', window), 'done');
+  assert.deepEqual(await arrived(), [`${idOf(row)} 1 created`]);
   assert.ok(await appliance.detection(idOf(row)));
   assert.ok(!existsSync(inDrop('failed', name)) && !existsSync(inDrop('failed', `${name}.reason.json`)));
 });

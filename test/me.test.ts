@@ -99,6 +99,7 @@ test('has every member, in order', async () => {
 test('is kept by clients for a minute, by nobody else, and carries the rate-limit headers', async () => {
   const response = await server.get('/v1/me', key);
   assert.equal(response.headers.get('cache-control'), 'private, max-age=60');
+  assert.equal(response.headers.get('vary'), 'Authorization', 'two keys of one client are kept apart');
   assert.equal(response.headers.get('content-type'), 'application/json');
   for (const name of RATE) assert.ok(response.headers.has(name), name);
   assert.match(response.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);

@@ -10,6 +10,7 @@ import type { AlertDocument } from '../src/health/alerts.ts';
 import { openDetections } from '../src/store/detections.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, putFile, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { followStream } from './support/arrivals.ts';
 import { fileName, idOf, ndjson, newRow } from './support/export-files.ts';
 
 let appliance: Appliance;
@@ -88,7 +89,9 @@ test('missing windows are told: in the list, as gaps, as an alert that needs nob
 
 test('a late file of a missing window is read when it arrives', async () => {
   const row = newRow();
+  const arrived = await followStream(appliance);
   assert.equal((await appliance.dropped(fileName('newswire', at(2)), ndjson([row]))).msg, 'file applied');
+  assert.deepEqual(await arrived(), [`${idOf(row)} 1 created`], 'it reaches the stream then');
   assert.ok(await appliance.detection(idOf(row)));
   assert.ok(!starts('missing').includes(formatMs(at(2))));
   assert.ok(starts('done').includes(formatMs(at(2))));
@@ -121,6 +124,7 @@ test('a file of an abandoned window is held, with the command that reads it', as
 
 test('window reset is not for it; window accept reads the newest held file', async () => {
   const start = formatMs(at(5));
+  const arrived = await followStream(appliance);
   const reset = appliance.cli(['window', 'reset', 'newswire', start], { anyStatus: true });
   assert.equal(reset.status, 1);
   assert.match(reset.stderr, /is abandoned: only a failed one can be reset\. Run: wirewatch window accept/);
@@ -129,6 +133,7 @@ test('window reset is not for it; window accept reads the newest held file', asy
     { ...accepted, file: null },
     { export: 'newswire', window_start: start, status: 'done', file: null, outcome: 'applied', reason: null },
   );
+  assert.deepEqual(await arrived(), [`${idOf(late)} 1 created`]);
   assert.ok(await appliance.detection(idOf(late)));
   assert.equal(alert('held windows'), undefined);
   assert.ok(!(await gaps()).some(({ window_start }) => window_start === start));

@@ -138,6 +138,7 @@ const ME: Operation = {
       rate: 'always',
       schema: 'Me',
       examples: ME_EXAMPLES,
+      headers: { Vary: header(Type.Literal('Authorization'), 'What is kept is kept by credential.') },
     }),
     ...keyedProblems(),
     429: problem(['rate_limited'], 'once verified', RETRY_AFTER),

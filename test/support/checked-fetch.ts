@@ -44,6 +44,7 @@ const MEANINGFUL_HEADERS = [
   'Expires',
   'Server',
   'X-Powered-By',
+  'Vary',
   'Deprecation',
   'Sunset',
 ];

@@ -19,6 +19,9 @@ export interface MeSources {
   readonly limits: Pick<Settings['limits'], 'requests_per_minute'>;
 }
 
+/** A client that has two keys must not be given the answer for one, kept, in place of the other's. */
+const VARY = ['Vary', 'Authorization'];
+
 export function meRoute(sources: MeSources): KeyedRoute {
   return {
     path: '/v1/me',
@@ -45,7 +48,12 @@ function answerMe(sources: MeSources, { query, nowMs }: Call, credential: Creden
     limits: limitsOf(sources, credential, nowMs),
     schema_version: SCHEMA_VERSION,
   };
-  return { status: 200, body: JSON.stringify(me), cacheControl: `private, max-age=${ME_CACHE_SECONDS}` };
+  return {
+    status: 200,
+    body: JSON.stringify(me),
+    cacheControl: `private, max-age=${ME_CACHE_SECONDS}`,
+    headers: VARY,
+  };
 }
 
 /** What the key can read: types whose export is switched off have no streams, and are left out. */
