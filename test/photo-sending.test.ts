@@ -22,11 +22,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { photoPath } from '../src/detection/photo.ts';
 import { deriveKey } from '../src/store/derived-key.ts';
 import { startTestServer, TEST_SECRET, type TestServer } from './support/server.ts';
+import { until } from './support/until.ts';
 
 const MIB = 1024 * 1024;
 /** Far more than the buffers of a connection take. */
 const LARGE_BYTES = 48 * MIB;
-const PATIENCE_MS = 20_000;
 const CUT_OFF = 'a photo could not be sent as it was: the answer was cut off';
 
 const KEY = deriveKey(TEST_SECRET, 'photo');
@@ -68,14 +68,6 @@ function openPhotos(): string[] {
       }
     })
     .filter((target) => target.startsWith(folder));
-}
-
-async function until(what: string, condition: () => boolean): Promise<void> {
-  const endMs = performance.now() + PATIENCE_MS;
-  while (!condition()) {
-    assert.ok(performance.now() < endMs, `${what}: not within ${PATIENCE_MS} ms`);
-    await wait(5);
-  }
 }
 
 function requestText(path: string, headers = ''): string {
@@ -216,7 +208,7 @@ test('a server that closes lets a photo finish', async () => {
   const other = await startTestServer({ photos: folder });
   const { content } = putLarge('8.jpg');
   const response = await other.get(photoPath(KEY, 8));
-  const closing = other.running.close(PATIENCE_MS);
+  const closing = other.running.close(60_000);
   assert.ok(content.equals(Buffer.from(await response.arrayBuffer())));
   await closing;
   await other.close();

@@ -30,6 +30,8 @@ export interface Connections {
   breakOff(socket: Duplex, reply: () => void): void;
   /** The bare connection below one whose TLS handshake has failed; null when it did not fail there. */
   endHandshake(socket: Duplex): Socket | null;
+  /** How many are open. */
+  open(): number;
 }
 
 interface Turn {
@@ -79,6 +81,7 @@ export function watchConnections(server: Server): Connections {
     for (const [socket, { isAnswering }] of connections) if (!isAnswering) socket.destroy();
   };
   return {
+    open: () => connections.size + handshakes.size,
     inTurn(request, response, answer) {
       const { socket } = request;
       const connection = connections.get(socket);

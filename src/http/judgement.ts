@@ -17,6 +17,7 @@ import { Refused } from '../refused.ts';
 import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
+import type { FaultLog } from './fault-log.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { type Exchange, problemAnswer, sendAnswer } from './reply.ts';
 import { type Answer, type Call, type Found, type Route, splitTarget } from './routes.ts';
@@ -34,6 +35,7 @@ export interface Judge {
   readonly log: Logger;
   readonly now: Now;
   readonly connections: Connections;
+  readonly faults: FaultLog;
 }
 
 const PATH_CHARACTERS_LOGGED_MAX = 256;
@@ -198,8 +200,8 @@ function sendProblem(judge: Judge, exchange: Exchange, problem: Problem, headers
 function sendError(judge: Judge, exchange: Exchange, error: unknown): void {
   const { request_id, response } = exchange;
   const problem = problemOf(error);
-  if (problem.code === 'internal') judge.log.error({ request_id, err: error }, 'fault');
-  else if (problem.code === 'unavailable') judge.log.error({ request_id, err: error }, 'unavailable');
+  if (problem.code === 'internal') judge.faults.note('fault', error, request_id);
+  else if (problem.code === 'unavailable') judge.faults.note('unavailable', error, request_id);
   // Half an answer cannot be taken back; cutting it off at least shows that it is one.
   if (response.headersSent) response.destroy();
   else sendProblem(judge, exchange, problem, retryAfter(error));

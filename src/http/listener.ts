@@ -7,30 +7,16 @@ import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { Refused } from '../refused.ts';
-import { MINUTE_MS, SECOND_MS } from '../time.ts';
+import type { ConnectionTimes } from './connection-times.ts';
 import { secureContext, type TlsPair } from './tls-pair.ts';
 
 /** A legal request line reaches 15 KB: fifty publisher ids, twice, and forty domains. */
 const HEADER_BYTES_MAX = 32 * 1024;
-/** Slow heads and bodies: 408. */
-const HEADERS_TIMEOUT_MS = 15 * SECOND_MS;
-const REQUEST_TIMEOUT_MS = 30 * SECOND_MS;
-const TIMEOUT_CHECK_MS = 5 * SECOND_MS;
-/** Node's own would let a client that says nothing hold a connection for two minutes. */
-const HANDSHAKE_TIMEOUT_MS = 15 * SECOND_MS;
-/** Longer than proxies keep theirs, so that it is not us who closes as one sends. */
-const KEEP_ALIVE_MS = 75 * SECOND_MS;
-/** A connection on which nothing moves, such as a client that never reads its answer. */
-const SOCKET_IDLE_MS = MINUTE_MS;
 /** How often a closing server looks for connections that have become idle. */
 const CLOSING_CHECK_MS = 20;
 
 const OPTIONS: ServerOptions = {
   maxHeaderSize: HEADER_BYTES_MAX,
-  headersTimeout: HEADERS_TIMEOUT_MS,
-  requestTimeout: REQUEST_TIMEOUT_MS,
-  connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-  keepAliveTimeout: KEEP_ALIVE_MS,
   // Its own reply lacks our headers; the check is made with the others.
   requireHostHeader: false,
   // Of a header that is given twice, Node would otherwise pass over all but the first: two credentials, or two
@@ -46,26 +32,40 @@ export interface Listener {
 }
 
 /** @param pair null for plain HTTP */
-export function createListener(pair: TlsPair | null, connectionsMax: number): Listener {
+export function createListener(
+  pair: TlsPair | null,
+  connectionsMax: number,
+  times: ConnectionTimes,
+): Listener {
+  const options = { ...OPTIONS, ...timeoutsOf(times) };
   if (pair === null) {
-    const server = createServer(OPTIONS);
+    const server = createServer(options);
     // Who has sent all, and says so, still gets the answers. Without this Node, which knows it by no option, drops
     // those that are not begun. (Node's TLS ends both ways at once, as its clients do.)
     Object.assign(server, { httpAllowHalfOpen: true });
-    limit(server, connectionsMax);
+    limit(server, connectionsMax, times);
     return { server, renew: () => {} };
   }
   const server = createTlsServer({
-    ...OPTIONS,
+    ...options,
     ...secureContext(pair),
-    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+    handshakeTimeout: times.handshakeMs,
   });
-  limit(server, connectionsMax);
+  limit(server, connectionsMax, times);
   return { server, renew: (renewed) => server.setSecureContext(secureContext(renewed)) };
 }
 
-function limit(server: Server, connectionsMax: number): void {
-  server.setTimeout(SOCKET_IDLE_MS);
+function timeoutsOf({ headMs, requestMs, keepAliveMs, checkEveryMs }: ConnectionTimes): ServerOptions {
+  return {
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: keepAliveMs,
+    connectionsCheckingInterval: checkEveryMs,
+  };
+}
+
+function limit(server: Server, connectionsMax: number, times: ConnectionTimes): void {
+  server.setTimeout(times.idleMs);
   server.maxConnections = connectionsMax;
 }
 

@@ -22,6 +22,7 @@ import { deriveKey } from '../store/derived-key.ts';
 import { isErrorCode } from '../store/folder.ts';
 import type { Now } from '../time.ts';
 import { createClientAddress } from './client-address.ts';
+import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { watchConnections } from './connections.ts';
 import { guardDamaged } from './damage.ts';
 import { changesRoute } from './endpoints/changes.ts';
@@ -32,6 +33,7 @@ import { periodRoute } from './endpoints/period.ts';
 import { photoRoute } from './endpoints/photo.ts';
 import { schemaRoute } from './endpoints/schema.ts';
 import { tokenRoute } from './endpoints/token.ts';
+import { createFaultLog } from './fault-log.ts';
 import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './judgement.ts';
 import { closeServer, createListener, listening, listeningUrl } from './listener.ts';
 import {
@@ -64,6 +66,8 @@ export interface ServerOptions {
   readonly dailyRows: DailyRows;
   readonly log: Logger;
   readonly now: Now;
+  /** Others than the usual ones. */
+  readonly times?: ConnectionTimes;
 }
 
 export interface RunningServer {
@@ -71,6 +75,8 @@ export interface RunningServer {
   readonly url: string;
   /** Looks for a renewed certificate now, rather than within seconds; null without TLS. */
   readonly renewCertificate: (() => void) | null;
+  /** How many are open. */
+  connections(): number;
   /**
    * Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. Stores stay open: they are
    * the caller's.
@@ -80,9 +86,9 @@ export interface RunningServer {
 
 /** @throws Refused `configuration` when it cannot listen, or not with the certificate that is set */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { config, log } = options;
+  const { config, log, times = CONNECTION_TIMES } = options;
   const tls = await openTls(config.server);
-  const { server, renew } = createListener(tls?.pair ?? null, config.server.max_connections);
+  const { server, renew } = createListener(tls?.pair ?? null, config.server.max_connections, times);
   const state = { baseUrl: config.server.base_url, isClosing: false };
   const tokens = createAccessTokens(options.secret);
   const allowance = createDailyAllowance(options.dailyRows, config.limits.daily_rows);
@@ -102,6 +108,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     log,
     now: options.now,
     connections: watchConnections(server),
+    faults: createFaultLog(options),
   };
   answerMalformed(server, judge);
   server.on('checkExpectation', (request, response) => refuseExpectation(judge, request, response));
@@ -115,17 +122,19 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   return {
     url,
     renewCertificate: renewal === null ? null : () => void renewal.look(),
-    close(graceMs) {
+    connections: () => judge.connections.open(),
+    async close(graceMs) {
       state.isClosing = true;
       renewal?.close();
-      return closeServer(server, graceMs);
+      await closeServer(server, graceMs);
+      judge.faults.close();
     },
   };
 }
 
 /** Every endpoint, one row each. */
 function createRoutes(
-  { config, stores, health, secret, recentDeliveries, now }: ServerOptions,
+  { config, stores, health, secret, recentDeliveries, now, times = CONNECTION_TIMES }: ServerOptions,
   tokens: AccessTokens,
   allowance: DailyAllowance,
   baseUrl: () => string,
@@ -143,7 +152,7 @@ function createRoutes(
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
     schemaRoute(),
     healthRoute(health),
-    tokenRoute({ access, tokens, rate: tokenRate, now }),
+    tokenRoute({ access, tokens, rate: tokenRate, bodyTimeoutMs: times.tokenBodyMs, now }),
     photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') }),
   ];
 }

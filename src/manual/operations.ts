@@ -84,6 +84,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'Something is not as it should be: the line says what, whether it needs someone now (page_worthy), and what to do. See "wirewatch manual alerts".',
   ],
   ['fault', 'A request failed with 500. The line has its request id and the cause.'],
+  [
+    'the same fault again',
+    'What went before, "fault" or "unavailable", has the same cause still: at most one line a minute, with how often since the first line (count) and since the last (more). "the fault was not met again" says that a minute passed without it.',
+  ],
 ];
 
 export function operationsText(): string {

@@ -10,6 +10,7 @@ import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';
 import type { Conditions } from '../../src/health/conditions.ts';
 import type { HealthSource } from '../../src/health/monitor.ts';
+import type { ConnectionTimes } from '../../src/http/connection-times.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
 import type { Logger } from '../../src/log.ts';
@@ -58,6 +59,7 @@ export interface TestServerOptions {
   readonly daily_rows?: number;
   readonly port?: number;
   readonly disabled?: readonly ContentType[];
+  readonly times?: ConnectionTimes;
   /** In place of `lines`. */
   readonly log?: Logger;
 }
@@ -104,6 +106,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     dailyRows,
     log: options.log ?? pino({ base: null }, lineCollector(lines)),
     now: () => nowMs,
+    ...(options.times === undefined ? {} : { times: options.times }),
   }).catch((error: unknown) => {
     closeStores();
     throw error;

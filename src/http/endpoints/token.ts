@@ -21,10 +21,10 @@ export interface TokenSources {
   readonly access: AccessReader;
   readonly tokens: AccessTokens;
   readonly rate: TokenRate;
+  readonly bodyTimeoutMs: number;
   readonly now: Now;
 }
 
-const BODY_TIMEOUT_MS = 10 * SECOND_MS;
 const CHALLENGE = ['WWW-Authenticate', 'Basic realm="svc-data"'];
 const CLOSE = ['Connection', 'close'];
 
@@ -40,8 +40,8 @@ export function tokenRoute(sources: TokenSources): OpenRoute {
 
 /** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
 async function answerToken(sources: TokenSources, { address, request }: Call): Promise<Answer> {
-  const { rate } = sources;
-  const body = await readBody(request, TOKEN_BODY_BYTES_MAX, BODY_TIMEOUT_MS);
+  const { rate, bodyTimeoutMs } = sources;
+  const body = await readBody(request, TOKEN_BODY_BYTES_MAX, bodyTimeoutMs);
   if (body.kind === 'too_large') {
     throw new Refused('content_too_large', `The body is larger than ${TOKEN_BODY_BYTES_MAX} bytes.`);
   }

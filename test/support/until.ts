@@ -1,0 +1,14 @@
+/** Waits for what must come about, however slow the machine is. */
+import assert from 'node:assert/strict';
+import { setTimeout as wait } from 'node:timers/promises';
+
+/** Far longer than anything takes: only a test that must fail waits so long. */
+const PATIENCE_MS = 30_000;
+
+export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + PATIENCE_MS;
+  while (!(await condition())) {
+    assert.ok(performance.now() < endMs, `${what}: not within ${PATIENCE_MS} ms`);
+    await wait(5);
+  }
+}
