@@ -36,7 +36,7 @@ export function periodsText(): string {
     points(
       'Read the first page for the most recent month, and keep its as_of.',
       'Walk month by month back to data_starts, each month to its end. Upsert by id, and keep the higher version.',
-      'Start the change stream with since equal to that as_of, within 31 days of it, and go on following it. What changed during the walk comes there.',
+      'Start the change stream with since equal to that as_of (the server says it; your own clock may differ), within 31 days of it, and go on following it. What changed during the walk comes there.',
     ),
   );
 }
