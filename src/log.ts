@@ -1,5 +1,6 @@
 /**
- * The log: one JSON object a line on stderr, with `level`, `time` (ISO 8601) and `msg`. The one door to pino.
+ * The log: one JSON object a line, with `level`, `time` (ISO 8601) and `msg`, on stderr or in a file; on a terminal
+ * lines for people. The one door to pino and pino-pretty.
  *
  * Secrets never reach it: whatever is named like one is blotted out, at any depth, also in a child's fields,
  * and so is a secret that stands in an address or in an Authorization value. Errors are written as `type`,
@@ -8,22 +9,42 @@
 import {
   type Bindings,
   type ChildLoggerOptions,
+  type DestinationStream,
   type Logger as PinoLogger,
   pino,
   stdTimeFunctions,
 } from 'pino';
+import { LogOutput, openLogFile } from './log-output.ts';
+import { Refused } from './refused.ts';
 
 export type Logger = PinoLogger;
 
-export type LogOptions = {
+export interface LogOptions {
   /** `[log] level`, or `silent` */
-  level: string;
-  /** file descriptor; stderr unless told otherwise */
-  fd?: number;
-};
+  readonly level: string;
+}
 
-const WRITE_BYTES = 4096;
-const WRITE_EVERY_MS = 50;
+export interface LogFileOptions extends LogOptions {
+  /** `[log] file`: absolute; empty for stderr */
+  readonly file: string;
+  readonly terminal: TerminalOptions;
+}
+
+export interface TerminalOptions {
+  /** Called before each line: what is drawn there has to make room. */
+  readonly beforeLine: () => void;
+  /** Makes a text safe to show: names from outside could otherwise steer the terminal. */
+  readonly printable: (text: string) => string;
+}
+
+export interface Log {
+  readonly log: Logger;
+  readonly kind: 'terminal' | 'stderr' | 'file';
+  /** Opens the file by its name again: it was renamed to make room. No line is lost; without a file nothing happens. */
+  reopen(): void;
+}
+
+const STDERR = 2;
 
 const REDACTED = '[redacted]';
 const DEPTH_MAX = 6;
@@ -31,15 +52,82 @@ const ITEMS_MAX = 100;
 const SECRET_NAME = /(^|_)(authorization|key|secret|token|signature|password)$/;
 const SECRET_IN_TEXT = /((?:[?&](?:\w*_)?(?:signature|token|key|secret)=)|\b(?:Bearer|Basic) )[\w~+/=.%-]+/gi;
 
-/** A logger; what it has taken is written before the process exits. */
-export function createLogger({ level, fd = 2 }: LogOptions): Logger {
-  // Lines are written together: a system call for each would cost a small request a third of its time.
-  const destination = pino.destination({
-    fd,
-    sync: false,
-    minLength: WRITE_BYTES,
-    periodicFlush: WRITE_EVERY_MS,
+/** A logger that writes JSON to stderr; what it has taken is written before the process exits. */
+export function createLogger({ level }: LogOptions): Logger {
+  return writeLines(level, STDERR, () => {}).log;
+}
+
+/**
+ * The appliance's log: in a file where one is named, else for people where stderr is a terminal, else JSON on stderr.
+ *
+ * @throws Refused `configuration` when the file cannot be opened
+ */
+export async function openLog({ level, file, terminal }: LogFileOptions): Promise<Log> {
+  const reopen = () => {};
+  if (file !== '') return openFileLog(level, file);
+  if (process.stderr.isTTY) return { log: await terminalLogger(level, terminal), kind: 'terminal', reopen };
+  return { log: createLogger({ level }), kind: 'stderr', reopen };
+}
+
+function openFileLog(level: string, file: string): Log {
+  const { log, output } = writeLines(level, openedFile(file), (error) => {
+    process.stderr.write(`wirewatch: cannot write the log ${file}: ${error.message}. It is tried again.\n`);
   });
+  const reopen = () => {
+    try {
+      output.switchTo(openLogFile(file));
+    } catch (error) {
+      log.warn({ err: error, file }, 'cannot open the log anew: lines go on into the file that was open');
+    }
+  };
+  return { log, kind: 'file', reopen };
+}
+
+function openedFile(file: string): number {
+  try {
+    return openLogFile(file);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Refused(
+      'configuration',
+      `[log] file: cannot open ${file}: ${reason}. Make its folder, writable for this user, or name another file.`,
+      { cause: error },
+    );
+  }
+}
+
+function writeLines(
+  level: string,
+  fd: number,
+  onFailure: (error: Error) => void,
+): { log: Logger; output: LogOutput } {
+  const onLost = (lines: number) =>
+    log.warn({ lines }, 'lines of the log are missing: it could not be written');
+  const output = new LogOutput(fd, { onFailure, onLost });
+  const log = loggerOn(level, output);
+  return { log, output };
+}
+
+/** Loaded only here: who reads JSON need not wait for what makes it pretty. */
+async function terminalLogger(level: string, { beforeLine, printable }: TerminalOptions): Promise<Logger> {
+  const { default: pretty } = await import('pino-pretty');
+  const format = pretty.prettyFactory({
+    colorize: process.stderr.hasColors(),
+    translateTime: 'SYS:HH:MM:ss',
+    singleLine: true,
+  });
+  return loggerOn(level, {
+    write: (line: string) => {
+      beforeLine();
+      const shown = JSON.parse(line, (_, value: unknown) =>
+        typeof value === 'string' ? printable(value) : value,
+      );
+      process.stderr.write(format(shown));
+    },
+  });
+}
+
+function loggerOn(level: string, output: DestinationStream): Logger {
   const logger = pino(
     {
       level,
@@ -49,7 +137,7 @@ export function createLogger({ level, fd = 2 }: LogOptions): Logger {
       // Errors are plain already when serializers run; pino's own would add every member of the error again.
       serializers: { err: (value: unknown) => value },
     },
-    destination,
+    output,
   );
   // pino does not pass a child's fields through the formatter; without this a secret among them is written.
   const child = Reflect.get(logger, 'child');

@@ -87,7 +87,7 @@ test('the defaults', () => {
       daily_rows: 1_000_000,
     },
     keys: { prefix: 'ww' },
-    log: { level: 'info' },
+    log: { level: 'info', file: '' },
     dataFolder: folder,
     configFile: null,
     earliestTimeMs: Date.parse('2000-01-01T00:00:00Z'),

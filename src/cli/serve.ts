@@ -1,7 +1,12 @@
 /** `wirewatch serve`: the appliance. */
 import type { Command } from 'commander';
-import { addExamples, addSettingFlags } from './options.ts';
-import { serveAppliance, untilSignal } from './serving.ts';
+import { openReader } from '../store/database.ts';
+import { dataFolder } from '../store/folder.ts';
+import { resolveDataFolder } from './data-folder.ts';
+import { firstSteps, firstStepsText, pasted } from './first-steps.ts';
+import { addExamples, addSettingFlags, commonOptions } from './options.ts';
+import { printable } from './output.ts';
+import { type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 export function register(program: Command): void {
   const command = program
@@ -15,6 +20,7 @@ export function register(program: Command): void {
           'base_url is not set: links and error types name the listening address, which others may not reach. Set it with --base-url',
         );
       }
+      sayWhatIsMissing(serving, self);
       await untilSignal(serving);
     });
   addSettingFlags(command);
@@ -22,4 +28,29 @@ export function register(program: Command): void {
     'serve',
     'serve --data /var/lib/wirewatch --drop /srv/exports --base-url https://detections.example.org',
   ]);
+}
+
+/** Somebody who starts it for the first time should not have to guess; with a key in use nothing is said. */
+function sayWhatIsMissing({ appliance, config, log }: Serving, command: Command): void {
+  const common = commonOptions(command);
+  const isDefault = resolveDataFolder({ data: undefined }) === config.dataFolder;
+  const options = [
+    isDefault ? '' : pasted('--data', config.dataFolder),
+    common.config === undefined || config.configFile === null ? '' : pasted('--config', config.configFile),
+  ].join('');
+  const db = openReader(dataFolder(config.dataFolder).access);
+  try {
+    const next = firstSteps(db, options, Date.now());
+    if (next.length === 0) return;
+    if (process.stderr.isTTY) {
+      process.stderr.write(printable(firstStepsText(next, appliance.url, appliance.drop)));
+      return;
+    }
+    log.info(
+      { next, drop: appliance.drop },
+      'nobody can read yet: there is no key in use. See "wirewatch manual quick-start"',
+    );
+  } finally {
+    db.close();
+  }
 }

@@ -1,12 +1,15 @@
-/** What the commands that serve have in common: a log, progress on a terminal, and an end on a signal. */
+/** What the commands that serve have in common: a log, a word to the service manager, and an end on a signal. */
+import { writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import type { Command } from 'commander';
 import { type Appliance, startAppliance } from '../appliance.ts';
 import { type Config, loadConfig } from '../config/load.ts';
-import { createLogger, type Logger } from '../log.ts';
+import { type Log, type Logger, openLog } from '../log.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, settingFlags } from './options.ts';
-import { type Progress, progress } from './output.ts';
+import { type Progress, printable, progress } from './output.ts';
+import { createServiceManager, type ServiceManager } from './service-manager.ts';
 
 /** Rows from which a file is worth a line that moves. */
 const PROGRESS_ROWS_MIN = 20_000;
@@ -15,6 +18,9 @@ export interface Serving {
   readonly appliance: Appliance;
   readonly config: Config;
   readonly log: Logger;
+  readonly serviceManager: ServiceManager;
+  /** Settles with the signal that is to end it. */
+  readonly signal: Promise<NodeJS.Signals>;
 }
 
 /** Starts the appliance as configured, and says on the log where it listens. */
@@ -26,52 +32,91 @@ export async function serveAppliance(command: Command, kind: InstallationKind): 
     file: common.config,
     dataFolder: resolveDataFolder(common, { demo: kind === 'demo' }),
   });
-  const log = createLogger({ level: config.log.level });
-  const appliance = await startAppliance({ config, kind, log, onProgress: showProgress() });
+  const shown = progressLine();
+  const opened = await openLog({ ...config.log, terminal: { beforeLine: shown.clear, printable } });
+  const { log } = opened;
+  obeyHangups(opened);
+  const appliance = await startAppliance({ config, kind, log, onProgress: shown.update });
+  // Before anybody hears that it is there, and may tell it to end.
+  const signal = endSignal();
   log.info({ url: appliance.url, data: config.dataFolder, drop: appliance.drop }, 'listening');
-  return { appliance, config, log };
+  if (opened.kind === 'file' && process.stderr.isTTY)
+    process.stderr.write(`wirewatch: listening on ${appliance.url}; the log is in ${config.log.file}\n`);
+  const serviceManager = createServiceManager(process.env, log);
+  serviceManager.ready(`listening on ${appliance.url}`);
+  return { appliance, config, log, serviceManager, signal };
 }
 
 /** Settles when a signal has ended the appliance; a second one ends the process at once. */
-export async function untilSignal(
-  { appliance, log }: Serving,
-  beforeStop: () => void = () => {},
-): Promise<void> {
+export async function untilSignal(serving: Serving, beforeStop: () => void = () => {}): Promise<void> {
+  const { appliance, log, serviceManager } = serving;
   process.removeAllListeners('uncaughtException');
   process.on('uncaughtException', (error) => {
     log.fatal({ err: error }, 'a fault ended the appliance');
     log.flush(() => process.exit(1));
   });
-  // What renews certificates signals so by habit; without this, it would end the appliance.
   const { renewCertificate } = appliance;
   if (renewCertificate !== null) process.on('SIGHUP', renewCertificate);
-  const signal = await new Promise<NodeJS.Signals>((resolve) => {
-    process.once('SIGTERM', resolve);
-    process.once('SIGINT', resolve);
-  });
+  const signal = await serving.signal;
   log.info({ signal }, 'stopping');
+  serviceManager.stopping();
   process.once('SIGTERM', () => process.exit(1));
   process.once('SIGINT', () => process.exit(1));
   beforeStop();
   await appliance.stop();
   log.info('stopped');
-  // Here, and not as the process exits: where nobody reads the log any more, writing then would be tried for ever.
+  // Here, and not as the process exits: where nobody reads the log any more, the exit would be held up.
   await new Promise<void>((resolve) => log.flush(() => resolve()));
 }
 
-function showProgress(): (file: string, rows: number, isDone: boolean) => void {
+function endSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    process.once('SIGTERM', resolve);
+    process.once('SIGINT', resolve);
+  });
+}
+
+/**
+ * SIGHUP means two things. From logrotate, from what renews certificates, or from a service manager: look again at what
+ * was renewed. From a terminal that is closed: end, since nobody is there any more.
+ */
+function obeyHangups(log: Log): void {
+  const terminals = [0, 1, 2].filter((fd) => isatty(fd));
+  process.on('SIGHUP', () => {
+    if (terminals.some(hasHungUp)) process.kill(process.pid, 'SIGTERM');
+    else log.reopen();
+  });
+}
+
+function hasHungUp(terminal: number): boolean {
+  try {
+    writeSync(terminal, '');
+    return false;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EIO';
+  }
+}
+
+/** The line on a terminal that says how far a long file is. */
+function progressLine(): {
+  update: (file: string, rows: number, isDone: boolean) => void;
+  clear: () => void;
+} {
   let shown: { file: string; line: Progress } | null = null;
-  return (file, rows, isDone) => {
-    if (rows < PROGRESS_ROWS_MIN) return;
-    if (shown?.file !== file) {
-      shown?.line.end();
-      shown = { file, line: progress(file) };
-    }
-    if (!isDone) {
-      shown.line.update(rows);
-      return;
-    }
-    shown.line.end();
-    shown = null;
+  return {
+    clear: () => shown?.line.end(),
+    update: (file, rows, isDone) => {
+      if (rows < PROGRESS_ROWS_MIN) return;
+      if (shown?.file !== file) {
+        shown?.line.end();
+        shown = { file, line: progress(file) };
+      }
+      if (!isDone) {
+        shown.line.update(rows);
+        return;
+      }
+      shown.line.end();
+      shown = null;
+    },
   };
 }

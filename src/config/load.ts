@@ -34,8 +34,8 @@ export type ConfigSources = {
 };
 
 /**
- * The settings, with `ingest.drop` and `photos.folder` absolute, `server.tls_certificate` and `server.tls_key` absolute
- * or both empty, and `server.base_url` in its one spelling, or empty.
+ * The settings, with `ingest.drop` and `photos.folder` absolute, `log.file` absolute or empty, `server.tls_certificate`
+ * and `server.tls_key` absolute or both empty, and `server.base_url` in its one spelling, or empty.
  */
 export type Config = Settings & {
   dataFolder: string;
@@ -102,7 +102,7 @@ function resolved(
   dataFolder: string,
 ): Omit<Config, 'preseed'> {
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not keep their own schema');
-  const { server, ingest, photos } = settings;
+  const { server, ingest, photos, log } = settings;
   const earliestTimeMs = parseInstant(ingest.earliest_time);
   if (earliestTimeMs === null) throw new Error('earliest_time does not keep its format');
   const pathOf = (setting: string, value: string, otherwise: string): string => {
@@ -130,6 +130,7 @@ function resolved(
     },
     ingest: { ...ingest, drop: dropFolder },
     photos: { folder: folderOf('photos.folder', photos.folder, 'photos') },
+    log: { ...log, file: pathOf('log.file', log.file, '') },
     dataFolder,
     configFile,
     earliestTimeMs,

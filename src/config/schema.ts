@@ -194,6 +194,12 @@ const Log = Type.Object(
       LEVELS.map((level) => Type.Literal(level)),
       { default: 'info', description: 'Least important lines that are logged.' },
     ),
+    file: Type.String({
+      maxLength: 4096,
+      default: '',
+      description:
+        'File to which lines are appended, opened anew on SIGHUP; empty means stderr. Its folder must exist. A relative path counts from this file.',
+    }),
   },
   closed,
 );

@@ -72,6 +72,18 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'Keys cannot be checked, clients get 503. The line has the cause: access.db cannot be read.',
   ],
   [
+    'lines of the log are missing: it could not be written',
+    'The disk of the log was full, or what reads the log was too slow. The line says how many are missing. Nothing else was affected.',
+  ],
+  [
+    'cannot open the log anew: lines go on into the file that was open',
+    'On SIGHUP the file [log] file could not be opened; the line has the cause. Mend the folder and send SIGHUP again.',
+  ],
+  [
+    'the service manager cannot be told: is systemd-notify installed?',
+    'NOTIFY_SOCKET is set (Type=notify), but the program systemd-notify is missing or failed. The appliance runs; systemd would wait for its word in vain. Install it, or use Type=exec.',
+  ],
+  [
     'a photo could not be sent as it was: the answer was cut off',
     'It was written to while it was read, or the disk failed; the line has the cause. Write photos under another name, then rename them.',
   ],
@@ -150,7 +162,13 @@ export function operationsText(): string {
     'The log',
     paragraph(`
       A JSON object a line on stderr: level, time, msg and what belongs to it. Each file dealt with and each
-      request is a line of level info. These want you:`),
+      request is a line of level info. Where stderr is a terminal, the same in lines for people.`),
+    points(
+      'With [log] file the lines go into that file (made with mode 0640), and nothing to stderr. To rotate it, rename it and send SIGHUP ("systemctl reload wirewatch"): no line is lost. logrotate does that with "create" or "nocreate" and that command as "postrotate"; do not use "copytruncate", which loses lines.',
+      'A log that cannot be written (a full disk) stops nothing: lines wait, about a megabyte of them, then are left out and counted. With [log] file, stderr tells of it.',
+      'SIGHUP from a terminal that is closed ends the appliance in order.',
+    ),
+    'These lines want you:',
     LOG_LINES.map(([msg, what]) => `${wrapped(msg)}\n${wrapped(what, '    ')}`).join('\n'),
   );
 }

@@ -24,6 +24,7 @@ wirewatch key create --account acme --name Dashboard --scopes detections:read --
     fenced('sh', 'wirewatch serve'),
     paragraph(`
       It listens on http://127.0.0.1:8080, reads what is dropped into ./wirewatch-data/drop, and logs to stderr.
+      As long as there is no key it names the commands that are missing.
       In another terminal, drop a sample export of the last ten minutes, and see what became of it:`),
     fenced(
       'sh',

@@ -27,26 +27,34 @@ export interface RunningProgram {
   readonly ended: Promise<number | null>;
 }
 
+export interface RunOptions {
+  /** Makes the command line into another one that runs it. */
+  readonly through?: (program: string, args: readonly string[]) => [string, readonly string[]];
+  /** File descriptor in place of a pipe. */
+  readonly stderr?: number;
+}
+
 /** Starts `wirewatch` with these arguments, and without settings of the environment but those given. */
 export function runProgram(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
+  { through = (program, own) => [program, own], stderr }: RunOptions = {},
 ): RunningProgram {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
   const env = { ...Object.fromEntries(inherited), ...settings };
   const executable = process.env.WIREWATCH_PROGRAM;
-  const child = executable
-    ? spawn(executable, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-    : spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  return followProgram(child, args);
+  const [program, all] = executable ? through(executable, args) : through(process.execPath, [MAIN, ...args]);
+  return followProgram(spawn(program, all, { env, stdio: ['ignore', 'pipe', stderr ?? 'pipe'] }), args);
 }
 
 function followProgram(child: ChildProcess, args: readonly string[]): RunningProgram {
   const printed = collect(child, 'stdout');
   const told = collect(child, 'stderr');
   let hasEnded = false;
+  running.add(child);
   const ended = once(child, 'close').then(([code]) => {
     hasEnded = true;
+    running.delete(child);
     return typeof code === 'number' ? code : null;
   });
   const run: RunningProgram = {
@@ -77,12 +85,16 @@ function followProgram(child: ChildProcess, args: readonly string[]): RunningPro
   return run;
 }
 
-/** Use of a folder that is gone afterwards, with everything that was left in it. */
+/** What runs; a test that failed may leave one, which would keep the process of the test, too. */
+const running = new Set<ChildProcess>();
+
+/** Use of a folder that is gone afterwards, with everything that was left in it and every program still running. */
 export async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   try {
     await use(folder);
   } finally {
+    for (const child of running) child.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
   }
 }

@@ -1,0 +1,58 @@
+/**
+ * What the service manager is told (sd_notify(3)): that the appliance accepts connections, that it is about to stop, and,
+ * where it wants to know, that it is alive.
+ *
+ * Node.js has no datagram sockets of the Unix kind, so systemd's own systemd-notify sends the word. It waits until the
+ * word was taken, so that it is not lost with its short life. Where it is missing the appliance runs all the same.
+ */
+import { spawn } from 'node:child_process';
+import type { Logger } from '../log.ts';
+import { SECOND_MS } from '../time.ts';
+
+export interface ServiceManager {
+  /** @param status shown by `systemctl status` */
+  ready(status: string): void;
+  stopping(): void;
+}
+
+const NOTIFY_TIMEOUT_MS = 10 * SECOND_MS;
+const MICROSECONDS_PER_MS = 1000;
+
+export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger): ServiceManager {
+  if (!env.NOTIFY_SOCKET) return { ready() {}, stopping() {} };
+  let hasFailed = false;
+  const failed = (error: unknown) => {
+    // Once: a watchdog that cannot be fed would say so again and again until it bites.
+    if (!hasFailed)
+      log.warn({ err: error }, 'the service manager cannot be told: is systemd-notify installed?');
+    hasFailed = true;
+  };
+  const notify = (...words: string[]) => {
+    const child = spawn('systemd-notify', words, { stdio: 'ignore', timeout: NOTIFY_TIMEOUT_MS });
+    child.unref();
+    child.on('error', failed);
+    child.on('exit', (code, signal) => {
+      if (code !== 0) failed(new Error(`systemd-notify ended with ${code ?? signal}`));
+    });
+  };
+  let alive: NodeJS.Timeout | undefined;
+  return {
+    ready(status) {
+      notify('READY=1', `STATUS=${status}`);
+      const aliveEveryMs = watchdogMs(env) / 2;
+      if (aliveEveryMs > 0) alive = setInterval(() => notify('WATCHDOG=1'), aliveEveryMs).unref();
+    },
+    stopping() {
+      // It asks for no more of these from here on, and each would put off the end of the process.
+      clearInterval(alive);
+      notify('STOPPING=1', 'STATUS=stopping');
+    },
+  };
+}
+
+/** How long the service manager waits for a sign of life (sd_watchdog_enabled(3)); 0: it wants none. */
+function watchdogMs({ WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv): number {
+  const isOurs = WATCHDOG_PID === undefined || WATCHDOG_PID === String(process.pid);
+  const microseconds = Number(WATCHDOG_USEC);
+  return isOurs && microseconds > 0 ? microseconds / MICROSECONDS_PER_MS : 0;
+}
