@@ -1,0 +1,89 @@
+/** A client of POST /oauth/token: what it sends, and what it takes for granted of every answer. */
+import assert from 'node:assert/strict';
+import type { TestServer } from './server.ts';
+
+export const FORM = 'application/x-www-form-urlencoded';
+export const GRANT = { grant_type: 'client_credentials' };
+
+export interface TokenClient {
+  readonly id: string;
+  readonly key: string;
+  readonly secret: string;
+}
+
+export function makeClient(at: TestServer, terms: Parameters<TestServer['makeKey']>[0] = {}): TokenClient {
+  const { id, key } = at.makeKey(terms);
+  return { id, key, secret: key.slice(-52) };
+}
+
+/** The body with both parts of the credentials. */
+export function inBody({ id, secret }: { id: string; secret: string }, more: Record<string, string> = {}) {
+  return { ...GRANT, client_id: id, client_secret: secret, ...more };
+}
+
+export function basic(userPass: string): { authorization: string } {
+  return { authorization: `Basic ${Buffer.from(userPass).toString('base64')}` };
+}
+
+export function postToken(
+  at: TestServer,
+  body: Record<string, string> | string | Uint8Array<ArrayBuffer>,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  const isRaw = typeof body === 'string' || body instanceof Uint8Array;
+  const text = isRaw ? body : new URLSearchParams(body).toString();
+  return fetch(`${at.url}/oauth/token`, {
+    method: 'POST',
+    headers: { 'content-type': FORM, ...headers },
+    body: text,
+  });
+}
+
+export async function granted(response: Response): Promise<{ access_token: string; scope: string }> {
+  const text = await response.text();
+  assert.equal(response.status, 200, text);
+  return JSON.parse(text);
+}
+
+export function assertHeaders(response: Response): void {
+  assert.match(response.headers.get('x-request-id') ?? '', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  assert.equal(response.headers.get('cache-control'), 'no-store');
+  assert.equal(response.headers.get('pragma'), 'no-cache');
+  for (const [name] of response.headers) assert.doesNotMatch(name, /^ratelimit-/);
+}
+
+/** @returns the description */
+export async function refused(
+  response: Response,
+  status: number,
+  error: string,
+  challenge = false,
+): Promise<string> {
+  const text = await response.text();
+  assert.equal(response.status, status, text);
+  assertHeaders(response);
+  assert.equal(response.headers.get('content-type'), 'application/json');
+  assert.equal(response.headers.get('www-authenticate'), challenge ? 'Basic realm="svc-data"' : null);
+  const body = JSON.parse(text);
+  assert.deepEqual(Object.keys(body), ['error', 'error_description']);
+  assert.equal(body.error, error);
+  // RFC 6749, 5.2: these characters only.
+  assert.match(body.error_description, /^[\x20-\x21\x23-\x5b\x5d-\x7e]{5,}$/);
+  return body.error_description;
+}
+
+export async function problem(
+  at: TestServer,
+  response: Response,
+  status: number,
+  code: string,
+): Promise<void> {
+  const text = await response.text();
+  assert.equal(response.status, status, text);
+  assertHeaders(response);
+  assert.equal(response.headers.get('content-type'), 'application/problem+json');
+  assert.equal(response.headers.get('www-authenticate'), null);
+  const { type, request_id } = JSON.parse(text);
+  assert.equal(type, `${at.url}/errors/${code}`);
+  assert.equal(request_id, response.headers.get('x-request-id'));
+}
