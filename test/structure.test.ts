@@ -28,6 +28,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ingest: ['detection', 'packed.ts', 'refused.ts', 'store', 'time.ts', 'windows'],
   query: ['detection', 'limits', 'refused.ts', 'store', 'time-zone.ts', 'time.ts'],
   health: ['detection', 'ingest', 'log.ts', 'query', 'store', 'time.ts'],
+  check: ['auth', 'config', 'detection', 'health', 'http', 'ingest', 'store', 'time.ts'],
   generate: ['detection', 'ingest', 'refused.ts', 'time.ts'],
   manual: ['config', 'detection', 'health', 'ingest', 'limits', 'time.ts'],
   pull: ['detection', 'refused.ts', 'store', 'time.ts'],
@@ -61,6 +62,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   cli: [
     'appliance.ts',
     'auth',
+    'check',
     'config',
     'demo',
     'detection',
@@ -218,7 +220,7 @@ test('rooms import only the rooms that the table allows them, and all of those',
 });
 
 test('nothing below http and cli knows them', () => {
-  const above = new Set(['http', 'cli', 'appliance.ts', 'main.ts']);
+  const above = new Set(['http', 'check', 'cli', 'appliance.ts', 'main.ts']);
   for (const [room, allowed] of Object.entries(ROOMS)) {
     if (above.has(room)) continue;
     assert.deepEqual(

@@ -4,10 +4,11 @@ import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { readAlertFile } from '../health/alert-file.ts';
-import { type Alert, type AlertDocument, type AlertName, alertDocument, inOrder } from '../health/alerts.ts';
-import { LEDGER_ALERTS, ledgerAlerts } from '../health/ledger-alerts.ts';
+import type { AlertDocument } from '../health/alerts.ts';
+import { ledgerAlerts } from '../health/ledger-alerts.ts';
+import { openAlerts } from '../health/open-alerts.ts';
 import { Refused } from '../refused.ts';
-import { isDamage, isLocked } from '../store/database.ts';
+import { isLocked } from '../store/database.ts';
 import { configOf, folderOf, withDetections } from './ingest-settings.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
@@ -29,31 +30,18 @@ export function register(program: Command): void {
           'wirewatch: the appliance does not run: only what its database tells is listed. Start it with: wirewatch serve\n',
         );
       }
-      const alerts = await openAlerts(config, isRunning);
+      const alerts = await openAlertsOf(config, isRunning);
       print(alerts, { json: commonOptions(self).json, text: () => alertText(alerts) });
     });
   addExamples(command, ['alert list', 'alert list --json']);
 }
 
 /** What the running appliance has told last, and what the database says at this moment. */
-async function openAlerts(config: Config, isRunning: boolean): Promise<AlertDocument[]> {
+async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDocument[]> {
   const told = (isRunning ? await readAlertFile(folderOf(config).alerts) : null) ?? [];
-  const isOfLedger = (name: AlertName) => LEDGER_ALERTS.some((one) => one === name);
-  const isTold = (name: AlertName) => told.some((alert) => alert.name === name);
-  if (isTold('database damaged')) return told;
   const nowMs = Date.now();
   const enabled = new Set(EXPORT_NAMES.filter((name) => config.exports[name].enabled));
-  let own: Alert[];
-  try {
-    own = withDetections(config, [], (db) => ledgerAlerts(db, enabled, nowMs));
-  } catch (error) {
-    const detail = `detections.db: ${error instanceof Error ? error.message : String(error)}`;
-    const name = isDamage(error) ? 'database damaged' : 'database not readable';
-    return isTold(name) ? told : [alertDocument({ name, since: nowMs, detail }), ...told];
-  }
-  const documents = inOrder(own).map(alertDocument);
-  // Those that need someone now come first, and none of the ledger's does.
-  return [...told.filter(({ name }) => !isOfLedger(name)), ...documents];
+  return openAlerts(told, () => withDetections(config, [], (db) => ledgerAlerts(db, enabled, nowMs)), nowMs);
 }
 
 function alertText(alerts: readonly AlertDocument[]): string {

@@ -29,6 +29,7 @@ import {
   subscriptionsText,
   subscriptionsValue,
 } from './key-options.ts';
+import { listeningUrl } from './local-address.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print, table } from './output.ts';
 
@@ -278,11 +279,10 @@ function configOf(command: Command): Config {
   });
 }
 
-/** Where a client on this machine finds the appliance, as far as the settings tell. */
-function baseUrl({ server }: Config): string {
-  if (server.base_url !== '') return server.base_url;
-  const host = server.host === '0.0.0.0' || server.host === '::' ? '127.0.0.1' : server.host;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${server.port === 0 ? 'PORT' : server.port}`;
+/** Where a client finds the appliance. */
+function baseUrl(config: Config): string {
+  const { base_url } = config.server;
+  return base_url !== '' ? base_url : (listeningUrl(config) ?? 'http://127.0.0.1:PORT');
 }
 
 /** Prints one key, below what was done. */

@@ -9,8 +9,10 @@ import { Command, CommanderError } from 'commander';
 import { Refused, type RefusedCode } from '../refused.ts';
 import * as account from './account.ts';
 import * as alert from './alert.ts';
+import * as check from './check.ts';
 import * as demo from './demo.ts';
 import * as generate from './generate.ts';
+import * as healthcheck from './healthcheck.ts';
 import * as ingest from './ingest.ts';
 import * as key from './key.ts';
 import * as manual from './manual.ts';
@@ -34,6 +36,8 @@ const COMMANDS: readonly { register: (program: Command) => void }[] = [
   ingest,
   alert,
   pull,
+  check,
+  healthcheck,
   generate,
   openapi,
   manual,

@@ -60,6 +60,19 @@ export function openReader(path: string): Database {
 }
 
 /**
+ * Opens a database to look through it, beside a running appliance or not, and leaves nothing behind.
+ *
+ * A read-only connection to a database that is closed would leave an empty log beside it. So such a one is opened as
+ * writers do, and forbidden to write: SQLite takes the log away as it is closed.
+ */
+export function openInspector(path: string): Database {
+  if (isEmpty(path) || existsSync(`${path}-wal`)) return openReader(path);
+  const db = open(path, { timeout: READER_BUSY_MS, fileMustExist: true });
+  db.pragma('query_only = ON');
+  return db;
+}
+
+/**
  * Takes the lock that one process at a time can hold; it ends with the process, however that ends.
  *
  * @returns what gives the lock back; null when another process holds it

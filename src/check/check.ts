@@ -1,0 +1,163 @@
+/**
+ * Is everything in order here? One finding for each thing that an installation needs, with what to do.
+ *
+ * It may be asked at any time, beside a running appliance or before the first start, and leaves nothing behind.
+ */
+import { existsSync, statSync } from 'node:fs';
+import type { Config } from '../config/load.ts';
+import { readSecretFiles } from '../config/secret-file.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { readAlertFile } from '../health/alert-file.ts';
+import { ledgerAlerts } from '../health/ledger-alerts.ts';
+import { openAlerts } from '../health/open-alerts.ts';
+import { type Database, isLocked } from '../store/database.ts';
+import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { checkClock } from './clock.ts';
+import { checkCustomers } from './customers.ts';
+import { checkAccessDatabase, checkDetectionsDatabase, checkJournal, checkSecret } from './databases.ts';
+import { checkRoom, checkSync } from './disk.ts';
+import { checkDropFolder } from './drop-folder.ts';
+import { checkDataFileSystem } from './file-system.ts';
+import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
+import { checkDataFolder, checkPhotoFolder, isUsable } from './folders.ts';
+import { checkAddress, checkBaseUrl, checkTls } from './network.ts';
+import { checkOpenFiles } from './open-files.ts';
+
+/** The configuration as it was read, or why it could not be. */
+export type Configured =
+  | { readonly kind: 'read'; readonly config: Config }
+  | { readonly kind: 'wrong'; readonly problem: string };
+
+export interface CheckOptions {
+  /** Of the data folder, absolute. */
+  readonly root: string;
+  readonly configured: Configured;
+  readonly nowMs: number;
+  /** Told, in words, what takes long. */
+  readonly onProgress: (what: string) => void;
+}
+
+const SELECT_LAST_DELIVERED = 'SELECT max(delivered_at) AS delivered_at FROM delivery';
+
+/** Everything, in the order in which it is best mended. */
+export async function checkInstallation(options: CheckOptions): Promise<Finding[]> {
+  const { configured, root, nowMs } = options;
+  const config = configured.kind === 'read' ? configured.config : null;
+  const folder = dataFolder(root);
+  const isRunning = existsSync(folder.lock) && isHeld(folder.lock);
+  const { finding: ofFolder, exists } = checkDataFolder(root);
+  return [
+    checkConfiguration(configured),
+    ...(config === null ? [] : [...checkSecretFiles(config)]),
+    ofFolder,
+    ...(exists ? await checkInFolder(options, folder, config, isRunning) : [checkClock(0, nowMs)]),
+    ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
+  ];
+}
+
+function checkConfiguration(configured: Configured): Finding {
+  const check = 'configuration';
+  if (configured.kind === 'wrong') {
+    const todo =
+      'Mend it; what depends on it was not looked at. "wirewatch manual settings" lists every setting.';
+    return bad(check, configured.problem, todo);
+  }
+  return ok(check, configured.config.configFile ?? 'no file: environment and defaults');
+}
+
+function checkSecretFiles({ preseed }: Config): Finding[] {
+  if (!preseed.keys.some(({ source }) => source.kind === 'secret_file')) return [];
+  const check = 'secret files';
+  try {
+    const { readable_by_all } = readSecretFiles(preseed);
+    return readable_by_all.length === 0
+      ? [ok(check, 'each holds its key')]
+      : [warn(check, `every user of this machine can read ${readable_by_all.join(', ')}`, 'chmod o-r')];
+  } catch (error) {
+    return [bad(check, reasonOf(error), 'Mend the entry, or the file.')];
+  }
+}
+
+async function checkInFolder(
+  { root, nowMs, onProgress }: CheckOptions,
+  folder: DataFolder,
+  config: Config | null,
+  isRunning: boolean,
+): Promise<Finding[]> {
+  const detections = checkDetectionsDatabase(folder, onProgress);
+  const access = checkAccessDatabase(folder, onProgress);
+  try {
+    return [
+      await checkDataFileSystem(root),
+      await checkRoom('data disk', root),
+      ...(isUsable(root) ? [checkSync(root)] : []),
+      checkClock(latestMs(folder, detections.db), nowMs),
+      detections.finding,
+      access.finding,
+      checkJournal(folder, detections.db),
+      checkSecret(folder, existsSync(folder.detections)),
+      ...(access.db === null ? [] : checkCustomers(access.db, nowMs)),
+      ...(config === null ? [] : await checkAppliance(folder, config, detections.db, isRunning, nowMs)),
+    ];
+  } finally {
+    detections.db?.close();
+    access.db?.close();
+  }
+}
+
+async function checkAppliance(
+  folder: DataFolder,
+  config: Config,
+  detections: Database | null,
+  isRunning: boolean,
+  nowMs: number,
+): Promise<Finding[]> {
+  const runs = isRunning ? ok('appliance', 'it runs') : ok('appliance', 'it does not run');
+  const enabled = new Set(EXPORT_NAMES.filter((name) => config.exports[name].enabled));
+  const told = (isRunning ? await readAlertFile(folder.alerts) : null) ?? [];
+  const alerts = openAlerts(
+    told,
+    () => (detections === null ? [] : ledgerAlerts(detections, enabled, nowMs)),
+    nowMs,
+  );
+  if (alerts.length === 0) return [runs, ok('alerts', 'none is open')];
+  return [
+    runs,
+    ...alerts.map(({ name, page_worthy, detail, what_to_do }) =>
+      (page_worthy ? bad : warn)('alert', `${name}: ${detail}`, what_to_do),
+    ),
+  ];
+}
+
+async function checkSurroundings(config: Config, isRunning: boolean, nowMs: number): Promise<Finding[]> {
+  const { ingest, photos, server, exports } = config;
+  const drop = await checkDropFolder({ folder: ingest.drop, rescanSeconds: ingest.rescan_seconds });
+  return [
+    ...drop,
+    ...(existsSync(ingest.drop) ? [await checkRoom('drop disk', ingest.drop)] : []),
+    checkPhotoFolder(photos.folder, exports.imagewire.enabled),
+    await checkAddress(server, isRunning),
+    checkBaseUrl(server),
+    await checkTls(server, nowMs),
+    checkOpenFiles(server.max_connections),
+  ];
+}
+
+/** The latest time that the files or the database have on record: it was the present once. */
+function latestMs(folder: DataFolder, detections: Database | null): number {
+  const files = [folder.detections, folder.access, folder.journal, folder.alerts];
+  const written = files.map((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+  const delivered = detections
+    ?.prepare<[], { delivered_at: number | null }>(SELECT_LAST_DELIVERED)
+    .get()?.delivered_at;
+  return Math.max(delivered ?? 0, ...written);
+}
+
+/** A lock that cannot be looked at is judged with the folder that it lies in. */
+function isHeld(lock: string): boolean {
+  try {
+    return isLocked(lock);
+  } catch {
+    return false;
+  }
+}

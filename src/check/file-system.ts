@@ -1,0 +1,69 @@
+/**
+ * What kind of file system a folder is on, by the number that statfs gives on Linux (statfs(2), linux/magic.h).
+ *
+ * SQLite's write-ahead log needs memory that processes share and locks that hold: a network file system gives
+ * neither reliably (https://sqlite.org/wal.html, https://sqlite.org/faq.html#q5).
+ */
+import { statfs } from 'node:fs/promises';
+import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
+
+type Kind = 'local' | 'network' | 'user space' | 'memory';
+
+interface FileSystem {
+  readonly name: string;
+  readonly kind: Kind;
+}
+
+const FILE_SYSTEMS: ReadonlyMap<number, FileSystem> = new Map([
+  [0x6969, { name: 'NFS', kind: 'network' }],
+  [0x517b, { name: 'SMB', kind: 'network' }],
+  [0xff534d42, { name: 'CIFS', kind: 'network' }],
+  [0xfe534d42, { name: 'SMB', kind: 'network' }],
+  [0x5346414f, { name: 'AFS', kind: 'network' }],
+  [0x6b414653, { name: 'AFS', kind: 'network' }],
+  [0x73757245, { name: 'Coda', kind: 'network' }],
+  [0x00c36400, { name: 'Ceph', kind: 'network' }],
+  [0x01021997, { name: '9P', kind: 'network' }],
+  [0x0bd00bd0, { name: 'Lustre', kind: 'network' }],
+  [0x47504653, { name: 'GPFS', kind: 'network' }],
+  [0x786f4256, { name: "VirtualBox's shared folder", kind: 'network' }],
+  [0x65735546, { name: 'FUSE', kind: 'user space' }],
+  [0x01021994, { name: 'tmpfs', kind: 'memory' }],
+  [0x858458f6, { name: 'ramfs', kind: 'memory' }],
+  [0xef53, { name: 'ext4', kind: 'local' }],
+  [0x58465342, { name: 'XFS', kind: 'local' }],
+  [0x9123683e, { name: 'Btrfs', kind: 'local' }],
+  [0x2fc12fc1, { name: 'ZFS', kind: 'local' }],
+  [0x794c7630, { name: 'overlayfs', kind: 'local' }],
+  [0xf2f52010, { name: 'F2FS', kind: 'local' }],
+]);
+
+/** Null: of a kind that is not known here, as every one is outside Linux. */
+export function fileSystemOf(type: number): FileSystem | null {
+  return process.platform === 'linux' ? (FILE_SYSTEMS.get(type >>> 0) ?? null) : null;
+}
+
+/** Whether the databases may lie there. */
+export async function checkDataFileSystem(folder: string): Promise<Finding> {
+  const check = 'data file system';
+  const found = await statfs(folder).then((disk) => fileSystemOf(disk.type), reasonOf);
+  if (typeof found === 'string') return warn(check, `${folder}: ${found}`, 'See whether the disk is there.');
+  return judgeDataFileSystem(check, found);
+}
+
+/** The rule of {@link checkDataFileSystem}, apart for its tests. */
+export function judgeDataFileSystem(check: string, found: FileSystem | null): Finding {
+  const move = 'Stop the appliance and move the data folder to a local disk; name it with --data.';
+  switch (found?.kind) {
+    case undefined:
+      return ok(check, 'of a kind that is not known here; it must be a local disk');
+    case 'network':
+      return bad(check, `${found.name}, a network file system: databases get damaged on it`, move);
+    case 'user space':
+      return warn(check, 'FUSE: whether it keeps what it has acknowledged, its program alone knows', move);
+    case 'memory':
+      return warn(check, `${found.name}: everything on it is lost when the machine restarts`, move);
+    case 'local':
+      return ok(check, `${found.name}, a local file system`);
+  }
+}

@@ -1,0 +1,101 @@
+/** The data folder and the photo folder: whether this user, and nobody else, can use them as the appliance must. */
+import { accessSync, constants, readdirSync, type Stats, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
+
+const OTHERS = 0o077;
+
+/** @returns null where there is no folder yet: what lies in it cannot be looked at */
+export function checkDataFolder(root: string): { finding: Finding; exists: boolean } {
+  const check = 'data folder';
+  const found = statOf(root);
+  if (typeof found === 'string') {
+    return {
+      finding: bad(check, `${root}: ${found}`, 'Give this user the right to reach it.'),
+      exists: false,
+    };
+  }
+  if (found === null) return { finding: absent(check, root), exists: false };
+  if (!found.isDirectory()) {
+    const todo = 'Name another with --data, or move the file away.';
+    return { finding: bad(check, `${root} is no folder`, todo), exists: false };
+  }
+  return { finding: judgeOwner(check, root, found), exists: true };
+}
+
+function absent(check: string, root: string): Finding {
+  let parent = dirname(root);
+  while (statOf(parent) === null && dirname(parent) !== parent) parent = dirname(parent);
+  return isUsable(parent)
+    ? warn(
+        check,
+        `${root} is not there yet`,
+        'The first start, or the first command, makes it. Is it the right one? --data names another.',
+      )
+    : bad(
+        check,
+        `${root} is not there, and this user cannot make it in ${parent}`,
+        'Make it for the user of the appliance, with mode 0700, or name another with --data.',
+      );
+}
+
+function judgeOwner(check: string, root: string, found: Stats): Finding {
+  const uid = process.getuid?.();
+  const mode = (found.mode & 0o7777).toString(8).padStart(4, '0');
+  const detail = `${root}, mode ${mode}`;
+  if (uid !== undefined && uid !== found.uid) {
+    const mine = `${detail}, belongs to user id ${found.uid}, and this is ${uid}`;
+    return uid === 0
+      ? warn(
+          check,
+          mine,
+          'Run this, and every other command, as the user of the appliance: files made by root would keep it out.',
+        )
+      : bad(check, mine, 'Run this as the user of the appliance, or give the folder to it (chown -R).');
+  }
+  if (!isUsable(root)) return bad(check, `${detail}: this user may not write to it`, `chmod 0700 ${root}`);
+  if ((found.mode & OTHERS) !== 0) {
+    return warn(
+      check,
+      `${detail}: other users of the machine can reach into it, and the secret and the hashes of keys lie there`,
+      `chmod 0700 ${root}`,
+    );
+  }
+  return ok(check, detail);
+}
+
+/** @param isNeeded whether there is an image export */
+export function checkPhotoFolder(folder: string, isNeeded: boolean): Finding {
+  const check = 'photo folder';
+  if (!isNeeded) return ok(check, 'not needed: [exports.imagewire] is switched off');
+  try {
+    return ok(check, `${folder}, ${readdirSync(folder).length.toLocaleString('en-US')} entries`);
+  } catch (error) {
+    if (statOf(folder) === null)
+      return ok(check, `${folder} is not there: the appliance's own photo addresses answer 404`);
+    return bad(
+      check,
+      `${folder}: ${reasonOf(error)}`,
+      'Give the user of the appliance the right to read it, or set [photos] folder.',
+    );
+  }
+}
+
+/** Null: there is nothing; a text: why it cannot be told. */
+export function statOf(path: string): Stats | null | string {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) ?? null;
+  } catch (error) {
+    return reasonOf(error);
+  }
+}
+
+/** Whether this user may list, enter and write to a folder. */
+export function isUsable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,91 @@
+/** The address at which it listens, the one that clients are told, and the certificate. */
+import { createServer } from 'node:net';
+import type { Settings } from '../config/schema.ts';
+import { judgeTlsPair, readTlsFiles, timeFault } from '../http/tls-pair.ts';
+import { isErrorCode } from '../store/folder.ts';
+import { formatMs } from '../time.ts';
+import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
+
+type Server = Settings['server'];
+
+/** @param isRunning whether an appliance holds the lock of the data folder: then the address is its own */
+export async function checkAddress({ host, port }: Server, isRunning: boolean): Promise<Finding> {
+  const check = 'listening address';
+  const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  if (port === 0) return ok(check, `${host}, any free port`);
+  const fault = await listenFault(host, port);
+  if (fault === null) {
+    return isRunning
+      ? warn(
+          check,
+          `${shown} is free, though the appliance runs: it listens elsewhere, by other settings than these`,
+          'Give this command the configuration of the appliance (--config, WIREWATCH_ variables).',
+        )
+      : ok(check, `${shown} is free`);
+  }
+  if (isErrorCode(fault, 'EADDRINUSE')) {
+    return isRunning
+      ? ok(check, `${shown} is taken, as it should be: the appliance runs`)
+      : bad(check, `${shown} is taken by another program`, 'End that one, or choose another [server] port.');
+  }
+  if (isErrorCode(fault, 'EACCES')) {
+    return bad(
+      check,
+      `${shown}: this user may not listen on that port`,
+      'Choose a [server] port of at least 1024, or grant CAP_NET_BIND_SERVICE.',
+    );
+  }
+  return bad(check, `${shown}: ${reasonOf(fault)}`, 'Set [server] host to an address of this machine.');
+}
+
+/** Listens for a moment, and answers nobody. @returns why that cannot be; null when it can */
+async function listenFault(host: string, port: number): Promise<unknown> {
+  const server = createServer((socket) => socket.destroy());
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  server.once('error', resolve);
+  server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
+  return promise;
+}
+
+const LOOPBACK = /^https?:\/\/(localhost|127\.[\d.]+|\[::1\])(:|\/|$)/;
+
+export function checkBaseUrl({ base_url }: Server): Finding {
+  const check = 'base address';
+  if (base_url === '') {
+    return warn(
+      check,
+      'not set: error types and addresses of photos name the listening address, which others may not reach',
+      'Set [server] base_url to the address at which clients reach the appliance.',
+    );
+  }
+  if (LOOPBACK.test(base_url)) {
+    return warn(
+      check,
+      `${base_url} leads every client to its own machine`,
+      'Set [server] base_url to the address at which clients reach the appliance.',
+    );
+  }
+  return base_url.startsWith('https:')
+    ? ok(check, base_url)
+    : warn(
+        check,
+        `${base_url}: keys travel in the clear`,
+        'Speak https, by a proxy or by [server] tls_certificate and tls_key.',
+      );
+}
+
+export async function checkTls({ tls_certificate, tls_key }: Server, nowMs: number): Promise<Finding> {
+  const check = 'TLS';
+  if (tls_certificate === '') return ok(check, 'no certificate: plain HTTP, for a proxy in front');
+  const paths = { certificate: tls_certificate, key: tls_key };
+  const todo = 'Put a good pair in place; a running appliance takes it into use by itself.';
+  try {
+    const pair = judgeTlsPair(paths, await readTlsFiles(paths));
+    const fault = timeFault(paths, pair, nowMs);
+    if (fault === null) return ok(check, `${tls_certificate}, valid to ${formatMs(pair.validToMs)}`);
+    const isValid = nowMs >= pair.validFromMs && nowMs < pair.validToMs;
+    return isValid ? warn(check, fault, todo) : bad(check, fault, todo);
+  } catch (error) {
+    return bad(check, reasonOf(error), todo);
+  }
+}

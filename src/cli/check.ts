@@ -1,0 +1,64 @@
+/** `wirewatch check`: is everything in order here, and what to do if not. */
+import type { Command } from 'commander';
+import { type Configured, checkInstallation } from '../check/check.ts';
+import type { Finding } from '../check/finding.ts';
+import { loadConfig } from '../config/load.ts';
+import { Refused } from '../refused.ts';
+import { resolveDataFolder } from './data-folder.ts';
+import { addExamples, addSettingFlags, commonOptions, settingFlags } from './options.ts';
+import { print, printable } from './output.ts';
+
+export function register(program: Command): void {
+  const command = program
+    .command('check')
+    .description(
+      'is everything in order here? what to do if not; changes nothing, beside a running appliance too. Exit code 1 when something is bad',
+    )
+    .action(async (_options: unknown, self: Command) => {
+      const { json } = commonOptions(self);
+      const root = resolveDataFolder(commonOptions(self));
+      const findings = await checkInstallation({
+        root,
+        configured: configured(self, root),
+        nowMs: Date.now(),
+        onProgress: (what) => {
+          if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2Klooking through ${printable(what)}`);
+        },
+      });
+      if (process.stderr.isTTY) process.stderr.write('\r\x1b[2K');
+      print(findings, { json, text: () => findingsText(findings) });
+      if (findings.some(({ status }) => status === 'bad')) process.exitCode = 1;
+    });
+  addSettingFlags(command);
+  addExamples(command, ['check', 'check --data /var/lib/wirewatch --config /etc/wirewatch.toml --json']);
+}
+
+function configured(command: Command, dataFolder: string): Configured {
+  const { config: file } = commonOptions(command);
+  try {
+    return {
+      kind: 'read',
+      config: loadConfig({ flags: settingFlags(command), env: process.env, file, dataFolder }),
+    };
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return { kind: 'wrong', problem: error.message };
+  }
+}
+
+/** A line for each, and below it what to do. */
+function findingsText(findings: readonly Finding[]): string {
+  const width = Math.max(...findings.map(({ check }) => check.length));
+  const lines = findings.map(({ check, status, detail, what_to_do }) => {
+    const indent = ' '.repeat(width + 8);
+    const shown = `${status.padEnd(4)}  ${check.padEnd(width)}  ${detail.replaceAll('\n', `\n${indent}`)}`;
+    return what_to_do === null ? shown : `${shown}\n${indent}-> ${what_to_do}`;
+  });
+  const count = (wanted: string) => findings.filter(({ status }) => status === wanted).length;
+  const [warn, bad] = [count('warn'), count('bad')];
+  const end =
+    warn + bad === 0
+      ? 'Everything is in order.'
+      : `${bad} bad, ${warn} to look after, ${count('ok')} in order.`;
+  return [...lines, '', end].join('\n');
+}

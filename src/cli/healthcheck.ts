@@ -1,0 +1,153 @@
+/** `wirewatch healthcheck`: is the running appliance healthy? For containers, load balancers and scripts. */
+import { type IncomingMessage, request } from 'node:http';
+import { request as requestTls } from 'node:https';
+import { type Command, InvalidArgumentError } from 'commander';
+import { isBaseUrl, normalBaseUrl } from '../config/format.ts';
+import { loadConfig } from '../config/load.ts';
+import { Refused } from '../refused.ts';
+import { SECOND_MS } from '../time.ts';
+import { resolveDataFolder } from './data-folder.ts';
+import { listeningUrl } from './local-address.ts';
+import { addExamples, commonOptions, integerValue } from './options.ts';
+import { print, printable } from './output.ts';
+
+const TIMEOUT_DEFAULT_SECONDS = 5;
+const TIMEOUT_MAX_SECONDS = 300;
+/** The document has two hundred bytes. */
+const BODY_BYTES_MAX = 64 * 1024;
+
+interface Asked {
+  readonly url: string;
+  /** The appliance's own certificate need not name the address by which it is asked here. */
+  readonly isOwn: boolean;
+}
+
+interface Result {
+  readonly healthy: boolean;
+  readonly url: string;
+  /** The HTTP status; null without an answer. */
+  readonly status: number | null;
+  /** Why it is not healthy. */
+  readonly reason: string | null;
+  /** As GET /v1/health gives it. */
+  readonly health: unknown;
+}
+
+type Options = { url?: string; host?: string; port?: string; timeout?: number };
+
+export function register(program: Command): void {
+  const command = program
+    .command('healthcheck')
+    .description(
+      'exit code 0 when the running appliance is healthy, 1 with a line that says why when it is not; silent otherwise',
+    )
+    .option('--url <url>', 'base address of the appliance (default: as the settings say)', urlValue)
+    .option('--host <address>', 'address on which it listens (default: as the settings say)')
+    .option('--port <number>', 'port on which it listens (default: as the settings say)')
+    .option(
+      '--timeout <seconds>',
+      `how long the answer may take (default: ${TIMEOUT_DEFAULT_SECONDS})`,
+      integerValue(1, TIMEOUT_MAX_SECONDS),
+    )
+    .action(async (options: Options, self: Command) => {
+      const seconds = options.timeout ?? TIMEOUT_DEFAULT_SECONDS;
+      const result = await askHealth(askedOf(self, options), seconds);
+      if (commonOptions(self).json) print(result, { json: true, text: '' });
+      else if (result.reason !== null) process.stderr.write(`wirewatch: ${printable(result.reason)}\n`);
+      if (!result.healthy) process.exitCode = 1;
+    });
+  addExamples(command, [
+    'healthcheck',
+    'healthcheck --url https://detections.example.org --timeout 2 --json',
+  ]);
+}
+
+function urlValue(value: string): string {
+  if (isBaseUrl(value)) return normalBaseUrl(value);
+  throw new InvalidArgumentError('Expected an http or https address such as https://detections.example.org.');
+}
+
+function askedOf(command: Command, { url, host, port }: Options): Asked {
+  if (url !== undefined) return { url, isOwn: false };
+  const common = commonOptions(command);
+  const dataFolder = resolveDataFolder(common);
+  const own = listeningUrl(
+    loadConfig({ flags: { host, port }, env: process.env, file: common.config, dataFolder }),
+  );
+  if (own === null) {
+    throw new Refused(
+      'usage',
+      'the port is 0, so the settings do not say where it listens: name the address with --url',
+    );
+  }
+  return { url: own, isOwn: true };
+}
+
+async function askHealth({ url, isOwn }: Asked, seconds: number): Promise<Result> {
+  const address = `${url}/v1/health`;
+  try {
+    const { status, body } = await get(address, isOwn, AbortSignal.timeout(seconds * SECOND_MS));
+    const health = parsed(body);
+    const isHealth = memberOf(health, 'status') !== undefined && memberOf(health, 'alerts') !== undefined;
+    const reason = !isHealth ? notOurs(address, status) : status === 200 ? null : degraded(health);
+    return { healthy: reason === null, url, status, reason, health: isHealth ? health : null };
+  } catch (error) {
+    return { healthy: false, url, status: null, reason: unreached(url, error, seconds), health: null };
+  }
+}
+
+async function get(
+  address: string,
+  isOwn: boolean,
+  signal: AbortSignal,
+): Promise<{ status: number; body: string }> {
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    // Nothing secret is sent, and who could answer in its place on this machine could also stop it.
+    const sent = address.startsWith('https:')
+      ? requestTls(address, { signal, agent: false, rejectUnauthorized: !isOwn })
+      : request(address, { signal, agent: false });
+    sent.once('response', resolve).once('error', reject).end();
+  });
+  let body = '';
+  for await (const chunk of answer.setEncoding('utf8')) {
+    body += chunk;
+    if (body.length > BODY_BYTES_MAX) break;
+  }
+  return { status: answer.statusCode ?? 0, body };
+}
+
+function degraded(health: unknown): string {
+  const alerts = memberOf(memberOf(health, 'alerts'), 'page_worthy');
+  const needing = typeof alerts === 'number' && alerts > 0 ? `${alerts} open alerts need someone now` : null;
+  const exports = memberOf(health, 'exports');
+  const done = ['newswire', 'imagewire'].map((name) => {
+    const at = memberOf(memberOf(exports, name), 'newest_done');
+    return `${name} is complete up to ${typeof at === 'string' ? at : 'no window yet'}`;
+  });
+  return `degraded: ${[needing, ...done].filter((part) => part !== null).join('; ')}. See: wirewatch alert list`;
+}
+
+function notOurs(address: string, status: number): string {
+  return `${address} answered ${status}, and not as the appliance does. Is it the right address? Name it with --url`;
+}
+
+function unreached(url: string, error: unknown, seconds: number): string {
+  if (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))
+    return `no answer from ${url} within ${seconds} s`;
+  const code = memberOf(error, 'code');
+  if (code === 'ECONNREFUSED')
+    return `nothing listens at ${url}. Start it with: wirewatch serve; or name the address with --url`;
+  return `${url}: ${error instanceof Error ? error.message : String(error)}`;
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null;
+  }
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+}

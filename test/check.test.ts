@@ -1,0 +1,245 @@
+/** `wirewatch check`: what it finds, what it leaves behind (nothing), and the rules it judges by. */
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { checkClock } from '../src/check/clock.ts';
+import { judgeRoom, judgeSync } from '../src/check/disk.ts';
+import { fileSystemOf, judgeDataFileSystem } from '../src/check/file-system.ts';
+import type { Finding } from '../src/check/finding.ts';
+import { checkOpenFiles } from '../src/check/open-files.ts';
+import { inFolder, runProgram } from './support/program.ts';
+
+interface Checked {
+  readonly code: number | null;
+  readonly findings: readonly Finding[];
+  of(check: string): Finding;
+}
+
+async function check(data: string, ...args: string[]): Promise<Checked> {
+  const run = runProgram(['check', '--json', '--data', data, ...args]);
+  const code = await run.ended;
+  assert.equal(run.told(), '');
+  const findings: Finding[] = JSON.parse(run.printed());
+  for (const finding of findings) {
+    assert.deepEqual(Object.keys(finding), ['check', 'status', 'detail', 'what_to_do']);
+    assert.equal(finding.what_to_do === null, finding.status === 'ok', JSON.stringify(finding));
+  }
+  return {
+    code,
+    findings,
+    of: (name) =>
+      findings.find((finding) => finding.check === name) ??
+      assert.fail(`${name} was not looked at: ${JSON.stringify(findings)}`),
+  };
+}
+
+async function command(data: string, ...args: string[]): Promise<void> {
+  const run = runProgram([...args, '--data', data]);
+  assert.equal(await run.ended, 0, run.told());
+}
+
+/** Every path below a folder with what could have changed of it; logs of SQLite belong to who writes there. */
+function picture(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => !/-(wal|shm)$/.test(name) && name !== 'alerts.json')
+    .map((name) => {
+      const { size, mode, mtimeMs, ino } = statSync(join(folder, name));
+      return [name, size, mode, ino, name.includes('drop') ? '' : mtimeMs].join(' ');
+    })
+    .sort();
+}
+
+test('before the first start nothing is bad, and nothing is made', () =>
+  inFolder(async (folder) => {
+    const { code, of } = await check(join(folder, 'data'), '--port', '0');
+    assert.equal(code, 0);
+    assert.equal(of('data folder').status, 'warn');
+    assert.match(of('data folder').what_to_do ?? '', /first start/);
+    assert.deepEqual(readdirSync(folder), []);
+  }));
+
+test('a folder that was set up and stopped is left as it was, without the logs of SQLite', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+    const before = readdirSync(data);
+    const { code, of } = await check(data, '--port', '0');
+    assert.equal(code, 0);
+    assert.equal(of('access.db').status, 'ok');
+    assert.match(of('subscriptions').what_to_do ?? '', /subscription add ID --account acme/);
+    assert.deepEqual(readdirSync(data), before);
+  }));
+
+test('beside a running appliance it says what there is, and disturbs nothing', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+    await command(data, 'subscription', 'add', '7001', '--account', 'acme');
+    const soon = new Date(Date.now() + 5 * 86_400_000).toISOString();
+    const key = ['--account', 'acme', '--scopes', 'detections:read', '--subscriptions', '7001'];
+    await command(data, 'key', 'create', ...key, '--name', 'Soon', '--expires', soon);
+    const running = runProgram(['serve', '--port', '0', '--data', data]);
+    try {
+      const { port } = new URL(await running.url());
+      const before = picture(data);
+      const { code, of, findings } = await check(data, '--port', port);
+      assert.equal(code, 0, JSON.stringify(findings));
+      for (const name of ['data folder', 'detections.db', 'access.db', 'journal', 'secret', 'drop folder'])
+        assert.equal(of(name).status, 'ok', JSON.stringify(of(name)));
+      assert.match(of('appliance').detail, /it runs/);
+      assert.match(of('listening address').detail, /the appliance runs/);
+      assert.match(of('keys').detail, /expire within 14 days: [a-z2-7]{12} \(Soon\)/);
+      assert.ok(['ok', 'warn'].includes(of('drop events').status));
+      assert.deepEqual(picture(data), before);
+      assert.ok(!running.told().includes('.check-'), running.told());
+      assert.match(
+        (await check(data, '--port', '1')).of('listening address').detail,
+        /elsewhere|may not listen/,
+      );
+    } finally {
+      running.kill('SIGTERM');
+      await running.ended;
+    }
+  }));
+
+test('a wrong configuration is bad, with every problem, and the rest is looked at', () =>
+  inFolder(async (folder) => {
+    const file = join(folder, 'wrong.toml');
+    writeFileSync(file, '[server]\nprot = 1\n');
+    const { code, of } = await check(join(folder, 'data'), '--config', file);
+    assert.equal(code, 1);
+    assert.equal(of('configuration').status, 'bad');
+    assert.match(of('configuration').detail, /prot: unknown setting; did you mean \[server\] port\?/);
+    assert.ok(of('data folder'));
+  }));
+
+test('damage, a lost secret, open rights, a taken port and a certificate that is none are found', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+    await command(data, 'subscription', 'add', '7001', '--account', 'acme');
+    writeFileSync(join(data, 'secret'), 'short', { mode: 0o600 });
+    chmodSync(data, 0o755);
+    // The second page, of 16 KiB each: the first keeps what the file says of itself.
+    const database = await open(join(data, 'access.db'), 'r+');
+    await database.write(Buffer.alloc(4096, 0xff), 0, 4096, 16_384);
+    await database.close();
+    const certificate = join(folder, 'none.pem');
+    writeFileSync(certificate, 'nothing');
+    const file = join(folder, 'tls.toml');
+    writeFileSync(file, `[server]\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n`);
+    const taken = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => taken.once('listening', resolve));
+    const address = taken.address();
+    const port = typeof address === 'object' && address !== null ? String(address.port) : '';
+    try {
+      const { code, of } = await check(data, '--config', file, '--port', port);
+      assert.equal(code, 1);
+      assert.equal(of('access.db').status, 'bad', JSON.stringify(of('access.db')));
+      assert.match(of('access.db').what_to_do ?? '', /from a backup/);
+      assert.match(of('secret').detail, /5 bytes, not 32/);
+      assert.equal(of('data folder').status, 'warn');
+      assert.match(of('data folder').what_to_do ?? '', /chmod 0700/);
+      assert.match(of('listening address').detail, /taken by another program/);
+      assert.match(of('TLS').detail, /holds no certificate in PEM form/);
+    } finally {
+      taken.close();
+    }
+  }));
+
+test('what is missing beside a database in use is said: secret, journal', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+    await command(data, 'subscription', 'add', '7001', '--account', 'acme');
+    const running = runProgram(['serve', '--port', '0', '--data', data]);
+    await running.url();
+    await command(data, 'generate', '--out', join(data, 'drop'), '--rows', '5', '--subscriptions', '7001');
+    await running.until('the file', () => running.log().find(({ msg }) => msg === 'file applied'));
+    running.kill('SIGTERM');
+    await running.ended;
+    rmSync(join(data, 'secret'));
+    rmSync(join(data, 'journal'));
+    const { code, of } = await check(data, '--port', '0');
+    assert.equal(code, 1);
+    assert.deepEqual([of('secret').status, of('journal').status], ['bad', 'warn']);
+    truncateSync(join(data, 'detections.db'), 0);
+    assert.equal((await check(data, '--port', '0')).of('detections.db').status, 'bad');
+  }));
+
+test('a drop folder whose own folder is something else is bad', () =>
+  inFolder(async (folder) => {
+    const drop = join(folder, 'drop');
+    mkdirSync(drop);
+    writeFileSync(join(drop, 'failed'), '');
+    const { code, of } = await check(join(folder, 'data'), '--drop', drop, '--port', '0');
+    assert.equal(code, 1);
+    assert.match(of('drop folder').detail, /failed cannot be written to/);
+    assert.deepEqual(readdirSync(drop), ['failed']);
+  }));
+
+test('text for people: a line for each, what to do below it, a count at the end', () =>
+  inFolder(async (folder) => {
+    const run = runProgram(['check', '--data', join(folder, 'data'), '--port', '0']);
+    assert.equal(await run.ended, 0);
+    assert.match(run.printed(), /^ok {4}configuration {2,}no file/m);
+    assert.match(run.printed(), /^warn {2}data folder .*\n +-> The first start/m);
+    assert.match(run.printed(), /\n0 bad, \d+ to look after, \d+ in order\.\n$/);
+  }));
+
+describe('the rules', () => {
+  const MIB = 1024 ** 2;
+
+  test('room: bad below 64 MiB, to look after while the alert would be open', () => {
+    const room = (freeMib: number, allMib = 1_000_000) =>
+      judgeRoom('disk', freeMib * MIB, allMib * MIB).status;
+    assert.deepEqual([room(63), room(100), room(600), room(900_000)], ['bad', 'warn', 'warn', 'ok']);
+  });
+
+  test('sync: slow and impossibly fast disks are to be looked after', () => {
+    const sync = (ms: number) => judgeSync('sync', ms).status;
+    assert.deepEqual(
+      [sync(0.001), sync(0.02), sync(10), sync(60), sync(61)],
+      ['warn', 'ok', 'ok', 'ok', 'warn'],
+    );
+  });
+
+  test('file systems: network is bad, FUSE and memory are to be looked after', {
+    skip: process.platform !== 'linux',
+  }, () => {
+    const judged = (type: number) => judgeDataFileSystem('disk', fileSystemOf(type)).status;
+    assert.deepEqual([0x6969, 0xff534d42, 0xfe534d42, 0x517b, 0x01021997].map(judged), [
+      'bad',
+      'bad',
+      'bad',
+      'bad',
+      'bad',
+    ]);
+    assert.deepEqual([0x65735546, 0x01021994, 0xef53, 0x58465342, 1].map(judged), [
+      'warn',
+      'warn',
+      'ok',
+      'ok',
+      'ok',
+    ]);
+    // The number may come with its sign.
+    assert.equal(judged(0xff534d42 | 0), 'bad');
+  });
+
+  test('clock: before what is on record, or before this program was made, is bad', () => {
+    const nowMs = Date.UTC(2026, 10, 21);
+    assert.equal(checkClock(0, nowMs).status, 'ok');
+    assert.equal(checkClock(nowMs + 5000, nowMs).status, 'ok');
+    assert.equal(checkClock(nowMs + 6000, nowMs).status, 'bad');
+    assert.equal(checkClock(0, Date.UTC(1970, 0, 1)).status, 'bad');
+  });
+
+  test('open files: the connections and the own files must fit', () => {
+    assert.equal(checkOpenFiles(1000, 1200).status, 'ok');
+    assert.equal(checkOpenFiles(1000, 1199).status, 'warn');
+    assert.equal(checkOpenFiles(1000, null).status, 'ok');
+  });
+});
