@@ -30,7 +30,10 @@ let key: string;
 
 before(async () => {
   server = await startTestServer({ base_url: 'https://api.example/ww' });
-  server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 60_000);
+  server.store.deliver(
+    [1, 2].map((id) => ({ content_type: 'text', version: 1, row: { source_internal_id: id } })),
+    NOW_MS - 60_000,
+  );
   key = server.makeKey().key;
 });
 after(() => server.close());
@@ -317,8 +320,11 @@ describe('errors', () => {
 
   test('400: a cursor that this endpoint did not give', async () => {
     const page = JSON.parse(await (await server.get(CHANGES, key)).text());
+    const ofPeriod = JSON.parse(await (await server.get(`${PERIOD}&limit=1`, key)).text()).next_cursor;
+    assert.equal(typeof ofPeriod, 'string');
     for (const target of [
       '/v1/detections/changes?cursor=x',
+      `/v1/detections/changes?cursor=${ofPeriod}`,
       `/v1/detections/changes?cursor=${page.next_cursor.slice(1)}`,
       `${PERIOD}&cursor=${page.next_cursor}`,
       `${PERIOD}&cursor=x`,
