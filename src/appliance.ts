@@ -1,14 +1,16 @@
 /** The appliance as a whole: the lock, the ingesting thread, the readers and the server, started and stopped in order. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Admin, type AdminOptions, startAdmin } from './admin/listener.ts';
+import { createMetrics, type Metrics } from './admin/metrics.ts';
 import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
 import { preseed } from './auth/preseed.ts';
 import type { Config } from './config/load.ts';
 import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
-import { EXPORT_NAMES } from './detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName } from './detection/content-type.ts';
 import { type Conditions, createConditions } from './health/conditions.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
 import { createPauseReader } from './health/pause-reader.ts';
-import { startServer } from './http/server.ts';
+import { type RunningServer, startServer } from './http/server.ts';
 import { type IngestClient, startIngest } from './ingest/ingest-client.ts';
 import type { IngestSettings } from './ingest/ingest-settings.ts';
 import { TROUBLE_NAMES } from './ingest/troubles.ts';
@@ -16,6 +18,7 @@ import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { readUsage } from './limits/usage.ts';
 import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
+import type { CommandSummary } from './manual/commands.ts';
 import { Refused } from './refused.ts';
 import { openAccess } from './store/access.ts';
 import { type Database, isDamage, openReader, takeLock } from './store/database.ts';
@@ -43,6 +46,8 @@ export interface ApplianceOptions {
   readonly config: Config;
   readonly kind: InstallationKind;
   readonly log: Logger;
+  /** Every command, for the manual that the administration shows. */
+  readonly commands: readonly CommandSummary[];
   /** Shows on a terminal how far a long file is. */
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
@@ -63,6 +68,7 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
     const dailyRows = prepareAccess(options, folder);
     const secret = readSecret(folder);
     const recentDeliveries = new Map<number, number>();
+    const metrics = config.admin.port === 0 ? null : createMetrics(Date.now);
     const conditions = createConditions(Date.now, (name) => {
       // What is damaged is neither served nor written any more.
       if (name === 'database damaged') void ingest.stop();
@@ -76,6 +82,7 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
           recentDeliveries.delete(oldest);
       },
       onTrouble: (name, detail) => conditions.set(name, detail),
+      onDealtWith: (file) => metrics?.dealtWith(file),
       onProgress: options.onProgress,
     });
     await ingest.ready;
@@ -83,6 +90,11 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
     const detections = openReader(folder.detections);
     const access = createAccessReader(folder.access);
     const health = watchHealth(config, folder, { detections, access, conditions, log });
+    const undo = async (error: unknown): Promise<never> => {
+      health.close();
+      await ingest.stop();
+      throw error;
+    };
     const server = await startServer({
       config,
       stores: { detections, access },
@@ -91,20 +103,20 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
       secret,
       recentDeliveries,
       dailyRows,
+      traffic: metrics,
       log,
       now: Date.now,
-    }).catch(async (error) => {
-      health.close();
-      await ingest.stop();
-      throw error;
-    });
+    }).catch(undo);
+    const admin = await openAdmin(metrics, options, { folder, monitor: health, detections, server }).catch(
+      (error) => server.close(0).then(() => undo(error)),
+    );
     const usage = keepUsage(folder.root, dailyRows, log);
     return {
       url: server.url,
       drop: config.ingest.drop,
       renewCertificate: server.renewCertificate,
       stop: async () => {
-        await Promise.all([server.close(GRACE_MS), ingest.stop()]);
+        await Promise.all([server.close(GRACE_MS), ingest.stop(), admin?.close()]);
         health.close();
         await usage.close();
         detections.close();
@@ -168,7 +180,7 @@ export function ingestSettings(
   photoKey: Uint8Array,
   mode: IngestSettings['mode'],
 ): IngestSettings {
-  const { ingest, exports } = config;
+  const { ingest } = config;
   return {
     data: config.dataFolder,
     drop: ingest.drop,
@@ -179,10 +191,34 @@ export function ingestSettings(
     bad_rows: ingest.bad_rows,
     archive_days: ingest.archive_days,
     earliest_time: formatMs(config.earliestTimeMs),
-    enabled_exports: EXPORT_NAMES.filter((name) => exports[name].enabled),
+    enabled_exports: enabledExports(config),
     photo_key: photoKey,
     mode,
   };
+}
+
+function enabledExports({ exports }: Config): ExportName[] {
+  return EXPORT_NAMES.filter((name) => exports[name].enabled);
+}
+
+/** @param metrics null: the administration is off; @throws Refused `configuration` when it cannot listen */
+async function openAdmin(
+  metrics: Metrics | null,
+  { config, commands, log }: ApplianceOptions,
+  open: Pick<AdminOptions, 'folder' | 'monitor' | 'detections'> & { readonly server: RunningServer },
+): Promise<Admin | null> {
+  if (metrics === null) return null;
+  const { server, ...sources } = open;
+  return startAdmin({
+    ...sources,
+    metrics,
+    commands,
+    settings: config.admin,
+    enabled: new Set(enabledExports(config)),
+    connections: () => server.connections(),
+    now: Date.now,
+    log,
+  });
 }
 
 /** A key id that no key has: looking for it shows whether keys can be looked for. */
@@ -203,7 +239,7 @@ function watchHealth(
     pause: createPauseReader(folder.access),
     checkKeys: () => access.findKey(NO_KEY_ID),
     conditions,
-    enabled: new Set(EXPORT_NAMES.filter((name) => config.exports[name].enabled)),
+    enabled: new Set(enabledExports(config)),
     folders: [folder.root, config.ingest.drop],
     alertFile: folder.alerts,
     now: Date.now,

@@ -88,6 +88,7 @@ test('the defaults', () => {
     },
     keys: { prefix: 'ww' },
     log: { level: 'info', file: '' },
+    admin: { host: '127.0.0.1', port: 0 },
     dataFolder: folder,
     configFile: null,
     earliestTimeMs: Date.parse('2000-01-01T00:00:00Z'),

@@ -7,6 +7,7 @@ import { type Config, loadConfig } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../log.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { resolveDataFolder } from './data-folder.ts';
+import { commandSummaries } from './manual.ts';
 import { commonOptions, settingFlags } from './options.ts';
 import { type Progress, printable, progress } from './output.ts';
 import { createServiceManager, type ServiceManager } from './service-manager.ts';
@@ -36,7 +37,13 @@ export async function serveAppliance(command: Command, kind: InstallationKind): 
   const opened = await openLog({ ...config.log, terminal: { beforeLine: shown.clear, printable } });
   const { log } = opened;
   obeyHangups(opened);
-  const appliance = await startAppliance({ config, kind, log, onProgress: shown.update });
+  const appliance = await startAppliance({
+    config,
+    kind,
+    log,
+    commands: commandSummaries(command.parent ?? command),
+    onProgress: shown.update,
+  });
   // Before anybody hears that it is there, and may tell it to end.
   const signal = endSignal();
   log.info({ url: appliance.url, data: config.dataFolder, drop: appliance.drop }, 'listening');

@@ -50,7 +50,7 @@ export type Config = Settings & {
 const DEFAULT_PREFIX: string = SETTINGS_SCHEMA.properties.keys.properties.prefix.default;
 const PROBLEMS_SHOWN_MAX = 100;
 /** Other variables with our prefix are not ours: Kubernetes injects some for every service, by its name. */
-const STRICT_VARIABLE = /^WIREWATCH_(SERVER|EXPORTS|INGEST|PHOTOS|LIMITS|KEYS|LOG)_/;
+const STRICT_VARIABLE = /^WIREWATCH_(SERVER|EXPORTS|INGEST|PHOTOS|LIMITS|KEYS|LOG|ADMIN)_/;
 
 /** One value as somebody gave it. */
 type Given = {

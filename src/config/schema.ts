@@ -204,8 +204,36 @@ const Log = Type.Object(
   closed,
 );
 
+const Admin = Type.Object(
+  {
+    host: Type.String({
+      format: 'setting-address',
+      expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
+      default: '127.0.0.1',
+      description:
+        'Address on which metrics, status and manual are served. Whoever reaches it can read them: leave it on this machine, or guard it by other means.',
+    }),
+    port: Type.Integer({
+      minimum: 0,
+      maximum: 65_535,
+      default: 0,
+      description: 'Port for metrics, status and manual; 0 leaves them off.',
+    }),
+  },
+  closed,
+);
+
 export const SETTINGS_SCHEMA = Type.Object(
-  { server: Server, exports: Exports, ingest: Ingest, photos: Photos, limits: Limits, keys: Keys, log: Log },
+  {
+    server: Server,
+    exports: Exports,
+    ingest: Ingest,
+    photos: Photos,
+    limits: Limits,
+    keys: Keys,
+    log: Log,
+    admin: Admin,
+  },
   closed,
 );
 

@@ -30,7 +30,7 @@ export interface Connections {
   breakOff(socket: Duplex, reply: () => void): void;
   /** The bare connection below one whose TLS handshake has failed; null when it did not fail there. */
   endHandshake(socket: Duplex): Socket | null;
-  /** How many are open. */
+  /** How many are open, those in a handshake too. */
   open(): number;
 }
 

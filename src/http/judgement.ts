@@ -10,6 +10,7 @@ import type { AccessReader } from '../auth/access-reader.ts';
 import { authenticate, type Credential, claimedKeyId, requireScope } from '../auth/authorize.ts';
 import type { AccessTokens } from '../auth/token.ts';
 import type { DailyAllowance } from '../limits/daily-allowance.ts';
+import type { Limit } from '../limits/limit.ts';
 import type { RequestRate } from '../limits/request-rate.ts';
 import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
 import type { Logger } from '../log.ts';
@@ -19,8 +20,9 @@ import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
 import type { FaultLog } from './fault-log.ts';
 import { isProblemCode, type Problem } from './problem.ts';
-import { type Exchange, problemAnswer, sendAnswer } from './reply.ts';
+import { type Exchange, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
 import { type Answer, type Call, type Found, type Route, splitTarget } from './routes.ts';
+import { NO_ENDPOINT, type Traffic } from './traffic.ts';
 
 export interface Judge {
   readonly find: (path: string, method: string) => Found;
@@ -36,6 +38,7 @@ export interface Judge {
   readonly now: Now;
   readonly connections: Connections;
   readonly faults: FaultLog;
+  readonly traffic: Traffic | null;
 }
 
 const PATH_CHARACTERS_LOGGED_MAX = 256;
@@ -91,7 +94,7 @@ export function answerRequest(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const exchange = openExchange(request, response);
+  const exchange = openExchange(request, response, route.path);
   try {
     const answer = judgeRequest(judge, route, request, exchange);
     if (!(answer instanceof Promise)) {
@@ -170,12 +173,13 @@ function verify(judge: Judge, authorization: string | undefined, address: string
   }
 }
 
-function openExchange(request: IncomingMessage, response: ServerResponse): Exchange {
+function openExchange(request: IncomingMessage, response: ServerResponse, endpoint = NO_ENDPOINT): Exchange {
   // Without a listener, a write after the client has gone would be an uncaught exception.
   response.on('error', ignore);
   return {
     request_id: randomUUID(),
     method: request.method ?? '',
+    endpoint,
     path: splitTarget(request.url ?? '').path,
     startedMs: performance.now(),
     response,
@@ -186,7 +190,9 @@ function openExchange(request: IncomingMessage, response: ServerResponse): Excha
 
 function send(judge: Judge, exchange: Exchange, answer: Answer): void {
   const sending = sendAnswer(exchange, answer, judge.isClosing());
-  logRequest(judge, exchange, answer);
+  const durationMs = performance.now() - exchange.startedMs;
+  logRequest(judge, exchange, answer, durationMs);
+  judge.traffic?.answered(exchange.endpoint, answer.status, durationMs / 1000, answer.rows ?? 0);
   const { request_id } = exchange;
   sending?.catch((error: unknown) =>
     judge.log.warn({ request_id, err: error }, 'a photo could not be sent as it was: the answer was cut off'),
@@ -202,6 +208,8 @@ function sendError(judge: Judge, exchange: Exchange, error: unknown): void {
   const problem = problemOf(error);
   if (problem.code === 'internal') judge.faults.note('fault', error, request_id);
   else if (problem.code === 'unavailable') judge.faults.note('unavailable', error, request_id);
+  const limit = limitBehind(problem, exchange);
+  if (limit !== null) judge.traffic?.refused(limit);
   // Half an answer cannot be taken back; cutting it off at least shows that it is one.
   if (response.headersSent) response.destroy();
   else sendProblem(judge, exchange, problem, retryAfter(error));
@@ -213,6 +221,14 @@ function problemOf(error: unknown): Problem {
   return { code: 'internal', detail: INTERNAL };
 }
 
+/** Before a key is verified, requests are counted by address: those for tokens, and those with key ids not seen. */
+function limitBehind({ code }: Problem, { rate, path }: Exchange): Limit | null {
+  if (code === 'daily_allowance') return 'daily_rows';
+  if (code !== 'rate_limited') return null;
+  if (rate !== null) return 'requests';
+  return path === TOKEN_PATH ? 'token_requests' : 'unseen_key_ids';
+}
+
 function retryAfter(error: unknown): string[] {
   const seconds = error instanceof Refused ? error.retryAfterSeconds : null;
   return seconds === null ? [] : ['Retry-After', `${seconds}`];
@@ -222,8 +238,8 @@ function invalidRequest(detail: string): Problem {
   return { code: 'invalid_request', detail };
 }
 
-function logRequest(judge: Judge, exchange: Exchange, answer: Answer): void {
-  const { request_id, method, path, startedMs } = exchange;
+function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs: number): void {
+  const { request_id, method, path } = exchange;
   const key_id = exchange.key_id ?? answer.key_id ?? null;
   judge.log.info(
     {
@@ -233,7 +249,7 @@ function logRequest(judge: Judge, exchange: Exchange, answer: Answer): void {
       path: loggedPath(path),
       status: answer.status,
       ...(answer.rows === undefined ? {} : { rows: answer.rows }),
-      duration_ms: Math.round((performance.now() - startedMs) * 1000) / 1000,
+      duration_ms: Math.round(durationMs * 1000) / 1000,
     },
     'request',
   );

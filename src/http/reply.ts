@@ -12,6 +12,8 @@ import type { Answer } from './routes.ts';
 export interface Exchange {
   readonly request_id: string;
   readonly method: string;
+  /** The path of its route; {@link NO_ENDPOINT} where it has none. */
+  readonly endpoint: string;
   /** Without its query, where secrets can stand. */
   readonly path: string;
   /** Of a monotonic clock. */

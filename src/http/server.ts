@@ -47,6 +47,7 @@ import {
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
 import { judgeTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-pair.ts';
 import { watchTlsPair } from './tls-renewal.ts';
+import { NO_ENDPOINT, type Traffic } from './traffic.ts';
 
 export interface ServerOptions {
   readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
@@ -64,6 +65,8 @@ export interface ServerOptions {
   readonly recentDeliveries: RecentDeliveries;
   /** What was used of the daily allowances; the caller has it kept over a restart. */
   readonly dailyRows: DailyRows;
+  /** null where nobody counts. */
+  readonly traffic: Traffic | null;
   readonly log: Logger;
   readonly now: Now;
   /** Others than the usual ones. */
@@ -109,12 +112,14 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     now: options.now,
     connections: watchConnections(server),
     faults: createFaultLog(options),
+    traffic: options.traffic,
   };
   answerMalformed(server, judge);
   server.on('checkExpectation', (request, response) => refuseExpectation(judge, request, response));
   const router = createRouter(server, routes, judge);
   const { host, port } = config.server;
   await listening(server, config.server, (onListening) => router.listen(port, host, onListening));
+  server.on('drop', () => options.traffic?.refused('connections'));
   server.on('error', (error) => log.error({ err: error }, 'http server'));
   const url = listeningUrl(server, tls === null ? 'http' : 'https');
   if (state.baseUrl === '') state.baseUrl = url;
@@ -207,12 +212,11 @@ function parsedUrl(path: string) {
 
 function answerMalformed(server: Server, judge: Judge): void {
   const breakOff = (socket: Duplex, reply: RawReply) =>
-    judge.connections.breakOff(socket, () => replyRaw(socket, reply, judge.baseUrl(), judge.log));
+    judge.connections.breakOff(socket, () => sendRaw(judge, socket, reply));
   server.on('clientError', (error: Error, socket: Duplex) => {
     const bare = judge.connections.endHandshake(socket);
     // Said in plain HTTP, since that is what the client speaks.
-    if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST'))
-      replyRaw(bare, PLAIN_HTTP_REPLY, judge.baseUrl(), judge.log);
+    if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST')) sendRaw(judge, bare, PLAIN_HTTP_REPLY);
     else if (isTlsFailure(error)) {
       socket.destroy();
       bare?.destroy();
@@ -221,4 +225,9 @@ function answerMalformed(server: Server, judge: Judge): void {
     else breakOff(socket, malformedReply(error));
   });
   server.on('connect', (_request, socket) => breakOff(socket, CONNECT_REPLY));
+}
+
+function sendRaw(judge: Judge, socket: Duplex, reply: RawReply): void {
+  replyRaw(socket, reply, judge.baseUrl(), judge.log);
+  judge.traffic?.answered(NO_ENDPOINT, reply.problem.status, 0, 0);
 }

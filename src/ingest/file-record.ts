@@ -4,8 +4,10 @@ import type { Database } from '../store/database.ts';
 import type { ApplyCounts } from './apply.ts';
 import type { ExportFileName } from './export-name.ts';
 import type { LineError, ReadingCounts } from './export-reading.ts';
+import type { DealtWith } from './ingest-settings.ts';
 
-export type FileOutcome = 'applying' | 'applied' | 'repeated' | 'failed' | 'refused' | 'held';
+export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused', 'held'] as const;
+export type FileOutcome = (typeof FILE_OUTCOMES)[number];
 
 /** What became of a file's rows, and why. */
 export interface FileReport extends Partial<ApplyCounts>, Partial<Omit<ReadingCounts, 'sha256' | 'bytes'>> {
@@ -133,4 +135,15 @@ export function expiredFiles(db: Database, before: number, limit: number): FileR
 
 function fromRow(row: Row): FileRecord {
   return { ...row, report: JSON.parse(row.report) };
+}
+
+/** What a file's record says, for those who count. */
+export function dealtWithOf(record: FileRecord): DealtWith {
+  const { created = 0, updated = 0, rescored = 0, unchanged = 0, bad_rows = 0, unknown_rows } = record.report;
+  const unknown = Object.values(unknown_rows ?? {}).reduce((sum, rows) => sum + rows, 0);
+  return {
+    export: record.export,
+    outcome: record.outcome,
+    rows: { created, updated, rescored, unchanged, left_out: bad_rows + unknown },
+  };
 }

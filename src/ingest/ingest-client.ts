@@ -1,7 +1,7 @@
 /** The main thread's end of the thread that ingests. */
 import { startWorker } from '../packed.ts';
 import { Refused } from '../refused.ts';
-import type { FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
+import type { DealtWith, FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
 import type { TroubleName } from './troubles.ts';
 
 export interface IngestListener {
@@ -9,6 +9,7 @@ export interface IngestListener {
   readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
   /** Something keeps the thread from its work; detail null: no longer. */
   readonly onTrouble: (name: TroubleName, detail: string | null) => void;
+  readonly onDealtWith: (file: DealtWith) => void;
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
 
@@ -43,6 +44,9 @@ export function startIngest(settings: IngestSettings, listener: IngestListener):
         break;
       case 'trouble':
         listener.onTrouble(message.name, message.detail);
+        break;
+      case 'dealt_with':
+        listener.onDealtWith(message.file);
         break;
       case 'progress':
         listener.onProgress(message.file, message.rows, message.isDone);

@@ -1,5 +1,6 @@
 /** What the ingesting thread is started with, and what it and the main thread say to each other. */
 import type { ExportName } from '../detection/content-type.ts';
+import type { FileOutcome } from './file-record.ts';
 import type { TroubleName } from './troubles.ts';
 
 export interface IngestSettings {
@@ -20,6 +21,17 @@ export interface IngestSettings {
   readonly mode: 'serve' | 'requests';
 }
 
+/** What became of a file, for those who count. */
+export interface DealtWith {
+  readonly export: ExportName | null;
+  readonly outcome: FileOutcome;
+  readonly rows: Readonly<Record<RowOutcome, number>>;
+}
+
+export const ROW_OUTCOMES = ['created', 'updated', 'rescored', 'unchanged', 'left_out'] as const;
+/** `left_out`: bad, or of a stream that is not there. */
+export type RowOutcome = (typeof ROW_OUTCOMES)[number];
+
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 export type ToIngest = { readonly kind: 'stop' };
@@ -34,6 +46,7 @@ export type FromIngest =
     }
   /** A transaction became visible. */
   | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
+  | { readonly kind: 'dealt_with'; readonly file: DealtWith }
   | { readonly kind: 'progress'; readonly file: string; readonly rows: number; readonly isDone: boolean }
   /** Something keeps the thread from its work; detail null: no longer. */
   | { readonly kind: 'trouble'; readonly name: TroubleName; readonly detail: string | null }

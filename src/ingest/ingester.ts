@@ -15,7 +15,7 @@ import { DropFolder, type Scan, type Waiting } from './drop-folder.ts';
 import { DropLook } from './drop-look.ts';
 import { judgeName } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
-import { type FileRecord, lastFileNumber, unsettledFiles } from './file-record.ts';
+import { dealtWithOf, type FileRecord, lastFileNumber, unsettledFiles } from './file-record.ts';
 import type { FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
 import { ReaderClient } from './reader-client.ts';
 import { nextRequest, serveRequest } from './requests.ts';
@@ -99,6 +99,7 @@ class Ingester {
       settings,
       now: Date.now,
       log,
+      dealtWith: (file) => send({ kind: 'dealt_with', file }),
       progress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
       between: () => this.#between(),
       check: () => this.#check(),
@@ -333,6 +334,7 @@ class Ingester {
       destination: record.destination,
       ...report,
     });
+    this.#workshop.dealtWith(dealtWithOf(record));
     if (this.#rowsSinceCheckpoint >= CHECKPOINT_ROWS) this.#checkpoint();
   }
 

@@ -44,6 +44,7 @@ export async function request(
         onLog,
         onDelivered: () => {},
         onTrouble: () => {},
+        onDealtWith: () => {},
         onProgress: (file: string) => onProgress(file),
       };
       const ingest = startIngest({ ...settings, mode: 'requests' }, listener);

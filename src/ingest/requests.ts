@@ -10,7 +10,14 @@ import { appendReplayed } from '../store/journal.ts';
 import { formatMs } from '../time.ts';
 import { applyInBounds } from './backfill.ts';
 import { judgeName } from './export-name.ts';
-import { archivedFiles, clearDestination, type FileRecord, findResettable, saveFile } from './file-record.ts';
+import {
+  archivedFiles,
+  clearDestination,
+  dealtWithOf,
+  type FileRecord,
+  findResettable,
+  saveFile,
+} from './file-record.ts';
 import { ingestWindowFile } from './window-file.ts';
 import { readingOrder, type Workshop } from './workshop.ts';
 
@@ -194,6 +201,7 @@ async function reset(
       replaces: record.number,
     });
     if (dealt === null) return { ok: false, reason: `${path} changed while it was being read. Try again.` };
+    workshop.dealtWith(dealtWithOf(dealt));
     const reason = dealt.report.reason ?? null;
     return { ok: true, reset: { file: dealt.destination ?? dealt.name, outcome: dealt.outcome, reason } };
   }

@@ -6,7 +6,7 @@ import { formatMs, type Now, WINDOW_MS } from '../time.ts';
 import type { DropFolder } from './drop-folder.ts';
 import type { ExportFileName } from './export-name.ts';
 import { latestTime } from './export-row.ts';
-import type { IngestSettings, LogLevel } from './ingest-settings.ts';
+import type { DealtWith, IngestSettings, LogLevel } from './ingest-settings.ts';
 import type { OrderWithoutSession, ReaderClient } from './reader-client.ts';
 import type { StreamWriter } from './stream-writer.ts';
 import { readSubscribers } from './subscribers.ts';
@@ -21,6 +21,8 @@ export interface Workshop {
   readonly settings: IngestSettings;
   readonly now: Now;
   readonly log: (level: LogLevel, msg: string, fields?: Record<string, unknown>) => void;
+  /** Told of every file that was dealt with, once. */
+  readonly dealtWith: (file: DealtWith) => void;
   readonly progress: (file: string, rows: number, isDone: boolean) => void;
   /** Called between two transactions of long work: throws Stopping when it is to end. */
   readonly between: () => Promise<void>;

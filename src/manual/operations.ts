@@ -68,6 +68,14 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'Take the right to read them from others (chmod o-r), and think of making new keys.',
   ],
   [
+    'the administration can be reached from other machines: whoever reaches it can read it',
+    'Said at every start where [admin] host is no address of this machine alone. See that a firewall or a proxy guards its port.',
+  ],
+  [
+    'a page of the administration failed',
+    'The line has the cause; keep it for a report. The API is not concerned.',
+  ],
+  [
     'unavailable',
     'Keys cannot be checked, clients get 503. The line has the cause: access.db cannot be read.',
   ],

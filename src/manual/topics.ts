@@ -5,6 +5,7 @@ import { clientGuideText } from './client-guide.ts';
 import { type CommandSummary, commandsText } from './commands.ts';
 import { exportFormatText } from './export-format.ts';
 import { growthText } from './growth.ts';
+import { monitoringText } from './monitoring.ts';
 import { operationsText } from './operations.ts';
 import { periodsText } from './periods.ts';
 import { preseedingText } from './preseeding.ts';
@@ -55,5 +56,6 @@ export const TOPICS: readonly Topic[] = [
     text: operationsText,
   },
   { name: 'growth', title: 'room on disk, memory, time; what does not move', text: growthText },
+  { name: 'monitoring', title: 'metrics, the status page, rules for Prometheus', text: monitoringText },
   { name: 'security', title: 'keys, addresses, TLS, the base address, the secret', text: securityText },
 ];

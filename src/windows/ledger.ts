@@ -56,6 +56,10 @@ const SELECT_BETWEEN = `
   SELECT export, window_start, status, since, file FROM export_window
   WHERE export = :export AND window_start >= :from AND window_start < :to`;
 
+export const COUNT_WINDOWS = `
+  SELECT count(*) AS windows FROM export_window
+  WHERE export = :export AND status = :status AND window_start >= :from`;
+
 const SELECT_LONG_MISSING = `
   SELECT export, window_start, status, since, file FROM export_window
   WHERE export = :export AND status = 'missing' AND window_start > :after AND since <= :before
@@ -111,6 +115,19 @@ export function readExpectation(db: Database, exportName: ExportName): Expectati
 
 export function setLookedThrough(db: Database, exportName: ExportName, windowStartMs: number): void {
   db.prepare(SET_LOOKED_THROUGH).run({ export: exportName, looked_through: windowStartMs });
+}
+
+/** How many of an export's windows from one on have a status; `from` in epoch milliseconds. */
+export function countWindows(
+  db: Database,
+  exportName: ExportName,
+  status: WindowStatus,
+  from: number,
+): number {
+  const row = db
+    .prepare<unknown[], { windows: number }>(COUNT_WINDOWS)
+    .get({ export: exportName, status, from });
+  return row?.windows ?? 0;
 }
 
 /** Those of an export's windows in `[from, to)` of which something is known, epoch milliseconds. */

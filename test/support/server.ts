@@ -12,6 +12,7 @@ import type { Conditions } from '../../src/health/conditions.ts';
 import type { HealthSource } from '../../src/health/monitor.ts';
 import type { ConnectionTimes } from '../../src/http/connection-times.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
+import type { Traffic } from '../../src/http/traffic.ts';
 import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
 import type { Logger } from '../../src/log.ts';
 import { ACCESS_MIGRATIONS } from '../../src/store/access-schema.ts';
@@ -49,6 +50,7 @@ export interface TestServerOptions {
   /** Paths of PEM files. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly conditions?: Pick<Conditions, 'set'>;
+  readonly traffic?: Traffic;
   /** In place of one that is always well. */
   readonly health?: HealthSource;
   /** In place of a folder that is not there. */
@@ -104,6 +106,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     secret: TEST_SECRET,
     recentDeliveries,
     dailyRows,
+    traffic: options.traffic ?? null,
     log: options.log ?? pino({ base: null }, lineCollector(lines)),
     now: () => nowMs,
     ...(options.times === undefined ? {} : { times: options.times }),

@@ -1,0 +1,162 @@
+/**
+ * The metrics, and the one door to prom-client: what is counted as it happens, and what is looked at when it is
+ * asked for. The manual's topic `monitoring` lists them, and a test holds it to that.
+ *
+ * https://prometheus.io/docs/practices/naming/
+ */
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { FILE_OUTCOMES } from '../ingest/file-record.ts';
+import { type DealtWith, ROW_OUTCOMES } from '../ingest/ingest-settings.ts';
+import { LIMITS, type Limit } from '../limits/limit.ts';
+import type { Now } from '../time.ts';
+import { COMMIT, VERSION } from '../version.ts';
+import { processFacts } from './process-facts.ts';
+import { createRecent, type Recent } from './recent.ts';
+import { type Fact, facts, type StandingSources, type Value } from './standing.ts';
+
+/** Light requests take a tenth of a millisecond, the largest pages some of them; seconds mean that something is wrong. */
+const DURATION_BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
+const TOKEN_ENDPOINT = '/oauth/token';
+
+export interface Metrics {
+  readonly recent: Recent;
+  readonly contentType: string;
+  /** In the text format of Prometheus. */
+  text(): Promise<string>;
+  answered(endpoint: string, status: number, seconds: number, rows: number): void;
+  refused(limit: Limit): void;
+  dealtWith(file: DealtWith): void;
+  /** Names what is looked at when metrics are asked for; until then only what happens is counted. */
+  watch(sources: StandingSources): void;
+}
+
+export function createMetrics(now: Now): Metrics {
+  const registry = new Registry();
+  const traffic = trafficMetrics(registry);
+  const ingest = ingestMetrics(registry);
+  const recent = createRecent(now);
+  new Gauge({
+    name: 'wirewatch_build_info',
+    help: 'Which build this is; always 1.',
+    labelNames: ['version', 'commit'],
+    registers: [registry],
+  }).set({ version: VERSION, commit: COMMIT }, 1);
+  return {
+    recent,
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+    answered(endpoint, status, seconds, rows) {
+      traffic.answered(endpoint, status, seconds, rows);
+      if (rows > 0) recent.add('served', rows);
+    },
+    refused: (limit) => traffic.refused.inc({ limit }),
+    dealtWith(file) {
+      ingest(file);
+      const { created, updated, rescored, unchanged } = file.rows;
+      if (file.outcome === 'applied') recent.add('ingested', created + updated + rescored + unchanged);
+    },
+    watch: (sources) => watchStanding(registry, sources),
+  };
+}
+
+function trafficMetrics(registry: Registry) {
+  const registers = [registry];
+  const durations = new Histogram({
+    name: 'wirewatch_http_request_duration_seconds',
+    help: 'Requests to the API, and how long each took until its answer was handed over.',
+    labelNames: ['endpoint', 'status'],
+    buckets: DURATION_BUCKETS_SECONDS,
+    registers,
+  });
+  const rowsServed = new Counter({
+    name: 'wirewatch_rows_served_total',
+    help: 'Detections in answers.',
+    labelNames: ['endpoint'],
+    registers,
+  });
+  const tokens = new Counter({
+    name: 'wirewatch_tokens_issued_total',
+    help: 'Access tokens that were given out.',
+    registers,
+  });
+  const refused = new Counter({
+    name: 'wirewatch_refused_total',
+    help: 'Requests, or connections, that a limit kept out.',
+    labelNames: ['limit'],
+    registers,
+  });
+  for (const limit of LIMITS) refused.inc({ limit }, 0);
+  return {
+    refused,
+    answered(endpoint: string, status: number, seconds: number, rows: number) {
+      durations.observe({ endpoint, status: `${Math.floor(status / 100)}xx` }, seconds);
+      if (rows > 0) rowsServed.inc({ endpoint }, rows);
+      if (endpoint === TOKEN_ENDPOINT && status === 200) tokens.inc();
+    },
+  };
+}
+
+/** @returns counts a file */
+function ingestMetrics(registry: Registry): (file: DealtWith) => void {
+  const registers = [registry];
+  const files = new Counter({
+    name: 'wirewatch_files_total',
+    help: 'Dropped files that were dealt with, by what became of them.',
+    labelNames: ['export', 'outcome'],
+    registers,
+  });
+  const rows = new Counter({
+    name: 'wirewatch_rows_ingested_total',
+    help: 'Rows of dropped files, by what became of them.',
+    labelNames: ['export', 'outcome'],
+    registers,
+  });
+  for (const name of EXPORT_NAMES) {
+    for (const outcome of FILE_OUTCOMES) if (outcome !== 'applying') files.inc({ export: name, outcome }, 0);
+    for (const outcome of ROW_OUTCOMES) rows.inc({ export: name, outcome }, 0);
+  }
+  return (file) => {
+    const name = file.export ?? 'none';
+    files.inc({ export: name, outcome: file.outcome });
+    for (const outcome of ROW_OUTCOMES) {
+      if (file.rows[outcome] > 0) rows.inc({ export: name, outcome }, file.rows[outcome]);
+    }
+  };
+}
+
+function watchStanding(registry: Registry, sources: StandingSources): void {
+  for (const { name, help, labels, read } of [...facts(sources), ...processFacts()]) {
+    const terms = { name, help, labelNames: [...labels], registers: [registry] };
+    // What cannot be read has no value; the alerts say why.
+    const look = () => readSafely(sources, read);
+    if (name.endsWith('_total')) {
+      new Counter({
+        ...terms,
+        async collect() {
+          const values = await look();
+          this.reset();
+          for (const { labels: of, value } of values) this.inc(of, value);
+        },
+      });
+    } else {
+      new Gauge({
+        ...terms,
+        async collect() {
+          const values = await look();
+          this.reset();
+          for (const { labels: of, value } of values) this.set(of, value);
+        },
+      });
+    }
+  }
+}
+
+async function readSafely({ monitor }: StandingSources, read: Fact['read']): Promise<Value[]> {
+  try {
+    return await read();
+  } catch (error) {
+    monitor.noteFault(error);
+    return [];
+  }
+}

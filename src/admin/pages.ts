@@ -1,0 +1,115 @@
+/** What is served where, for those who run the appliance. */
+import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { alertDocument } from '../health/alerts.ts';
+import type { CommandSummary } from '../manual/commands.ts';
+import { TOPICS } from '../manual/topics.ts';
+import { openApiDocument } from '../openapi/document.ts';
+import { DAY_MS } from '../time.ts';
+import { VERSION } from '../version.ts';
+import { type ExportWindow, windowsBetween } from '../windows/ledger.ts';
+import { document, html, type Page, STYLE } from './html.ts';
+import { manualHtml } from './manual-html.ts';
+import type { Metrics } from './metrics.ts';
+import type { StandingSources } from './standing.ts';
+import { type Status, statusPage } from './status-page.ts';
+
+export interface PageSources extends StandingSources {
+  readonly metrics: Metrics;
+  /** For the manual's topic that lists them. */
+  readonly commands: readonly CommandSummary[];
+}
+
+export interface Content {
+  readonly contentType: string;
+  readonly body: string;
+}
+
+const HTML = 'text/html; charset=utf-8';
+const MANUAL = '/manual/';
+
+/** @returns what gives the content at a path; null where there is none */
+export function createPages(sources: PageSources): (path: string) => Promise<Content | null> {
+  const { metrics } = sources;
+  const pages = new Map<string, () => Content | Promise<Content>>([
+    ['/', once(() => page(index()))],
+    ['/manual', once(() => page(contents()))],
+    ['/status', () => page(statusPage(readStatus(sources)))],
+    ['/style.css', () => ({ contentType: 'text/css; charset=utf-8', body: STYLE })],
+    ['/openapi.json', once(openApi)],
+    ['/metrics', async () => ({ contentType: metrics.contentType, body: await metrics.text() })],
+  ]);
+  for (const { name } of TOPICS)
+    pages.set(
+      `${MANUAL}${name}`,
+      once(() => page(topic(sources, name))),
+    );
+  return async (path) => (await pages.get(path)?.()) ?? null;
+}
+
+/** What does not change is made at its first request: the thread that makes it also answers the API. */
+function once(make: () => Content): () => Content {
+  let made: Content | null = null;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+function page(content: Page): Content {
+  return { contentType: HTML, body: document(content) };
+}
+
+function openApi(): Content {
+  return { contentType: 'application/json', body: `${JSON.stringify(openApiDocument(), null, 2)}\n` };
+}
+
+function index(): Page {
+  return {
+    title: 'Administration',
+    body: html`<h1>Wirewatch ${VERSION}</h1>
+<dl>
+<dt><a href="/status">Status</a></dt><dd>exports, windows of the last day, alerts with what to do, rows a minute</dd>
+<dt><a href="/manual">Manual</a></dt><dd>as “wirewatch manual” prints it, for this version</dd>
+<dt><a href="/metrics">Metrics</a></dt><dd>for Prometheus; <a href="/manual/monitoring">what each means</a></dd>
+<dt><a href="/openapi.json">OpenAPI</a></dt><dd>the API as an OpenAPI 3.1 document</dd>
+</dl>
+`,
+  };
+}
+
+function contents(): Page {
+  const entries = TOPICS.map(
+    ({ name, title }) => html`<dt><a href="${MANUAL}${name}">${name}</a></dt><dd>${title}</dd>\n`,
+  );
+  return { title: 'Manual', body: html`<h1>Manual</h1>\n<dl>\n${entries}</dl>\n` };
+}
+
+function topic({ commands }: PageSources, name: string): Page {
+  const text = TOPICS.find((known) => known.name === name)?.text(commands) ?? '';
+  const names = TOPICS.map((known) => known.name).filter((known) => known !== name);
+  return { title: name, body: html`${manualHtml(text, names)}` };
+}
+
+function readStatus(sources: PageSources): Status {
+  const { monitor, enabled, metrics, now } = sources;
+  const nowMs = now();
+  return {
+    nowMs,
+    health: monitor.health(),
+    alerts: monitor.alerts().map(alertDocument),
+    enabled,
+    windows: readWindows(sources, nowMs),
+    ingested: metrics.recent.minutes('ingested'),
+    served: metrics.recent.minutes('served'),
+  };
+}
+
+function readWindows({ monitor, detections }: PageSources, nowMs: number): ExportWindow[] | null {
+  if (monitor.isDamaged()) return null;
+  try {
+    return EXPORT_NAMES.flatMap((name) => windowsBetween(detections, name, nowMs - DAY_MS, nowMs));
+  } catch (error) {
+    monitor.noteFault(error);
+    return null;
+  }
+}

@@ -1,0 +1,4 @@
+/** The limits that keep requests out, by the names that metrics have for them. */
+export const LIMITS = ['requests', 'token_requests', 'unseen_key_ids', 'daily_rows', 'connections'] as const;
+
+export type Limit = (typeof LIMITS)[number];

@@ -1,0 +1,121 @@
+/** Manual, topic `monitoring`: the administration's pages, every metric, and examples of rules. */
+import { fenced, page, paragraph, points, wrapped } from './text.ts';
+
+/** Every metric of the appliance's own, by its name. */
+export const METRICS: readonly (readonly [name: string, labels: string, what: string])[] = [
+  [
+    'wirewatch_http_request_duration_seconds',
+    'endpoint, status',
+    'Histogram of the requests to the API, and of the time from the head of a request until its answer was handed over. endpoint is the path as in the OpenAPI document, "none" where there is none; status is 2xx, 3xx, 4xx or 5xx. Its _count is the number of requests.',
+  ],
+  ['wirewatch_rows_served_total', 'endpoint', 'Detections in answers.'],
+  ['wirewatch_tokens_issued_total', '', 'Access tokens that were given out.'],
+  [
+    'wirewatch_refused_total',
+    'limit',
+    'What a limit kept out: requests (a key in a minute), token_requests, unseen_key_ids, daily_rows, connections.',
+  ],
+  [
+    'wirewatch_connections',
+    '',
+    'Connections to the API that are open. The limit is [server] max_connections.',
+  ],
+  [
+    'wirewatch_files_total',
+    'export, outcome',
+    'Dropped files by what became of them: applied, repeated, failed, refused, held. export is "none" where the name says none.',
+  ],
+  [
+    'wirewatch_rows_ingested_total',
+    'export, outcome',
+    'Rows of those files: created and updated (new versions), rescored and unchanged (none), left_out (of streams that are not there, or bad). Replays are not counted.',
+  ],
+  [
+    'wirewatch_newest_done_timestamp_seconds',
+    'export',
+    'End of the newest finished window, from which as_of is made. Not there until a window has finished.',
+  ],
+  ['wirewatch_windows', 'export, status', 'Windows of the last 90 days: done, failed, missing, abandoned.'],
+  ['wirewatch_healthy', '', '1 while GET /v1/health answers 200, else 0.'],
+  ['wirewatch_ingest_paused', '', '1 during a pause, else 0.'],
+  [
+    'wirewatch_alerts_open',
+    'alert, page_worthy',
+    'Open alerts, by the names of the topic alerts; page_worthy is "true" for those that need someone now.',
+  ],
+  ['wirewatch_database_bytes', 'database', 'Size of detections.db and of access.db.'],
+  [
+    'wirewatch_wal_bytes',
+    'database',
+    'Size of their write-ahead logs. One that grows without end means that a backup or a tool holds the database open.',
+  ],
+  ['wirewatch_build_info', 'version, commit', 'Always 1.'],
+];
+
+export const SCRAPE_CONFIG = `
+scrape_configs:
+  - job_name: wirewatch
+    static_configs:
+      - targets: ["127.0.0.1:9464"]
+`;
+
+export const ALERT_RULES = `
+groups:
+  - name: wirewatch
+    rules:
+      - alert: WirewatchDown
+        expr: up{job="wirewatch"} == 0
+        for: 2m
+      - alert: WirewatchNeedsSomeone
+        expr: wirewatch_alerts_open{page_worthy="true"} > 0
+        labels: { severity: page }
+        annotations: { summary: '{{ $labels.alert }}: see "wirewatch alert list"' }
+      - alert: WirewatchLooksForSomeone
+        expr: wirewatch_alerts_open{page_worthy="false"} > 0
+        for: 1h
+      - alert: WirewatchIsBehind
+        expr: time() - wirewatch_newest_done_timestamp_seconds > 3600 unless on() wirewatch_ingest_paused == 1
+      - alert: WirewatchFails
+        expr: sum(rate(wirewatch_http_request_duration_seconds_count{status="5xx",endpoint!="/v1/health"}[5m])) > 0
+        for: 5m
+      - alert: WirewatchIsSlow
+        expr: histogram_quantile(0.99, sum by (le) (rate(wirewatch_http_request_duration_seconds_bucket[5m]))) > 1
+        for: 10m
+`;
+
+export function monitoringText(): string {
+  return page(
+    'MONITORING',
+    paragraph(`
+      To be told when somebody is needed, let a monitor ask GET /v1/health, which is always there ("wirewatch manual
+      alerts"). To see more, turn the administration on: it has metrics, a page that shows how things stand, and this
+      manual for a browser.`),
+    fenced('toml', '[admin]\nport = 9464'),
+    'The administration',
+    points(
+      'It listens on a port of its own, [admin] port, and only there; 0, the default, leaves it off. Its address, http://127.0.0.1:9464 for example, stands in the log: "administration listening".',
+      '/status: how up to date each export is, the windows of the last day, the open alerts with what to do, the rows of each minute of the last hour. /manual: the manual. /metrics: for Prometheus. /openapi.json: what "wirewatch openapi" prints.',
+      'It answers GET and HEAD, and changes nothing. It needs no key and shows no secret, but it shows paths, names of files and figures: whoever reaches it can read it. It stays on this machine unless [admin] host says otherwise, which the log warns of; a firewall or a proxy has to guard it then.',
+      'It answers only to addresses, to names without a dot or of a private domain (local, internal, home.arpa), to the name of this machine and to the one in [admin] host; any other gets 421. So a web page from elsewhere cannot read it by way of your browser.',
+      'It shares no limits with the API: at most 50 connections, none for longer than it is used.',
+    ),
+    'Prometheus',
+    fenced('yaml', SCRAPE_CONFIG),
+    'Metrics',
+    paragraph('Counters start at 0 with the appliance.'),
+    METRICS.map(metric).join('\n'),
+    paragraph(`
+      Besides these there are the usual ones of a process: process_cpu_seconds_total, process_resident_memory_bytes,
+      process_open_fds (on Linux), process_start_time_seconds; and of the thread that answers requests
+      nodejs_heap_size_used_bytes and nodejs_eventloop_lag_p99_seconds: how late it got to what was due, since the
+      last time this was asked for.`),
+    'Rules to begin with',
+    paragraph('For Prometheus. Change the names and the times to your liking.'),
+    fenced('yaml', ALERT_RULES),
+  );
+}
+
+function metric([name, labels, what]: (typeof METRICS)[number]): string {
+  const head = labels === '' ? name : `${name} {${labels}}`;
+  return `${head}\n${wrapped(what, '    ')}`;
+}

@@ -1,0 +1,404 @@
+/** The administration's port: what it shows, what it refuses, and that what it counts is so. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { hostname } from 'node:os';
+import { after, before, describe, test } from 'node:test';
+import { isHostTaken } from '../src/admin/host.ts';
+import { document, html } from '../src/admin/html.ts';
+import { manualHtml } from '../src/admin/manual-html.ts';
+import { createMetrics } from '../src/admin/metrics.ts';
+import { createRecent } from '../src/admin/recent.ts';
+import { statusPage } from '../src/admin/status-page.ts';
+import { METRICS } from '../src/manual/monitoring.ts';
+import { page, paragraph, points, wrapped } from '../src/manual/text.ts';
+import { TOPICS } from '../src/manual/topics.ts';
+import { MINUTE_MS, WINDOW_MS } from '../src/time.ts';
+import { COUNT_WINDOWS } from '../src/windows/ledger.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { fileName, ndjson, newRow } from './support/export-files.ts';
+import { freePort } from './support/free-port.ts';
+import { inFolder, runProgram } from './support/program.ts';
+import { createTestStore } from './support/store.ts';
+
+describe('the program with [admin] port', () => {
+  let appliance: Appliance;
+  let admin: string;
+  showLogOfFailures(() => appliance?.serving());
+
+  before(async () => {
+    const port = await freePort();
+    admin = `http://127.0.0.1:${port}`;
+    appliance = await startAppliance({
+      WIREWATCH_ADMIN_PORT: `${port}`,
+      WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
+      WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '2',
+    });
+  });
+  after(() => appliance?.stop());
+
+  async function metrics(): Promise<Map<string, number>> {
+    const text = await (await fetch(`${admin}/metrics`)).text();
+    const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    return new Map(
+      lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]),
+    );
+  }
+
+  test('its address stands in the log', async () => {
+    const line = await appliance.serving().logged('it', ({ msg }) => msg === 'administration listening');
+    assert.equal(line.url, admin);
+  });
+
+  test('every page is sound, has its headers, and links only to pages that are there', async () => {
+    const seen = new Set<string>();
+    const waiting = ['/', '/status'];
+    for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+      if (seen.has(path)) continue;
+      seen.add(path);
+      const response = await fetch(`${admin}${path}`);
+      const text = await response.text();
+      assert.equal(response.status, 200, path);
+      assert.equal(response.headers.get('x-content-type-options'), 'nosniff', path);
+      assert.match(
+        response.headers.get('content-security-policy') ?? '',
+        /^default-src 'none'; style-src 'self'/,
+      );
+      if (response.headers.get('content-type')?.startsWith('text/html') !== true) continue;
+      assert.match(text, /^<!doctype html>\n/);
+      assert.doesNotMatch(
+        text,
+        /(src|href)="(https?:)?\/\/|<script|\sstyle=|\son\w+=|undefined|\[object/,
+        path,
+      );
+      assert.deepEqual(openTags(text), [], path);
+      waiting.push(...[...text.matchAll(/href="([^"]+)"/g)].map(([, target = '']) => target));
+    }
+    for (const { name } of TOPICS) assert.ok(seen.has(`/manual/${name}`), name);
+    for (const path of ['/metrics', '/openapi.json', '/style.css']) assert.ok(seen.has(path), path);
+  });
+
+  test('/openapi.json is what "wirewatch openapi" prints', async () => {
+    const response = await fetch(`${admin}/openapi.json`);
+    assert.equal(response.headers.get('content-type'), 'application/json');
+    assert.equal(await response.text(), appliance.cli(['openapi']).stdout);
+  });
+
+  test('HEAD has the headers of GET; other methods are 405, other paths 404', async () => {
+    const head = await fetch(`${admin}/manual`, { method: 'HEAD' });
+    assert.deepEqual([head.status, await head.text()], [200, '']);
+    assert.ok(Number(head.headers.get('content-length')) > 1000);
+    const post = await fetch(`${admin}/metrics`, { method: 'POST' });
+    assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
+    for (const path of ['/nothing', '/manual/', '/manual/nothing', '/v1/health', '/__proto__', '/metrics/']) {
+      const response = await fetch(`${admin}${path}`);
+      assert.equal(response.status, 404, path);
+      assert.match(response.headers.get('content-type') ?? '', /^text\/plain/);
+    }
+  });
+
+  test('a foreign Host is 421', async () => {
+    const { port } = new URL(admin);
+    for (const [host, status] of [
+      ['rebound.example.com', 421],
+      [`localhost:${port}`, 200],
+    ] as const) {
+      const sent = request({ port, path: '/metrics', headers: { Host: host } }).end();
+      const [response] = await once(sent, 'response');
+      response.resume();
+      assert.equal(response.statusCode, status, host);
+    }
+  });
+
+  test('the API has none of it', async () => {
+    for (const path of ['/metrics', '/status', '/manual']) {
+      assert.equal((await appliance.serving().get(path)).status, 404, path);
+    }
+  });
+
+  test('counts files, rows, requests by endpoint and status, rows served, tokens and refusals', async () => {
+    const before = await metrics();
+    const grown = (now: Map<string, number>, name: string) => (now.get(name) ?? 0) - (before.get(name) ?? 0);
+    const since = new Date(Date.now() - 1000).toISOString();
+    // Within the last day, which is what the status page shows.
+    const ended = (windows: number) => (Math.floor(Date.now() / WINDOW_MS) - windows) * WINDOW_MS;
+    await appliance.dropped(fileName('newswire', ended(3)), ndjson([newRow(), newRow(), newRow()]));
+    await appliance.dropped(fileName('newswire', ended(2)), 'broken\n');
+    const got = await appliance.get(`/v1/detections/changes?since=${since}`);
+    assert.equal(JSON.parse(await got.text()).data.length, 3);
+    await appliance.get('/v1/detections/changes');
+    await appliance.get('/v1/me', 'nonsense');
+    await appliance.serving().get('/made/up');
+    const [, , id = ''] = appliance.key.split('_');
+    for (const expected of [200, 200, 429]) {
+      const body = new URLSearchParams({
+        grant_type: 'client_credentials',
+        client_id: id,
+        client_secret: appliance.key,
+      });
+      const token = await fetch(`${appliance.serving().url}/oauth/token`, { method: 'POST', body });
+      assert.equal(token.status, expected);
+    }
+
+    const now = await metrics();
+    const expected: [string, number][] = [
+      ['wirewatch_files_total{export="newswire",outcome="applied"}', 1],
+      ['wirewatch_files_total{export="newswire",outcome="failed"}', 1],
+      ['wirewatch_rows_ingested_total{export="newswire",outcome="created"}', 3],
+      [requests('/v1/detections/changes', '2xx'), 1],
+      [requests('/v1/detections/changes', '4xx'), 1],
+      [requests('/v1/me', '4xx'), 1],
+      [requests('none', '4xx'), 1],
+      [requests('/oauth/token', '2xx'), 2],
+      [requests('/oauth/token', '4xx'), 1],
+      ['wirewatch_rows_served_total{endpoint="/v1/detections/changes"}', 3],
+      ['wirewatch_tokens_issued_total', 2],
+      ['wirewatch_refused_total{limit="token_requests"}', 1],
+      ['wirewatch_windows{export="newswire",status="done"}', 1],
+      ['wirewatch_windows{export="newswire",status="failed"}', 1],
+      ['wirewatch_alerts_open{alert="failed windows",page_worthy="false"}', 1],
+    ];
+    for (const [name, by] of expected) assert.equal(grown(now, name), by, name);
+    const health = JSON.parse(await (await appliance.serving().get('/v1/health')).text());
+    const newest = now.get('wirewatch_newest_done_timestamp_seconds{export="newswire"}');
+    assert.equal(newest, Date.parse(health.exports.newswire.newest_done) / 1000);
+    assert.equal(now.has('wirewatch_newest_done_timestamp_seconds{export="imagewire"}'), false);
+    assert.ok((now.get('wirewatch_database_bytes{database="detections"}') ?? 0) > 0);
+    assert.ok((now.get('wirewatch_connections') ?? 0) > 0);
+    assert.ok(now.has('nodejs_eventloop_lag_p99_seconds') && now.has('process_resident_memory_bytes'));
+  });
+
+  test('the status page shows the alert with what to do, and no page shows a secret', async () => {
+    const status = await (await fetch(`${admin}/status`)).text();
+    assert.match(status, /failed windows[\s\S]*Read the reason beside the file/);
+    assert.match(status, /<rect class="failed"[^>]*><title>[^<]*: failed<\/title>/);
+    const all = status + (await (await fetch(`${admin}/metrics`)).text());
+    const [, , id = '', secret = ''] = appliance.key.split('_');
+    for (const one of [id, secret]) assert.ok(one !== '' && !all.includes(one));
+  });
+
+  test('the manual has every metric, and names no other', async () => {
+    const text = await (await fetch(`${admin}/metrics`)).text();
+    const names = [...text.matchAll(/^# TYPE (wirewatch_\w+) /gm)].map(([, name]) => name);
+    assert.deepEqual(names.sort(), METRICS.map(([name]) => name).sort());
+    for (const [name, labels] of METRICS) {
+      const [, own = ''] = new RegExp(`^${name}(?:_bucket)?\\{([^}]*)\\}`, 'm').exec(text) ?? [];
+      const found = [...own.matchAll(/(\w+)="/g)].map(([, label]) => label).filter((label) => label !== 'le');
+      assert.deepEqual(found.sort(), labels.split(', ').filter(Boolean).sort(), name);
+    }
+  });
+
+  test('a client that says nothing does not keep it from stopping', async () => {
+    const silent = connect(Number(new URL(admin).port), '127.0.0.1');
+    silent.on('error', () => {});
+    await once(silent, 'connect');
+    const ended = once(silent, 'close');
+    await appliance.restart();
+    await ended;
+  });
+});
+
+test('it is off by default', async () => {
+  await inFolder(async (root) => {
+    const run = runProgram(['serve', '--data', root, '--port', '0']);
+    await run.url();
+    assert.ok(!run.told().includes('administration'));
+    run.kill('SIGTERM');
+    await run.ended;
+  });
+});
+
+test('a port that is taken is exit code 78 with what to do; beyond this machine it is warned of', async () => {
+  await inFolder(async (root) => {
+    const port = `${await freePort()}`;
+    const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_ADMIN_HOST: '0.0.0.0' };
+    const first = runProgram(['serve', '--data', `${root}/a`, '--port', '0'], settings);
+    await first.url();
+    assert.ok(
+      first.log().some(({ level, msg }) => level === 'warn' && /reached from other machines/.test(msg)),
+    );
+    const second = runProgram(['serve', '--data', `${root}/b`, '--port', '0'], settings);
+    assert.equal(await second.ended, 78);
+    assert.match(
+      second.told(),
+      /the administration cannot listen on 0\.0\.0\.0, port \d+: .*\[admin\] host and port/,
+    );
+    first.kill('SIGTERM');
+    assert.equal(await first.ended, 0);
+  });
+});
+
+test('Host: addresses and private names are taken, names that the public DNS may have are not', () => {
+  const taken = (host: string | undefined) => isHostTaken(host, ['Wire.Example.com', hostname()]);
+  for (const host of [
+    '127.0.0.1',
+    '127.0.0.1:9464',
+    '10.1.2.3:80',
+    '[::1]:9464',
+    '[2001:db8::1]',
+    'localhost:9464',
+    'LOCALHOST',
+    'wirewatch:9464',
+    'wirewatch.default.svc.cluster.local:80',
+    'a.internal.',
+    'nas.home.arpa',
+    'wire.example.com:9464',
+    hostname(),
+  ])
+    assert.ok(taken(host), host);
+  for (const host of [
+    undefined,
+    '',
+    'evil.example.com',
+    'evil.example.com:9464',
+    'localhost.evil.com',
+    '127.0.0.1.evil.com',
+    'x.0x7f',
+    '1.2.3',
+    '999.1.1.1',
+    '[::1',
+    '[evil.com]',
+    'a b',
+    'localhost:9464:1',
+    'localhost@evil.com',
+    '-.com',
+  ])
+    assert.ok(!taken(host), String(host));
+});
+
+test('a template escapes what it is given, once', () => {
+  const inner = html`<b>${'<&">'}</b>`;
+  assert.equal(
+    html`<p title="${'a"b'}">${inner}${[inner]}${3}</p>`.markup.split('&lt;&amp;&quot;&gt;').length,
+    3,
+  );
+  assert.match(
+    document({ title: '</title><script>', body: html`` }),
+    /<title>&lt;\/title&gt;&lt;script&gt; – /,
+  );
+});
+
+test('the layout of the manual is read back: headings, points, terms, code, links', () => {
+  const long = 'word '.repeat(60).trim();
+  const text = page(
+    'TITLE HERE',
+    paragraph(`${long} "wirewatch manual alerts" and "wirewatch alert list" <b>.`),
+    'A heading',
+    points(long, 'two, see the topic alerts'),
+    `term\n${wrapped(long, '    ')}\n    next`,
+    '```sh\na <b\n\nc\n```',
+  );
+  const markup = manualHtml(text, ['alerts'])
+    .map((block) => block.markup)
+    .join('');
+  assert.equal(
+    markup,
+    `<h1>Title here</h1>
+<p>${long} <a href="/manual/alerts">wirewatch manual alerts</a> and <code>wirewatch alert list</code> &lt;b&gt;.</p>
+<h2>A heading</h2>
+<ul>
+<li>${long}</li>
+<li>two, see the topic <a href="/manual/alerts">alerts</a></li>
+</ul>
+<dl>
+<dt>term</dt>
+<dd>${long}</dd>
+<dd>next</dd>
+</dl>
+<pre><code>a &lt;b
+
+c</code></pre>
+`,
+  );
+});
+
+test('every word of the manual is on its page', () => {
+  const words = (text: string) => text.toLowerCase().match(/[a-z0-9_]{2,}/g) ?? [];
+  for (const topic of TOPICS) {
+    const text = topic.text([]);
+    const markup = manualHtml(text, [])
+      .map((block) => block.markup)
+      .join(' ');
+    const plain = markup
+      .replace(/<[^>]+>/g, ' ')
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>')
+      .replaceAll('&quot;', '"')
+      .replaceAll('&amp;', '&');
+    const code = text.replace(/^```\w*$/gm, '');
+    assert.deepEqual(words(plain), words(code), topic.name);
+  }
+});
+
+test('rows of the last sixty minutes are kept, and no more, also when the clock is set back', () => {
+  let nowMs = 1000 * MINUTE_MS;
+  const recent = createRecent(() => nowMs);
+  for (let minute = 0; minute < 200; minute += 1) {
+    recent.add('served', 1);
+    nowMs += MINUTE_MS;
+  }
+  recent.add('served', 5);
+  assert.deepEqual(recent.minutes('served'), [...Array<number>(59).fill(1), 5]);
+  nowMs -= 300 * MINUTE_MS;
+  recent.add('served', 7);
+  assert.equal(recent.minutes('served').at(-1), 7);
+  assert.deepEqual(recent.minutes('ingested'), Array<number>(60).fill(0));
+});
+
+test('a pause, an export that is off and windows that cannot be read are told on the status page', () => {
+  const { body } = statusPage({
+    nowMs: Date.parse('2026-11-21T12:00:00Z'),
+    health: {
+      status: 'ok',
+      exports: { newswire: { newest_done: '2026-11-21T09:00:00Z' }, imagewire: { newest_done: null } },
+      alerts: { open: 1, page_worthy: 0, paused: 1 },
+    },
+    alerts: [],
+    enabled: new Set(['newswire']),
+    windows: null,
+    ingested: [0],
+    served: [0],
+  });
+  assert.match(body.markup, /<span class="state paused">paused<\/span>/);
+  assert.match(body.markup, /newswire<\/strong>: complete up to 2026-11-21T09:00:00Z, 3 hours ago/);
+  assert.match(body.markup, /imagewire<\/strong> is switched off/);
+  assert.match(body.markup, /The windows cannot be read/);
+});
+
+test('counting windows reads only those that are counted', () => {
+  const store = createTestStore();
+  const plan = store.reader
+    .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${COUNT_WINDOWS}`)
+    .all({ export: 'newswire', status: 'done', from: 0 });
+  store.close();
+  assert.match(
+    plan.map(({ detail }) => detail).join(),
+    /USING COVERING INDEX export_window_by_status \(export=\? AND status=\? AND window_start>\?\)/,
+  );
+});
+
+test('what is counted has bounded labels', async () => {
+  const metrics = createMetrics(Date.now);
+  for (const status of [200, 204, 400, 431, 503]) metrics.answered('/v1/me', status, 0.001, 0);
+  const text = await metrics.text();
+  const found = [...text.matchAll(/seconds_count\{endpoint="\/v1\/me",status="(\w+)"\}/g)].map(
+    ([, one]) => one,
+  );
+  assert.deepEqual(found.sort(), ['2xx', '4xx', '5xx']);
+});
+
+function requests(endpoint: string, status: string): string {
+  return `wirewatch_http_request_duration_seconds_count{endpoint="${endpoint}",status="${status}"}`;
+}
+
+/** What is opened and not closed, or the other way round. */
+function openTags(text: string): string[] {
+  const open: string[] = [];
+  for (const [, slash, name = '', self] of text.matchAll(/<(\/?)([a-z][a-z0-9]*)\b[^>]*?(\/?)>/g)) {
+    if (self === '/' || ['meta', 'link', 'br'].includes(name)) continue;
+    if (slash === '') open.push(name);
+    else if (open.pop() !== name) return [`</${name}>`];
+  }
+  return open;
+}
