@@ -11,8 +11,9 @@ import { type Conditions, createConditions } from './health/conditions.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
 import { createPauseReader } from './health/pause-reader.ts';
 import { type RunningServer, startServer } from './http/server.ts';
-import { type IngestClient, startIngest } from './ingest/ingest-client.ts';
+import type { IngestClient, IngestListener } from './ingest/ingest-client.ts';
 import type { IngestSettings } from './ingest/ingest-settings.ts';
+import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
 import { TROUBLE_NAMES } from './ingest/troubles.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { readUsage } from './limits/usage.ts';
@@ -21,7 +22,7 @@ import type { Logger } from './log.ts';
 import type { CommandSummary } from './manual/commands.ts';
 import { Refused } from './refused.ts';
 import { openAccess } from './store/access.ts';
-import { type Database, isDamage, openReader, takeLock } from './store/database.ts';
+import { type Database, isDamage, isWriteLost, openReader, takeLock } from './store/database.ts';
 import { deriveKey } from './store/derived-key.ts';
 import { type DataFolder, dataFolder, ensureFolder, readSecret } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
@@ -73,7 +74,9 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
       // What is damaged is neither served nor written any more.
       if (name === 'database damaged') void ingest.stop();
     });
-    const ingest = startIngest(ingestSettings(config, deriveKey(secret, 'photo'), 'serve'), {
+    const access = createAccessReader(folder.access);
+    const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
+    const listener: IngestListener = {
       onLog: (level, msg, fields) => log[level](fields, msg),
       onDelivered: (firstPosition, deliveredAtMs) => {
         recentDeliveries.set(firstPosition, deliveredAtMs);
@@ -84,11 +87,11 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
       onTrouble: (name, detail) => conditions.set(name, detail),
       onDealtWith: (file) => metrics?.dealtWith(file),
       onProgress: options.onProgress,
-    });
+    };
+    const ingest = startLastingIngest(settings, listener, whileKeysFail(access, conditions, log));
     await ingest.ready;
     void reportEnd(ingest, conditions, log);
     const detections = openReader(folder.detections);
-    const access = createAccessReader(folder.access);
     const health = watchHealth(config, folder, { detections, access, conditions, log });
     const undo = async (error: unknown): Promise<never> => {
       health.close();
@@ -245,6 +248,30 @@ function watchHealth(
     now: Date.now,
     log,
   });
+}
+
+/** While keys cannot be checked, that is what has ended the ingesting thread: it reads access.db, too. */
+function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger): Lasting {
+  return {
+    isPassing(fault) {
+      if (isWriteLost(fault)) return false;
+      try {
+        access.findKey(NO_KEY_ID);
+        return false;
+      } catch {
+        return true;
+      }
+    },
+    onInterrupted(fault) {
+      for (const name of TROUBLE_NAMES) conditions.set(name, null);
+      conditions.set('ingest stopped', `access.db: ${fault.message}`);
+      log.error({ err: fault }, 'ingest waits until access.db can be read again; it goes on by itself');
+    },
+    onResumed() {
+      conditions.set('ingest stopped', null);
+      log.info('ingest goes on');
+    },
+  };
 }
 
 /** Reads go on without the ingesting thread, so its end must not pass unseen. */

@@ -26,7 +26,7 @@ export const ALERTS = {
   'ingest stopped': {
     page_worthy: true,
     opens: 'a fault ended the thread that ingests; reads go on',
-    closes: 'the appliance is started again',
+    closes: 'the appliance is started again; where access.db was the cause, it can be read again',
     what_to_do: 'Find the cause in the log, mend it, and restart the appliance. What was committed stays.',
   },
   'disk full': {

@@ -40,6 +40,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'The disk or the database failed. What was committed stays. Find the cause in the line, mend it, and restart the appliance.',
   ],
   [
+    'ingest waits until access.db can be read again; it goes on by itself',
+    'Keys cannot be checked either. Put access.db back from a copy, or mend its rights; no restart is needed.',
+  ],
+  [
     'cannot write the last notes',
     'At a stop, notes could not be written. Nothing is lost; the next start makes up for them. Look after the disk.',
   ],

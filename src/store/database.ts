@@ -149,6 +149,12 @@ export function isDamage(error: unknown): boolean {
   return code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB';
 }
 
+/** Whether an error says that something that was written may not be on the disk. */
+export function isWriteLost(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return code === 'EIO' || /^SQLITE_IOERR_(DIR_)?(FSYNC|WRITE|TRUNCATE)/.test(code);
+}
+
 /** A database of no bytes is one that was emptied, or never one. */
 export function isEmpty(path: string): boolean {
   return existsSync(path) && sizeOf(path) === 0;
