@@ -11,6 +11,7 @@ import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { addAccount, findAccount, setAccount } from './accounts.ts';
 import { addKey, findKey, type KeyTerms, keyHash, revokeKey } from './keys.ts';
+import { openRemoval } from './open-removals.ts';
 import { addSubscription, findSubscription, type Subscription } from './subscriptions.ts';
 
 /** Where an entry stands, for a message: `FILE, keys[1]`. */
@@ -83,8 +84,16 @@ export function preseed(
 ): Preseeded {
   return writing(db, () => {
     const accounts = createMissing(seeds.accounts, accountSteps(db, nowMs));
-    const subscriptions = createMissing(seeds.subscriptions, subscriptionSteps(db, nowMs));
-    const keys = createMissing(seeds.keys, keySteps(db, nowMs));
+    // Of these rows are still being deleted: they, and what names them, have to wait for another start.
+    const isLeft = (id: number) => openRemoval(db, id) !== null;
+    const [laterSubscriptions, subscriptionsNow] = divided(seeds.subscriptions, ({ id }) => isLeft(id));
+    const [laterKeys, keysNow] = divided(seeds.keys, (key) => key.subscriptions.some(({ id }) => isLeft(id)));
+    const later = [
+      ...laterSubscriptions.map(({ id }) => `subscription ${id}: being removed`),
+      ...laterKeys.map(({ id }) => `key ${id}: of a subscription that is being removed`),
+    ];
+    const subscriptions = createMissing(subscriptionsNow, subscriptionSteps(db, nowMs));
+    const keys = createMissing(keysNow, keySteps(db, nowMs));
     const outcomes = [accounts, subscriptions, keys];
     const problems = outcomes.flatMap((outcome) => outcome.problems);
     if (problems.length > 0) throw refusal(problems);
@@ -94,8 +103,13 @@ export function preseed(
       keys: keys.created.map(({ id }) => id),
     };
     const revived = created.keys.length === 0 ? [] : endRevoked(db, created.keys, revokedKeys(), nowMs);
-    return { created, differences: [...outcomes.flatMap(({ differences }) => differences), ...revived] };
+    const differences = [...outcomes.flatMap((outcome) => outcome.differences), ...revived, ...later];
+    return { created, differences };
   });
+}
+
+function divided<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
+  return [items.filter(isFirst), items.filter((item) => !isFirst(item))];
 }
 
 interface Steps<Seed> {

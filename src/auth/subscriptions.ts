@@ -8,6 +8,7 @@ import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { getAccount } from './accounts.ts';
+import { openRemoval } from './open-removals.ts';
 
 export interface Subscription {
   readonly id: number;
@@ -48,7 +49,7 @@ const INSERT_SUBSCRIPTION = `
 const UPDATE_SUBSCRIPTION = `
   UPDATE subscription SET name = :name, time_zone = :time_zone, content_types = :content_types WHERE id = :id`;
 
-/** @throws Refused `failed` when there is one with this id, or no such account */
+/** @throws Refused `failed` when there is one with this id, or rows of one that was removed, or no such account */
 export function addSubscription(db: Database, subscription: NewSubscription, nowMs: number): Subscription {
   return writing(db, () => {
     getAccount(db, subscription.account_id);
@@ -57,6 +58,12 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
       throw new Refused(
         'failed',
         `there is a subscription ${found.id} already, of account ${found.account_id}. Change it with: wirewatch subscription set ${found.id}`,
+      );
+    }
+    if (openRemoval(db, subscription.id) !== null) {
+      throw new Refused(
+        'failed',
+        `subscription ${subscription.id} was removed, and its rows are still being deleted. Wait for that with: wirewatch subscription remove ${subscription.id}`,
       );
     }
     const content_types = JSON.stringify(subscription.content_types);

@@ -13,6 +13,9 @@ import {
   setAccount,
   suspendAccount,
 } from '../auth/accounts.ts';
+import { listKeys } from '../auth/keys.ts';
+import { removeAccount } from '../auth/removal.ts';
+import { listSubscriptions } from '../auth/subscriptions.ts';
 import {
   accountIdValue,
   dailyRowsValue,
@@ -25,17 +28,19 @@ import {
 } from './access.ts';
 import { addExamples, commonOptions, switchValue } from './options.ts';
 import { print, table } from './output.ts';
+import { removeWithRows } from './removal.ts';
 
 export function register(program: Command): void {
   const account = program
     .command('account')
-    .description('add, show and change the customers of this installation');
+    .description('add, show, change and remove the customers of this installation');
   registerAdd(account);
   registerList(account);
   registerShow(account);
   registerSet(account);
   registerSuspend(account);
   registerResume(account);
+  registerRemove(account);
 }
 
 function registerAdd(account: Command): void {
@@ -160,6 +165,35 @@ function registerResume(account: Command): void {
       );
     });
   addExamples(command, ['account resume acme']);
+}
+
+function registerRemove(account: Command): void {
+  const command = account
+    .command('remove')
+    .description(
+      'remove an account with its subscriptions, their detections, and its keys, for good: at once for clients; waits until the rows are deleted',
+    )
+    .argument('<id>', 'id of the account', accountIdValue)
+    .option('--yes', 'do not ask')
+    .action(async (id: string, options: { yes?: boolean }, self: Command) => {
+      await removeWithRows(self, options.yes === true, {
+        label: `account ${id}`,
+        word: id,
+        document: { account: id },
+        look: (db) => {
+          const { name } = getAccount(db, id);
+          const subscriptions = listSubscriptions(db).filter(({ account_id }) => account_id === id);
+          const keys = listKeys(db).filter(({ account_id }) => account_id === id);
+          return {
+            subscriptions: subscriptions.map((one) => one.id),
+            described: `account ${id} (${name}), its keys (${keys.length}) and its subscriptions (${subscriptions.length})`,
+          };
+        },
+        remove: (db, nowMs) => removeAccount(db, id, nowMs),
+        isConfigured: ({ preseed }) => preseed.accounts.some((one) => one.id === id),
+      });
+    });
+  addExamples(command, ['account remove acme', 'account remove acme --yes --json']);
 }
 
 /** Prints one account, between what was done and what comes next. */

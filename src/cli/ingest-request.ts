@@ -1,24 +1,36 @@
 /** What the commands share that ask the one who ingests for something. */
 import type { Command } from 'commander';
 import { ingestSettings } from '../appliance.ts';
-import { request } from '../ingest/request-client.ts';
-import type { IngestRequest, RequestOutcome } from '../ingest/requests.ts';
+import { untilServed } from '../ingest/request-client.ts';
+import { addRequest, type IngestRequest, type RequestOutcome } from '../ingest/requests.ts';
 import { createLogger } from '../log.ts';
 import { openAccess } from '../store/access.ts';
+import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';
 import { readSecret } from '../store/folder.ts';
 import { configOf, folderOf } from './ingest-settings.ts';
 
-/** Has a request served by the running appliance, or here where none runs; shows on a terminal how far it is. */
-export async function serveRequest(command: Command, wanted: IngestRequest): Promise<RequestOutcome> {
+/** Has a request served, and waits for it: see {@link untilServed}. */
+export function serveRequest(command: Command, wanted: IngestRequest): Promise<RequestOutcome> {
+  return serveAdded(command, (access) => addRequest(access, wanted, Date.now()));
+}
+
+/**
+ * Waits until a request is served by the running appliance, or here where none runs; shows on a terminal how far it is.
+ *
+ * @param add puts the request into access.db, together with what belongs to it, or finds it there
+ */
+export async function serveAdded(
+  command: Command,
+  add: (access: Database) => number,
+): Promise<RequestOutcome> {
   const config = configOf(command);
   const folder = folderOf(config);
   const access = openAccess(folder.root);
   const log = createLogger({ level: 'warn' });
   try {
     const settings = ingestSettings(config, deriveKey(readSecret(folder), 'photo'), 'requests');
-    return await request(access, folder, settings, wanted, {
-      now: Date.now,
+    return await untilServed(access, folder, settings, add(access), {
       onProgress: (text) => {
         if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${text}`);
       },

@@ -3,8 +3,10 @@
  * holds from its next request on.
  */
 import type { Command } from 'commander';
+import { removeSubscription } from '../auth/removal.ts';
 import {
   addSubscription,
+  findSubscription,
   getSubscription,
   listSubscriptions,
   type Subscription,
@@ -24,6 +26,7 @@ import {
 } from './access.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print, table } from './output.ts';
+import { awaitOpenRemoval, removeWithRows } from './removal.ts';
 
 type SubscriptionOptions = {
   account?: string;
@@ -39,11 +42,12 @@ const TYPES_HELP = 'content types: text, image or text,image';
 export function register(program: Command): void {
   const subscription = program
     .command('subscription')
-    .description('add, show and change the subscriptions of accounts');
+    .description('add, show, change and remove the subscriptions of accounts');
   registerAdd(subscription);
   registerList(subscription);
   registerShow(subscription);
   registerSet(subscription);
+  registerRemove(subscription);
 }
 
 function registerAdd(subscription: Command): void {
@@ -132,6 +136,33 @@ function registerSet(subscription: Command): void {
       printSubscription(self, changed, `Changed subscription ${id}.`);
     });
   addExamples(command, ['subscription set 7001 --time-zone Europe/London']);
+}
+
+function registerRemove(subscription: Command): void {
+  const command = subscription
+    .command('remove')
+    .description(
+      'remove a subscription with its detections, for good: at once for clients; waits until its rows are deleted',
+    )
+    .argument('<id>', ID_HELP, subscriptionIdValue)
+    .option('--yes', 'do not ask')
+    .action(async (id: number, options: { yes?: boolean }, self: Command) => {
+      const isThere = withAccess(self, (db) => findSubscription(db, id)) !== null;
+      if (!isThere && (await awaitOpenRemoval(self, id))) return;
+      await removeWithRows(self, options.yes === true, {
+        label: `subscription ${id}`,
+        word: String(id),
+        document: { subscription: id },
+        look: (db) => {
+          const { name, account_id } = getSubscription(db, id);
+          const named = name === null ? '' : ` (${name})`;
+          return { subscriptions: [id], described: `subscription ${id}${named} of account ${account_id}` };
+        },
+        remove: (db) => removeSubscription(db, id),
+        isConfigured: ({ preseed }) => preseed.subscriptions.some((one) => one.id === id),
+      });
+    });
+  addExamples(command, ['subscription remove 7001', 'subscription remove 7001 --yes --json']);
 }
 
 /** Option value: a name, or nothing at all to clear it. */

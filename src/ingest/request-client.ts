@@ -2,32 +2,30 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, takeLock } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
-import type { Now } from '../time.ts';
 import { type IngestListener, startIngest } from './ingest-client.ts';
 import type { IngestSettings } from './ingest-settings.ts';
-import { addRequest, type IngestRequest, type RequestOutcome, requestState } from './requests.ts';
+import { type RequestOutcome, requestState } from './requests.ts';
 
 const LOOK_EVERY_MS = 100;
 
+export interface RequestWatch {
+  /** Told of each change, in words. */
+  readonly onProgress: (text: string) => void;
+  readonly onLog: IngestListener['onLog'];
+}
+
 /**
- * Has a request served: by the appliance when one runs on the data folder, else by a thread of this process.
+ * Waits until a request is served: by the appliance when one runs on the data folder, else by a thread of this process.
  *
  * A request that is given up half-way is served by the next one who ingests.
- *
- * @param onProgress told of each change, in words
  */
-export async function request(
+export async function untilServed(
   access: Database,
   folder: DataFolder,
   settings: IngestSettings,
-  wanted: IngestRequest,
-  {
-    now,
-    onProgress,
-    onLog,
-  }: { now: Now; onProgress: (text: string) => void; onLog: IngestListener['onLog'] },
+  id: number,
+  { onProgress, onLog }: RequestWatch,
 ): Promise<RequestOutcome> {
-  const id = addRequest(access, wanted, now());
   let shown: string | null = null;
   for (;;) {
     const state = requestState(access, id);

@@ -18,6 +18,7 @@ import {
   findResettable,
   saveFile,
 } from './file-record.ts';
+import { type RemovedRows, removeSubscription } from './removal.ts';
 import { ingestWindowFile } from './window-file.ts';
 import { readingOrder, type Workshop } from './workshop.ts';
 
@@ -25,7 +26,9 @@ export type IngestRequest =
   /** Reads archived files again; the bounds are of the time at which a file was first applied, epoch milliseconds. */
   | { readonly kind: 'replay'; readonly from: number; readonly to: number }
   /** Reads the newest held file of a failed or abandoned window, or the failed one again. */
-  | { readonly kind: 'reset'; readonly export: ExportName; readonly window_start: number };
+  | { readonly kind: 'reset'; readonly export: ExportName; readonly window_start: number }
+  /** Deletes what is there of subscriptions that were removed. */
+  | { readonly kind: 'remove'; readonly subscriptions: readonly number[] };
 
 export interface ReplayCounts {
   files: number;
@@ -44,6 +47,8 @@ export type RequestOutcome =
       readonly ok: true;
       readonly reset: { readonly file: string; readonly outcome: string; readonly reason: string | null };
     }
+  /** What was deleted since it was begun, or begun again. */
+  | { readonly ok: true; readonly removed: RemovedRows }
   | { readonly ok: false; readonly reason: string };
 
 export interface OpenRequest {
@@ -92,12 +97,39 @@ export async function serveRequest(workshop: Workshop, { id, request }: OpenRequ
     toldAtMs = nowMs;
     writing(workshop.access, () => workshop.access.prepare(SET_PROGRESS).run({ id, progress }));
   };
-  const outcome =
-    request.kind === 'replay' ? await replay(workshop, request, tell) : await reset(workshop, request);
+  const outcome = await outcomeOf(workshop, request, tell);
   writing(workshop.access, () =>
     workshop.access.prepare(SET_OUTCOME).run({ id, outcome: JSON.stringify(outcome) }),
   );
   workshop.log('info', 'request served', { request, outcome });
+}
+
+function outcomeOf(
+  workshop: Workshop,
+  request: IngestRequest,
+  tell: (progress: string) => void,
+): Promise<RequestOutcome> {
+  switch (request.kind) {
+    case 'replay':
+      return replay(workshop, request, tell);
+    case 'reset':
+      return reset(workshop, request);
+    case 'remove':
+      return remove(workshop, request.subscriptions, tell);
+  }
+}
+
+async function remove(
+  workshop: Workshop,
+  subscriptions: readonly number[],
+  tell: (progress: string) => void,
+): Promise<RequestOutcome> {
+  let removed: RemovedRows = { detections: 0, versions: 0 };
+  for (const subscription of subscriptions) {
+    const { detections, versions } = await removeSubscription(workshop, subscription, tell);
+    removed = { detections: removed.detections + detections, versions: removed.versions + versions };
+  }
+  return { ok: true, removed };
 }
 
 async function replay(

@@ -159,6 +159,15 @@ export function operationsText(): string {
       '"wirewatch ingest replay" reads archived files again, in the order in which they were first applied. It brings in such rows (and closes the alert about them), applies a licence that was changed (wirewatch account set ID --print-metadata on), and changes nothing that is up to date. --from and --to name the time at which files were first applied.',
       'A file that is no longer in archive/ cannot be replayed; the command names it and ends with exit code 1.',
     ),
+    'Removing a customer',
+    points(
+      '"wirewatch subscription remove 7001" removes a subscription with its detections, "wirewatch account remove acme" an account with its subscriptions, their detections, its keys and what they have read. It cannot be undone: the command asks for the id on a terminal, and wants --yes elsewhere. To stop an account for a while, suspend it.',
+      'Clients are cut off with the next request. The rows are deleted by the running appliance, in small transactions, or by the command itself where none runs; the command waits, and shows how far it is. Ended half-way, it goes on by itself with the next start; repeated, "wirewatch subscription remove" waits for it. Until it is done the number cannot be added again.',
+      'Keys that have nothing left to read stay, and are named: give them something, or revoke them. Keys of a removed account are ended for good.',
+      'Cursors of other subscriptions go on. A subscription that is added again under its number begins anew, with version 1 of everything: its clients must drop what they have kept. "wirewatch ingest replay" brings back what lies in archive/.',
+      'Files in archive/ and backups still hold the rows; delete those that must not stay. What was freed in detections.db is used for new rows, and overwritten then; the file does not shrink. A backup that is made afterwards holds none of it.',
+      'Exports that go on carrying the subscription raise the alert "rows skipped". A configuration that still names it has it added again at the next start, empty; keys of a removed account come back revoked.',
+    ),
     'Photos',
     points(
       'Where an export gives no source_image_url, a detection carries an address of the appliance: BASE_URL/photos/ID?signature=..., ID being its source_internal_id. It works for anyone who holds it, without a key, and has no expiry.',

@@ -1,0 +1,95 @@
+/** What `account remove` and `subscription remove` share: the question, the waiting, and what is left to be said. */
+import type { Command } from 'commander';
+import { openRemoval } from '../auth/open-removals.ts';
+import type { Removed } from '../auth/removal.ts';
+import type { Config } from '../config/load.ts';
+import { countRows, type RemovedRows } from '../ingest/removal.ts';
+import { addRequest } from '../ingest/requests.ts';
+import { Refused } from '../refused.ts';
+import { type Database, writing } from '../store/database.ts';
+import { withAccess } from './access.ts';
+import { confirm } from './confirm.ts';
+import { serveAdded } from './ingest-request.ts';
+import { configOf, withDetections } from './ingest-settings.ts';
+import { commonOptions } from './options.ts';
+import { print } from './output.ts';
+
+export interface RemovalOptions {
+  /** `account acme`, `subscription 7001` */
+  readonly label: string;
+  /** What must be typed. */
+  readonly word: string;
+  /** How the removed thing stands in `--json`. */
+  readonly document: Readonly<Record<string, string | number>>;
+  /** Of which subscriptions rows go, and all else that goes, in words. @throws Refused when there is no such thing */
+  readonly look: (access: Database) => { subscriptions: readonly number[]; described: string };
+  readonly remove: (access: Database, nowMs: number) => Removed;
+  /** Whether the configuration names it. */
+  readonly isConfigured: (config: Config) => boolean;
+}
+
+/** Asks, unless `yes`; takes it away for clients at once; waits until its rows are gone; prints what is to be known. */
+export async function removeWithRows(command: Command, yes: boolean, options: RemovalOptions): Promise<void> {
+  const config = configOf(command);
+  const { subscriptions, described } = withAccess(command, options.look);
+  const none = { detections: 0, versions: 0 };
+  const rows = withDetections(config, none, (db) => countRows(db, subscriptions));
+  const what = `This removes ${described}, with ${rowsText(rows)}, for good.`;
+  if (!yes) await confirm(what, options.word);
+  let removed: Removed | null = null;
+  await serveAdded(command, (access) =>
+    writing(access, () => {
+      const nowMs = Date.now();
+      removed = options.remove(access, nowMs);
+      return addRequest(access, { kind: 'remove', subscriptions: removed.subscriptions }, nowMs);
+    }),
+  );
+  if (removed === null) throw new Error('it was served before it was asked for');
+  printRemoved(command, options, {
+    removed,
+    rows,
+    configFile: options.isConfigured(config) ? config.configFile : null,
+  });
+}
+
+/** For a command that is repeated after it was ended half-way. @returns false when nothing is being removed */
+export async function awaitOpenRemoval(command: Command, subscription: number): Promise<boolean> {
+  const open = withAccess(command, (db) => openRemoval(db, subscription));
+  if (open === null) return false;
+  const outcome = await serveAdded(command, () => open);
+  if (!outcome.ok) throw new Refused('failed', outcome.reason);
+  print(
+    { subscription, subscriptions: [subscription] },
+    {
+      json: commonOptions(command).json,
+      text: `Subscription ${subscription} was removed before; now its rows are gone too.`,
+    },
+  );
+  return true;
+}
+
+function printRemoved(
+  command: Command,
+  { label, document }: RemovalOptions,
+  { removed, rows, configFile }: { removed: Removed; rows: RemovedRows; configFile: string | null },
+): void {
+  const { keys_without_subscriptions: idle } = removed;
+  const notes = [
+    `Removed ${label}: ${rowsText(rows)}.`,
+    ...(idle.length === 0
+      ? []
+      : [
+          `These keys have nothing left to read: ${idle.join(', ')}. Give them something (wirewatch key set ID --subscriptions LIST) or end them (wirewatch key revoke ID).`,
+        ]),
+    'Files in archive/ and backups still hold the rows. Exports that go on carrying them raise the alert "rows skipped". The room in detections.db is used again; the file does not shrink.',
+    ...(configFile === null
+      ? []
+      : [`${configFile} still names ${label}: the next start adds it again, empty. Take it out there too.`]),
+  ];
+  const shown = { ...document, ...removed, ...rows, configured: configFile !== null };
+  print(shown, { json: commonOptions(command).json, text: notes.join('\n\n') });
+}
+
+function rowsText({ detections, versions }: RemovedRows): string {
+  return `${detections.toLocaleString('en-US')} detections in ${versions.toLocaleString('en-US')} versions`;
+}
