@@ -13,8 +13,9 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import Database from 'better-sqlite3';
 import { build } from 'esbuild';
-import { licenseText } from './licenses.mjs';
+import { licensesOf, packagesInside } from './licenses.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -22,9 +23,16 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
  * @param {object} options
  * @param {string} options.folder where the files are written
  * @param {boolean} options.packed for the executable: nothing is left to be found in node_modules
+ * @param {string} [options.nodeLicense] the licence of the Node that is packed with it
  * @param {Record<string, string>} [options.entries] file name without extension to source file
+ * @returns {Promise<string[]>} the packages inside, as package-lock.json names their places
  */
-export async function bundle({ folder, packed, entries = { main: 'src/main.ts', worker: 'src/worker.ts' } }) {
+export async function bundle({
+  folder,
+  packed,
+  nodeLicense,
+  entries = { main: 'src/main.ts', worker: 'src/worker.ts' },
+}) {
   const result = await build({
     absWorkingDir: root,
     entryPoints: entries,
@@ -49,6 +57,7 @@ export async function bundle({ folder, packed, entries = { main: 'src/main.ts', 
       WIREWATCH_BUNDLED: 'true',
       WIREWATCH_VERSION: JSON.stringify(version()),
       WIREWATCH_COMMIT: JSON.stringify(commit()),
+      WIREWATCH_SQLITE: JSON.stringify(sqliteVersion()),
     },
     // The directive must stay first; what the bundler puts behind a banner is none any more.
     banner: {
@@ -64,7 +73,10 @@ export async function bundle({ folder, packed, entries = { main: 'src/main.ts', 
   });
   mkdirSync(folder, { recursive: true });
   for (const file of result.outputFiles) replaceFile(join(folder, basename(file.path)), file.contents);
-  replaceFile(join(folder, 'licenses.txt'), licenseText(root, Object.keys(result.metafile.inputs), packed));
+  const packages = packagesInside(Object.keys(result.metafile.inputs));
+  const licenses = licensesOf(root, packages, sqliteVersion(), nodeLicense);
+  replaceFile(join(folder, 'licenses.json'), JSON.stringify(licenses, null, 2));
+  return packages;
 }
 
 /** better-sqlite3 looks for its addon in folders that the executable does not have; there it takes ours or fails. */
@@ -98,8 +110,18 @@ export function version() {
   return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
 }
 
+/** Asked of better-sqlite3's addon: every platform's comes from the same sources. */
+export function sqliteVersion() {
+  const database = new Database(':memory:');
+  try {
+    return database.prepare('SELECT sqlite_version()').pluck().get();
+  } finally {
+    database.close();
+  }
+}
+
 /** Only this folder's own repository is asked: unpacked inside another one, its commit would say nothing. */
-function commit() {
+export function commit() {
   if (!existsSync(join(root, '.git'))) return 'unknown';
   const options = ['--no-optional-locks', 'describe', '--always', '--dirty', '--abbrev=12', '--exclude=*'];
   try {

@@ -1,45 +1,83 @@
 /**
- * Collects the licences of what a bundle contains, into the text that `wirewatch licenses` prints.
+ * What a bundle contains, and the licence of each part, as `wirewatch licenses` prints them.
  *
  * The list comes from the bundler's own account of its inputs, so nothing can be inside and not be named.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * @param {string} root the project's folder
- * @param {string[]} inputs the bundled files, relative to `root`
- * @param {boolean} packed the executable: Node.js and the addon are inside as well
+ * In the program, though no JavaScript of theirs is: better-sqlite3's addon is loaded by the bundle and packed into
+ * the executable, and node-addon-api's headers are compiled into it.
  */
-export function licenseText(root, inputs, packed) {
-  const folders = new Set(['.']);
+const ALWAYS_INSIDE = ['node_modules/better-sqlite3', 'node_modules/node-addon-api'];
+
+/** https://sqlite.org/copyright.html, and the notice at the head of its sources. */
+const SQLITE = `All of the code and documentation in SQLite has been dedicated to the public domain by the authors.
+
+The author disclaims copyright to this source code. In place of a legal notice, here is a blessing:
+
+   May you do good and not evil.
+   May you find forgiveness for yourself and forgive others.
+   May you share freely, never taking more than you give.`;
+
+/**
+ * The packages that bundled files come from.
+ *
+ * @param {string[]} inputs bundled files, relative to the project's folder
+ * @returns {string[]} places such as `node_modules/pino`, as package-lock.json has them, sorted
+ */
+export function packagesInside(inputs) {
+  const places = new Set(ALWAYS_INSIDE);
   for (const input of inputs) {
-    const found = /^.*node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(input);
-    if (found) folders.add(found[0].replaceAll('\\', '/'));
+    const [place] = /^.*node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(input) ?? [];
+    if (place !== undefined) places.add(place.replaceAll('\\', '/'));
   }
-  // Bundled or not, this one always runs with the program; SQLite itself is inside its addon.
-  folders.add('node_modules/better-sqlite3');
-  const parts = [...folders].sort().map((folder) => packagePart(join(root, folder)));
-  parts.push('SQLite\nLicense: public domain (https://sqlite.org/copyright.html)');
-  if (packed) parts.push(nodePart());
-  return `${parts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
+  return [...places].sort();
 }
 
-function packagePart(folder) {
-  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  const text = licenseFile(folder);
-  return `${name} ${version}\nLicense: ${license ?? 'see below'}${text === undefined ? '' : `\n\n${text}`}`;
+/**
+ * @param {string} root the project's folder
+ * @param {string[]} places of {@link packagesInside}
+ * @param {string} sqlite version
+ * @param {string} [nodeLicense] the file with Node's licence, where Node is inside
+ * @returns {{ name: string, version: string, license: string, text: string }[]} the project first
+ */
+export function licensesOf(root, places, sqlite, nodeLicense) {
+  const licenses = ['', ...places].map((place) => packageLicense(join(root, place)));
+  licenses.push({ name: 'SQLite', version: sqlite, license: 'public domain', text: SQLITE });
+  if (nodeLicense !== undefined) {
+    const text = readFileSync(nodeLicense, 'utf8').trim();
+    licenses.push({ name: 'Node.js', version: process.versions.node, license: 'MIT and others', text });
+  }
+  return licenses;
 }
 
-function nodePart() {
-  const text = licenseFile(join(process.execPath, '..', '..'));
-  if (text === undefined)
-    throw new Error(`No LICENSE beside ${process.execPath}: the executable must carry it.`);
-  return `Node.js ${process.versions.node}\nLicense: MIT and others\n\n${text}`;
+function packageLicense(folder) {
+  const { name, version, license, author } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const files = readdirSync(folder).filter((entry) => /^(licen[sc]e|copying|notice)(\.|$)/i.test(entry));
+  if (files.length > 0) {
+    const texts = files.sort().map((file) => readFileSync(join(folder, file), 'utf8').trim());
+    return { name, version, license, text: texts.join('\n\n') };
+  }
+  // Some carry no text, and only say which one they mean and whose they are.
+  const holder = typeof author === 'string' ? author.replace(/ *[<(].*/, '') : author?.name;
+  if (license !== 'MIT' || !holder) {
+    throw new Error(
+      `${name} ${version} has no licence text (${license}): it must not be passed on without one.`,
+    );
+  }
+  return { name, version, license, text: mitText(holder) };
 }
 
-function licenseFile(folder) {
-  const name =
-    existsSync(folder) && readdirSync(folder).find((entry) => /^(licen[sc]e|copying)(\.|$)/i.test(entry));
-  return name ? readFileSync(join(folder, name), 'utf8').trim() : undefined;
+function mitText(holder) {
+  return `The MIT License (MIT)
+
+Copyright (c) ${holder}
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.`;
 }

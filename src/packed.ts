@@ -5,7 +5,6 @@
  * In the executable there is no folder to read from: its files are taken from the executable itself.
  */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { getAsset, getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
@@ -37,10 +36,16 @@ export function packedAddon(): Uint8Array {
   return new Uint8Array(getRawAsset('better_sqlite3.node'));
 }
 
-/** Names, versions and licences of what the program contains, or where they are found when run from the sources. */
-export function licenses(): string {
-  if (isPacked) return getAsset('licenses.txt', 'utf8');
-  if (bundled)
-    return readFileSync(join(fileURLToPath(new URL('.', import.meta.url)), 'licenses.txt'), 'utf8');
-  return 'Run from the sources: each package in node_modules carries its licence.\n';
+export interface License {
+  readonly name: string;
+  readonly version: string;
+  readonly license: string;
+  readonly text: string;
+}
+
+/** What the program contains, itself first, each with its licence; null when run from the sources. */
+export function licenses(): readonly License[] | null {
+  if (isPacked) return JSON.parse(getAsset('licenses.json', 'utf8'));
+  if (bundled) return JSON.parse(readFileSync(new URL('licenses.json', import.meta.url), 'utf8'));
+  return null;
 }

@@ -12,6 +12,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DAY_MS } from '../src/time.ts';
 import { type Appliance, createInstallation, type LogLine, startAppliance } from './support/appliance.ts';
+import { programCommand } from './support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 
@@ -327,11 +328,8 @@ test('keys of one installation mean nothing to another', async () => {
 
 test('a log that nobody reads any more does not keep it from stopping', () =>
   inFolder(async (folder) => {
-    const main = join(import.meta.dirname, '..', 'dist', 'main.cjs');
-    const program = process.env.WIREWATCH_PROGRAM;
-    const [command, first] = program ? [program, []] : [process.execPath, [main]];
-    const args = [...first, 'serve', '--data', join(folder, 'data'), '--port', '0'];
-    const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    const start = programCommand(['serve', '--data', join(folder, 'data'), '--port', '0']);
+    const child = spawn(start.command, start.args, { ...start.options, stdio: ['ignore', 'ignore', 'pipe'] });
     const ended = once(child, 'exit');
     await once(child.stderr, 'data');
     child.stderr.destroy();

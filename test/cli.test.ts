@@ -51,9 +51,18 @@ function everyCommand(command: Command): Command[] {
 test('--version and version tell version, commit and runtime', () => {
   const flag = wirewatch('--version');
   assert.equal(flag.status, 0);
-  assert.match(flag.stdout, /^wirewatch \d+\.\d+\.\d+ \(commit \S+, Node \d+\.\d+\.\d+, \S+\)\n$/);
+  assert.match(
+    flag.stdout,
+    /^wirewatch \d+\.\d+\.\d+ \(commit \S+, Node \d+\.\d+\.\d+, SQLite \S+, \S+\)\n$/,
+  );
   assert.equal(wirewatch('version', '--version').stdout, flag.stdout);
   assert.equal(wirewatch('version').stdout, flag.stdout);
+});
+
+test('licenses, run from the sources, says where licences lie then', () => {
+  const { status, stdout, stderr } = wirewatch('licenses');
+  assert.deepEqual([status, stdout], [1, '']);
+  assert.match(stderr, /each package in node_modules carries its licence/);
 });
 
 test('common options are taken before and after the command', () => {

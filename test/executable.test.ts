@@ -3,7 +3,7 @@
  * and a file that nobody else could have prepared.
  *
  * Two are built: the real program, and test/executable/main.ts with the same build, which opens databases and says
- * what it saw.
+ * what it saw. All tests from outside run on the executable with `npm run test:executable`; here are some of them.
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -54,7 +54,8 @@ before(() => {
   });
   assert.equal(result.status, 0, result.stderr);
   assert.deepEqual(readdirSync(scratch), [], 'the build writes nothing elsewhere');
-  assert.deepEqual(readdirSync(built).sort(), ['probe', 'wirewatch']);
+  const made = ['probe', 'wirewatch'].flatMap((name) => [name, `${name}.cdx.json`, `${name}.sha256`]);
+  assert.deepEqual(readdirSync(built).sort(), made);
 });
 
 after(() => {
@@ -79,7 +80,6 @@ const environment = (more: Record<string, string> = {}) => ({ HOME: home, TMPDIR
 interface Seen {
   mainSqlite: string;
   worker: { sqlite: string; stack: string };
-  licensesNamed: string[];
   execArgv: string[];
   sep: string;
 }
@@ -116,18 +116,173 @@ test('the program runs in an empty directory with an empty environment, and leav
   assert.deepEqual(readdirSync(home), []);
 });
 
+/** What a command of the real program prints. */
+function wirewatch(...args: string[]): string {
+  const result = spawnSync(program, args, { cwd: home, env: {}, encoding: 'utf8', maxBuffer: 1e8 });
+  assert.equal(result.status, 0, result.stderr);
+  return result.stdout;
+}
+
+test('it is one file of less than 125 MB, and its checksum stands beside it as sha256sum reads it', () => {
+  const bytes = readFileSync(program);
+  assert.ok(bytes.length < 125_000_000, `${bytes.length} bytes`);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  assert.equal(readFileSync(`${program}.sha256`, 'utf8'), `${sha256}  wirewatch\n`);
+});
+
+test('version says which build it is and what is in it', () => {
+  const { commit, ...rest } = JSON.parse(wirewatch('version', '--json'));
+  const platform = `${process.platform}-${process.arch}`;
+  const { sqlite, ...others } = rest;
+  assert.match(commit, /^([0-9a-f]{12}(-dirty)?|unknown)$/);
+  assert.match(sqlite, /^3\.\d+\.\d+$/);
+  assert.deepEqual(others, { version: VERSION, node: process.versions.node, platform });
+  const text = `wirewatch ${VERSION} (commit ${commit}, Node ${process.versions.node}, SQLite ${sqlite}, ${platform})\n`;
+  assert.equal(wirewatch('version'), text);
+  assert.equal(wirewatch('--version'), text);
+});
+
+interface Inside {
+  name: string;
+  version: string;
+  license: string;
+  text: string;
+}
+
+test('licenses has the text of everything inside, of Node and SQLite too', () => {
+  const inside: Inside[] = JSON.parse(wirewatch('licenses', '--json'));
+  const named = new Map(inside.map((one) => [one.name, one]));
+  for (const { name, version, license, text } of inside) {
+    assert.ok(license.length > 0 && text.length > 200, name);
+    assert.match(version, /^\d+\.\d+\.\d+/, name);
+  }
+  assert.equal(inside[0]?.name, 'wirewatch');
+  assert.match(named.get('SQLite')?.text ?? '', /public domain[\s\S]*May you do good and not evil/);
+  assert.match(named.get('Node.js')?.text ?? '', /OpenSSL[\s\S]*ICU/);
+  assert.match(named.get('polka')?.text ?? '', /Copyright \(c\) Luke Edwards[\s\S]*WITHOUT WARRANTY/);
+  const shown = wirewatch('licenses');
+  for (const { name, version, text } of inside) {
+    assert.ok(shown.includes(`${name} ${version}\n\n`), name);
+    assert.ok(shown.includes(text.slice(-80)), name);
+  }
+});
+
+interface Bom {
+  bomFormat: string;
+  specVersion: string;
+  serialNumber: string;
+  version: number;
+  metadata: { timestamp?: string; component: Component };
+  components: Component[];
+  dependencies: { ref: string; dependsOn: string[] }[];
+}
+
+interface Component {
+  type: string;
+  'bom-ref': string;
+  name: string;
+  version: string;
+  purl?: string;
+  licenses?: { license?: { id: string }; expression?: string }[];
+  hashes?: { alg: string; content: string }[];
+  components?: Component[];
+}
+
+const readBom = (): Bom => JSON.parse(readFileSync(`${program}.cdx.json`, 'utf8'));
+
+test('the list of what is inside has what CycloneDX 1.6 requires', () => {
+  const bom = readBom();
+  assert.equal(bom.bomFormat, 'CycloneDX');
+  assert.equal(bom.specVersion, '1.6');
+  assert.equal(bom.version, 1);
+  assert.match(
+    bom.serialNumber,
+    /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+  );
+  if (bom.metadata.timestamp !== undefined)
+    assert.match(bom.metadata.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)$/);
+  const all = [bom.metadata.component, ...bom.components].flatMap((one) => [one, ...(one.components ?? [])]);
+  for (const { type, name, version, licenses, hashes } of all) {
+    assert.match(type, /^(application|library|platform)$/, name);
+    assert.ok(name.length > 0 && version.length > 0, name);
+    for (const { license, expression } of licenses ?? []) assert.ok(license?.id || expression, name);
+    for (const { alg, content } of hashes ?? []) {
+      assert.match(content, alg === 'SHA-512' ? /^[0-9a-f]{128}$/ : /^[0-9a-f]{64}$/, name);
+    }
+  }
+  const refs = new Set(all.map((one) => one['bom-ref']));
+  assert.equal(refs.size, all.length, 'each reference is given once');
+  for (const { ref, dependsOn } of bom.dependencies) {
+    for (const one of [ref, ...dependsOn]) assert.ok(refs.has(one), one);
+  }
+});
+
+test('the list names what licenses names: packages as the lockfile has them, SQLite, Node with its libraries', () => {
+  const { metadata, components } = readBom();
+  const [sha256 = ''] = readFileSync(`${program}.sha256`, 'utf8').split(' ');
+  assert.deepEqual(metadata.component.hashes, [{ alg: 'SHA-256', content: sha256 }]);
+  const inside: Inside[] = JSON.parse(wirewatch('licenses', '--json'));
+  const renamed: Readonly<Record<string, string>> = { SQLite: 'sqlite', 'Node.js': 'node' };
+  const expected = inside.slice(1).map(({ name, version }) => `${renamed[name] ?? name} ${version}`);
+  assert.deepEqual(components.map(({ name, version }) => `${name} ${version}`).sort(), expected.sort());
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
+  const sqlite3 = components.find(({ name }) => name === 'better-sqlite3');
+  const { version, integrity, license } = lock['node_modules/better-sqlite3'];
+  assert.equal(sqlite3?.purl, `pkg:npm/better-sqlite3@${version}`);
+  assert.deepEqual(sqlite3.licenses, [{ license: { id: license } }]);
+  const content = Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex');
+  assert.deepEqual(sqlite3.hashes, [{ alg: 'SHA-512', content }]);
+  const libraries = components.find(({ name }) => name === 'node')?.components?.map(({ name }) => name);
+  for (const name of ['openssl', 'v8', 'uv', 'zlib']) assert.ok(libraries?.includes(name), name);
+});
+
+test('what cannot be built is said, with what can be', () => {
+  const cases: [target: string, reason: RegExp][] = [
+    ['win-x64', /no executable for Windows/],
+    ['plan9-x64', /unknown target plan9-x64\. Known are: linux-x64, linux-arm64, darwin-x64, darwin-arm64/],
+    [process.platform === 'darwin' ? 'toString' : 'darwin-arm64', /on a Mac|unknown target/],
+  ];
+  for (const [target, reason] of cases) {
+    const script = join(root, 'build', 'executable.mjs');
+    const { status, stderr } = spawnSync(process.execPath, [script, '--target', target], {
+      encoding: 'utf8',
+    });
+    assert.equal(status, 1, target);
+    assert.match(stderr, reason);
+    assert.doesNotMatch(stderr, / at /, 'no stack');
+  }
+});
+
+test("another platform's Node is taken only as the lockfile names it", () => {
+  const other = process.arch === 'x64' ? 'linux-arm64' : 'linux-x64';
+  // npm's place is taken by one that gives other bytes.
+  const npm = join(home, 'npm.js');
+  const writes =
+    "require('node:fs').writeFileSync(folder + '/' + name.replace('@', '-') + '.tgz', 'other bytes')";
+  writeFileSync(npm, `const [, , , name, , folder] = process.argv; ${writes};`);
+  const targets = JSON.stringify(join(root, 'build', 'targets.mjs'));
+  const [downloads, staging] = [JSON.stringify(join(home, 'downloads')), JSON.stringify(temporary)];
+  const script = `const { nodeOf } = await import(${targets}); nodeOf('${other}', ${staging}, ${downloads});`;
+  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+    env: { npm_execpath: npm },
+    encoding: 'utf8',
+  });
+  assert.equal(status, 1);
+  assert.match(stderr, /is not what package-lock\.json names: the registry gave other bytes/);
+  assert.deepEqual(readdirSync(join(home, 'downloads')), []);
+});
+
 test('databases open on the main thread and in a worker, from a private copy of the addon', () => {
-  const { licensesNamed, worker } = look();
+  const { mainSqlite, worker } = look();
+  assert.equal(
+    JSON.parse(wirewatch('version', '--json')).sqlite,
+    mainSqlite,
+    'what version says is what is there',
+  );
   const file = addonIn(cache());
   assert.equal(statSync(cache()).mode & 0o777, 0o700);
   assert.equal(statSync(file).mode & 0o777, 0o600);
   assert.match(worker.stack, /at worker\.cjs:\d+/, 'a stack names the script');
-  for (const name of [`wirewatch ${VERSION}`, 'better-sqlite3 ', `Node.js ${process.versions.node}`]) {
-    assert.ok(
-      licensesNamed.some((line) => line.startsWith(name)),
-      name,
-    );
-  }
 
   const before = statSync(file).mtimeMs;
   look();
@@ -137,6 +292,49 @@ test('databases open on the main thread and in a worker, from a private copy of 
 test('the environment cannot load code, nor a signal open a debugger', () => {
   const { execArgv } = look({ NODE_OPTIONS: `--require ${join(home, 'absent.js')}` });
   assert.deepEqual(execArgv, ['--disable-sigusr1']);
+});
+
+test('a signal opens no debugger, and what Node writes when told to debug shows no key', async () => {
+  const debugging = { NODE_DEBUG: '*', NODE_OPTIONS: '--inspect=0', NODE_INSPECT_RESUME_ON_START: '1' };
+  const data = join(home, 'data');
+  const child = spawn(program, ['serve', '--data', data, '--port', '0'], {
+    cwd: home,
+    env: environment(debugging),
+  });
+  let told = '';
+  child.stdout.on('data', (text) => {
+    told += String(text);
+  });
+  child.stderr.on('data', (text) => {
+    told += String(text);
+  });
+  const ended = new Promise((resolve) => child.once('close', resolve));
+  const until = async (what: RegExp): Promise<string> => {
+    for (;;) {
+      const [, found] = what.exec(told) ?? [];
+      if (found !== undefined) return found;
+      assert.equal(child.exitCode, null, told.slice(-2000));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  try {
+    const url = await until(/"url":"(http:[^"]*)"[^\n]*"msg":"listening"/);
+    child.kill('SIGUSR1');
+    const headers = { authorization: 'Bearer a-secret-key' };
+    assert.equal((await fetch(`${url}/v1/me`, { headers })).status, 401);
+    const body = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: 'x',
+      client_secret: 'a-secret-key',
+    });
+    assert.equal((await fetch(`${url}/oauth/token`, { method: 'POST', body })).status, 401);
+  } finally {
+    child.kill('SIGTERM');
+    await ended;
+  }
+  assert.ok(told.includes('HTTP '), 'Node was told to debug');
+  assert.ok(!told.includes('a-secret-key'));
+  assert.doesNotMatch(told, /^Debugger listening/m);
 });
 
 test('a home that is no folder is passed over', () => {
@@ -152,6 +350,41 @@ test('WIREWATCH_ADDON_DIR comes first, and is made when missing', () => {
   look({ WIREWATCH_ADDON_DIR: folder });
   addonIn(folder);
   assert.equal(existsSync(cache()), false);
+});
+
+/** Runs the probe as root (in a namespace of its own) where a shell command with mounts has changed the home. */
+function lookWhere(change: string): Seen {
+  const command = `${change} && exec "$PROBE"`;
+  const options = {
+    cwd: temporary,
+    env: environment({ PROBE: probe, PATH: '/usr/bin:/bin:/usr/sbin:/sbin' }),
+  };
+  const result = spawnSync('unshare', [UNSHARE, 'sh', '-c', command], { ...options, encoding: 'utf8' });
+  return checked(result.status, result.stdout, result.stderr);
+}
+
+const UNSHARE = process.getuid?.() === 0 ? '-m' : '-rm';
+const mounts = `mount -t tmpfs none "${scratch}"`;
+const needsMounts = {
+  skip: spawnSync('unshare', [UNSHARE, 'sh', '-c', mounts]).status !== 0 && 'no mounts can be made here',
+};
+
+test('a home that is mounted noexec is passed over', needsMounts, () => {
+  lookWhere('mount -t tmpfs -o noexec none "$HOME"');
+  addonIn(join(temporary, 'wirewatch-0'));
+});
+
+test('a read-only home is passed over', needsMounts, () => {
+  lookWhere('mount -t tmpfs -o ro none "$HOME"');
+  addonIn(join(temporary, 'wirewatch-0'));
+});
+
+test('a read-only home that holds a good copy from before is used', needsMounts, () => {
+  look();
+  const { mtimeMs } = statSync(addonIn(cache()));
+  lookWhere('mount --bind "$HOME" "$HOME" && mount -o remount,ro,bind "$HOME"');
+  assert.equal(statSync(addonIn(cache())).mtimeMs, mtimeMs);
+  assert.deepEqual(readdirSync(temporary), []);
 });
 
 test('a file that was tampered with is replaced', () => {
@@ -222,6 +455,25 @@ test("somebody else's folder is passed over", {
   addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
 });
 
+test("a folder that lies in somebody else's is passed over, and nothing is made there", {
+  skip: process.getuid?.() !== 0 && 'only root can give a folder away',
+}, () => {
+  chownSync(home, 12345, 12345);
+  look();
+  assert.deepEqual(readdirSync(home), []);
+  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
+});
+
+test('a folder that lies in one to which anyone can write is passed over, unless each keeps their own there', () => {
+  chmodSync(home, 0o777);
+  look();
+  assert.deepEqual(readdirSync(home), []);
+  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
+  chmodSync(home, 0o1777);
+  look();
+  addonIn(cache());
+});
+
 test('several first starts at once do not disturb each other', async () => {
   const starts = Array.from({ length: 8 }, async () => {
     const child = spawn(probe, [], { cwd: home, env: environment() });
@@ -264,15 +516,15 @@ test('where no folder works, the operator learns of each one why, and what to do
   );
 });
 
-test('a copy that the system will not load, as on a noexec mount, is followed by the next folder', () => {
-  // What cannot be loaded stands for what may not be: the system's loader refuses both in the same call.
+test('a copy that the system will not load is followed by the next folder', () => {
   const folders = [join(home, 'a'), join(home, 'b')];
   assert.throws(
     () => loadAddon(Buffer.from('not an addon'), folders),
     (error) => error instanceof Refused && folders.every((folder) => error.message.includes(`  ${folder}: `)),
   );
-  const addon = loadAddon(addonBytes(), [join(home, 'c')]);
+  const { addon, file } = loadAddon(addonBytes(), [join(home, 'c')]);
   assert.ok('Database' in addon);
+  assert.equal(dirname(file), join(home, 'c'));
 });
 
 test('the folders are tried in a fixed order; what is unset, empty or relative is passed over', () => {

@@ -13,7 +13,7 @@ import { type GenerateOptions, plannedFiles, register } from '../src/cli/generat
 import { EXPORT_NAMES, type ExportName } from '../src/detection/content-type.ts';
 import { type SampleFile, writeExportFile } from '../src/generate/files.ts';
 import { createPrng, seedKey } from '../src/generate/prng.ts';
-import { PUBLISHERS, SITES } from '../src/generate/publishers.ts';
+import { publishers, SITES } from '../src/generate/publishers.ts';
 import { exportRows, historyRows, type SampleRow, type SampleSubscription } from '../src/generate/rows.ts';
 import { drawScore, laterScore } from '../src/generate/scores.ts';
 import { timestamp } from '../src/generate/timestamps.ts';
@@ -239,12 +239,13 @@ test('some articles carry two items', () => {
 });
 
 test('publishers and sites are many, distinct, and registrable domains', () => {
-  assert.ok(PUBLISHERS.length >= 200);
-  assert.equal(new Set(PUBLISHERS.map(({ id }) => id)).size, PUBLISHERS.length);
-  assert.equal(new Set(PUBLISHERS.map(({ asciiDomain }) => asciiDomain)).size, PUBLISHERS.length);
-  for (const { asciiDomain } of PUBLISHERS) assert.equal(getDomain(asciiDomain), asciiDomain);
+  const all = publishers();
+  assert.ok(all.length >= 200);
+  assert.equal(new Set(all.map(({ id }) => id)).size, all.length);
+  assert.equal(new Set(all.map(({ asciiDomain }) => asciiDomain)).size, all.length);
+  for (const { asciiDomain } of all) assert.equal(getDomain(asciiDomain), asciiDomain);
   for (const site of SITES) assert.equal(getDomain(site), site);
-  assert.ok(PUBLISHERS.some(({ asciiDomain }) => asciiDomain.includes('xn--')));
+  assert.ok(all.some(({ asciiDomain }) => asciiDomain.includes('xn--')));
 });
 
 // Reproducible, and each window on its own

@@ -89,6 +89,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'log.ts',
     'manual',
     'openapi',
+    'packed.ts',
     'pull',
     'refused.ts',
     'store',

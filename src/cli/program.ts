@@ -15,6 +15,7 @@ import * as generate from './generate.ts';
 import * as healthcheck from './healthcheck.ts';
 import * as ingest from './ingest.ts';
 import * as key from './key.ts';
+import * as licenses from './licenses.ts';
 import * as manual from './manual.ts';
 import * as openapi from './openapi.ts';
 import { addCommonOptions, addExamples } from './options.ts';
@@ -41,6 +42,7 @@ const COMMANDS: readonly { register: (program: Command) => void }[] = [
   generate,
   openapi,
   manual,
+  licenses,
   version,
 ];
 

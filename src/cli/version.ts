@@ -2,7 +2,7 @@
  * `wirewatch version`: which build this is, and what it runs on.
  */
 import type { Command } from 'commander';
-import { COMMIT, VERSION } from '../version.ts';
+import { COMMIT, SQLITE, VERSION } from '../version.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
 
@@ -11,16 +11,15 @@ export function register(program: Command): void {
     .command('version')
     .description('show the version, the commit and the runtime')
     .action((_options: unknown, self: Command) => {
-      const { version, commit, node, platform } = versionInfo();
-      print({ version, commit, node, platform }, { json: commonOptions(self).json, text: versionText });
+      print(versionInfo(), { json: commonOptions(self).json, text: versionText });
     });
   addExamples(command, ['version', 'version --json']);
 }
 
 /** The same facts as text, for `--version`. */
 export function versionText(): string {
-  const { version, commit, node, platform } = versionInfo();
-  return `wirewatch ${version} (commit ${commit}, Node ${node}, ${platform})`;
+  const { version, commit, node, sqlite, platform } = versionInfo();
+  return `wirewatch ${version} (commit ${commit}, Node ${node}, SQLite ${sqlite}, ${platform})`;
 }
 
 function versionInfo() {
@@ -28,6 +27,7 @@ function versionInfo() {
     version: VERSION,
     commit: COMMIT,
     node: process.versions.node,
+    sqlite: SQLITE,
     platform: `${process.platform}-${process.arch}`,
   };
 }

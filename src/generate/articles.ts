@@ -5,7 +5,7 @@
 import type { ExportName } from '../detection/content-type.ts';
 import { headline, type LanguageTag, slug } from './phrases.ts';
 import { createPrng, type Prng, seedKey } from './prng.ts';
-import { PUBLISHERS_BY_LANGUAGE, type Publisher, SITES } from './publishers.ts';
+import { type Publisher, publishersByLanguage, SITES } from './publishers.ts';
 import { numberedId, SLOTS_MAX } from './sources.ts';
 import { timestamp } from './timestamps.ts';
 
@@ -51,11 +51,12 @@ export function createArticleMaker(seed: string, exportName: ExportName): Articl
   const key = seedKey(seed, `${exportName} article`);
   const firstNumber = key[0] % SLOTS_MAX;
   const isText = exportName === 'newswire';
+  const byLanguage = publishersByLanguage();
 
   return (windowNumber, slot, language, foundSeconds) => {
     prng.reseed(key, windowNumber, slot);
     const id = numberedId(windowNumber, firstNumber + slot);
-    const publisher = prng.chance(0.12) ? null : prng.pick(PUBLISHERS_BY_LANGUAGE.get(language) ?? []);
+    const publisher = prng.chance(0.12) ? null : prng.pick(byLanguage.get(language) ?? []);
     const print = isText && publisher?.print === true;
     const place = addressOf(prng, publisher, print, id);
     const hasHeadline = prng.chance(0.85);

@@ -176,18 +176,23 @@ const SITE_NAMES =
   'mossy-kettle|two-umbrellas|paper-heron|slow-tram|ninth-orchard|quiet-gravel|tin-comet'.split('|');
 const SITE_SUFFIXES = 'com|net|info|co.uk|de|fr|com.au|eu|io|org.nz'.split('|');
 
-export const PUBLISHERS: readonly Publisher[] = REGIONS.flatMap(regionPublishers).map(numbered);
-
 /** Registrable domains without a known publisher. */
 export const SITES: readonly string[] = SITE_NAMES.flatMap((name) =>
   SITE_SUFFIXES.map((suffix) => `${name}-notes.${suffix}`),
 );
 
+/** Made when first asked for: every start of the program would otherwise wait for them. */
+let made: readonly Publisher[] | undefined;
+
+export function publishers(): readonly Publisher[] {
+  made ??= REGIONS.flatMap(regionPublishers).map(numbered);
+  return made;
+}
+
 /** Publishers by the language they write in. */
-export const PUBLISHERS_BY_LANGUAGE: ReadonlyMap<LanguageTag, readonly Publisher[]> = Map.groupBy(
-  PUBLISHERS,
-  (publisher) => publisher.language,
-);
+export function publishersByLanguage(): ReadonlyMap<LanguageTag, readonly Publisher[]> {
+  return Map.groupBy(publishers(), (publisher) => publisher.language);
+}
 
 function regionPublishers(region: Region): Omit<Publisher, 'id' | 'print'>[] {
   const joint = region.language === 'ja' || region.language === 'zh-Hans' ? '' : ' ';

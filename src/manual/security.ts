@@ -44,7 +44,8 @@ export function securityText(): string {
     'The log and the executable',
     points(
       'A request is logged with its id, key id, path (without the query), status, rows and duration; never with a secret. What is named like a secret is blotted out in every line.',
-      "The executable ignores NODE_OPTIONS and opens no debugger on a signal. The library of its database has to be a file to be loaded: it is written into the first folder that this user alone can write to (WIREWATCH_ADDON_DIR, else the user's cache, run and temporary folders), under the name of its SHA-256, and checked at every start.",
+      'The executable ignores NODE_OPTIONS and opens no debugger on a signal. The variables with which Node is made to debug (NODE_DEBUG, NODE_V8_COVERAGE and their like) are read by Node before the program: they add lines to the log or write files, but load no code, open no port and show no key. Do not set them for the appliance.',
+      'The library of its database has to be a file to be loaded: it is written into the first folder that nobody else can write to or exchange, under the name of its SHA-256, and checked at every start; see the topic installation.',
     ),
   );
 }

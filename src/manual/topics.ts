@@ -5,6 +5,7 @@ import { clientGuideText } from './client-guide.ts';
 import { type CommandSummary, commandsText } from './commands.ts';
 import { exportFormatText } from './export-format.ts';
 import { growthText } from './growth.ts';
+import { installationText } from './installation.ts';
 import { monitoringText } from './monitoring.ts';
 import { operationsText } from './operations.ts';
 import { periodsText } from './periods.ts';
@@ -24,6 +25,11 @@ export interface Topic {
 
 export const TOPICS: readonly Topic[] = [
   { name: 'quick-start', title: 'from nothing to the first page of the change stream', text: quickStartText },
+  {
+    name: 'installation',
+    title: 'the executable: what it needs, its checksum, what is inside, building it',
+    text: installationText,
+  },
   { name: 'commands', title: 'every command with its options', text: commandsText },
   { name: 'settings', title: 'every setting, its default and where it can be given', text: settingsText },
   {

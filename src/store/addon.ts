@@ -10,33 +10,45 @@ import { createHash, randomBytes } from 'node:crypto';
 import {
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
-import { isAbsolute, join, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type { Options } from 'better-sqlite3';
 import { isPacked, packedAddon } from '../packed.ts';
 import { Refused } from '../refused.ts';
 
 let loaded: object | undefined;
 
+/** Under which the main thread tells its workers the file that it has checked and loaded. */
+const LOADED_FILE = 'wirewatch addon';
+
 /**
  * The addon as `new Database(file, { nativeBinding })` takes it, or undefined where better-sqlite3 finds it by
- * itself. Call it on the main thread before any worker does: an addon first loaded by a worker is torn down
- * with that worker.
+ * itself. Call it on the main thread before any worker is started: an addon first loaded by a worker is torn down
+ * with that worker, and one that the main thread has loaded needs no second check.
  *
  * @throws Refused 'configuration' when the executable can load it from none of the folders
  */
 export function nativeBinding(): object | undefined {
   if (!isPacked) return undefined;
-  loaded ??= loadAddon(packedAddon(), addonFolders(process.env));
+  const checked = getEnvironmentData(LOADED_FILE);
+  if (loaded === undefined && typeof checked === 'string') loaded = load(checked);
+  if (loaded === undefined) {
+    const { addon, file } = loadAddon(packedAddon(), addonFolders(process.env));
+    loaded = addon;
+    setEnvironmentData(LOADED_FILE, file);
+  }
   return loaded;
 }
 
@@ -50,15 +62,14 @@ export function withNativeBinding(options: Options = {}): Options {
 }
 
 /** Loads the addon by way of the first folder that works. Exported for its tests. */
-export function loadAddon(bytes: Uint8Array, folders: readonly string[]): object {
+export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addon: object; file: string } {
   const hash = sha256(bytes);
   const failures: string[] = [];
   for (const folder of folders) {
     try {
-      prepareFolder(folder);
-      const file = join(folder, `better_sqlite3-${hash}.node`);
+      const file = join(prepareFolder(folder), `better_sqlite3-${hash}.node`);
       placeFile(file, bytes, hash);
-      return load(file);
+      return { addon: load(file), file };
     } catch (error) {
       failures.push(`${folder}: ${error instanceof Error ? error.message : String(error)}`);
     }
@@ -103,16 +114,51 @@ function home(): string | undefined {
   }
 }
 
-/** Makes the folder if it is missing; a folder that someone else could write to is not used, nor changed. */
-function prepareFolder(folder: string): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const found = lstatSync(folder);
-  if (!found.isDirectory()) throw new Error('not a folder, or a link to one');
+/**
+ * Makes the folder if it is missing; one that someone else could write to, or exchange, is not used, nor changed.
+ *
+ * @returns the folder's path, without links
+ */
+function prepareFolder(folder: string): string {
   const uid = process.getuid?.();
-  if (uid === undefined) return; // Windows: the user's own folders are guarded by access lists instead
+  if (uid !== undefined) requireGuarded(nearestExisting(dirname(folder)), uid);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const path = join(realpathSync(dirname(folder)), basename(folder));
+  const found = lstatSync(path);
+  if (!found.isDirectory()) throw new Error('not a folder, or a link to one');
+  if (uid === undefined) return path; // Windows: the user's own folders are guarded by access lists instead
   if (found.uid !== uid) throw new Error(`belongs to user id ${found.uid}, not to ${uid}`);
   const mode = found.mode & 0o777;
   if (mode !== 0o700) throw new Error(`has mode ${mode.toString(8).padStart(4, '0')}, not 0700`);
+  return path;
+}
+
+/** Within a user namespace, whoever has no number there: the owner of the root folder, often. */
+const OVERFLOW_UID = 65534;
+const ANYONE_WRITES = 0o002;
+const STICKY = 0o1000;
+
+/**
+ * Whoever can rename a folder on the way puts another in its place between our look and the loading: so none may
+ * belong to another user (as the home does that sudo keeps), nor be open to all, but for those, like /tmp, where
+ * everyone renames only their own.
+ */
+function requireGuarded(folder: string, uid: number): void {
+  for (let at = folder; ; at = dirname(at)) {
+    const found = lstatSync(at);
+    if (![0, uid, OVERFLOW_UID].includes(found.uid))
+      throw new Error(`lies in ${at}, which belongs to user id ${found.uid}`);
+    if ((found.mode & ANYONE_WRITES) !== 0 && (found.mode & STICKY) === 0)
+      throw new Error(`lies in ${at}, which anyone can write to`);
+    if (at === dirname(at)) return;
+  }
+}
+
+/** Of the folder and those that it lies in, the first that is there, without links. */
+function nearestExisting(folder: string): string {
+  for (let at = folder; ; at = dirname(at)) {
+    if (existsSync(at) || at === dirname(at)) return realpathSync(at);
+  }
 }
 
 /** Leaves `file` with exactly `bytes`, whatever stood there. Several starts at once do not disturb each other. */

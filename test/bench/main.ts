@@ -2,7 +2,7 @@
  * `npm run bench`: each path of the appliance against its limit, within one run on one generated data set. What
  * counts is the ratio; machines differ, and so does one machine from minute to minute.
  *
- * Options: --rows N (300,000), --rounds N (3), --only page|period|light|stall.
+ * Options: --rows N (300,000), --rounds N (3), --only page|period|light|stall|start.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
@@ -15,6 +15,7 @@ import { pages } from './pages.ts';
 import { periods } from './periods.ts';
 import { command, startAppliance } from './program.ts';
 import { stalls } from './stalls.ts';
+import { starts } from './start.ts';
 
 const OPTIONS = { rows: { type: 'string' }, rounds: { type: 'string' }, only: { type: 'string' } } as const;
 
@@ -34,6 +35,8 @@ async function main(): Promise<void> {
     note(
       `${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}, ${rows} rows`,
     );
+    if (wanted('start')) note(await starts(bench));
+    if (values.only === 'start') return;
     const subscriptions = ['--subscriptions', SUBSCRIPTIONS.join(',')];
     const exports = ['--out', join(folder, 'exports'), '--export', 'newswire', '--rows', `${rows}`];
     command('generate', ...exports, ...subscriptions);

@@ -5,7 +5,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-const PROGRAM = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
+export const BUNDLE = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
 const BARE_SERVER = fileURLToPath(new URL('bare-server.ts', import.meta.url));
 
 export interface Started {
@@ -15,7 +15,7 @@ export interface Started {
 
 /** Runs a command of the program and returns what it prints. */
 export function command(...args: string[]): string {
-  return execFileSync(process.execPath, [PROGRAM, ...args], {
+  return execFileSync(process.execPath, [BUNDLE, ...args], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -32,7 +32,7 @@ export async function startAppliance(data: string): Promise<Started> {
   // The log goes to a file, as an operator's does: a pipe would have to be read by the one who measures.
   const logPath = `${data}.log`;
   const log = openSync(logPath, 'w');
-  const child = spawn(process.execPath, [PROGRAM, 'serve', '--data', data, '--port', '0'], {
+  const child = spawn(process.execPath, [BUNDLE, 'serve', '--data', data, '--port', '0'], {
     env,
     stdio: ['ignore', 'ignore', log],
   });

@@ -3,7 +3,7 @@
  * prints what it saw as one JSON document. Refused becomes its detail on stderr, as in the real program.
  */
 import Database from 'better-sqlite3';
-import { licenses, startWorker } from '../../src/packed.ts';
+import { startWorker } from '../../src/packed.ts';
 import { Refused } from '../../src/refused.ts';
 import { withNativeBinding } from '../../src/store/addon.ts';
 
@@ -13,8 +13,7 @@ function main(): void {
   database.close();
   startWorker({ workerData: 'SELECT sqlite_version()' }).once('message', async (worker: unknown) => {
     const { sep } = await import('node:path');
-    const licensesNamed = licenses().match(/^\S+ \d+\.\d+\.\d+$/gm);
-    console.log(JSON.stringify({ mainSqlite, worker, licensesNamed, execArgv: process.execArgv, sep }));
+    console.log(JSON.stringify({ mainSqlite, worker, execArgv: process.execArgv, sep }));
   });
 }
 

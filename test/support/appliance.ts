@@ -1,7 +1,7 @@
 /**
  * The real program in a folder of its own: set up by its commands, started, fed with files, asked over HTTP.
  *
- * `dist/main.cjs` is run, as `node build/bundle.mjs` writes it; with WIREWATCH_PROGRAM that executable instead.
+ * `dist/main.cjs` is run, or the executable that WIREWATCH_PROGRAM names (command.ts).
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,8 +12,8 @@ import { createInterface } from 'node:readline';
 import { afterEach } from 'node:test';
 import type { Match } from '../../src/detection/match.ts';
 import { checkAnswersOf } from './checked-fetch.ts';
+import { programCommand } from './command.ts';
 
-const ROOT = join(import.meta.dirname, '..', '..');
 /** Far longer than anything here takes: only a test that must fail waits so long. */
 const PATIENCE_MS = 30_000;
 const LOG_LINES_SHOWN = 60;
@@ -76,7 +76,7 @@ export interface Serving extends Starting {
 export function createInstallation(settings: Readonly<Record<string, string>> = {}): Installation {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const data = join(root, 'data');
-  const env = { ...withoutOurs(process.env), ...TEST_SETTINGS, ...settings };
+  const env = { ...TEST_SETTINGS, ...settings };
   const children = new Set<ChildProcess>();
   const begin = (more?: Readonly<Record<string, string>>) =>
     beginServing(['serve', '--data', data, '--port', '0'], { ...env, ...more }, children);
@@ -201,11 +201,11 @@ export function showLogOfFailures(serving: () => Serving | undefined): void {
 /** @param children holds the process while it runs */
 function beginServing(
   args: readonly string[],
-  env: NodeJS.ProcessEnv,
+  settings: Readonly<Record<string, string>>,
   children: Set<ChildProcess>,
 ): Starting {
-  const { command, first } = program();
-  const child = spawn(command, [...first, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  const start = programCommand(args, settings);
+  const child = spawn(start.command, start.args, { ...start.options, stdio: ['ignore', 'ignore', 'pipe'] });
   children.add(child);
   child.once('exit', () => children.delete(child));
   const run = followRun(child);
@@ -277,24 +277,18 @@ function followRun(child: ChildProcess): Run {
   };
 }
 
-function runCommand(args: readonly string[], env: NodeJS.ProcessEnv, anyStatus: boolean): CommandResult {
-  const { command, first } = program();
-  const result = spawnSync(command, [...first, ...args], { env, encoding: 'utf8', timeout: PATIENCE_MS });
+function runCommand(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>>,
+  anyStatus: boolean,
+): CommandResult {
+  const { command, args: all, options } = programCommand(args, settings);
+  const result = spawnSync(command, all, { ...options, encoding: 'utf8', timeout: PATIENCE_MS });
   if (result.error !== undefined) throw result.error;
   const { status, stdout, stderr } = result;
   if (status !== 0 && !anyStatus)
     throw new Error(`wirewatch ${args.join(' ')} ended with ${status}: ${stderr}`);
   return { status, stdout, stderr };
-}
-
-function program(): { command: string; first: string[] } {
-  const executable = process.env.WIREWATCH_PROGRAM;
-  if (executable) return { command: executable, first: [] };
-  return { command: process.execPath, first: [join(ROOT, 'dist', 'main.cjs')] };
-}
-
-function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('WIREWATCH_')));
 }
 
 function isOutcome(line: LogLine): boolean {

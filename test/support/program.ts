@@ -1,13 +1,13 @@
 /** The program as an operator runs it, with arguments of one's own: what it prints and logs, and how it ends. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { LogLine } from './appliance.ts';
 import { checkAnswersOf } from './checked-fetch.ts';
+import { programCommand } from './command.ts';
 
-const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
 /** Far longer than anything here takes: only a test that must fail waits so long. */
 const PATIENCE_MS = 60_000;
 const LOOK_EVERY_MS = 10;
@@ -40,11 +40,10 @@ export function runProgram(
   settings: Readonly<Record<string, string>> = {},
   { through = (program, own) => [program, own], stderr }: RunOptions = {},
 ): RunningProgram {
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
-  const env = { ...Object.fromEntries(inherited), ...settings };
-  const executable = process.env.WIREWATCH_PROGRAM;
-  const [program, all] = executable ? through(executable, args) : through(process.execPath, [MAIN, ...args]);
-  return followProgram(spawn(program, all, { env, stdio: ['ignore', 'pipe', stderr ?? 'pipe'] }), args);
+  const start = programCommand(args, settings);
+  const [program, all] = through(start.command, start.args);
+  const stdio: StdioOptions = ['ignore', 'pipe', stderr ?? 'pipe'];
+  return followProgram(spawn(program, all, { ...start.options, stdio }), args);
 }
 
 function followProgram(child: ChildProcess, args: readonly string[]): RunningProgram {

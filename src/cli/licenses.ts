@@ -1,0 +1,36 @@
+/** `wirewatch licenses`: what is inside the program, and the licence of each part. */
+import type { Command } from 'commander';
+import { type License, licenses } from '../packed.ts';
+import { Refused } from '../refused.ts';
+import { addExamples, commonOptions } from './options.ts';
+import { print, table } from './output.ts';
+
+const RULE = '-'.repeat(80);
+
+export function register(program: Command): void {
+  const command = program
+    .command('licenses')
+    .description('print the licences of everything that is inside')
+    .action((_options: unknown, self: Command) => {
+      const inside = licenses();
+      if (inside === null) {
+        throw new Refused(
+          'failed',
+          'run from the sources, nothing is inside: each package in node_modules carries its licence.',
+        );
+      }
+      print(inside, { json: commonOptions(self).json, text: () => text(inside) });
+    });
+  addExamples(command, ['licenses | less', 'licenses --json']);
+}
+
+/** First what there is, then the texts. */
+function text(inside: readonly License[]): string {
+  const list = table(inside, [
+    { title: 'Inside', value: ({ name }) => name },
+    { title: 'Version', value: ({ version }) => version },
+    { title: 'Licence', value: ({ license }) => license },
+  ]);
+  const texts = inside.map((one) => `${one.name} ${one.version}\n\n${one.text}`);
+  return [list, ...texts].join(`\n\n${RULE}\n\n`);
+}
