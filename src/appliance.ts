@@ -4,6 +4,7 @@ import { type Admin, type AdminOptions, startAdmin } from './admin/listener.ts';
 import { createMetrics, type Metrics } from './admin/metrics.ts';
 import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
 import { preseed } from './auth/preseed.ts';
+import { type Schedule, startSchedule } from './backup/schedule.ts';
 import type { Config } from './config/load.ts';
 import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
 import { EXPORT_NAMES, type ExportName } from './detection/content-type.ts';
@@ -25,6 +26,7 @@ import { openAccess } from './store/access.ts';
 import { type Database, isDamage, isWriteLost, openReader, takeLock } from './store/database.ts';
 import { deriveKey } from './store/derived-key.ts';
 import { type DataFolder, dataFolder, ensureFolder, readSecret } from './store/folder.ts';
+import { completeRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { readRevokedKeys } from './store/revocations.ts';
 import { formatMs, SECOND_MS } from './time.ts';
@@ -66,6 +68,8 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
     );
   }
   try {
+    if (completeRestore(folder) !== undefined)
+      log.warn({ data: folder.root }, 'a restore that had been cut off was completed');
     const dailyRows = prepareAccess(options, folder);
     const secret = readSecret(folder);
     const recentDeliveries = new Map<number, number>();
@@ -114,12 +118,13 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
       (error) => server.close(0).then(() => undo(error)),
     );
     const usage = keepUsage(folder.root, dailyRows, log);
+    const backups = scheduleBackups(config, conditions, log);
     return {
       url: server.url,
       drop: config.ingest.drop,
       renewCertificate: server.renewCertificate,
       stop: async () => {
-        await Promise.all([server.close(GRACE_MS), ingest.stop(), admin?.close()]);
+        await Promise.all([server.close(GRACE_MS), ingest.stop(), admin?.close(), backups.close()]);
         health.close();
         await usage.close();
         detections.close();
@@ -164,6 +169,16 @@ function createConfigured(
     log.info(created, 'created what the configuration names');
   if (differences.length > 0)
     log.warn({ differences }, 'what is there differs from the configuration, and stays as it is');
+}
+
+function scheduleBackups(config: Config, conditions: Conditions, log: Logger): Schedule {
+  return startSchedule({
+    data: config.dataFolder,
+    ...config.backup,
+    now: Date.now,
+    log: (level, msg, fields) => log[level](fields, msg),
+    onAlert: (name, detail) => conditions.set(name, detail),
+  });
 }
 
 function keepUsage(data: string, rows: DailyRows, log: Logger): UsageKeeper {

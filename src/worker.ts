@@ -1,5 +1,9 @@
-/** Entry of the worker threads: the one that ingests, the one that reads exports for it, the one that writes usage. */
+/**
+ * Entry of the worker threads: the one that ingests, the one that reads exports for it, the one that writes usage, and
+ * that of a scheduled backup.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
+import { type BackupThreadSettings, runBackup } from './backup/backup-thread.ts';
 import type { IngestSettings } from './ingest/ingest-settings.ts';
 import { runIngester } from './ingest/ingester.ts';
 import type { ReaderSettings } from './ingest/reader-messages.ts';
@@ -9,7 +13,8 @@ import { runUsageWriter, type UsageSettings } from './limits/usage-thread.ts';
 export type WorkerRole =
   | { readonly role: 'ingest'; readonly settings: IngestSettings }
   | { readonly role: 'reader'; readonly settings: ReaderSettings }
-  | { readonly role: 'usage'; readonly settings: UsageSettings };
+  | { readonly role: 'usage'; readonly settings: UsageSettings }
+  | { readonly role: 'backup'; readonly settings: BackupThreadSettings };
 
 const role: WorkerRole = workerData;
 if (parentPort === null) throw new Error('a worker has a parent');
@@ -23,5 +28,8 @@ switch (role.role) {
     break;
   case 'usage':
     runUsageWriter(parentPort, role.settings);
+    break;
+  case 'backup':
+    void runBackup(parentPort, role.settings);
     break;
 }

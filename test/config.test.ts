@@ -87,6 +87,7 @@ test('the defaults', () => {
       daily_rows: 1_000_000,
     },
     keys: { prefix: 'ww' },
+    backup: { folder: path.join(folder, 'backups'), every_hours: 0, keep: 7 },
     log: { level: 'info', file: '' },
     admin: { host: '127.0.0.1', port: 0 },
     dataFolder: folder,
@@ -207,7 +208,7 @@ test('an unknown setting is refused, with the one that was meant', () => {
     /\[limit\]: unknown section; did you mean \[limits\]\?/,
   );
   assert.match(refusalOfFile('[server]\nzzzzzzzzzzzz = 1\n'), /zzzzzzzzzzzz: unknown setting$/);
-  assert.match(refusalOfFile('[backup]\nkeep = 1\n'), /\[backup\]: unknown section$/);
+  assert.match(refusalOfFile('[mail]\nkeep = 1\n'), /\[mail\]: unknown section$/);
   assert.match(
     refusalOfFile('[[account]]\nid = "a"\n'),
     /\[account\]: unknown section; did you mean \[\[accounts\]\]\?/,

@@ -118,7 +118,7 @@ describe('all documents', () => {
       }
     }
     assert.ok(found > 80, `only ${found} command lines were found`);
-    assert.match(judgeCommandLine('wirewatch backup all.db') ?? '', /no command/);
+    assert.match(judgeCommandLine('wirewatch undo all.db') ?? '', /no command/);
     assert.match(judgeCommandLine('wirewatch serve --colour red') ?? '', /no option/);
     assert.match(judgeCommandLine('wirewatch ingest status now') ?? '', /no argument/);
   });

@@ -99,3 +99,24 @@ function progressLine(label: string, done: number, total: number | undefined, el
   if (elapsedMs >= 1000) parts.push(`${Math.round((done / elapsedMs) * 1000).toLocaleString('en-US')}/s`);
   return parts.join('  ');
 }
+
+/** {@link progress} for work of several steps, each with a line of its own that takes the place of the last. */
+export function progressOfSteps(): {
+  update(step: string, done: number, total: number): void;
+  end(): void;
+} {
+  let shown: { step: string; line: Progress } | null = null;
+  return {
+    update(step, done, total) {
+      if (shown?.step !== step) {
+        shown?.line.end();
+        shown = { step, line: progress(step) };
+      }
+      shown.line.update(Math.round(done), total);
+    },
+    end() {
+      shown?.line.end();
+      shown = null;
+    },
+  };
+}

@@ -9,6 +9,7 @@ import { Command, CommanderError } from 'commander';
 import { Refused, type RefusedCode } from '../refused.ts';
 import * as account from './account.ts';
 import * as alert from './alert.ts';
+import * as backup from './backup.ts';
 import * as check from './check.ts';
 import * as demo from './demo.ts';
 import * as generate from './generate.ts';
@@ -21,8 +22,10 @@ import * as openapi from './openapi.ts';
 import { addCommonOptions, addExamples } from './options.ts';
 import { printable } from './output.ts';
 import * as pull from './pull.ts';
+import * as restore from './restore.ts';
 import * as serve from './serve.ts';
 import * as subscription from './subscription.ts';
+import * as verify from './verify.ts';
 import * as version from './version.ts';
 import * as window from './window.ts';
 
@@ -36,6 +39,9 @@ const COMMANDS: readonly { register: (program: Command) => void }[] = [
   window,
   ingest,
   alert,
+  backup,
+  restore,
+  verify,
   pull,
   check,
   healthcheck,

@@ -34,8 +34,9 @@ export type ConfigSources = {
 };
 
 /**
- * The settings, with `ingest.drop` and `photos.folder` absolute, `log.file` absolute or empty, `server.tls_certificate`
- * and `server.tls_key` absolute or both empty, and `server.base_url` in its one spelling, or empty.
+ * The settings, with `ingest.drop`, `photos.folder` and `backup.folder` absolute, `log.file` absolute or empty,
+ * `server.tls_certificate` and `server.tls_key` absolute or both empty, and `server.base_url` in its one spelling, or
+ * empty.
  */
 export type Config = Settings & {
   dataFolder: string;
@@ -50,7 +51,7 @@ export type Config = Settings & {
 const DEFAULT_PREFIX: string = SETTINGS_SCHEMA.properties.keys.properties.prefix.default;
 const PROBLEMS_SHOWN_MAX = 100;
 /** Other variables with our prefix are not ours: Kubernetes injects some for every service, by its name. */
-const STRICT_VARIABLE = /^WIREWATCH_(SERVER|EXPORTS|INGEST|PHOTOS|LIMITS|KEYS|LOG|ADMIN)_/;
+const STRICT_VARIABLE = /^WIREWATCH_(SERVER|EXPORTS|INGEST|PHOTOS|LIMITS|KEYS|BACKUP|LOG|ADMIN)_/;
 
 /** One value as somebody gave it. */
 type Given = {
@@ -102,7 +103,7 @@ function resolved(
   dataFolder: string,
 ): Omit<Config, 'preseed'> {
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not keep their own schema');
-  const { server, ingest, photos, log } = settings;
+  const { server, ingest, photos, backup, log } = settings;
   const earliestTimeMs = parseInstant(ingest.earliest_time);
   if (earliestTimeMs === null) throw new Error('earliest_time does not keep its format');
   const pathOf = (setting: string, value: string, otherwise: string): string => {
@@ -130,6 +131,7 @@ function resolved(
     },
     ingest: { ...ingest, drop: dropFolder },
     photos: { folder: folderOf('photos.folder', photos.folder, 'photos') },
+    backup: { ...backup, folder: folderOf('backup.folder', backup.folder, 'backups') },
     log: { ...log, file: pathOf('log.file', log.file, '') },
     dataFolder,
     configFile,

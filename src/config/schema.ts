@@ -186,6 +186,31 @@ const Keys = Type.Object(
   closed,
 );
 
+const Backup = Type.Object(
+  {
+    folder: Type.String({
+      maxLength: 4096,
+      default: '',
+      description:
+        'Folder for scheduled backups, best on another disk; empty means backups in the data folder. A relative path counts from this file.',
+    }),
+    every_hours: Type.Integer({
+      minimum: 0,
+      maximum: 8760,
+      default: 0,
+      description:
+        'Hours between two scheduled backups; 0 makes none. Each takes as much room as the databases, twice that while it is made.',
+    }),
+    keep: Type.Integer({
+      minimum: 1,
+      maximum: 10_000,
+      default: 7,
+      description: 'How many scheduled backups are kept; older ones are deleted, and no other file.',
+    }),
+  },
+  closed,
+);
+
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
 const Log = Type.Object(
@@ -231,6 +256,7 @@ export const SETTINGS_SCHEMA = Type.Object(
     photos: Photos,
     limits: Limits,
     keys: Keys,
+    backup: Backup,
     log: Log,
     admin: Admin,
   },

@@ -127,6 +127,21 @@ export const ALERTS = {
     what_to_do:
       'Renew the certificate and write it, with its key, over the files that are set; no restart is needed. If that was done, see the log for why it is not used.',
   },
+  'backup overdue': {
+    page_worthy: false,
+    opens:
+      'the last scheduled backup failed, or the newest is older than one and a half times [backup] every_hours',
+    closes: 'a scheduled backup is written',
+    what_to_do:
+      'The detail has the cause. Make room in the folder of [backup] folder, or see that it is there and can be written to. To have a backup at once: wirewatch backup FILE',
+  },
+  'backup not restorable': {
+    page_worthy: false,
+    opens: 'the newest scheduled backup was opened again after it was written, and something was found in it',
+    closes: 'a later one passes',
+    what_to_do:
+      'Run "wirewatch verify": it says whether the data folder is in order, and what to do. If it is, look after the disk of [backup] folder. Older backups are kept meanwhile.',
+  },
   'clock wrong': {
     page_worthy: false,
     opens:

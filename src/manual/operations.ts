@@ -107,6 +107,18 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'alert opened',
     'Something is not as it should be: the line says what, whether it needs someone now (page_worthy), and what to do. See "wirewatch manual alerts".',
   ],
+  [
+    'the scheduled backup failed: it is tried again within an hour',
+    'The line has the cause. See the alert "backup overdue".',
+  ],
+  [
+    'a backup did not pass its test: older ones are kept',
+    'It was opened again, and the line says what was found. It lies there as NAME.tar.damaged. See the alert "backup not restorable".',
+  ],
+  [
+    'a restore that had been cut off was completed',
+    'A crash had ended "wirewatch restore" after the new state was complete. What was there before lies in replaced-TIME/ in the data folder.',
+  ],
   ['fault', 'A request failed with 500. The line has its request id and the cause.'],
   [
     'the same fault again',

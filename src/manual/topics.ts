@@ -1,5 +1,6 @@
 /** The manual's topics, in the order in which they are listed. */
 import { alertsText } from './alerts.ts';
+import { backupText } from './backup.ts';
 import { changeStreamText } from './change-stream.ts';
 import { clientGuideText } from './client-guide.ts';
 import { type CommandSummary, commandsText } from './commands.ts';
@@ -62,6 +63,11 @@ export const TOPICS: readonly Topic[] = [
     text: operationsText,
   },
   { name: 'growth', title: 'room on disk, memory, time; what does not move', text: growthText },
+  {
+    name: 'backup',
+    title: 'backup, schedule, restore, moving to another machine, what verify looks at',
+    text: backupText,
+  },
   { name: 'monitoring', title: 'metrics, the status page, rules for Prometheus', text: monitoringText },
   { name: 'security', title: 'keys, addresses, TLS, the base address, the secret', text: securityText },
 ];

@@ -4,6 +4,7 @@ import { Refused } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from './access-schema.ts';
 import { type Database, isEmpty, openWriter } from './database.ts';
 import { dataFolder, ensureFolder, isErrorCode } from './folder.ts';
+import { refuseHalfRestored } from './incoming.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from './installation.ts';
 
 export interface OpenAccessOptions {
@@ -23,6 +24,7 @@ export interface OpenAccessOptions {
  */
 export function openAccess(root: string, options: OpenAccessOptions = {}): Database {
   const folder = dataFolder(root);
+  refuseHalfRestored(folder);
   if (options.create === true) ensureFolder(folder);
   else if (!existsSync(folder.access) || isEmpty(folder.access)) {
     throw new Refused(

@@ -54,6 +54,11 @@ export function appendKeyRevoked(path: string, keyId: string, atMs: number): voi
   append(path, { key_revoked: keyId, at: formatMs(atMs) });
 }
 
+/** After an older state was put in place with a journal that may lack what happened since. */
+export function appendRestored(path: string, reason: string, atMs: number): void {
+  append(path, { restored: formatMs(atMs), proven: false, reason });
+}
+
 export function readJournalEnd(path: string): JournalEnd {
   const end = { position: 0, file: 0 };
   if (!existsSync(path)) return end;

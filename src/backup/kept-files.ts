@@ -1,0 +1,62 @@
+/**
+ * The files of the schedule: known by their names, which say when each was begun. No other file in the folder is ever
+ * counted or deleted.
+ */
+import { lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { syncFolder } from '../store/folder.ts';
+import { parseInstant } from '../time.ts';
+
+/** One that did not pass its test is kept under another name until a good one follows: somebody may want to see it. */
+const DAMAGED = '.damaged';
+const NAME = /^wirewatch-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.tar(\.damaged)?$/;
+
+export interface KeptFile {
+  readonly path: string;
+  readonly name: string;
+  /** When it was begun, epoch milliseconds. */
+  readonly at: number;
+  readonly isDamaged: boolean;
+}
+
+export function backupName(atMs: number): string {
+  return `wirewatch-${new Date(atMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z.tar`;
+}
+
+/** The newest first. @throws the file system's error when the folder cannot be read */
+export function listKept(folder: string): KeptFile[] {
+  return readdirSync(folder)
+    .flatMap((name): KeptFile[] => {
+      const match = NAME.exec(name);
+      if (match === null || lstatSync(join(folder, name), { throwIfNoEntry: false })?.isFile() !== true)
+        return [];
+      const [, year, month, day, hour, minute, second, damaged] = match;
+      const at = parseInstant(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
+      return at === null ? [] : [{ path: join(folder, name), name, at, isDamaged: damaged !== undefined }];
+    })
+    .sort((a, b) => b.at - a.at);
+}
+
+/** Takes a backup out of those that count. */
+export function markDamaged(path: string): void {
+  renameSync(path, `${path}${DAMAGED}`);
+}
+
+/**
+ * Deletes what is older than the newest `keep` good ones, and those that did not pass their test before the newest good
+ * one was made.
+ *
+ * @returns the names of what was deleted
+ */
+export function deleteOld(folder: string, keep: number): string[] {
+  const files = listKept(folder);
+  const good = files.filter(({ isDamaged }) => !isDamaged);
+  const [newest] = good;
+  const old = [
+    ...good.slice(keep),
+    ...files.filter(({ isDamaged, at }) => isDamaged && newest !== undefined && at < newest.at),
+  ];
+  for (const { path } of old) rmSync(path, { force: true });
+  if (old.length > 0) syncFolder(folder);
+  return old.map(({ name }) => name);
+}

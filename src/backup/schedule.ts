@@ -1,0 +1,178 @@
+/**
+ * Scheduled backups: when one is due, by the newest file that is there; what became of it; how many are kept.
+ *
+ * The files themselves are the memory: a restart changes nothing, and a folder that was emptied makes one due.
+ */
+import { mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Worker } from 'node:worker_threads';
+import { startWorker } from '../packed.ts';
+import { isErrorCode } from '../store/folder.ts';
+import { formatMs, HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
+import type { BackupThreadSettings, FromBackup } from './backup-thread.ts';
+import { backupName, deleteOld, type KeptFile, listKept, markDamaged } from './kept-files.ts';
+import { removeLeftStages } from './stage.ts';
+
+export interface ScheduleOptions {
+  readonly data: string;
+  /** Where backups are kept, absolute; made where its parent is there. */
+  readonly folder: string;
+  /** 0: never. */
+  readonly every_hours: number;
+  readonly keep: number;
+  readonly now: Now;
+  readonly log: (level: 'info' | 'warn', msg: string, fields: Record<string, unknown>) => void;
+  /** Told at each look; detail null: all is well. */
+  readonly onAlert: (name: BackupAlert, detail: string | null) => void;
+}
+
+export type BackupAlert = 'backup overdue' | 'backup not restorable';
+
+export interface Schedule {
+  /** Gives up the backup that is being made, if there is one. */
+  close(): Promise<void>;
+}
+
+const LOOK_EVERY_MS = MINUTE_MS;
+/** After one that failed; sooner where they are made more often. */
+const RETRY_MS = HOUR_MS;
+/** How much later than due the newest may be, in parts of the time between two. */
+const OVERDUE_AFTER = 1.5;
+
+export function startSchedule(options: ScheduleOptions): Schedule {
+  const { every_hours } = options;
+  if (every_hours === 0) return { close: async () => {} };
+  const scheduler = new Scheduler(options);
+  scheduler.look();
+  const looking = setInterval(() => scheduler.look(), LOOK_EVERY_MS);
+  return {
+    async close() {
+      clearInterval(looking);
+      await scheduler.close();
+    },
+  };
+}
+
+class Scheduler {
+  readonly #options: ScheduleOptions;
+  readonly #everyMs: number;
+  #worker: Worker | null = null;
+  #failure: string | null = null;
+  /** What was found in the newest one that did not pass its test, where that was in this run of the program. */
+  #findings: string | null = null;
+  #retryAt = Number.NEGATIVE_INFINITY;
+  #isClosed = false;
+
+  constructor(options: ScheduleOptions) {
+    this.#options = options;
+    this.#everyMs = options.every_hours * HOUR_MS;
+  }
+
+  look(): void {
+    const nowMs = this.#options.now();
+    const files = this.#list();
+    const newest = files.find(({ isDamaged }) => !isDamaged) ?? null;
+    // One from the future was made while the clock was wrong: waiting for it could take years.
+    const isDue = newest === null || nowMs - newest.at >= this.#everyMs || newest.at > nowMs;
+    // A clock that was set back must not put it off, either.
+    const mayTry = nowMs >= this.#retryAt || this.#retryAt > nowMs + RETRY_MS;
+    if (isDue && mayTry && this.#worker === null && !this.#isClosed) this.#begin(nowMs);
+    this.#tell(files, newest, nowMs);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const worker = this.#worker;
+    if (worker === null) return;
+    await worker.terminate();
+    try {
+      removeLeftStages(this.#options.folder);
+    } catch {
+      // The next one does it.
+    }
+  }
+
+  #list(): KeptFile[] {
+    const { folder } = this.#options;
+    try {
+      return listKept(folder);
+    } catch (error) {
+      if (!isErrorCode(error, 'ENOENT')) this.#failure = `cannot read ${folder}: ${messageOf(error)}`;
+      return [];
+    }
+  }
+
+  #begin(nowMs: number): void {
+    const { data, folder } = this.#options;
+    this.#retryAt = nowMs + Math.min(RETRY_MS, this.#everyMs);
+    try {
+      // Not its parents: where a disk is not mounted, they would fill another one.
+      mkdirSync(folder, { mode: 0o700 });
+    } catch (error) {
+      if (!isErrorCode(error, 'EEXIST')) {
+        this.#fail(`cannot make the folder ${folder}: ${messageOf(error)}`);
+        return;
+      }
+    }
+    const target = join(folder, backupName(nowMs));
+    const settings: BackupThreadSettings = { data, target };
+    const worker = startWorker({ workerData: { role: 'backup', settings } });
+    this.#worker = worker;
+    let answer: FromBackup | null = null;
+    worker.on('message', (message: FromBackup) => {
+      answer = message;
+    });
+    worker.on('error', (error) => {
+      answer ??= { kind: 'failed', detail: error.message };
+    });
+    worker.on('exit', () => {
+      this.#worker = null;
+      if (this.#isClosed) return;
+      this.#end(target, answer ?? { kind: 'failed', detail: 'its thread ended' }, nowMs);
+      this.look();
+    });
+  }
+
+  #end(target: string, answer: FromBackup, beganMs: number): void {
+    const { log, keep, now } = this.#options;
+    if (answer.kind === 'failed') {
+      this.#fail(answer.detail);
+      return;
+    }
+    this.#failure = null;
+    const { bytes, detections, findings } = answer;
+    const fields = { file: target, bytes, detections, seconds: Math.round((now() - beganMs) / 1000) };
+    try {
+      if (findings.length > 0) {
+        this.#findings = findings[0] ?? null;
+        markDamaged(target);
+        log('warn', 'a backup did not pass its test: older ones are kept', { ...fields, findings });
+        return;
+      }
+      this.#retryAt = Number.NEGATIVE_INFINITY;
+      const deleted = deleteOld(dirname(target), keep);
+      log('info', 'backup written and opened again', { ...fields, deleted });
+    } catch (error) {
+      this.#fail(messageOf(error));
+    }
+  }
+
+  #fail(detail: string): void {
+    this.#failure = detail;
+    this.#options.log('warn', 'the scheduled backup failed: it is tried again within an hour', { detail });
+  }
+
+  #tell(files: readonly KeptFile[], newest: KeptFile | null, nowMs: number): void {
+    const { folder, onAlert } = this.#options;
+    const isLate = newest !== null && nowMs - newest.at > OVERDUE_AFTER * this.#everyMs;
+    const late = isLate ? `the newest in ${folder} is of ${formatMs(newest.at)}` : null;
+    onAlert('backup overdue', this.#failure ?? late);
+    const [damaged] = files.filter((file) => file.isDamaged && (newest === null || file.at > newest.at));
+    const finding = this.#findings === null ? '' : ` (${this.#findings})`;
+    onAlert('backup not restorable', damaged === undefined ? null : `${damaged.path}${finding}`);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,180 @@
+/** Scheduled backups: when they are due, what is kept, what is told when one is not as it should be. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { backupName, deleteOld, listKept } from '../src/backup/kept-files.ts';
+import type { AlertDocument } from '../src/health/alerts.ts';
+import { openDetections } from '../src/store/detections.ts';
+import { DAY_MS, HOUR_MS } from '../src/time.ts';
+import { createInstallation, type Installation, putFile, type Serving } from './support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+import { inFolder } from './support/program.ts';
+
+const HOURLY = { WIREWATCH_BACKUP_EVERY_HOURS: '1' };
+const WRITTEN = 'backup written and opened again';
+
+let installation: Installation;
+let backups: string;
+before(async () => {
+  installation = createInstallation();
+  backups = join(installation.data, 'backups');
+  const serving = await installation.serve();
+  putFile(installation.drop, fileName('newswire', nextWindowMs()), ndjson([newRow(), newRow()]));
+  await serving.logged('the file', ({ msg }) => msg === 'file applied');
+  await serving.stop();
+  assert.ok(!existsSync(backups), 'without the setting there is none');
+});
+after(() => installation?.remove());
+beforeEach(() => rmSync(backups, { recursive: true, force: true }));
+
+const place = (...names: string[]) => {
+  mkdirSync(backups, { recursive: true });
+  for (const name of names) writeFileSync(join(backups, name), 'an older one');
+};
+const names = () => readdirSync(backups).sort();
+const written = (serving: Serving) => serving.logged('that it was written', ({ msg }) => msg === WRITTEN);
+const opened = (serving: Serving, name: string) =>
+  serving.logged(`the alert ${name}`, ({ msg, alert }) => msg === 'alert opened' && alert === name);
+
+function alert(name: string): AlertDocument | undefined {
+  const list: AlertDocument[] = JSON.parse(installation.cli(['alert', 'list', '--json']).stdout);
+  return list.find((one) => one.name === name);
+}
+
+describe('one is due', () => {
+  test('at the first start; it is written, opened again, and good', async () => {
+    const serving = await installation.serve(HOURLY);
+    const line = await written(serving);
+    assert.equal(line.detections, 2);
+    const [name = ''] = names();
+    assert.match(name, /^wirewatch-\d{8}T\d{6}Z\.tar$/);
+    assert.equal(line.file, join(backups, name));
+    assert.deepEqual(names(), [name], 'nothing else is left there');
+    assert.equal(installation.cli(['verify', join(backups, name)]).status, 0);
+    assert.equal(alert('backup overdue'), undefined);
+    await serving.stop();
+
+    // A restart judges by the file that is there.
+    const again = await installation.serve(HOURLY);
+    await again.stop();
+    assert.deepEqual(names(), [name]);
+    assert.ok(!again.log.some(({ msg }) => msg === WRITTEN));
+  });
+
+  test('when the newest is older than every_hours, or of the future', async () => {
+    for (const ageMs of [HOUR_MS + 1000, -DAY_MS]) {
+      rmSync(backups, { recursive: true, force: true });
+      place(backupName(Date.now() - ageMs));
+      const serving = await installation.serve(HOURLY);
+      await written(serving);
+      await serving.stop();
+      assert.equal(names().length, 2);
+    }
+  });
+
+  test('in a folder of its own, where its parent is there', async () => {
+    const folder = join(installation.data, '..', 'elsewhere');
+    const serving = await installation.serve({ ...HOURLY, WIREWATCH_BACKUP_FOLDER: folder });
+    await written(serving);
+    await serving.stop();
+    assert.equal(readdirSync(folder).length, 1);
+    assert.ok(!existsSync(backups));
+  });
+});
+
+test('the newest are kept, and no file of another name is touched', async () => {
+  const foreign = [
+    'notes.txt',
+    'wirewatch-monday.tar',
+    'wirewatch-20200101T000000Z.tar.gz',
+    'wirewatch-20209901T000000Z.tar',
+  ];
+  place(
+    'wirewatch-20200101T000000Z.tar',
+    'wirewatch-20200102T000000Z.tar',
+    'wirewatch-20200103T000000Z.tar',
+    ...foreign,
+  );
+  const serving = await installation.serve({ ...HOURLY, WIREWATCH_BACKUP_KEEP: '2' });
+  const line = await written(serving);
+  await serving.stop();
+  assert.deepEqual(line.deleted, ['wirewatch-20200102T000000Z.tar', 'wirewatch-20200101T000000Z.tar']);
+  assert.equal(names().length, foreign.length + 2);
+  for (const name of [...foreign, 'wirewatch-20200103T000000Z.tar']) assert.ok(names().includes(name), name);
+});
+
+test('damaged ones count for nothing, and go when a good one follows', async () => {
+  await inFolder(async (folder) => {
+    const day = (date: number) => `wirewatch-202001${String(date).padStart(2, '0')}T000000Z.tar`;
+    for (const name of [day(1), day(2), `${day(3)}.damaged`, day(4), `${day(5)}.damaged`])
+      writeFileSync(join(folder, name), '');
+    mkdirSync(join(folder, day(6)));
+    assert.deepEqual(
+      listKept(folder).map(({ name }) => name),
+      [`${day(5)}.damaged`, day(4), `${day(3)}.damaged`, day(2), day(1)],
+    );
+    assert.deepEqual(deleteOld(folder, 2).sort(), [day(1), `${day(3)}.damaged`]);
+    assert.deepEqual(readdirSync(folder).sort(), [day(2), day(4), `${day(5)}.damaged`, day(6)]);
+  });
+});
+
+test('one that cannot be made opens an alert with the cause, and health is not touched by it', async () => {
+  const folder = join(installation.data, 'not-mounted', 'backups');
+  const serving = await installation.serve({ ...HOURLY, WIREWATCH_BACKUP_FOLDER: folder });
+  const line = await opened(serving, 'backup overdue');
+  assert.equal(line.page_worthy, false);
+  assert.match(String(line.detail), /cannot make the folder .*not-mounted/);
+  assert.equal(alert('backup overdue')?.page_worthy, false);
+  assert.ok(!existsSync(join(installation.data, 'not-mounted')));
+  const health = JSON.parse(await (await serving.get('/v1/health')).text());
+  assert.ok(health.alerts.open > health.alerts.page_worthy);
+  await serving.stop();
+});
+
+test('one that does not pass its test is put by, older ones are kept, and an alert says so until a good one follows', async () => {
+  place('wirewatch-20200101T000000Z.tar', 'wirewatch-20200102T000000Z.tar');
+  const change = (sequence: string) => {
+    const db = openDetections(join(installation.data, 'detections.db'));
+    db.exec(`UPDATE stream_head SET sequence = sequence ${sequence}`);
+    db.close();
+  };
+  change('+ 5');
+  const settings = { ...HOURLY, WIREWATCH_BACKUP_KEEP: '1' };
+  const serving = await installation.serve(settings);
+  const line = await opened(serving, 'backup not restorable');
+  assert.equal(line.page_worthy, false);
+  assert.match(String(line.detail), /\.tar\.damaged \(sequences: .*its head says/);
+  await serving.stop();
+  assert.equal(names().length, 3);
+  assert.equal(names().filter((name) => name.endsWith('.damaged')).length, 1);
+
+  change('- 5');
+  const mended = await installation.serve(settings);
+  await written(mended);
+  assert.equal(alert('backup not restorable'), undefined);
+  await mended.stop();
+  assert.deepEqual(names().length, 1, 'the newest good one');
+  assert.ok(names()[0]?.endsWith('.tar'));
+});
+
+test('that the newest did not pass its test is known from its name after a restart', async () => {
+  const name = backupName(Date.now() - 1000);
+  place(backupName(Date.now() - 60_000), `${name}.damaged`);
+  const serving = await installation.serve(HOURLY);
+  const line = await opened(serving, 'backup not restorable');
+  assert.equal(line.detail, join(backups, `${name}.damaged`));
+  await serving.stop();
+  assert.equal(names().length, 2, 'none was due');
+});
+
+test('a stop gives up the backup that is being made, and leaves nothing of it', async () => {
+  const serving = await installation.serve(HOURLY);
+  assert.equal(await serving.stop(), 0);
+  const left = existsSync(backups) ? names() : [];
+  assert.deepEqual(
+    left.filter((name) => !/^wirewatch-\d{8}T\d{6}Z\.tar$/.test(name)),
+    [],
+  );
+  for (const name of left) assert.equal(installation.cli(['verify', join(backups, name)]).status, 0);
+});
