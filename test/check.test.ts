@@ -91,6 +91,7 @@ test('beside a running appliance it says what there is, and disturbs nothing', (
         assert.equal(of(name).status, 'ok', JSON.stringify(of(name)));
       assert.match(of('appliance').detail, /it runs/);
       assert.match(of('listening address').detail, /the appliance runs/);
+      assert.match(of('administration').detail, /off/);
       assert.match(of('keys').detail, /expire within 14 days: [a-z2-7]{12} \(Soon\)/);
       assert.ok(['ok', 'warn'].includes(of('drop events').status));
       assert.deepEqual(picture(data), before);
@@ -130,11 +131,14 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
     const certificate = join(folder, 'none.pem');
     writeFileSync(certificate, 'nothing');
     const file = join(folder, 'tls.toml');
-    writeFileSync(file, `[server]\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n`);
     const taken = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => taken.once('listening', resolve));
     const address = taken.address();
     const port = typeof address === 'object' && address !== null ? String(address.port) : '';
+    writeFileSync(
+      file,
+      `[server]\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n[admin]\nport = ${port}\n`,
+    );
     try {
       const { code, of } = await check(data, '--config', file, '--port', port);
       assert.equal(code, 1);
@@ -144,6 +148,8 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
       assert.equal(of('data folder').status, 'warn');
       assert.match(of('data folder').what_to_do ?? '', /chmod 0700/);
       assert.match(of('listening address').detail, /taken by another program/);
+      assert.match(of('administration').detail, /taken by another program/);
+      assert.match(of('administration').what_to_do ?? '', /another \[admin\] port/);
       assert.match(of('TLS').detail, /holds no certificate in PEM form/);
     } finally {
       taken.close();

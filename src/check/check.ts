@@ -20,7 +20,7 @@ import { checkDropFolder } from './drop-folder.ts';
 import { checkDataFileSystem } from './file-system.ts';
 import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
 import { checkDataFolder, checkPhotoFolder, isUsable } from './folders.ts';
-import { checkAddress, checkBaseUrl, checkTls } from './network.ts';
+import { checkAddress, checkAdminAddress, checkBaseUrl, checkTls } from './network.ts';
 import { checkOpenFiles } from './open-files.ts';
 
 /** The configuration as it was read, or why it could not be. */
@@ -130,7 +130,7 @@ async function checkAppliance(
 }
 
 async function checkSurroundings(config: Config, isRunning: boolean, nowMs: number): Promise<Finding[]> {
-  const { ingest, photos, server, exports } = config;
+  const { ingest, photos, server, admin, exports } = config;
   const drop = await checkDropFolder({ folder: ingest.drop, rescanSeconds: ingest.rescan_seconds });
   return [
     ...drop,
@@ -139,6 +139,7 @@ async function checkSurroundings(config: Config, isRunning: boolean, nowMs: numb
     await checkAddress(server, isRunning),
     checkBaseUrl(server),
     await checkTls(server, nowMs),
+    await checkAdminAddress(admin, isRunning),
     checkOpenFiles(server.max_connections),
   ];
 }

@@ -11,8 +11,33 @@ type Server = Settings['server'];
 /** @param isRunning whether an appliance holds the lock of the data folder: then the address is its own */
 export async function checkAddress({ host, port }: Server, isRunning: boolean): Promise<Finding> {
   const check = 'listening address';
+  return port === 0
+    ? ok(check, `${host}, any free port`)
+    : judgeAddress({ check, section: 'server', host, port }, isRunning);
+}
+
+/** Of the administration; see {@link checkAddress}. */
+export async function checkAdminAddress(
+  { host, port }: Settings['admin'],
+  isRunning: boolean,
+): Promise<Finding> {
+  const check = 'administration';
+  return port === 0
+    ? ok(check, 'off: [admin] port is 0')
+    : judgeAddress({ check, section: 'admin', host, port }, isRunning);
+}
+
+interface Place {
+  readonly check: string;
+  /** Of the settings that name it. */
+  readonly section: 'server' | 'admin';
+  readonly host: string;
+  /** Not 0. */
+  readonly port: number;
+}
+
+async function judgeAddress({ check, section, host, port }: Place, isRunning: boolean): Promise<Finding> {
   const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  if (port === 0) return ok(check, `${host}, any free port`);
   const fault = await listenFault(host, port);
   if (fault === null) {
     return isRunning
@@ -26,16 +51,20 @@ export async function checkAddress({ host, port }: Server, isRunning: boolean): 
   if (isErrorCode(fault, 'EADDRINUSE')) {
     return isRunning
       ? ok(check, `${shown} is taken, as it should be: the appliance runs`)
-      : bad(check, `${shown} is taken by another program`, 'End that one, or choose another [server] port.');
+      : bad(
+          check,
+          `${shown} is taken by another program`,
+          `End that one, or choose another [${section}] port.`,
+        );
   }
   if (isErrorCode(fault, 'EACCES')) {
     return bad(
       check,
       `${shown}: this user may not listen on that port`,
-      'Choose a [server] port of at least 1024, or grant CAP_NET_BIND_SERVICE.',
+      `Choose a [${section}] port of at least 1024, or grant CAP_NET_BIND_SERVICE.`,
     );
   }
-  return bad(check, `${shown}: ${reasonOf(fault)}`, 'Set [server] host to an address of this machine.');
+  return bad(check, `${shown}: ${reasonOf(fault)}`, `Set [${section}] host to an address of this machine.`);
 }
 
 /** Listens for a moment, and answers nobody. @returns why that cannot be; null when it can */
