@@ -33,6 +33,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   generate: ['detection', 'ingest', 'refused.ts', 'time.ts'],
   manual: ['backup', 'config', 'detection', 'health', 'ingest', 'limits', 'time.ts'],
   pull: ['detection', 'refused.ts', 'store', 'time.ts'],
+  setup: ['config', 'refused.ts'],
   demo: ['auth', 'detection', 'generate', 'store', 'time.ts'],
   openapi: ['auth', 'detection', 'limits', 'time.ts'],
   http: [
@@ -95,6 +96,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'packed.ts',
     'pull',
     'refused.ts',
+    'setup',
     'store',
     'time.ts',
     'version.ts',

@@ -24,6 +24,7 @@ import { printable } from './output.ts';
 import * as pull from './pull.ts';
 import * as restore from './restore.ts';
 import * as serve from './serve.ts';
+import * as setup from './setup.ts';
 import * as subscription from './subscription.ts';
 import * as verify from './verify.ts';
 import * as version from './version.ts';
@@ -45,6 +46,7 @@ const COMMANDS: readonly { register: (program: Command) => void }[] = [
   pull,
   check,
   healthcheck,
+  setup,
   generate,
   openapi,
   manual,

@@ -45,22 +45,29 @@ const PRESEED = `# Accounts, subscriptions and keys. A start creates those that 
 # daily_rows = "none"                 # the default: only the account's allowance holds
 `;
 
-/** The annotated configuration file, as text. It loads to exactly the defaults. */
-export function annotatedConfig(): string {
+/**
+ * The annotated configuration file, as text. It loads to exactly the defaults, but for what is chosen.
+ *
+ * @param chosen values by the path of their setting, each of that setting's type
+ */
+export function annotatedConfig(chosen: ReadonlyMap<string, string | number> = new Map()): string {
   const sections = Map.groupBy(SETTINGS, (setting) => setting.section);
   const blocks = [...sections].map(
-    ([section, settings]) => `[${section}]\n${settings.map(entry).join('\n')}`,
+    ([section, settings]) =>
+      `[${section}]\n${settings.map((one) => entry(one, chosen.get(one.path))).join('\n')}`,
   );
   return `${HEAD}\n${blocks.join('\n')}\n${PRESEED}`;
 }
 
-function entry(setting: Setting): string {
+function entry(setting: Setting, chosen: string | number | undefined): string {
   const flag = setting.flag === null ? '' : ` Flag: ${setting.flag}.`;
+  const common = JSON.stringify(setting.schema.default);
   const comment = [
     ...wrapped(`${setting.description}${flag}`),
-    ...wrapped(`(${expectation(setting.schema)})`),
+    ...wrapped(`(${expectation(setting.schema)}${chosen === undefined ? '' : `; default: ${common}`})`),
   ];
-  return `${comment.map((line) => `# ${line}\n`).join('')}${setting.name} = ${JSON.stringify(setting.schema.default)}\n`;
+  const value = chosen === undefined ? common : JSON.stringify(chosen);
+  return `${comment.map((line) => `# ${line}\n`).join('')}${setting.name} = ${value}\n`;
 }
 
 /** Text in lines of at most 100 characters. */

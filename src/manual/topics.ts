@@ -14,6 +14,7 @@ import { preseedingText } from './preseeding.ts';
 import { pullText } from './pull.ts';
 import { quickStartText } from './quick-start.ts';
 import { securityText } from './security.ts';
+import { serviceText } from './service.ts';
 import { settingsText } from './settings.ts';
 import { tokensText } from './tokens.ts';
 
@@ -30,6 +31,11 @@ export const TOPICS: readonly Topic[] = [
     name: 'installation',
     title: 'the executable: what it needs, its checksum, what is inside, building it',
     text: installationText,
+  },
+  {
+    name: 'service',
+    title: 'to run it for good: under systemd, in a container, under another supervisor',
+    text: serviceText,
   },
   { name: 'commands', title: 'every command with its options', text: commandsText },
   { name: 'settings', title: 'every setting, its default and where it can be given', text: settingsText },

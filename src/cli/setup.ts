@@ -1,0 +1,100 @@
+/** `wirewatch setup`: writes a commented configuration and a hardened systemd unit; takes them back with `--undo`. */
+import path from 'node:path';
+import { type Command, InvalidArgumentError } from 'commander';
+import { isPacked } from '../packed.ts';
+import { Refused } from '../refused.ts';
+import { type SetupFile, type SetupResult, setUp, takeBack } from '../setup/carry-out.ts';
+import { isSystemdThere, type SetupChoices } from '../setup/plan.ts';
+import { resolveDataFolder } from './data-folder.ts';
+import { addExamples, addSettingFlags, commonOptions, settingFlags } from './options.ts';
+import { print } from './output.ts';
+
+const SERVICE_DATA = '/var/lib/wirewatch';
+const SERVICE_CONFIG = '/etc/wirewatch/wirewatch.toml';
+const DEFAULT_USER = 'wirewatch';
+
+export function register(program: Command): void {
+  const command = program
+    .command('setup')
+    .description('write a commented configuration and, where systemd is there, a hardened service unit')
+    .option('--service', 'write the unit also where systemd is not found')
+    .option('--no-service', 'write the configuration only, into the data folder')
+    .option('--user <name>', `user of the service, made if missing (default: ${DEFAULT_USER})`, userName)
+    .option('--dynamic-user', 'let systemd make a user for as long as the service runs')
+    .option('--program <path>', 'the program, as the service finds it (default: this one)', absolutePath)
+    .option('--root <dir>', 'read and write below this folder, to prepare an image or a package', '/')
+    .option('--dry-run', 'show what would be done, with the files; change nothing')
+    .option('--undo', 'remove what setup made, unless it was changed since; never data')
+    .action((_options, self: Command) => {
+      const { json } = commonOptions(self);
+      const { undo, dryRun } = self.opts();
+      const choices = choicesOf(self);
+      const result = undo === true ? takeBack(choices, dryRun === true) : setUp(choices, dryRun === true);
+      print(result, { json, text: () => resultText(result) });
+      if (result.not_applied.length > 0) process.exitCode = 1;
+    });
+  addSettingFlags(command);
+  addExamples(command, [
+    'setup --dry-run',
+    'setup --drop /srv/exports --base-url https://detections.example.org',
+    'setup --no-service --data ./wirewatch-data',
+    'setup --undo',
+  ]);
+}
+
+function choicesOf(command: Command): SetupChoices {
+  const common = commonOptions(command);
+  const options: Record<string, unknown> = command.opts();
+  const root = path.resolve(String(options.root));
+  const isService = typeof options.service === 'boolean' ? options.service : isSystemdThere(root);
+  const isDynamic = options.dynamicUser === true;
+  if (isDynamic && options.user !== undefined)
+    throw new Refused('usage', '--user and --dynamic-user exclude each other: give one of them.');
+  const data = isService
+    ? path.resolve(common.data || process.env.WIREWATCH_DATA || SERVICE_DATA)
+    : resolveDataFolder(common);
+  const config = common.config ?? (isService ? SERVICE_CONFIG : path.join(data, 'wirewatch.toml'));
+  const user = typeof options.user === 'string' ? options.user : DEFAULT_USER;
+  const named = typeof options.program === 'string' ? [options.program] : thisProgram();
+  return {
+    root,
+    data,
+    config: path.resolve(config),
+    flags: settingFlags(command),
+    service: isService ? { user, isDynamic, program: named } : null,
+  };
+}
+
+function thisProgram(): string[] {
+  return isPacked ? [process.execPath] : [process.execPath, path.resolve(process.argv[1] ?? '')];
+}
+
+function userName(value: string): string {
+  if (!/^[a-z_][a-z0-9_-]{0,30}$/.test(value))
+    throw new InvalidArgumentError('Expected the name of a user: lower-case letters, digits, _ and -.');
+  return value;
+}
+
+function absolutePath(value: string): string {
+  if (!path.isAbsolute(value)) throw new InvalidArgumentError('Expected an absolute path.');
+  return value;
+}
+
+function resultText({ dry_run, files, not_applied, next }: SetupResult): string {
+  const parts = [
+    files.map((file) => fileText(file, dry_run)).join('\n'),
+    ...(dry_run ? files.map(contentText).filter((text) => text !== '') : []),
+    ...(not_applied.length === 0 ? [] : [`Not applied:\n${not_applied.map((one) => `  ${one}`).join('\n')}`]),
+    ...(next.length === 0 ? [] : [`Next:\n${next.map((line) => `  ${line}`).join('\n')}`]),
+  ];
+  return parts.join('\n\n');
+}
+
+function fileText({ what, path, outcome, reason }: SetupFile, isDry: boolean): string {
+  const done = isDry && outcome !== 'kept' && outcome !== 'absent' ? `would be ${outcome}` : outcome;
+  return `${path} (${what}): ${done}${reason === undefined ? '' : `, ${reason}`}`;
+}
+
+function contentText({ path, text }: SetupFile): string {
+  return text === undefined ? '' : `--- ${path}\n${text}`;
+}

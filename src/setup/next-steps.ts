@@ -1,0 +1,90 @@
+/** The lines that are left to be run after setup has written its files, or has removed them. */
+import { below, type Plan, type ServiceChoices, type SetupChoices, SYSUSERS_PATH } from './plan.ts';
+import { stateDirectory } from './unit.ts';
+
+/** Lines for a shell, run as root where a service was set up. */
+export function nextSteps(choices: SetupChoices, plan: Plan): string[] {
+  const { service } = choices;
+  if (service === null) return ['# Start the appliance:', `wirewatch serve --data ${pasted(choices.data)}`];
+  return choices.root === '/'
+    ? [
+        ...preparing(choices, service, plan),
+        ...starting(),
+        ...firstKey(choices, service),
+        ...dropping(choices, service, plan),
+      ]
+    : inImage(choices, plan);
+}
+
+export function stepsAfterUndo({ root, service, data }: SetupChoices): string[] {
+  const kept = [
+    `# ${data} is left as it is${service === null ? '' : `, and so is the user of the service`}.`,
+  ];
+  return root === '/' && service !== null ? ['systemctl daemon-reload', ...kept] : kept;
+}
+
+function preparing({ data }: SetupChoices, { user, isDynamic }: ServiceChoices, plan: Plan): string[] {
+  const lines: string[] = [];
+  if (plan.files.some(({ what }) => what === 'user'))
+    lines.push('# Make the user of the service:', `systemd-sysusers ${SYSUSERS_PATH}`);
+  if (!isDynamic && plan.folders.length > 0) {
+    lines.push('# Make the folders that are not there yet:');
+    for (const folder of plan.folders)
+      lines.push(
+        `install -d -m ${folder === data ? '0700' : '2770'} -o ${user} -g ${user} ${pasted(folder)}`,
+      );
+  }
+  return lines;
+}
+
+function starting(): string[] {
+  return [
+    '# Start it, now and with the system:',
+    'systemctl daemon-reload',
+    'systemctl enable --now wirewatch',
+  ];
+}
+
+function firstKey({ data, config }: SetupChoices, service: ServiceChoices): string[] {
+  // A user that systemd makes is not there to be taken; SQLite gives root's files to the owner of the database.
+  const run = `${service.isDynamic ? '' : `runuser -u ${service.user} -- `}${service.program.map(pasted).join(' ')}`;
+  return [
+    '# The first key, which is shown this one time:',
+    `export WIREWATCH_DATA=${pasted(data)} WIREWATCH_CONFIG=${pasted(config)}`,
+    `${run} account add acme --name "Acme News"`,
+    `${run} subscription add 7001 --account acme --time-zone Europe/Berlin`,
+    `${run} key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001`,
+    '# Is everything in order?',
+    `${run} check`,
+  ];
+}
+
+function dropping(
+  { data }: SetupChoices,
+  { user, isDynamic }: ServiceChoices,
+  { effective }: Plan,
+): string[] {
+  const { drop } = effective.ingest;
+  if (stateDirectory(data) !== null && drop.startsWith(`${data}/`))
+    return [
+      `# Export files go into ${drop}, where only root${isDynamic ? '' : ` and ${user}`} may write: another program needs a folder outside, --drop.`,
+    ];
+  return [
+    `# Export files go into ${drop}. Let the program that writes them do so:`,
+    `usermod -a -G ${user} THAT_PROGRAMS_USER`,
+  ];
+}
+
+/** What systemd does by itself when the image is started first is left to it. */
+function inImage({ root, data }: SetupChoices, { folders, files }: Plan): string[] {
+  const lines = ['# In the image:', `systemctl --root=${pasted(root)} enable wirewatch`];
+  if (files.some(({ what }) => what === 'user')) lines.push(`systemd-sysusers --root=${pasted(root)}`);
+  const missing = folders.filter((folder) => folder !== data || stateDirectory(data) === null);
+  for (const folder of missing)
+    lines.push(`# ${below('/', folder)} has to be there, writable for the user of the service.`);
+  return lines;
+}
+
+function pasted(value: string): string {
+  return /^[\w./:@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,170 @@
+/** Which files setup makes for what the operator chose, what they hold, and what is left for him to run. */
+import { existsSync, readFileSync } from 'node:fs';
+import { devNull } from 'node:os';
+import path from 'node:path';
+import { annotatedConfig } from '../config/annotated.ts';
+import { type Config, loadConfig, type SettingFlags } from '../config/load.ts';
+import { SETTINGS } from '../config/schema.ts';
+import { Refused } from '../refused.ts';
+import { isInHome, isTemporary, stateDirectory, sysusersText, unitText } from './unit.ts';
+
+export interface SetupChoices {
+  /** Everything is read and written below it; `/` for this system. */
+  readonly root: string;
+  readonly data: string;
+  readonly config: string;
+  readonly flags: SettingFlags;
+  /** Null: only the configuration. */
+  readonly service: ServiceChoices | null;
+}
+
+export interface ServiceChoices {
+  readonly user: string;
+  readonly isDynamic: boolean;
+  /** The program and what comes before the command's name, absolute. */
+  readonly program: readonly string[];
+}
+
+export interface PlannedFile {
+  readonly what: 'configuration' | 'unit' | 'user';
+  /** As it is called in the finished system. */
+  readonly path: string;
+  readonly text: string;
+}
+
+export interface Plan {
+  readonly files: readonly PlannedFile[];
+  /** Choices that an existing configuration overrules. */
+  readonly notApplied: readonly string[];
+  /** Folders that have to be there and are not the data folder, which systemd or the first start makes. */
+  readonly folders: readonly string[];
+  readonly effective: Config;
+}
+
+export const UNIT_PATH = '/etc/systemd/system/wirewatch.service';
+export const ENABLED_PATH = '/etc/systemd/system/multi-user.target.wants/wirewatch.service';
+export const SYSUSERS_PATH = '/etc/sysusers.d/wirewatch.conf';
+const NOTIFY_PATHS = ['/usr/bin/systemd-notify', '/bin/systemd-notify'];
+
+/** Where a path of the finished system is now. */
+export function below(root: string, file: string): string {
+  return path.join(root, file);
+}
+
+/** Does systemd run this system (sd_booted(3)), or is it installed in another one? */
+export function isSystemdThere(root: string): boolean {
+  const paths = root === '/' ? ['/run/systemd/system'] : ['/usr/lib/systemd/systemd', '/lib/systemd/systemd'];
+  return paths.some((one) => existsSync(below(root, one)));
+}
+
+/** systemd brings it; below a root without systemd, as a package is made in, it will be there. */
+function canNotify(root: string): boolean {
+  return !isSystemdThere(root) || NOTIFY_PATHS.some((one) => existsSync(below(root, one)));
+}
+
+/** @throws Refused for choices that are wrong or do not go together, or a configuration that does not load */
+export function planSetup(choices: SetupChoices): Plan {
+  const { root, data, config: configPath, flags, service } = choices;
+  const existing = below(root, configPath);
+  const wanted = load(flags, devNull, data);
+  const effective = existsSync(existing) ? load({}, existing, data) : wanted;
+  const chosen = chosenValues(flags, wanted);
+  const configuration = { what: 'configuration', path: configPath, text: annotatedConfig(chosen) } as const;
+  const notApplied = overruled(chosen, wanted, effective);
+  if (service === null) return { files: [configuration], notApplied, folders: [], effective };
+  const folders = writableFolders(effective).filter((folder) => !isWithin(folder, data));
+  judge(choices, service, folders);
+  const unit = unitText({
+    ...service,
+    data,
+    config: configPath,
+    writable: folders,
+    ports: [effective.server.port, effective.admin.port],
+    canNotify: canNotify(root),
+  });
+  const files: PlannedFile[] = [configuration, { what: 'unit', path: UNIT_PATH, text: unit }];
+  if (!service.isDynamic && needsUser(root, service.user))
+    files.push({ what: 'user', path: SYSUSERS_PATH, text: sysusersText(service.user, data) });
+  const made = stateDirectory(data) === null ? [data, ...folders] : folders;
+  return { files, notApplied, folders: made, effective };
+}
+
+/** A service takes nothing from the environment of the one who sets it up. */
+function load(flags: SettingFlags, file: string, dataFolder: string): Config {
+  return loadConfig({ flags, env: {}, file, dataFolder });
+}
+
+/** What was given as a flag, as the configuration has it; folders absolute, since the file is somewhere else. */
+function chosenValues(flags: SettingFlags, { server, ingest }: Config): Map<string, string | number> {
+  return new Map<string, string | number>([
+    ...(flags.host === undefined ? [] : [['server.host', server.host] as const]),
+    ...(flags.port === undefined ? [] : [['server.port', server.port] as const]),
+    ...(flags.baseUrl === undefined ? [] : [['server.base_url', server.base_url] as const]),
+    ...(flags.drop === undefined ? [] : [['ingest.drop', ingest.drop] as const]),
+  ]);
+}
+
+function overruled(chosen: ReadonlyMap<string, unknown>, wanted: Config, effective: Config): string[] {
+  const settingOf = (config: Config, setting: string) =>
+    new Map<string, unknown>([
+      ['server.host', config.server.host],
+      ['server.port', config.server.port],
+      ['server.base_url', config.server.base_url],
+      ['ingest.drop', config.ingest.drop],
+    ]).get(setting);
+  return [...chosen.keys()]
+    .filter((setting) => settingOf(wanted, setting) !== settingOf(effective, setting))
+    .map((setting) => {
+      const flag = SETTINGS.find((one) => one.path === setting)?.flag ?? setting;
+      const [there, asked] = [settingOf(effective, setting), settingOf(wanted, setting)].map((one) =>
+        JSON.stringify(one),
+      );
+      return `${flag} ${asked}: the configuration that is there says ${there}; change ${setting} in it`;
+    });
+}
+
+/** Folders, beside the data folder, in which the appliance writes. */
+function writableFolders({ ingest, log }: Config): string[] {
+  return [...new Set([ingest.drop, ...(log.file === '' ? [] : [path.dirname(log.file)])])];
+}
+
+function judge({ data, config }: SetupChoices, service: ServiceChoices, folders: readonly string[]): void {
+  const named = [data, config, ...folders, ...service.program];
+  for (const one of named) {
+    if (/[\u0000-\u001f\u007f]/.test(one))
+      throw new Refused(
+        'usage',
+        `${JSON.stringify(one)}: a unit cannot name a path with control characters.`,
+      );
+    if (isTemporary(one))
+      throw new Refused(
+        'failed',
+        `${one}: the service could not see it, its /tmp is its own. Name another place.`,
+      );
+  }
+  const [program = ''] = service.program.filter((one) => isInHome(one));
+  if (program !== '') {
+    throw new Refused(
+      'failed',
+      `the service could not run ${program}, since homes are hidden from it. Copy the program first (install -m 755 wirewatch /usr/local/bin/wirewatch) and run that one, or name it with --program.`,
+    );
+  }
+  const outside = [...(stateDirectory(data) === null ? [data] : []), ...folders];
+  if (service.isDynamic && outside.length > 0) {
+    throw new Refused(
+      'usage',
+      `--dynamic-user: its user exists only while the service runs and can own nothing outside /var/lib: ${outside.join(', ')}. Leave it out, or use --data /var/lib/NAME and the drop folder within.`,
+    );
+  }
+}
+
+/** A user that is there already is used as it is. */
+function needsUser(root: string, user: string): boolean {
+  if (existsSync(below(root, SYSUSERS_PATH))) return true;
+  const users = below(root, '/etc/passwd');
+  return !existsSync(users) || !new RegExp(`^${user}:`, 'm').test(readFileSync(users, 'utf8'));
+}
+
+function isWithin(folder: string, other: string): boolean {
+  return folder === other || folder.startsWith(`${other}${path.sep}`);
+}

@@ -1,0 +1,390 @@
+/** `wirewatch setup`: the files it makes below a root of its own, what it keeps, what it takes back, and what systemd says. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, describe, test } from 'node:test';
+import { loadConfig } from '../src/config/load.ts';
+import { unitText } from '../src/setup/unit.ts';
+import { inFolder, runProgram } from './support/program.ts';
+
+const MAIN = path.join(import.meta.dirname, '..', 'dist', 'main.cjs');
+const CONFIG = '/etc/wirewatch/wirewatch.toml';
+const UNIT = '/etc/systemd/system/wirewatch.service';
+const USER = '/etc/sysusers.d/wirewatch.conf';
+/** Somewhere in every system, and no home. */
+const PROGRAM = '/bin/sh';
+
+const scratch = mkdtempSync(path.join(tmpdir(), 'wirewatch-setup-'));
+after(() => rmSync(scratch, { recursive: true }));
+
+let roots = 0;
+function newRoot(): string {
+  roots += 1;
+  const root = path.join(scratch, String(roots));
+  mkdirSync(root);
+  return root;
+}
+
+function wirewatch(...args: string[]) {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
+  return spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env: Object.fromEntries(own) });
+}
+
+interface Result {
+  readonly dry_run: boolean;
+  readonly files: readonly { what: string; path: string; outcome: string; reason?: string; text?: string }[];
+  readonly not_applied: readonly string[];
+  readonly next: readonly string[];
+}
+
+/** Sets up a service below a root; @returns what `--json` prints */
+function setup(root: string, ...more: string[]): Result {
+  const { stdout, stderr } = wirewatch(
+    'setup',
+    '--json',
+    '--root',
+    root,
+    '--service',
+    '--program',
+    PROGRAM,
+    ...more,
+  );
+  assert.equal(stderr, '');
+  return JSON.parse(stdout);
+}
+
+/** What it is refused with. */
+function refused(status: number, ...args: string[]): string {
+  const end = wirewatch('setup', '--root', newRoot(), '--service', '--program', PROGRAM, ...args);
+  assert.deepEqual([end.status, end.stdout], [status, ''], end.stderr);
+  return end.stderr;
+}
+
+function outcomes({ files }: Result): string[] {
+  return files.map(({ path, outcome }) => `${path} ${outcome}`);
+}
+
+const read = (root: string, file: string) => readFileSync(path.join(root, file), 'utf8');
+
+function everyFile(root: string): string[] {
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+    .sort();
+}
+
+/** The settings of a unit by their name, each with all its values. */
+function settingsOf(unit: string): Map<string, string[]> {
+  const lines = [...unit.matchAll(/^(\w+)=(.*)$/gm)];
+  const byName = Map.groupBy(lines, ([, name = '']) => name);
+  return new Map([...byName].map(([name, found]) => [name, found.map(([, , value = '']) => value)]));
+}
+
+function load(root: string) {
+  return loadConfig({ flags: {}, env: {}, file: path.join(root, CONFIG), dataFolder: '/var/lib/wirewatch' });
+}
+
+describe('what is written', () => {
+  test('a configuration with what was chosen, a unit, and the user; a second time nothing changes', () => {
+    const root = newRoot();
+    const options = [
+      '--drop',
+      '/srv/exports',
+      '--port',
+      '9000',
+      '--base-url',
+      'https://d.example.org/',
+      '--host',
+      '::',
+    ];
+    assert.deepEqual(outcomes(setup(root, ...options)), [
+      `${CONFIG} written`,
+      `${UNIT} written`,
+      `${USER} written`,
+    ]);
+    const { server, ingest } = load(root);
+    assert.deepEqual(
+      [server.host, server.port, server.base_url, ingest.drop],
+      ['::', 9000, 'https://d.example.org', '/srv/exports'],
+    );
+    assert.match(
+      read(root, CONFIG),
+      /^# Address to listen on[^\n]*\n[^\n]*default: "127\.0\.0\.1"\)\nhost = "::"$/m,
+    );
+    const unit = settingsOf(read(root, UNIT));
+    assert.deepEqual(unit.get('ExecStart'), [
+      `${PROGRAM} serve --data /var/lib/wirewatch --config ${CONFIG}`,
+    ]);
+    assert.deepEqual(unit.get('StateDirectory'), ['wirewatch']);
+    assert.deepEqual(unit.get('ReadWritePaths'), ['/srv/exports']);
+    assert.deepEqual(unit.get('User'), ['wirewatch']);
+    assert.deepEqual(unit.get('RestartPreventExitStatus'), ['78']);
+    assert.match(read(root, USER), /^u wirewatch - "Wirewatch" \/var\/lib\/wirewatch$/m);
+    const again = setup(root, ...options);
+    assert.deepEqual(outcomes(again), [`${CONFIG} kept`, `${UNIT} unchanged`, `${USER} unchanged`]);
+    assert.deepEqual(again.not_applied, []);
+  });
+
+  test('a dry run shows the files, and writes nothing', () => {
+    const root = newRoot();
+    const shown = setup(root, '--dry-run');
+    assert.deepEqual(everyFile(root), []);
+    assert.equal(shown.dry_run, true);
+    setup(root);
+    for (const file of shown.files) assert.equal(file.text, read(root, file.path));
+  });
+
+  test('without systemd, or with --no-service: the configuration alone, which serve finds', async () => {
+    const bare = newRoot();
+    const { stdout } = wirewatch('setup', '--root', bare, '--data', '/data', '--json');
+    assert.deepEqual(outcomes(JSON.parse(stdout)), ['/data/wirewatch.toml written']);
+    await inFolder(async (folder) => {
+      const data = path.join(folder, 'data');
+      const made = wirewatch(
+        'setup',
+        '--no-service',
+        '--data',
+        data,
+        '--port',
+        '0',
+        '--base-url',
+        'https://d.example.org',
+      );
+      assert.equal(made.status, 0, made.stderr);
+      assert.match(made.stdout, /^ {2}wirewatch serve --data /m);
+      const run = runProgram(['serve', '--data', data]);
+      await run.url();
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+      assert.equal(
+        run.log().find(({ msg }) => msg.startsWith('base_url is not set')),
+        undefined,
+      );
+    });
+  });
+
+  test("the unit's line starts the appliance", async () => {
+    await inFolder(async (folder) => {
+      const root = newRoot();
+      setup(root, '--port', '0');
+      const [line = ''] = settingsOf(read(root, UNIT)).get('ExecStart') ?? [];
+      const [, ...args] = line.split(' ');
+      const here = args.map((arg) =>
+        arg === CONFIG
+          ? path.join(root, CONFIG)
+          : arg.replace('/var/lib/wirewatch', path.join(folder, 'data')),
+      );
+      const run = runProgram(here);
+      await run.url();
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+    });
+  });
+
+  test('a user that is there is used as it is; --dynamic-user needs none', () => {
+    const root = newRoot();
+    mkdirSync(path.join(root, 'etc'));
+    writeFileSync(path.join(root, 'etc', 'passwd'), 'root:x:0:0::/:/bin/sh\nnews:x:9:9::/:/bin/sh\n');
+    assert.deepEqual(outcomes(setup(root, '--user', 'news')), [`${CONFIG} written`, `${UNIT} written`]);
+    assert.deepEqual(settingsOf(read(root, UNIT)).get('User'), ['news']);
+    assert.deepEqual(outcomes(setup(root, '--dynamic-user')), [`${CONFIG} kept`, `${UNIT} renewed`]);
+    assert.deepEqual(settingsOf(read(root, UNIT)).get('DynamicUser'), ['yes']);
+  });
+
+  test('systemd-notify decides the type: without it systemd would wait in vain', () => {
+    const root = newRoot();
+    mkdirSync(path.join(root, 'usr/lib/systemd'), { recursive: true });
+    writeFileSync(path.join(root, 'usr/lib/systemd/systemd'), '');
+    const typeOf = () => {
+      const { stdout } = wirewatch('setup', '--root', root, '--program', PROGRAM, '--json');
+      assert.ok(
+        outcomes(JSON.parse(stdout)).some((one) => one.startsWith(UNIT)),
+        'systemd was not seen',
+      );
+      return settingsOf(read(root, UNIT)).get('Type');
+    };
+    assert.deepEqual(typeOf(), ['exec']);
+    mkdirSync(path.join(root, 'usr/bin'));
+    writeFileSync(path.join(root, 'usr/bin/systemd-notify'), '');
+    assert.deepEqual(typeOf(), ['notify']);
+  });
+
+  test('a port below 1024 brings the one capability it needs', () => {
+    const root = newRoot();
+    setup(root, '--port', '443');
+    const unit = settingsOf(read(root, UNIT));
+    assert.deepEqual(unit.get('AmbientCapabilities'), ['CAP_NET_BIND_SERVICE']);
+    assert.deepEqual(unit.get('CapabilityBoundingSet'), ['CAP_NET_BIND_SERVICE']);
+    assert.equal(unit.has('PrivateUsers'), false);
+  });
+});
+
+describe('what is kept', () => {
+  test('a configuration that is there: it is not touched, the unit follows it, and what it overrules is said', () => {
+    const root = newRoot();
+    const file = path.join(root, CONFIG);
+    const own =
+      '[server]\nport = 7000\n[ingest]\ndrop = "/srv/own"\n[log]\nfile = "/var/log/wirewatch/log"\n';
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, own);
+    const args = ['setup', '--root', root, '--service', '--program', PROGRAM];
+    const end = wirewatch(...args, '--port', '9000', '--drop', '/srv/own');
+    assert.equal(end.status, 1);
+    assert.match(end.stdout, /kept, a configuration is never written over/);
+    assert.match(
+      end.stdout,
+      /^ {2}--port 9000: the configuration that is there says 7000; change server\.port in it$/m,
+    );
+    assert.doesNotMatch(end.stdout, /--drop "/);
+    assert.equal(readFileSync(file, 'utf8'), own);
+    assert.deepEqual(settingsOf(read(root, UNIT)).get('ReadWritePaths'), ['/srv/own /var/log/wirewatch']);
+    assert.equal(wirewatch(...args, '--port', '7000').status, 0);
+  });
+
+  test('a configuration that is wrong stops it, with nothing written', () => {
+    const root = newRoot();
+    mkdirSync(path.join(root, 'etc/wirewatch'), { recursive: true });
+    writeFileSync(path.join(root, CONFIG), '[server]\nport = "x"\n');
+    const end = wirewatch('setup', '--root', root, '--service', '--program', PROGRAM);
+    assert.equal(end.status, 78);
+    assert.match(end.stderr, /\[server\] port: expected a whole number/);
+    assert.deepEqual(everyFile(root), [CONFIG.slice(1)]);
+  });
+
+  test('a unit is renewed while it is as setup made it; one that was changed, or is not its own, is left alone', () => {
+    const root = newRoot();
+    setup(root);
+    assert.deepEqual(outcomes(setup(root, '--user', 'news')).slice(1, 2), [`${UNIT} renewed`]);
+    const file = path.join(root, UNIT);
+    for (const text of [`${readFileSync(file, 'utf8')}# mine\n`, '[Service]\n']) {
+      writeFileSync(file, text);
+      assert.deepEqual(outcomes(setup(root)).slice(1, 2), [`${UNIT} kept`]);
+      assert.equal(readFileSync(file, 'utf8'), text);
+    }
+  });
+});
+
+describe('--undo', () => {
+  test('removes what setup made, and nothing else', () => {
+    const root = newRoot();
+    mkdirSync(path.join(root, 'var/lib/wirewatch'), { recursive: true });
+    writeFileSync(path.join(root, 'var/lib/wirewatch/detections.db'), 'data');
+    mkdirSync(path.join(root, 'etc/systemd/system'), { recursive: true });
+    writeFileSync(path.join(root, 'etc/systemd/system/other.service'), '');
+    const before = everyFile(root);
+    setup(root);
+    const shown = setup(root, '--undo', '--dry-run');
+    assert.equal(everyFile(root).length, before.length + 3);
+    const undone = setup(root, '--undo');
+    assert.deepEqual(outcomes(undone), [`${CONFIG} removed`, `${UNIT} removed`, `${USER} removed`]);
+    assert.deepEqual(outcomes(shown), outcomes(undone));
+    assert.deepEqual(everyFile(root), before);
+    assert.equal(existsSync(path.join(root, 'etc/wirewatch')), false);
+    assert.deepEqual(outcomes(setup(root, '--undo')), [
+      `${CONFIG} absent`,
+      `${UNIT} absent`,
+      `${USER} absent`,
+    ]);
+  });
+
+  test('keeps what was changed since, and says so', () => {
+    const root = newRoot();
+    setup(root);
+    writeFileSync(path.join(root, CONFIG), read(root, CONFIG).replace('port = 8080', 'port = 8081'));
+    const { files } = setup(root, '--undo');
+    assert.deepEqual(
+      files.map(({ outcome, reason }) => [outcome, reason]),
+      [
+        ['kept', 'it was changed since setup made it'],
+        ['removed', undefined],
+        ['removed', undefined],
+      ],
+    );
+    assert.match(read(root, CONFIG), /^port = 8081$/m);
+  });
+
+  test('is refused while the service is enabled', () => {
+    const root = newRoot();
+    setup(root);
+    const wants = path.join(root, 'etc/systemd/system/multi-user.target.wants');
+    mkdirSync(wants);
+    symlinkSync('../wirewatch.service', path.join(wants, 'wirewatch.service'));
+    const end = wirewatch('setup', '--undo', '--root', root, '--service');
+    assert.equal(end.status, 1);
+    assert.match(end.stderr, /the service is enabled .* disable wirewatch$/m);
+    assert.ok(existsSync(path.join(root, UNIT)));
+  });
+});
+
+test('what cannot work is refused, with what to do', () => {
+  assert.match(refused(1, '--program', '/home/1/wirewatch'), /could not run \/home\/1\/wirewatch.*--program/);
+  assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not see it/);
+  assert.match(refused(2, '--dynamic-user', '--drop', '/srv/exports'), /--dynamic-user: .*\/srv\/exports/);
+  assert.match(refused(2, '--dynamic-user', '--user', 'news'), /give one of them/);
+  assert.match(refused(2, '--user', 'No Body'), /Expected the name of a user/);
+  assert.match(refused(78, '--port', '70000'), /--port: expected/);
+  const end = wirewatch('setup', '--root', process.execPath, '--service', '--program', PROGRAM);
+  assert.equal(end.status, 1);
+  assert.match(end.stderr, /cannot read .*Run it as root/);
+});
+
+const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
+
+describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not installed' }, () => {
+  const terms = {
+    program: [PROGRAM],
+    data: '/var/lib/wirewatch',
+    config: CONFIG,
+    user: 'root',
+    isDynamic: false,
+    writable: [],
+    ports: [8080, 0],
+    canNotify: true,
+  };
+
+  function written(more: Partial<Parameters<typeof unitText>[0]>): string {
+    const file = path.join(newRoot(), 'wirewatch.service');
+    writeFileSync(file, unitText({ ...terms, ...more }));
+    return file;
+  }
+
+  test('finds nothing wrong with any unit', () => {
+    for (const more of [
+      {},
+      { isDynamic: true, user: 'wirewatch' },
+      { ports: [443], canNotify: false },
+      { data: '/srv/the agency\'s "100 %" $HOME', writable: ['/srv/a b', '/home/1/drop'] },
+    ]) {
+      const { status, stdout, stderr } = spawnSync(
+        'systemd-analyze',
+        ['verify', '--man=no', '--recursive-errors=no', written(more)],
+        { encoding: 'utf8' },
+      );
+      assert.deepEqual([status, stdout, stderr], [0, '', '']);
+    }
+  });
+
+  test('rates the exposure below 1.5, of 10', () => {
+    for (const more of [{}, { isDynamic: true, user: 'wirewatch' }, { writable: ['/srv/exports'] }]) {
+      const unit = written({ user: 'wirewatch', ...more });
+      const { status, stdout } = spawnSync(
+        'systemd-analyze',
+        ['security', '--offline=true', '--threshold=15', '--no-pager', unit],
+        { encoding: 'utf8' },
+      );
+      assert.match(stdout, /Overall exposure level/);
+      assert.equal(status, 0, stdout.slice(-200));
+    }
+  });
+});
