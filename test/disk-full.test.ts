@@ -1,0 +1,175 @@
+/** A full disk: ingest waits with an alert that needs someone, reads go on, and it goes on by itself. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readAlertFile } from '../src/health/alert-file.ts';
+import { isErrorCode } from '../src/store/folder.ts';
+import { putFile } from './support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
+import { until } from './support/until.ts';
+
+const FULL = 'the disk is full: ingest waits until there is room';
+const DISK_MIB = 32;
+const SETTINGS = {
+  WIREWATCH_INGEST_QUIET_MS: '20',
+  WIREWATCH_INGEST_RESCAN_SECONDS: '0.2',
+  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
+};
+
+/** A disk of its own, in a namespace that ends with the program: no right is needed where the kernel allows that. */
+const NAMESPACE = ['--user', '--map-root-user', '--mount', 'sh', '-euc'];
+const MOUNT = `mount -t tmpfs -o size=${DISK_MIB}m tmpfs "$1"`;
+const RUN_ON_DISK = `${MOUNT}; cp -a "$2/." "$1"; echo $$ > "$3"; shift 3; exec "$@"`;
+
+const canMount = spawnSync('unshare', [...NAMESPACE, MOUNT, 'sh', tmpdir()]).status === 0;
+
+async function command(...args: string[]): Promise<string> {
+  const run = runProgram(args);
+  assert.equal(await run.ended, 0, run.told());
+  return run.printed();
+}
+
+/** An account with a subscription. @returns a key for it */
+async function install(data: string): Promise<string> {
+  await command('account', 'add', 'agency', '--name', 'Agency', '--data', data);
+  await command('subscription', 'add', '7001', '--account', 'agency', '--data', data);
+  const options = ['--account', 'agency', '--subscriptions', '7001', '--scopes', 'detections:read'];
+  const made = await command('key', 'create', ...options, '--name', 'test', '--json', '--data', data);
+  return JSON.parse(made).key;
+}
+
+function rowsOf(count: number): string {
+  return ndjson(Array.from({ length: count }, () => newRow({ article_headline: 'x'.repeat(2000) })));
+}
+
+async function applied(run: RunningProgram, name: string): Promise<void> {
+  await run.until(`that ${name} is applied`, () =>
+    run.log().find(({ msg, file }) => msg === 'file applied' && file === name),
+  );
+}
+
+function alertLine(run: RunningProgram, what: 'opened' | 'closed') {
+  return run.log().find(({ msg, alert }) => msg === `alert ${what}` && alert === 'disk full');
+}
+
+/** The versions of all detections on the stream, in its order. */
+async function streamOf(url: string, key: string): Promise<number[]> {
+  const headers = { authorization: `Bearer ${key}` };
+  const versions: number[] = [];
+  let where = `since=${new Date(Date.now() - 3_600_000).toISOString()}`;
+  for (;;) {
+    const response = await fetch(`${url}/v1/detections/changes?limit=1000&${where}`, { headers });
+    assert.equal(response.status, 200);
+    const page = JSON.parse(await response.text());
+    for (const { version } of page.data) versions.push(version);
+    if (page.has_more !== true) return versions;
+    where = `cursor=${page.next_cursor}`;
+  }
+}
+
+/** Drops a file that finds no room. @returns once that is said, shown, and reads were seen to go on */
+async function dropOnFullDisk(
+  run: RunningProgram,
+  { url, key, drop, alertFile }: { url: string; key: string; drop: string; alertFile: string },
+): Promise<string> {
+  const before = await streamOf(url, key);
+  const name = fileName('newswire', nextWindowMs());
+  putFile(drop, name, rowsOf(1500));
+  await run.until('that it waits', () => run.log().find(({ msg }) => msg === FULL));
+  const opened = await run.until('the alert', () => alertLine(run, 'opened'));
+  assert.equal(opened.page_worthy, true);
+  await until('the alert in the file', async () =>
+    ((await readAlertFile(alertFile)) ?? []).some((alert) => alert.name === 'disk full'),
+  );
+  assert.equal((await fetch(`${url}/v1/health`)).status, 503);
+  assert.deepEqual(await streamOf(url, key), before);
+  return name;
+}
+
+test('the disk of the data folder is full', {
+  skip: !canMount && 'no disk can be mounted here',
+}, async () => {
+  await inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const disk = join(folder, 'disk');
+    const drop = join(folder, 'drop');
+    const key = await install(data);
+    for (const made of [disk, drop]) mkdirSync(made);
+    const pidFile = join(folder, 'pid');
+    const run = runProgram(['serve', '--data', disk, '--drop', drop, '--port', '0'], SETTINGS, {
+      through: (program, args) => [
+        'unshare',
+        [...NAMESPACE, RUN_ON_DISK, 'sh', disk, data, pidFile, program, ...args],
+      ],
+    });
+    const url = await run.url();
+    const seen = `/proc/${readFileSync(pidFile, 'utf8').trim()}/root${disk}`;
+    const first = fileName('newswire', nextWindowMs());
+    putFile(drop, first, rowsOf(10));
+    await applied(run, first);
+
+    const ballast = join(seen, 'ballast');
+    fill(ballast);
+    const second = await dropOnFullDisk(run, { url, key, drop, alertFile: join(seen, 'alerts.json') });
+    rmSync(ballast);
+    await applied(run, second);
+    await run.until('the end of the alert', () => alertLine(run, 'closed'));
+    assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
+    assert.ok(existsSync(join(drop, 'archive')));
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+  });
+});
+
+/** Writes until there is no room for another kilobyte. */
+function fill(path: string): void {
+  for (const bytes of [1_000_000, 10_000, 1000]) {
+    try {
+      for (;;) appendFileSync(path, Buffer.alloc(bytes));
+    } catch (error) {
+      if (!isErrorCode(error, 'ENOSPC')) throw error;
+    }
+  }
+}
+
+test('the disk is full when the journal is to be written', {
+  skip: !existsSync('/dev/full') && 'there is no /dev/full here',
+}, async () => {
+  await inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const drop = join(data, 'drop');
+    const journal = join(data, 'journal');
+    const key = await install(data);
+    const run = runProgram(['serve', '--data', data, '--port', '0'], SETTINGS);
+    const url = await run.url();
+    const first = fileName('newswire', nextWindowMs());
+    putFile(drop, first, rowsOf(10));
+    await applied(run, first);
+
+    const bytes = statSync(journal).size;
+    renameSync(journal, `${journal}-away`);
+    symlinkSync('/dev/full', journal);
+    const second = await dropOnFullDisk(run, { url, key, drop, alertFile: join(data, 'alerts.json') });
+    renameSync(`${journal}-away`, journal);
+    await applied(run, second);
+    await run.until('the end of the alert', () => alertLine(run, 'closed'));
+    assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
+    const lines = readFileSync(journal, 'utf8');
+    assert.match(lines.slice(bytes), new RegExp(`"archived":"[^"]*${second}"`));
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+  });
+});
