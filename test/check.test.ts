@@ -137,7 +137,7 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
     const port = typeof address === 'object' && address !== null ? String(address.port) : '';
     writeFileSync(
       file,
-      `[server]\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n[admin]\nport = ${port}\n`,
+      `[server]\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n[admin]\nport = ${port}\n[log]\nfile = "nowhere/log"\n`,
     );
     try {
       const { code, of } = await check(data, '--config', file, '--port', port);
@@ -150,6 +150,7 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
       assert.match(of('listening address').detail, /taken by another program/);
       assert.match(of('administration').detail, /taken by another program/);
       assert.match(of('administration').what_to_do ?? '', /another \[admin\] port/);
+      assert.match(of('log file').detail, /nowhere\/log: ENOENT/);
       assert.match(of('TLS').detail, /holds no certificate in PEM form/);
     } finally {
       taken.close();

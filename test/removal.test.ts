@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
-import { removeSubscription as takeAway } from '../src/auth/removal.ts';
+import { removeAccount as takeAccountAway, removeSubscription as takeAway } from '../src/auth/removal.ts';
 import { confirm } from '../src/cli/confirm.ts';
 import {
   COUNT_DETECTIONS,
@@ -196,6 +196,34 @@ describe('beside a running appliance', () => {
     });
     assert.match(readFileSync(join(appliance.data, 'journal'), 'utf8'), new RegExp(`"key_revoked":"${id}"`));
   });
+});
+
+test('what an account and its keys have read is forgotten with it, and nothing of others', () => {
+  const installation = createInstallation();
+  try {
+    const access = openAccess(installation.data);
+    const id = installation.key.split('_')[2] ?? '';
+    const counts = [
+      ['account', 'agency'],
+      ['key', id],
+      ['account', 'other'],
+      ['key', 'abcdefghij23'],
+    ].map(([holder, name]) => ({ day: 1, holder, id: name, rows: 1 }));
+    for (const count of counts)
+      access
+        .prepare('INSERT INTO row_usage (day, holder, id, rows) VALUES (:day, :holder, :id, :rows)')
+        .run(count);
+    assert.deepEqual(takeAccountAway(access, 'agency', Date.now()), {
+      subscriptions: [7001, 7002],
+      keys: [id],
+      keys_without_subscriptions: [],
+    });
+    const left = access.prepare<[], string>('SELECT id FROM row_usage ORDER BY id').pluck().all();
+    access.close();
+    assert.deepEqual(left, ['abcdefghij23', 'other']);
+  } finally {
+    installation.remove();
+  }
 });
 
 describe('half-way', () => {

@@ -19,7 +19,7 @@ import { checkRoom, checkSync } from './disk.ts';
 import { checkDropFolder } from './drop-folder.ts';
 import { checkDataFileSystem } from './file-system.ts';
 import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
-import { checkDataFolder, checkPhotoFolder, isUsable } from './folders.ts';
+import { checkDataFolder, checkLogFile, checkPhotoFolder, isUsable } from './folders.ts';
 import { checkAddress, checkAdminAddress, checkBaseUrl, checkTls } from './network.ts';
 import { checkOpenFiles } from './open-files.ts';
 
@@ -130,7 +130,7 @@ async function checkAppliance(
 }
 
 async function checkSurroundings(config: Config, isRunning: boolean, nowMs: number): Promise<Finding[]> {
-  const { ingest, photos, server, admin, exports } = config;
+  const { ingest, photos, server, admin, exports, log } = config;
   const drop = await checkDropFolder({ folder: ingest.drop, rescanSeconds: ingest.rescan_seconds });
   return [
     ...drop,
@@ -140,6 +140,7 @@ async function checkSurroundings(config: Config, isRunning: boolean, nowMs: numb
     checkBaseUrl(server),
     await checkTls(server, nowMs),
     await checkAdminAddress(admin, isRunning),
+    ...(log.file === '' ? [] : [checkLogFile(log.file)]),
     checkOpenFiles(server.max_connections),
   ];
 }

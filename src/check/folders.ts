@@ -81,6 +81,19 @@ export function checkPhotoFolder(folder: string, isNeeded: boolean): Finding {
   }
 }
 
+/** It is not opened, since that would make it. */
+export function checkLogFile(path: string): Finding {
+  const check = 'log file';
+  const place = statOf(path) === null ? dirname(path) : path;
+  try {
+    accessSync(place, constants.W_OK);
+    return ok(check, path);
+  } catch (error) {
+    const todo = 'Make the folder, and give the user of the appliance the right to write there.';
+    return bad(check, `${path}: ${reasonOf(error)}`, todo);
+  }
+}
+
 /** Null: there is nothing; a text: why it cannot be told. */
 export function statOf(path: string): Stats | null | string {
   try {
