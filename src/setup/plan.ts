@@ -124,8 +124,9 @@ function overruled(chosen: ReadonlyMap<string, unknown>, wanted: Config, effecti
 }
 
 /** Folders, beside the data folder, in which the appliance writes. */
-function writableFolders({ ingest, log }: Config): string[] {
-  return [...new Set([ingest.drop, ...(log.file === '' ? [] : [path.dirname(log.file)])])];
+function writableFolders({ ingest, backup, log }: Config): string[] {
+  const logs = log.file === '' ? [] : [path.dirname(log.file)];
+  return [...new Set([ingest.drop, backup.folder, ...logs])];
 }
 
 function judge({ data, config }: SetupChoices, service: ServiceChoices, folders: readonly string[]): void {

@@ -8,7 +8,7 @@ export interface UnitTerms {
   readonly user: string;
   /** systemd makes the user for as long as the service runs. */
   readonly isDynamic: boolean;
-  /** Folders outside the data folder in which it writes: drop folder, log. */
+  /** Folders outside the data folder in which it writes: drop folder, backups, log. */
   readonly writable: readonly string[];
   /** Those it listens on; 0 is any, or none. */
   readonly ports: readonly number[];
