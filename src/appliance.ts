@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Admin, type AdminOptions, startAdmin } from './admin/listener.ts';
 import { createMetrics, type Metrics } from './admin/metrics.ts';
 import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
+import { catchUpAccess } from './auth/journaled.ts';
 import { preseed } from './auth/preseed.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
 import type { Config } from './config/load.ts';
@@ -23,13 +24,23 @@ import type { Logger } from './log.ts';
 import type { CommandSummary } from './manual/commands.ts';
 import { Refused } from './refused.ts';
 import { openAccess } from './store/access.ts';
-import { type Database, isDamage, isWriteLost, openReader, takeLock } from './store/database.ts';
+import { ACCESS_MIGRATIONS } from './store/access-schema.ts';
+import {
+  type Database,
+  isDamage,
+  isWriteLost,
+  openReader,
+  refuseForeign,
+  takeLock,
+} from './store/database.ts';
 import { deriveKey } from './store/derived-key.ts';
+import { DETECTIONS_MIGRATIONS } from './store/detections-schema.ts';
 import { type DataFolder, dataFolder, ensureFolder, readSecret } from './store/folder.ts';
 import { completeRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { readRevokedKeys } from './store/revocations.ts';
 import { formatMs, SECOND_MS } from './time.ts';
+import { COMMIT, VERSION } from './version.ts';
 
 /** How long requests that are under way may take when the appliance stops. */
 const GRACE_MS = 10 * SECOND_MS;
@@ -70,6 +81,7 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
   try {
     if (completeRestore(folder) !== undefined)
       log.warn({ data: folder.root }, 'a restore that had been cut off was completed');
+    refuseNewer(folder);
     const dailyRows = prepareAccess(options, folder);
     const secret = readSecret(folder);
     const recentDeliveries = new Map<number, number>();
@@ -139,6 +151,22 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
   }
 }
 
+/** Both are looked at before the first is brought up to date: a refusal leaves everything as it was. */
+function refuseNewer({ access, detections }: DataFolder): void {
+  const databases = [
+    { path: access, migrations: ACCESS_MIGRATIONS },
+    { path: detections, migrations: DETECTIONS_MIGRATIONS },
+  ];
+  for (const { path, migrations } of databases) {
+    try {
+      refuseForeign(path, migrations);
+    } catch (error) {
+      // What cannot be read at all is told by those who open it.
+      if (error instanceof Refused) throw error;
+    }
+  }
+}
+
 /**
  * Makes `access.db` where it is missing, and in it what the configuration names and is not there; reads what was used
  * of the daily allowances.
@@ -146,8 +174,17 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
 function prepareAccess({ config, kind, log }: ApplianceOptions, folder: DataFolder): DailyRows {
   // The demonstration makes its own, and nothing of a real configuration belongs into it.
   const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
-  const access = openAccess(folder.root, { create: true, kind });
+  const access = openAccess(folder.root, {
+    create: true,
+    kind,
+    onMigrated: (migrated) => log.info(migrated, 'migrated'),
+  });
   try {
+    const { keys, changes } = catchUpAccess(access, folder.journal, Date.now());
+    if (keys.length > 0) log.warn({ keys }, 'access.db is older than the journal: keys are revoked again');
+    if (changes.length > 0) {
+      log.warn({ changes }, 'access.db is older than the journal: what was changed since is not in it');
+    }
     if (configured !== null) createConfigured(access, folder, configured, log);
     return createDailyRows(readUsage(access));
   } finally {
@@ -211,6 +248,7 @@ export function ingestSettings(
     earliest_time: formatMs(config.earliestTimeMs),
     enabled_exports: enabledExports(config),
     photo_key: photoKey,
+    program: `${VERSION} ${COMMIT}`,
     mode,
   };
 }

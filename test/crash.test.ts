@@ -5,7 +5,16 @@
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,7 +25,13 @@ import { createStreamCursors } from '../src/query/stream-cursor.ts';
 import { openReader, openWriter } from '../src/store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
 import { formatMs } from '../src/time.ts';
-import { createInstallation, type Detection, type Installation, putFile } from './support/appliance.ts';
+import {
+  createInstallation,
+  type Detection,
+  type Installation,
+  type LogLine,
+  putFile,
+} from './support/appliance.ts';
 import { contentOf, fileName, newRow, nextWindowMs, type Row } from './support/export-files.ts';
 import { checkStreams } from './support/streams.ts';
 
@@ -123,11 +138,15 @@ async function killOften(installation: Installation, files: readonly PlannedFile
     await sleep(killMs / 2);
     await starting.kill();
     await following;
-    const faults = starting.log.filter(({ level }) => level === 'error' || level === 'fatal');
-    assert.deepEqual(faults, [], 'a crash before is no reason to complain');
+    assert.deepEqual(starting.log.filter(isComplaint), [], 'a crash before is no reason to complain');
   }
   put(waiting.length);
   return follower;
+}
+
+/** A fault, or word of a database that somebody put back. */
+function isComplaint({ level, msg }: LogLine): boolean {
+  return level === 'error' || level === 'fatal' || /journal|raised/.test(msg);
 }
 
 /** Lets the appliance come to the end of its work, and the follower to the end of the stream. */
@@ -279,25 +298,47 @@ function detectionsOf({ data }: Installation): unknown[] {
   }
 }
 
+/** A moment of one file's way that a crash can leave behind. */
+interface Left {
+  readonly taken: string;
+  readonly settled: string;
+  readonly journal: string;
+  readonly number: number;
+  /** Puts the database back to before the file's commit. */
+  readonly uncommit: () => void;
+  /** Makes the record say that the file was not yet moved. */
+  readonly unsettle: () => void;
+}
+
 /** One file applied (or failed), then the folder put back to how a crash at some step would have left it. */
 async function afterCrash(
   content: Buffer,
-  crash: (paths: { taken: string; settled: string; journal: string; number: number }) => void,
+  crash: (left: Left) => void,
 ): Promise<{ entries: JournalEntry[]; names: string[]; rows: unknown[]; reasons: string[] }> {
   const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
   try {
     const name = fileName('newswire', nextWindowMs());
+    const database = join(installation.data, 'detections.db');
+    await (await installation.serve()).stop();
+    copyFileSync(database, `${database}.before`);
     const first = await installation.serve();
     putFile(installation.drop, name, content);
     const line = await first.logged('what became of it', (logged) => logged.file === name);
     await first.stop();
     const number = Number(line.number);
     const settled = join(installation.drop, String(line.destination));
-    const db = openWriter(join(installation.data, 'detections.db'), DETECTIONS_MIGRATIONS);
-    db.prepare('UPDATE ingest_file SET settled = 0 WHERE number = ?').run(number);
-    db.close();
-    const taken = join(installation.drop, '.taken', `${number}.${name}`);
-    crash({ taken, settled, journal: join(installation.data, 'journal'), number });
+    crash({
+      taken: join(installation.drop, '.taken', `${number}.${name}`),
+      settled,
+      journal: join(installation.data, 'journal'),
+      number,
+      uncommit: () => renameSync(`${database}.before`, database),
+      unsettle: () => {
+        const db = openWriter(database, DETECTIONS_MIGRATIONS);
+        db.prepare('UPDATE ingest_file SET settled = 0 WHERE number = ?').run(number);
+        db.close();
+      },
+    });
 
     const second = await installation.serve();
     // A file after it proves that ingest goes on.
@@ -305,6 +346,7 @@ async function afterCrash(
     putFile(installation.drop, next, contentOf('ndjson', [newRow()]));
     await second.logged('that the next file was applied', (logged) => logged.file === next);
     await second.stop();
+    assert.deepEqual(second.log.filter(isComplaint), [], 'a crash is no reason to complain');
     assert.deepEqual(readdirSync(join(installation.drop, '.taken')), []);
     const folder = dirname(settled);
     const names = readdirSync(folder).filter((found) => found !== next);
@@ -317,55 +359,71 @@ async function afterCrash(
   }
 }
 
-/** Removes from the journal the line that names a file as applied. */
-function forget(journal: string, number: number): void {
-  const lines = readFileSync(journal, 'utf8').split('\n');
-  writeFileSync(journal, lines.filter((line) => !line.includes(`"applied":${number}`)).join('\n'));
+/** Cuts the journal off within the line that names a file. */
+function cutOff(journal: string, number: number): void {
+  const text = readFileSync(journal, 'utf8');
+  writeFileSync(journal, text.slice(0, text.indexOf(`"applied":${number}`) + 20));
 }
 
-const CRASHES: readonly [string, Parameters<typeof afterCrash>[1]][] = [
-  [
-    'after the commit',
-    ({ taken, settled, journal, number }) => {
-      renameSync(settled, taken);
-      forget(journal, number);
-    },
-  ],
+const CRASHES: readonly [string, Parameters<typeof afterCrash>[1], number[]][] = [
   [
     'in the middle of the journal line',
-    ({ taken, settled, journal, number }) => {
+    ({ taken, settled, journal, number, uncommit }) => {
       renameSync(settled, taken);
-      forget(journal, number);
-      writeFileSync(journal, `${readFileSync(journal, 'utf8')}{"applied":${number},"archived":"arch`);
+      cutOff(journal, number);
+      uncommit();
     },
+    // What was taken is given the next number.
+    [2, 3],
   ],
-  ['after the journal line', ({ taken, settled }) => renameSync(settled, taken)],
-  ['after the file was moved', () => {}],
+  [
+    'after the journal line',
+    ({ taken, settled, uncommit }) => {
+      renameSync(settled, taken);
+      uncommit();
+    },
+    [1, 2],
+  ],
+  [
+    'after the commit',
+    ({ taken, settled, unsettle }) => {
+      renameSync(settled, taken);
+      unsettle();
+    },
+    [1, 2],
+  ],
+  ['after the file was moved', ({ unsettle }) => unsettle(), [1, 2]],
 ];
 
-for (const [moment, crash] of CRASHES) {
+for (const [moment, crash, numbers] of CRASHES) {
   test(`a crash ${moment} is made good by the next start`, async () => {
     const result = await afterCrash(contentOf('ndjson', [newRow(), newRow()]), crash);
     assert.deepEqual(
       result.entries.map(({ applied }) => applied),
-      [1, 2],
+      numbers,
     );
     assert.equal(result.names.length, 1);
     assert.equal(result.rows.length, 3);
   });
 }
 
-test('a crash before a failed file was moved is made good by the next start', async () => {
-  const result = await afterCrash(Buffer.from('broken\n'), ({ taken, settled }) => {
-    renameSync(settled, taken);
-    rmSync(`${settled}.reason.json`);
+for (const [moment, crash] of [
+  ['before a failed file was committed', ({ uncommit }: Left) => uncommit()],
+  ['before a failed file was moved', ({ unsettle }: Left) => unsettle()],
+] as const) {
+  test(`a crash ${moment} is made good by the next start`, async () => {
+    const result = await afterCrash(Buffer.from('broken\n'), (left) => {
+      renameSync(left.settled, left.taken);
+      rmSync(`${left.settled}.reason.json`);
+      crash(left);
+    });
+    assert.equal(result.reasons.length, 1);
+    assert.deepEqual(
+      result.entries.map(({ applied }) => applied),
+      [2],
+    );
   });
-  assert.equal(result.reasons.length, 1);
-  assert.deepEqual(
-    result.entries.map(({ applied }) => applied),
-    [2],
-  );
-});
+}
 
 test('a file that was taken and not committed is read as if it had just been dropped', async () => {
   const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });

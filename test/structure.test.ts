@@ -78,6 +78,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'refused.ts',
     'store',
     'time.ts',
+    'version.ts',
   ],
   cli: [
     'appliance.ts',
@@ -108,7 +109,15 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** The files, or folders with a slash at their end, through which each dependency is used. */
 const DOORS: Readonly<Record<string, readonly string[]>> = {
-  '@sinclair/typebox': ['config/', 'openapi/', 'pull/answers.ts', 'pull/full-copy.ts', 'pull/lines.ts'],
+  '@sinclair/typebox': [
+    'config/',
+    'ingest/operations.ts',
+    'ingest/rules.ts',
+    'openapi/',
+    'pull/answers.ts',
+    'pull/full-copy.ts',
+    'pull/lines.ts',
+  ],
   'better-sqlite3': ['store/addon.ts', 'store/database.ts'],
   chokidar: ['ingest/drop-folder.ts'],
   commander: ['cli/'],

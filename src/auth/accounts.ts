@@ -6,6 +6,7 @@
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
+import { noteChange } from './journaled.ts';
 
 export interface Account {
   readonly id: string;
@@ -60,6 +61,7 @@ export function addAccount(db: Database, account: NewAccount, nowMs: number): Ac
     }
     const { id, name, daily_rows } = account;
     db.prepare(INSERT_ACCOUNT).run({ id, name, daily_rows, created_at: nowMs });
+    noteChange(db, `account ${id} added`, nowMs);
     return getAccount(db, id);
   });
 }
@@ -83,15 +85,19 @@ export function getAccount(db: Database, id: string): Account {
   );
 }
 
-export function setAccount(db: Database, id: string, changes: AccountChanges): Account {
+export function setAccount(db: Database, id: string, changes: AccountChanges, nowMs = Date.now()): Account {
   return writing(db, () => {
     const found = getAccount(db, id);
-    return update(db, {
+    const changed = update(db, {
       ...found,
       name: changes.name ?? found.name,
       daily_rows: changes.daily_rows === undefined ? found.daily_rows : changes.daily_rows,
       print_metadata: changes.print_metadata ?? found.print_metadata,
     });
+    const { print_metadata } = changed;
+    if (print_metadata !== found.print_metadata)
+      noteChange(db, `account ${id}: print metadata ${print_metadata ? 'on' : 'off'}`, nowMs);
+    return changed;
   });
 }
 

@@ -10,6 +10,7 @@ import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { addAccount, findAccount, setAccount } from './accounts.ts';
+import { notingAtTheEnd } from './journaled.ts';
 import { addKey, findKey, type KeyTerms, keyHash, revokeKey } from './keys.ts';
 import { openRemoval } from './open-removals.ts';
 import { addSubscription, findSubscription, type Subscription } from './subscriptions.ts';
@@ -82,30 +83,37 @@ export function preseed(
   revokedKeys: () => ReadonlySet<string>,
   nowMs: number,
 ): Preseeded {
-  return writing(db, () => {
-    const accounts = createMissing(seeds.accounts, accountSteps(db, nowMs));
-    // Of these rows are still being deleted: they, and what names them, have to wait for another start.
-    const isLeft = (id: number) => openRemoval(db, id) !== null;
-    const [laterSubscriptions, subscriptionsNow] = divided(seeds.subscriptions, ({ id }) => isLeft(id));
-    const [laterKeys, keysNow] = divided(seeds.keys, (key) => key.subscriptions.some(({ id }) => isLeft(id)));
-    const later = [
-      ...laterSubscriptions.map(({ id }) => `subscription ${id}: being removed`),
-      ...laterKeys.map(({ id }) => `key ${id}: of a subscription that is being removed`),
-    ];
-    const subscriptions = createMissing(subscriptionsNow, subscriptionSteps(db, nowMs));
-    const keys = createMissing(keysNow, keySteps(db, nowMs));
-    const outcomes = [accounts, subscriptions, keys];
-    const problems = outcomes.flatMap((outcome) => outcome.problems);
-    if (problems.length > 0) throw refusal(problems);
-    const created = {
-      accounts: accounts.created.map(({ id }) => id),
-      subscriptions: subscriptions.created.map(({ id }) => id),
-      keys: keys.created.map(({ id }) => id),
-    };
-    const revived = created.keys.length === 0 ? [] : endRevoked(db, created.keys, revokedKeys(), nowMs);
-    const differences = [...outcomes.flatMap((outcome) => outcome.differences), ...revived, ...later];
-    return { created, differences };
-  });
+  return writing(db, () => notingAtTheEnd(db, nowMs, () => createAll(db, seeds, revokedKeys, nowMs)));
+}
+
+function createAll(
+  db: Database,
+  seeds: Seeds,
+  revokedKeys: () => ReadonlySet<string>,
+  nowMs: number,
+): Preseeded {
+  const accounts = createMissing(seeds.accounts, accountSteps(db, nowMs));
+  // Of these rows are still being deleted: they, and what names them, have to wait for another start.
+  const isLeft = (id: number) => openRemoval(db, id) !== null;
+  const [laterSubscriptions, subscriptionsNow] = divided(seeds.subscriptions, ({ id }) => isLeft(id));
+  const [laterKeys, keysNow] = divided(seeds.keys, (key) => key.subscriptions.some(({ id }) => isLeft(id)));
+  const later = [
+    ...laterSubscriptions.map(({ id }) => `subscription ${id}: being removed`),
+    ...laterKeys.map(({ id }) => `key ${id}: of a subscription that is being removed`),
+  ];
+  const subscriptions = createMissing(subscriptionsNow, subscriptionSteps(db, nowMs));
+  const keys = createMissing(keysNow, keySteps(db, nowMs));
+  const outcomes = [accounts, subscriptions, keys];
+  const problems = outcomes.flatMap((outcome) => outcome.problems);
+  if (problems.length > 0) throw refusal(problems);
+  const created = {
+    accounts: accounts.created.map(({ id }) => id),
+    subscriptions: subscriptions.created.map(({ id }) => id),
+    keys: keys.created.map(({ id }) => id),
+  };
+  const revived = created.keys.length === 0 ? [] : endRevoked(db, created.keys, revokedKeys(), nowMs);
+  const differences = [...outcomes.flatMap((outcome) => outcome.differences), ...revived, ...later];
+  return { created, differences };
 }
 
 function divided<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
@@ -155,7 +163,7 @@ function accountSteps(db: Database, nowMs: number): Steps<SeedAccount> {
     },
     create({ id, name, daily_rows, print_metadata }) {
       addAccount(db, { id, name, daily_rows: daily_rows ?? null }, nowMs);
-      if (print_metadata === true) setAccount(db, id, { print_metadata });
+      if (print_metadata === true) setAccount(db, id, { print_metadata }, nowMs);
     },
     blamed: () => 'id',
   };

@@ -10,6 +10,7 @@ import { type Database, writing } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { appendKeyRevoked } from '../store/journal.ts';
 import { getAccount } from './accounts.ts';
+import { noteChange } from './journaled.ts';
 import { getSubscription } from './subscriptions.ts';
 
 export interface Removed {
@@ -47,12 +48,13 @@ const SELECT_KEYS_WITH_ONE = `
   ORDER BY id`;
 
 /** @throws Refused `failed` when there is none */
-export function removeSubscription(db: Database, id: number): Removed {
+export function removeSubscription(db: Database, id: number, nowMs = Date.now()): Removed {
   return writing(db, () => {
     getSubscription(db, id);
     const keys_without_subscriptions = idsOf(db, SELECT_KEYS_WITH_ONE, { id });
     db.prepare(DELETE_RIGHTS_TO).run({ id });
     db.prepare(DELETE_SUBSCRIPTION).run({ id });
+    noteChange(db, `subscription ${id} removed`, nowMs);
     return { subscriptions: [id], keys: [], keys_without_subscriptions };
   });
 }
@@ -75,6 +77,11 @@ export function removeAccount(db: Database, account: string, nowMs: number): Rem
       .map(({ id }) => id);
     const statements = [DELETE_USAGE, DELETE_RIGHTS_OF, DELETE_KEYS, DELETE_SUBSCRIPTIONS, DELETE_ACCOUNT];
     for (const statement of statements) db.prepare(statement).run({ account });
+    noteChange(
+      db,
+      `account ${account} removed, with its subscriptions: ${subscriptions.join(', ') || 'none'}`,
+      nowMs,
+    );
     return { subscriptions, keys, keys_without_subscriptions: [] };
   });
 }

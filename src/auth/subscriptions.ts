@@ -8,6 +8,7 @@ import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { getAccount } from './accounts.ts';
+import { noteChange } from './journaled.ts';
 import { openRemoval } from './open-removals.ts';
 
 export interface Subscription {
@@ -68,6 +69,7 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
     }
     const content_types = JSON.stringify(subscription.content_types);
     db.prepare(INSERT_SUBSCRIPTION).run({ ...subscription, content_types, created_at: nowMs });
+    noteChange(db, `subscription ${subscription.id} added, with ${subscription.content_types}`, nowMs);
     return getSubscription(db, subscription.id);
   });
 }
@@ -92,7 +94,12 @@ export function getSubscription(db: Database, id: number): Subscription {
 }
 
 /** @throws Refused `failed` when there is none, or it belongs to another account than the one repeated */
-export function setSubscription(db: Database, id: number, changes: SubscriptionChanges): Subscription {
+export function setSubscription(
+  db: Database,
+  id: number,
+  changes: SubscriptionChanges,
+  nowMs = Date.now(),
+): Subscription {
   return writing(db, () => {
     const found = getSubscription(db, id);
     if (changes.account_id !== undefined && changes.account_id !== found.account_id) {
@@ -105,6 +112,8 @@ export function setSubscription(db: Database, id: number, changes: SubscriptionC
     const time_zone = changes.time_zone ?? found.time_zone;
     const content_types = JSON.stringify(changes.content_types ?? found.content_types);
     db.prepare(UPDATE_SUBSCRIPTION).run({ id, name, time_zone, content_types });
+    if (content_types !== JSON.stringify(found.content_types))
+      noteChange(db, `subscription ${id}: content types ${changes.content_types}`, nowMs);
     return getSubscription(db, id);
   });
 }

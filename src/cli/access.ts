@@ -24,7 +24,12 @@ export function withAccess<Result>(
   work: (db: Database) => Result,
   { create = false }: { create?: boolean } = {},
 ): Result {
-  const db = openAccess(resolveDataFolder(commonOptions(command)), { create });
+  const db = openAccess(resolveDataFolder(commonOptions(command)), {
+    create,
+    onMigrated: ({ database, from, to, copy }) => {
+      process.stderr.write(`${database} was brought from schema ${from} to ${to}; how it was: ${copy}\n`);
+    },
+  });
   try {
     return work(db);
   } finally {

@@ -131,7 +131,7 @@ function registerSet(account: Command): void {
           : 'The licence holds for what is written from now on; bring the rest up to date with: wirewatch ingest replay';
       printAccount(
         self,
-        withAccess(self, (db) => setAccount(db, id, changes)),
+        withAccess(self, (db) => setAccount(db, id, changes, Date.now())),
         `Changed account ${id}.`,
         licence,
       );

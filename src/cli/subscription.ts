@@ -132,7 +132,7 @@ function registerSet(subscription: Command): void {
         time_zone: options.timeZone,
         content_types: options.contentTypes,
       };
-      const changed = withAccess(self, (db) => setSubscription(db, id, changes));
+      const changed = withAccess(self, (db) => setSubscription(db, id, changes, Date.now()));
       printSubscription(self, changed, `Changed subscription ${id}.`);
     });
   addExamples(command, ['subscription set 7001 --time-zone Europe/London']);

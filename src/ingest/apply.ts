@@ -14,22 +14,24 @@ import {
   renderStreamRow,
 } from '../detection/match.ts';
 import { type Known, merge, type Scoring } from '../detection/merge.ts';
+import { firstVersion, raisedVersion } from '../detection/raise.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { parseSeconds } from '../time.ts';
 import { type RowBatch, scoringOf } from './row-batch.ts';
 
 const INSERT_DETECTION = `
   INSERT INTO detection (id, stream, version, first_detected_at, exported_at_given, url_withheld,
-    publisher_id, domain, band, score, print, source_id, article_id, body)
-  VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    publisher_id, domain, band, score, print, source_id, article_id, body, raises)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT (id) DO NOTHING`;
 
-const SELECT_DETECTION = 'SELECT version, exported_at_given, url_withheld, body FROM detection WHERE id = ?';
+const SELECT_DETECTION =
+  'SELECT version, exported_at_given, url_withheld, body, raises FROM detection WHERE id = ?';
 
 const UPDATE_DETECTION = `
   UPDATE detection
   SET version = ?, first_detected_at = ?, exported_at_given = ?, url_withheld = ?,
-    publisher_id = ?, domain = ?, band = ?, score = ?, print = ?, source_id = ?, body = ?
+    publisher_id = ?, domain = ?, band = ?, score = ?, print = ?, source_id = ?, body = ?, raises = ?
   WHERE id = ?`;
 
 const INSERT_STREAM_ROW = `
@@ -69,6 +71,8 @@ interface Stored {
   readonly exported_at_given: string | null;
   readonly url_withheld: string | null;
   readonly body: string;
+  /** How many raises are in the version. */
+  readonly raises: number;
 }
 
 /**
@@ -82,33 +86,40 @@ export class Applier {
   readonly #statements: ApplyStatements;
   readonly #heads = new Map<number, Head>();
   readonly #licensed: ReadonlySet<number>;
+  readonly #raises: readonly number[];
   #position: number;
   #firstPosition = 0;
 
   /**
    * @param lastPosition the highest position that may have been given out, by any witness
    * @param licensed subscriptions whose account may see the addresses of print articles
+   * @param raisesMs when versions were raised, epoch milliseconds
    */
   constructor(
     statements: ApplyStatements,
     lastPosition: number,
     nowMs: number,
     licensed: ReadonlySet<number>,
+    raisesMs: readonly number[],
   ) {
     this.#statements = statements;
     this.#position = Math.max(lastPosition, nowMs * 1000 - 1);
     this.#licensed = licensed;
+    this.#raises = raisesMs;
   }
 
   apply(batch: RowBatch): void {
     for (const [row, id] of batch.ids.entries()) {
       const stream = batch.streams[row] ?? 0;
       const rendered = batch.rendered[row] ?? '';
+      const firstDetectedAt = batch.first_detected_at[row] ?? 0;
       const judged = judgedOf(batch, row);
+      const version = firstVersion(firstDetectedAt, this.#raises);
       const inserted = this.#statements.insertDetection.run(
         id,
         stream,
-        batch.first_detected_at[row],
+        version,
+        firstDetectedAt,
         batch.exported_at_given[row],
         batch.urls_withheld[row],
         judged.publisher_id,
@@ -118,11 +129,12 @@ export class Applier {
         judged.print,
         judged.source_id,
         judged.article_id,
-        renderDetection(id, 1, rendered),
+        renderDetection(id, version, rendered),
+        this.#raises.length,
       );
       if (inserted.changes === 1) {
         this.counts.created += 1;
-        this.#addToStream(stream, judged, renderStreamRow(id, 1, rendered));
+        this.#addToStream(stream, judged, renderStreamRow(id, version, rendered));
       } else {
         this.#merge(id, stream, scoringOf(batch, row));
       }
@@ -145,13 +157,16 @@ export class Applier {
     this.counts[outcome.kind] += 1;
     if (outcome.kind === 'unchanged') return;
     const { known } = outcome;
+    const isUpdated = outcome.kind === 'updated';
+    const raises = isUpdated ? this.#raises.length : stored.raises;
+    const version = isUpdated ? raisedVersion(known.version, raises - stored.raises) : known.version;
     const judged = judgedColumns(known.match);
     const rendered = renderMatch({
       ...known.match,
       article: { ...known.match.article, url: known.url_shown },
     });
     this.#statements.updateDetection.run(
-      known.version,
+      version,
       parseSeconds(known.match.first_detected_at),
       known.exported_at_given,
       known.url_shown === known.match.article.url ? null : known.match.article.url,
@@ -161,11 +176,11 @@ export class Applier {
       judged.score,
       judged.print,
       judged.source_id,
-      renderDetection(id, known.version, rendered),
+      renderDetection(id, version, rendered),
+      raises,
       id,
     );
-    if (outcome.kind === 'updated')
-      this.#addToStream(stream, judged, renderStreamRow(id, known.version, rendered));
+    if (isUpdated) this.#addToStream(stream, judged, renderStreamRow(id, version, rendered));
   }
 
   #addToStream(stream: number, judged: JudgedColumns, body: string): void {

@@ -6,11 +6,13 @@
  */
 
 import type { Added, ApplyCounts } from './apply.ts';
-import type { ExportFileName } from './export-name.ts';
+import { type ExportFileName, judgeName } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
 import { latestTime } from './export-row.ts';
-import { type FileRecord, findSameContent, saveFile } from './file-record.ts';
+import { type FileRecord, findFile, findSameContent, saveFile } from './file-record.ts';
+import { appliedLine, beganLine, readingOf, spanLine } from './operations.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
+import { rulesOf } from './rules.ts';
 import { chooseDestination, settle } from './settlement.ts';
 import { type Dealt, putAway, recordOf, unread, type WaitingExport } from './window-file.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
@@ -61,7 +63,10 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
     finished_at: null,
     destination: null,
   };
-  workshop.writer.commit(workshop.writer.begin(new Set()), () => saveFile(workshop.db, record));
+  workshop.writer.commit(workshop.writer.begin(new Set()), () => saveFile(workshop.db, record), {
+    kind: 'operation',
+    line: () => beganLine(record),
+  });
   workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
   return resumeBackfill(workshop, record, file);
 }
@@ -69,33 +74,20 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
 const NO_COUNTS: ApplyCounts = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
 
 /** Applies what is left of a backfill that was checked and taken. */
-export async function resumeBackfill(
+async function resumeBackfill(
   workshop: Workshop,
   record: FileRecord,
   file: BackfillName,
 ): Promise<FileRecord> {
-  const order: OrderWithoutSession = {
-    ...readingOrder(workshop, workshop.drop.takenPath(record.number, record.name), file, {
-      rows_to_skip: record.rows_applied,
-      check_only: false,
-      // The check wrote them all.
-      skipped_path: null,
-    }),
-    // Judged as when it was checked: settings and clock may be others since, and it must not fail half-way.
-    latest: latestTime(record.taken_at),
-    bad_rows: 'skip',
-    require_trailer: false,
-  };
+  const order = backfillOrder(workshop, record, file, workshop.drop.takenPath(record.number, record.name));
+  const reading = readingOf(order, rulesOf(workshop, order));
   let current = record;
   const result = await applyInBounds(workshop, record.name, order, {
-    inTransaction: (rowsThrough, counts) => {
-      current = {
-        ...current,
-        rows_applied: rowsThrough,
-        report: { ...current.report, ...sum(current.report, counts) },
-      };
+    inTransaction: (through, counts) => {
+      current = withPart(current, through, counts);
       saveFile(workshop.db, current);
     },
+    line: (from, through, counts) => spanLine('part', record.number, { from, through, counts }, reading),
   });
   if (result.kind !== 'read' || result.counts.sha256 !== record.sha256) {
     throw new Error(
@@ -108,14 +100,56 @@ export async function resumeBackfill(
     finished_at: workshop.now(),
     destination: chooseDestination(workshop, 'applied', record.name, record.number),
   };
-  workshop.writer.commit(workshop.writer.begin(new Set()), () => saveFile(workshop.db, applied));
+  workshop.writer.commit(workshop.writer.begin(new Set()), () => saveFile(workshop.db, applied), {
+    kind: 'operation',
+    line: () => appliedLine(applied, null, undefined),
+  });
   settle(workshop, applied);
   return applied;
 }
 
+/** Goes on with a backfill that a crash, a stop or a full disk interrupted; null: the record is of none. */
+export async function resumeUnfinished(workshop: Workshop, record: FileRecord): Promise<FileRecord | null> {
+  const judged = judgeName(record.name);
+  if (judged.kind !== 'export' || judged.file.kind !== 'backfill') return null;
+  workshop.log('info', 'backfill resumed', { file: record.name, rows_applied: record.rows_applied });
+  // What an earlier run had committed stands in the record of this moment, not in the one read at the start.
+  return resumeBackfill(workshop, findFile(workshop.db, record.number) ?? record, judged.file);
+}
+
+/** How what is left of a backfill is read: judged as when it was checked, whatever settings and clock are since. */
+export function backfillOrder(
+  workshop: Workshop,
+  record: FileRecord,
+  file: BackfillName,
+  path: string,
+  readAtMs?: number,
+): OrderWithoutSession {
+  // The check wrote down all rows that are left out.
+  const options = { rows_to_skip: record.rows_applied, check_only: false, skipped_path: null };
+  return {
+    ...readingOrder(workshop, path, file, options, readAtMs),
+    latest: latestTime(record.taken_at),
+    // It must not fail half-way.
+    bad_rows: 'skip',
+    require_trailer: false,
+  };
+}
+
+/** The record of a backfill with one part more. */
+export function withPart(record: FileRecord, through: number, counts: ApplyCounts): FileRecord {
+  return {
+    ...record,
+    rows_applied: through,
+    report: { ...record.report, ...sum(record.report, counts) },
+  };
+}
+
 export interface BoundedWork {
   /** What belongs to each transaction besides its rows. */
-  readonly inTransaction: (rowsThrough: number, counts: ApplyCounts, added: Added) => void;
+  readonly inTransaction: (through: number, counts: ApplyCounts, added: Added) => void;
+  /** What the journal is told of each, before its commit; null: nothing, since it came to nothing. */
+  readonly line: (from: number, through: number, counts: ApplyCounts, added: Added) => object | null;
 }
 
 /** Applies a file in transactions of bounded size; other work gets its turn between them. */
@@ -131,7 +165,10 @@ export async function applyInBounds(
   let rowsThrough = order.rows_to_skip;
   let rowsCommitted = rowsThrough;
   const commit = (open: ReturnType<Workshop['writer']['begin']>) => {
-    workshop.writer.commit(open, (added) => work.inTransaction(rowsThrough, open.counts, added));
+    workshop.writer.commit(open, (added) => work.inTransaction(rowsThrough, open.counts, added), {
+      kind: 'operation',
+      line: (added) => work.line(rowsCommitted, rowsThrough, open.counts, added),
+    });
     rowsCommitted = rowsThrough;
   };
   try {

@@ -53,6 +53,8 @@ const SELECT_LAST_NUMBER = 'SELECT max(number) AS number FROM ingest_file';
 const SELECT_UNSETTLED = `SELECT ${COLUMNS} FROM ingest_file WHERE settled = 0 ORDER BY number`;
 const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC LIMIT ?`;
 
+const SELECT_ONE = `SELECT ${COLUMNS} FROM ingest_file WHERE number = ?`;
+
 const SELECT_BY_NAME = `SELECT ${COLUMNS} FROM ingest_file WHERE name = ? ORDER BY number DESC LIMIT 20`;
 
 const SELECT_SAME_CONTENT = `
@@ -99,6 +101,12 @@ export function unsettledFiles(db: Database): FileRecord[] {
 
 export function newestFiles(db: Database, limit: number): FileRecord[] {
   return db.prepare<unknown[], Row>(SELECT_NEWEST).all(limit).map(fromRow);
+}
+
+/** The record of a number; null when there is none. */
+export function findFile(db: Database, number: number): FileRecord | null {
+  const row = db.prepare<unknown[], Row>(SELECT_ONE).get(number);
+  return row === undefined ? null : fromRow(row);
 }
 
 /** The newest records of files that were dropped under this name. */

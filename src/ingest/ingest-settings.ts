@@ -17,6 +17,8 @@ export interface IngestSettings {
   readonly enabled_exports: readonly ExportName[];
   /** The key that signs the addresses of photos. */
   readonly photo_key: Uint8Array;
+  /** The version and the commit of the program. */
+  readonly program: string;
   /** `serve`: watch the drop folder. `requests`: do what is asked for in `ingest_request`, then end. */
   readonly mode: 'serve' | 'requests';
 }

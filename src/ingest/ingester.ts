@@ -10,10 +10,10 @@ import { openDetections } from '../store/detections.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readJournalEnd } from '../store/journal.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts';
-import { ingestBackfill, resumeBackfill } from './backfill.ts';
+import { ingestBackfill, resumeUnfinished } from './backfill.ts';
+import { catchUp } from './catch-up.ts';
 import { DropFolder, type Scan, type Waiting } from './drop-folder.ts';
 import { DropLook } from './drop-look.ts';
-import { judgeName } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
 import { dealtWithOf, type FileRecord, lastFileNumber, unsettledFiles } from './file-record.ts';
 import type { FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
@@ -63,6 +63,7 @@ class Ingester {
   /** Files that could not be dealt with, and when they are tried again (monotonic milliseconds). */
   readonly #postponed = new Map<string, number>();
   #isStopping = false;
+  #isCaughtUp = false;
   #isWoken = false;
   #isSettlingStuck = false;
   #endSleep: () => void = () => {};
@@ -75,20 +76,16 @@ class Ingester {
     const folder = dataFolder(settings.data);
     const drop = new DropFolder(settings.drop, settings);
     drop.prepare();
-    const access = openWriter(folder.access, ACCESS_MIGRATIONS);
-    const db = openDetections(folder.detections);
-    // Between transactions, not within: a checkpoint in the middle of a large one costs more than it saves.
-    db.pragma('wal_autocheckpoint = 0');
     const log = (level: LogLevel, msg: string, fields: Record<string, unknown> = {}) =>
       send({ kind: 'log', level, msg, fields });
+    const access = openWriter(folder.access, ACCESS_MIGRATIONS);
+    const db = openDetections(folder.detections, (migrated) => log('info', 'migrated', { ...migrated }));
+    // Between transactions, not within: a checkpoint in the middle of a large one costs more than it saves.
+    db.pragma('wal_autocheckpoint = 0');
     const writer = new StreamWriter(db, folder.journal, Date.now, (firstPosition, deliveredAt) =>
       send({ kind: 'delivered', first_position: firstPosition, delivered_at: deliveredAt }),
     );
-    let lastNumber = Math.max(
-      lastFileNumber(db),
-      readJournalEnd(folder.journal).file,
-      drop.lastTakenNumber(),
-    );
+    let lastNumber = Math.max(readJournalEnd(folder.journal).file, drop.lastTakenNumber());
     this.#workshop = {
       db,
       access,
@@ -106,7 +103,7 @@ class Ingester {
       isStopping: () => this.#isStopping,
       settling: new Set(),
       nextNumber: () => {
-        lastNumber += 1;
+        lastNumber = Math.max(lastNumber, lastFileNumber(db)) + 1;
         return lastNumber;
       },
     };
@@ -133,6 +130,7 @@ class Ingester {
       );
     }
     try {
+      await this.#retrying(() => this.#catchUp());
       const unsettled = unsettledFiles(this.#workshop.db);
       for (const { number, name } of unsettled) this.#workshop.settling.add(drop.takenPath(number, name));
       await this.#loop();
@@ -157,6 +155,17 @@ class Ingester {
     access.close();
   }
 
+  /** Before anything is ingested: what the database lacks of the journal. */
+  async #catchUp(): Promise<void> {
+    await catchUp(this.#workshop, async (trouble) => {
+      this.#troubles.set('file stuck', trouble);
+      this.#isWoken = false;
+      await this.#sleep(RETRY_MS);
+      this.#check();
+    });
+    this.#isCaughtUp = true;
+  }
+
   /** Completes what a crash, a full disk or a folder's rights left between a commit and the archive. */
   #settleLeft(): void {
     const { db, drop, settling } = this.#workshop;
@@ -167,7 +176,7 @@ class Ingester {
         record.outcome !== 'applying' && settling.has(drop.takenPath(record.number, record.name));
       if (!isLeft) continue;
       try {
-        settle(this.#workshop, record, true);
+        settle(this.#workshop, record);
         this.#report(record);
       } catch (error) {
         if (!isFileError(error)) throw error;
@@ -186,18 +195,12 @@ class Ingester {
   /** Goes on with what a crash or a full disk left half applied. */
   async #resumeBackfills(): Promise<void> {
     for (const record of unsettledFiles(this.#workshop.db)) {
-      if (record.outcome === 'applying') await this.#retrying(() => this.#resumeBackfill(record));
+      if (record.outcome !== 'applying') continue;
+      await this.#retrying(async () => {
+        const resumed = await resumeUnfinished(this.#workshop, record);
+        if (resumed !== null) this.#report(resumed);
+      });
     }
-  }
-
-  async #resumeBackfill(record: FileRecord): Promise<void> {
-    const judged = judgeName(record.name);
-    if (judged.kind !== 'export' || judged.file.kind !== 'backfill') return;
-    this.#workshop.log('info', 'backfill resumed', { file: record.name, rows_applied: record.rows_applied });
-    // What an earlier run had committed stands in the record of this moment, not in the one read at the start.
-    const current =
-      unsettledFiles(this.#workshop.db).find(({ number }) => number === record.number) ?? record;
-    this.#report(await resumeBackfill(this.#workshop, current, judged.file));
   }
 
   async #loop(): Promise<void> {
@@ -221,7 +224,7 @@ class Ingester {
     // A message that asks to stop is heard only when the event loop turns.
     await new Promise((resolve) => setImmediate(resolve));
     this.#check();
-    if (this.#settings.mode === 'serve') await this.#takeFiles('windows');
+    if (this.#settings.mode === 'serve' && this.#isCaughtUp) await this.#takeFiles('windows');
   }
 
   #check(): void {

@@ -8,6 +8,7 @@
  */
 import { CONTENT_TYPES, streamNumber } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
+import type { Journaling } from './stream-writer.ts';
 import type { Workshop } from './workshop.ts';
 
 /** Rows that one transaction deletes: some milliseconds of work, and one wait for the disk. */
@@ -45,11 +46,15 @@ export function countRows(db: Database, subscriptions: readonly number[]): Remov
 /** What it takes to delete. */
 type Place = Pick<Workshop, 'db' | 'writer' | 'between'>;
 
-/** @param tell how far it is, in words */
+/**
+ * @param tell how far it is, in words
+ * @param journaling how the journal knows of it: the last transaction is its operation, since by then all is gone
+ */
 export async function removeSubscription(
   workshop: Place,
   subscription: number,
   tell: (progress: string) => void,
+  journaling: Journaling = { kind: 'operation', line: () => ({ removed: subscription }) },
 ): Promise<RemovedRows> {
   const { db } = workshop;
   const removed = { detections: 0, versions: 0 };
@@ -68,9 +73,13 @@ export async function removeSubscription(
       }
     }
   }
-  inTransaction(workshop, () => {
-    for (const stream of streams) db.prepare(DELETE_HEAD).run({ stream });
-  });
+  inTransaction(
+    workshop,
+    () => {
+      for (const stream of streams) db.prepare(DELETE_HEAD).run({ stream });
+    },
+    journaling,
+  );
   return removed;
 }
 
@@ -83,6 +92,6 @@ function streamsOf(subscription: number): number[] {
   return CONTENT_TYPES.map((contentType) => streamNumber(subscription, contentType));
 }
 
-function inTransaction({ writer }: Place, work: () => void): void {
-  writer.commit(writer.begin(new Set()), work);
+function inTransaction({ writer }: Place, work: () => void, journaling?: Journaling): void {
+  writer.commit(writer.begin(new Set()), work, journaling);
 }

@@ -6,10 +6,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
 import { type Database, writing } from '../store/database.ts';
-import { appendReplayed } from '../store/journal.ts';
 import { formatMs } from '../time.ts';
 import { applyInBounds } from './backfill.ts';
-import { judgeName } from './export-name.ts';
+import { type ExportFileName, judgeName } from './export-name.ts';
 import {
   archivedFiles,
   clearDestination,
@@ -18,7 +17,10 @@ import {
   findResettable,
   saveFile,
 } from './file-record.ts';
+import { readingOf, spanLine } from './operations.ts';
+import type { OrderWithoutSession } from './reader-client.ts';
 import { type RemovedRows, removeSubscription } from './removal.ts';
+import { rulesOf } from './rules.ts';
 import { ingestWindowFile } from './window-file.ts';
 import { readingOrder, type Workshop } from './workshop.ts';
 
@@ -166,27 +168,40 @@ async function replayFile(
   const judged = judgeName(record.name);
   const path = record.destination === null ? null : join(workshop.drop.root, record.destination);
   if (judged.kind !== 'export' || path === null || !existsSync(path)) return 'it is no longer in the archive';
-  const order = {
-    ...readingOrder(workshop, path, judged.file, { rows_to_skip: 0, check_only: false, skipped_path: null }),
-    // What was left out once is left out again; what was not must not fail half-way.
-    bad_rows: 'skip' as const,
-    require_trailer: false,
-  };
-  let lastPosition = 0;
+  const order = replayOrder(workshop, path, judged.file);
+  const reading = readingOf(order, rulesOf(workshop, order));
   const result = await applyInBounds(workshop, record.destination ?? record.name, order, {
-    inTransaction: (_, applied, added) => {
+    inTransaction: (_, applied) => {
       counts.created += applied.created;
       counts.updated += applied.updated;
       counts.rescored += applied.rescored;
       counts.unchanged += applied.unchanged;
-      lastPosition = added.last_position || lastPosition;
     },
+    line: (from, through, applied) =>
+      applied.created + applied.updated + applied.rescored === 0
+        ? null
+        : spanLine('replayed', record.number, { from, through, counts: applied }, reading),
   });
   counts.rows += result.counts.rows;
   if (result.kind === 'read') noteUnknownRows(workshop, record, result.counts.unknown_rows);
-  if (lastPosition > 0) appendReplayed(workshop.folder.journal, record.number, lastPosition, workshop.now());
   if (result.kind === 'read') return null;
   return result.kind === 'bad' ? 'it no longer fits the format' : result.reason;
+}
+
+/** How an archived file is read again. */
+export function replayOrder(
+  workshop: Workshop,
+  path: string,
+  file: ExportFileName,
+  readAtMs?: number,
+): OrderWithoutSession {
+  const options = { rows_to_skip: 0, check_only: false, skipped_path: null };
+  return {
+    ...readingOrder(workshop, path, file, options, readAtMs),
+    // What was left out once is left out again; what was not must not fail half-way.
+    bad_rows: 'skip',
+    require_trailer: false,
+  };
 }
 
 /** What a record says of rows without a subscription, and with it the alert, follows the last reading. */

@@ -1,5 +1,5 @@
 /**
- * After the commit: the journal's line, the notes beside the file, and the file to where it belongs.
+ * After the commit: the notes beside the file, and the file to where it belongs.
  *
  * Every step can be done again. A crash between any two of them leaves the file in `.taken` and its record
  * unsettled; the next start goes through the same steps.
@@ -7,7 +7,6 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { syncFolder } from '../store/folder.ts';
-import { appendApplied, isJournaled } from '../store/journal.ts';
 import { formatMs, utcDay } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { ensureRealFolder, shortName } from './drop-folder.ts';
@@ -39,19 +38,12 @@ export function chooseDestination(
   return destination;
 }
 
-/**
- * @param record committed, with a destination
- * @param isRepeated whether some of the steps may have been taken before, by a run that did not come to their end
- */
-export function settle(workshop: Workshop, record: FileRecord, isRepeated = false): void {
-  const { drop, folder, writer } = workshop;
+/** @param record committed, with a destination */
+export function settle(workshop: Workshop, record: FileRecord): void {
+  const { drop, writer } = workshop;
   const { destination } = record;
   const taken = drop.takenPath(record.number, record.name);
   if (destination !== null) {
-    if (record.outcome === 'applied' && !(isRepeated && isJournaled(folder.journal, record.number))) {
-      const line = { number: record.number, archived: destination, sha256: record.sha256 ?? '' };
-      appendApplied(folder.journal, line, writer.lastPosition, workshop.now());
-    }
     const target = join(drop.root, destination);
     ensureRealFolder(dirname(target));
     if (existsSync(taken)) {

@@ -17,6 +17,8 @@ import {
   findSameContent,
   saveFile,
 } from './file-record.ts';
+import { appliedLine, readingOf, unappliedLine } from './operations.ts';
+import { rulesOf } from './rules.ts';
 import { chooseDestination, settle } from './settlement.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
@@ -75,16 +77,10 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
       return null;
     }
     const record = recordOf(workshop, waiting, number, 'applied', { ...applier.counts, ...counts }, sha256);
-    workshop.writer.commit(applier, () => {
-      saveFile(workshop.db, record);
-      if (waiting.replaces !== undefined) clearDestination(workshop.db, waiting.replaces);
-      setWindow(workshop.db, {
-        export: file.export,
-        window_start: file.window_start,
-        status: statusAfter(status, 'applied'),
-        since: workshop.now(),
-        file: number,
-      });
+    const line = appliedLine(record, readingOf(order, rulesOf(workshop, order)), waiting.replaces);
+    workshop.writer.commit(applier, () => saveApplied(workshop, record, waiting.replaces), {
+      kind: 'operation',
+      line: () => line,
     });
     workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
     settle(workshop, record);
@@ -94,6 +90,27 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
     workshop.writer.rollback();
     throw error;
   }
+}
+
+/** What belongs to the transaction of a window's rows: its record and its window. */
+export function saveApplied(workshop: Workshop, record: FileRecord, replaces: number | undefined): void {
+  saveFile(workshop.db, record);
+  if (replaces !== undefined) clearDestination(workshop.db, replaces);
+  if (record.export === null || record.window_start === null) return;
+  setWindow(workshop.db, {
+    export: record.export,
+    window_start: record.window_start,
+    status: 'done',
+    since: record.finished_at ?? record.taken_at,
+    file: record.number,
+  });
+}
+
+/** What belongs to the transaction of a file that is not applied. */
+export function saveUnapplied(workshop: Workshop, record: FileRecord, replaces: number | undefined): void {
+  saveFile(workshop.db, record);
+  if (replaces !== undefined) clearDestination(workshop.db, replaces);
+  if (record.outcome === 'failed') noteFailed(workshop, record);
 }
 
 /** A file that cannot be applied: given time if it may still be growing, failed otherwise. */
@@ -131,11 +148,12 @@ export function putAway(
 ): Dealt {
   if (!workshop.drop.take(waiting, number)) return null;
   const record = recordOf(workshop, waiting, number, outcome, report, sha256);
-  workshop.writer.commit(workshop.writer.begin(new Set()), () => {
-    saveFile(workshop.db, record);
-    if (waiting.replaces !== undefined) clearDestination(workshop.db, waiting.replaces);
-    if (outcome === 'failed') noteFailed(workshop, record);
-  });
+  const line = unappliedLine(record, waiting.replaces);
+  workshop.writer.commit(
+    workshop.writer.begin(new Set()),
+    () => saveUnapplied(workshop, record, waiting.replaces),
+    { kind: 'operation', line: () => line },
+  );
   workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
   settle(workshop, record);
   return record;
@@ -150,6 +168,7 @@ export function recordOf(
   sha256: string | null,
 ): FileRecord {
   const file = waiting.kind === 'export' ? waiting.file : null;
+  const nowMs = workshop.now();
   return {
     number,
     name: waiting.name,
@@ -159,8 +178,8 @@ export function recordOf(
     sha256,
     bytes: Number(waiting.look.size),
     outcome,
-    taken_at: workshop.now(),
-    finished_at: workshop.now(),
+    taken_at: nowMs,
+    finished_at: nowMs,
     rows_applied: 0,
     report,
     destination: chooseDestination(workshop, outcome, waiting.name, number),
@@ -176,7 +195,7 @@ function noteFailed(workshop: Workshop, record: FileRecord): void {
     export: record.export,
     window_start: record.window_start,
     status: after,
-    since: workshop.now(),
+    since: record.finished_at ?? record.taken_at,
     file: record.number,
   });
 }

@@ -65,7 +65,8 @@ async function findMissing(workshop: LookPlace, exportName: ExportName, nowMs: n
   for (let from = looked_through; from < overdueBefore; from += GROUP_WINDOWS * WINDOW_MS) {
     const to = Math.min(from + GROUP_WINDOWS * WINDOW_MS, overdueBefore);
     const waiting = waitingWindows(workshop, exportName);
-    writing(workshop, () => {
+    const missing: number[] = [];
+    const work = () => {
       const known = new Map(
         windowsBetween(db, exportName, from, to).map((window) => [window.window_start, window]),
       );
@@ -75,12 +76,14 @@ async function findMissing(workshop: LookPlace, exportName: ExportName, nowMs: n
         const status = statusOnLook(before, start, { nowMs, expectedFromMs, isWaiting });
         if (status === undefined) lookAgainFrom = Math.min(lookAgainFrom, start);
         if (isNew(before, status)) {
-          count += 1;
+          missing.push(start);
           setWindow(db, { export: exportName, window_start: start, status, since: nowMs, file: null });
         }
       }
       setLookedThrough(db, exportName, Math.min(to, lookAgainFrom));
-    });
+    };
+    writing(workshop, work, () => ({ missing, export: exportName, since: nowMs }), missing);
+    count += missing.length;
     await workshop.between();
   }
   writing(workshop, () => {
@@ -102,15 +105,18 @@ async function abandonLongMissing(
     longMissing(db, { export: exportName, after, before: nowMs - ABANDONED_AFTER_MS, limit: GROUP_WINDOWS });
   for (let windows = group(-1); windows.length > 0; windows = group(windows.at(-1)?.window_start ?? nowMs)) {
     const waiting = waitingWindows(workshop, exportName);
-    writing(workshop, () => {
+    const abandoned: number[] = [];
+    const work = () => {
       for (const window of windows) {
         const isWaiting = waiting.has(window.window_start);
         const status = statusOnLook(window, window.window_start, { nowMs, expectedFromMs: null, isWaiting });
         if (!isNew(window, status)) continue;
-        count += 1;
+        abandoned.push(window.window_start);
         setWindow(db, { ...window, status, since: nowMs });
       }
-    });
+    };
+    writing(workshop, work, () => ({ abandoned, export: exportName, since: nowMs }), abandoned);
+    count += abandoned.length;
     await workshop.between();
   }
   return count;
@@ -132,6 +138,15 @@ function waitingWindows({ drop }: LookPlace, exportName: ExportName): ReadonlySe
   return starts;
 }
 
-function writing({ writer }: LookPlace, work: () => void): void {
-  writer.commit(writer.begin(new Set()), work);
+/** @param found the windows of which the journal is told by `line`; where there are none, it is told nothing */
+function writing(
+  { writer }: LookPlace,
+  work: () => void,
+  line: () => object = () => ({}),
+  found: readonly number[] = [],
+): void {
+  writer.commit(writer.begin(new Set()), work, {
+    kind: 'operation',
+    line: () => (found.length === 0 ? null : line()),
+  });
 }

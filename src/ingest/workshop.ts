@@ -42,22 +42,26 @@ export function isEnabled(workshop: Workshop, exportName: ExportName): boolean {
   return workshop.settings.enabled_exports.includes(exportName);
 }
 
-/** How a file is to be read, with what holds at this moment. */
+/**
+ * How a file is to be read, with what holds at this moment.
+ *
+ * @param readAtMs stands for what a row leaves open, and bounds the times in a backfill
+ */
 export function readingOrder(
   workshop: Workshop,
   path: string,
   file: ExportFileName,
   options: Pick<OrderWithoutSession, 'rows_to_skip' | 'check_only' | 'skipped_path'>,
+  readAtMs = workshop.now(),
 ): OrderWithoutSession {
-  const { settings, now } = workshop;
-  const nowMs = now();
+  const { settings } = workshop;
   const subscribers = readSubscribers(workshop.access, (exportName) => isEnabled(workshop, exportName));
   return {
     path,
     file,
     earliest: settings.earliest_time,
-    latest: latestTime(file.kind === 'window' ? file.window_start + WINDOW_MS : nowMs),
-    exported_at_default: formatMs(nowMs),
+    latest: latestTime(file.kind === 'window' ? file.window_start + WINDOW_MS : readAtMs),
+    exported_at_default: formatMs(readAtMs),
     require_trailer: settings.require_trailer,
     bad_rows: settings.bad_rows,
     streams: subscribers.streams,

@@ -48,6 +48,34 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'At a stop, notes could not be written. Nothing is lost; the next start makes up for them. Look after the disk.',
   ],
   [
+    'the database is older than the journal: what it lacks is done again',
+    'An older detections.db was put back, or its log was lost. See "An older file was put back". "the database has caught up with the journal" says that it is over.',
+  ],
+  [
+    'versions are raised by 1,000: that they come out as clients know them is not proven',
+    'See "An older file was put back"; the line has the reason. Clients need do nothing.',
+  ],
+  [
+    'a file that the journal names cannot be read again',
+    'It is no longer in archive/, or was changed there. Its window is missing from the next look on: drop the file again.',
+  ],
+  [
+    'files of the archive that are in no record are read again',
+    'The journal could not say what the database lacks, so what lies in archive/ says it.',
+  ],
+  [
+    'cannot read again what the journal names: check its rights',
+    'Nothing else is ingested before. Give the user of the appliance the right to read archive/; it is tried again every ten seconds.',
+  ],
+  [
+    'access.db is older than the journal: keys are revoked again',
+    'An older access.db was put back. The line names the keys.',
+  ],
+  [
+    'access.db is older than the journal: what was changed since is not in it',
+    'The line has the accounts, subscriptions and licences that were added or changed since: make these changes again. Keys made since must be made again too.',
+  ],
+  [
     'a fault ended the appliance',
     'It has to be started again (a service manager does). The line has the cause; keep it for a report.',
   ],
@@ -197,6 +225,14 @@ export function operationsText(): string {
       'After a crash or a power cut the next start finishes what was begun. There is nothing to repair by hand.',
       'A second appliance on the same data folder is refused with exit code 1. The lock ends with its process: a file named lock that is left over is no obstacle.',
       'Replay and reset are done by the running appliance, or by the command itself where none runs.',
+    ),
+    'An older file was put back',
+    points(
+      'The journal knows what was done since. An older detections.db that is put back (the appliance being stopped) is led through all of it again at the next start: the same files, from archive/, in the same order, under the same numbers. So every version comes out as clients know it, and no cursor is refused or skips anything. Reads go on meanwhile, with what is there.',
+      'With an older access.db, keys that were revoked since are revoked again. Accounts, subscriptions and keys made since are not in it: a line of the log names the changes.',
+      'Keep the journal that is there, and keep archive/: both are needed for it. [ingest] archive_days says how long ago a copy may be.',
+      'Where it is not proven that versions come out the same, they are raised by 1,000, once: the next version of each detection, and the first one of a detection that is older than the raise and not known. So a client never takes newer content for older. That is where the journal is missing, shorter or another one; where a file is no longer in archive/ as it was; and where a subscription, a licence, [ingest] earliest_time, the secret or the program was changed since.',
+      'Without its journal, a database is completed from the files in archive/ that it has no record of.',
     ),
     'The log',
     paragraph(`

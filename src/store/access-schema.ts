@@ -3,6 +3,7 @@
  *
  * It is a file of its own so that making or revoking a key never waits for an ingest.
  */
+import { CREATE_JOURNAL_MARK } from './journal-mark.ts';
 import type { Migrations } from './migrate.ts';
 
 const SCHEMA_1 = `
@@ -96,4 +97,7 @@ CREATE TABLE ingest_request (
 CREATE INDEX ingest_request_open ON ingest_request (id) WHERE outcome IS NULL;
 `;
 
-export const ACCESS_MIGRATIONS: Migrations = { application_id: 0x77770002, steps: [SCHEMA_1] };
+export const ACCESS_MIGRATIONS: Migrations = {
+  application_id: 0x77770002,
+  steps: [SCHEMA_1, CREATE_JOURNAL_MARK],
+};

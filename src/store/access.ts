@@ -6,12 +6,15 @@ import { type Database, isEmpty, openWriter } from './database.ts';
 import { dataFolder, ensureFolder, isErrorCode } from './folder.ts';
 import { refuseHalfRestored } from './incoming.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from './installation.ts';
+import type { Migrated } from './migrate.ts';
 
 export interface OpenAccessOptions {
   /** Without it either kind is accepted, and a new folder becomes an appliance's. */
   readonly kind?: InstallationKind;
   /** Whether a missing folder or database is made. */
   readonly create?: boolean;
+  /** Told when the schema was an older one. */
+  readonly onMigrated?: (migrated: Migrated) => void;
 }
 
 /**
@@ -32,7 +35,7 @@ export function openAccess(root: string, options: OpenAccessOptions = {}): Datab
       `there is no installation in ${root}: ${folder.access} is missing or empty. Name the data folder with --data, or begin one with: wirewatch account add ID --name NAME`,
     );
   }
-  const db = openOrRefuse(folder.access);
+  const db = openOrRefuse(folder.access, options.onMigrated);
   try {
     if (options.kind !== undefined) ensureInstallation(db, options.kind);
     else if (installationKind(db) === null) ensureInstallation(db, 'appliance');
@@ -43,9 +46,9 @@ export function openAccess(root: string, options: OpenAccessOptions = {}): Datab
   }
 }
 
-function openOrRefuse(path: string): Database {
+function openOrRefuse(path: string, onMigrated?: (migrated: Migrated) => void): Database {
   try {
-    return openWriter(path, ACCESS_MIGRATIONS);
+    return openWriter(path, ACCESS_MIGRATIONS, onMigrated);
   } catch (error) {
     if (error instanceof Refused) throw error;
     const cause = { cause: error };

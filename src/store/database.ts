@@ -8,7 +8,7 @@ import Driver from 'better-sqlite3';
 import { Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
 import { isErrorCode } from './folder.ts';
-import { type Migrations, migrate } from './migrate.ts';
+import { type Migrated, type Migrations, migrate, schemaVersion } from './migrate.ts';
 
 export type Database = Driver.Database;
 export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
@@ -31,9 +31,16 @@ const WAL_BYTES_MAX = 64 * 1024 * 1024;
  * Opens a database for writing, creates it or brings its schema up to date.
  *
  * `synchronous=FULL`: without it a commit that was acknowledged can be lost with the power.
+ *
+ * @param onMigrated told when the schema was an older one
+ * @throws Refused `configuration` when it is newer or not ours, with nothing touched
  */
-export function openWriter(path: string, migrations: Migrations): Database {
-  if (isEmpty(path) && sizeOf(`${path}-wal`) > 0) throw emptied(path);
+export function openWriter(
+  path: string,
+  migrations: Migrations,
+  onMigrated: (migrated: Migrated) => void = () => {},
+): Database {
+  refuseForeign(path, migrations);
   const db = open(path, { timeout: WRITER_BUSY_MS });
   db.pragma(`page_size = ${PAGE_BYTES}`);
   if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
@@ -46,8 +53,26 @@ export function openWriter(path: string, migrations: Migrations): Database {
   db.pragma('foreign_keys = ON');
   db.pragma(`cache_size = -${WRITER_CACHE_KIB}`);
   db.pragma(`journal_size_limit = ${WAL_BYTES_MAX}`);
-  migrate(db, path, migrations);
+  const migrated = migrate(db, path, migrations);
+  if (migrated !== null) onMigrated(migrated);
   return db;
+}
+
+/**
+ * Looks whether a database can be opened by this program, without touching it: even to open it for writing can
+ * move what stands in its log.
+ *
+ * @throws Refused `configuration` when it is newer or not ours
+ */
+export function refuseForeign(path: string, migrations: Migrations): void {
+  if (isEmpty(path) && sizeOf(`${path}-wal`) > 0) throw emptied(path);
+  if (sizeOf(path) === 0) return;
+  const db = open(path, { timeout: WRITER_BUSY_MS, readonly: true });
+  try {
+    schemaVersion(db, path, migrations);
+  } finally {
+    db.close();
+  }
 }
 
 /** Opens a database that exists for reading; it waits only briefly, and never writes. */

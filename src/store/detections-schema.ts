@@ -5,6 +5,7 @@
  * current. Both carry the few columns that filters judge beside the rendered text: in a stream row they are
  * those of its own version. `stream` is a number that stands for subscription and content type.
  */
+import { CREATE_JOURNAL_MARK } from './journal-mark.ts';
 import type { Migrations } from './migrate.ts';
 
 const SCHEMA_1 = `
@@ -130,4 +131,23 @@ CREATE INDEX ingest_file_by_outcome ON ingest_file (outcome, finished_at);
 CREATE INDEX ingest_file_skipped ON ingest_file (finished_at) WHERE rows_skipped = 1;
 `;
 
-export const DETECTIONS_MIGRATIONS: Migrations = { application_id: 0x77770001, steps: [SCHEMA_1] };
+const SCHEMA_2 = `
+${CREATE_JOURNAL_MARK}
+-- Each time at which versions were raised by 1,000, since that they come out as clients know them was not proven.
+CREATE TABLE version_raise (
+  -- 1, 2, …
+  number INTEGER PRIMARY KEY,
+  -- Epoch milliseconds.
+  at INTEGER NOT NULL,
+  -- In words.
+  reason TEXT NOT NULL
+) STRICT;
+
+-- How many of the raises are in the version.
+ALTER TABLE detection ADD COLUMN raises INTEGER NOT NULL DEFAULT 0;
+`;
+
+export const DETECTIONS_MIGRATIONS: Migrations = {
+  application_id: 0x77770001,
+  steps: [SCHEMA_1, SCHEMA_2],
+};

@@ -2,11 +2,15 @@
 import { Refused } from '../refused.ts';
 import { type Database, isDamage, openWriter } from './database.ts';
 import { DETECTIONS_MIGRATIONS } from './detections-schema.ts';
+import type { Migrated } from './migrate.ts';
 
-/** @throws Refused `configuration` when it is damaged, no database of ours, or newer */
-export function openDetections(path: string): Database {
+/**
+ * @param onMigrated told when the schema was an older one
+ * @throws Refused `configuration` when it is damaged, no database of ours, or newer
+ */
+export function openDetections(path: string, onMigrated?: (migrated: Migrated) => void): Database {
   try {
-    return openWriter(path, DETECTIONS_MIGRATIONS);
+    return openWriter(path, DETECTIONS_MIGRATIONS, onMigrated);
   } catch (error) {
     if (!isDamage(error)) throw error;
     throw new Refused(

@@ -1,62 +1,88 @@
 /**
- * The journal: a second witness, outside the databases, of what was given out and taken in.
+ * The journal: a second witness, outside the databases, of what was done.
  *
  * A database can be put back to an older state, by a restore or by hand; the journal says what happened since:
- * which files were applied, in which order, which keys were revoked, and how far positions have been given
- * out. It is only ever appended to, a JSON object a line, each on disk before the next step is taken.
+ * every operation that changed detections, in its order, which keys were revoked, what was changed of
+ * subscriptions and licences, and how far positions have been given out. It is only ever appended to, a JSON
+ * object a line, each on disk before the next step is taken. Its first line names it.
+ *
+ * How its lines are read again, and what a database knows of them: `journal-lines.ts`, `journal-mark.ts`.
  */
+import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, fstatSync, fsyncSync, openSync, readSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { formatMs } from '../time.ts';
 import { syncFolder } from './folder.ts';
+import { identityOf, type JournalMark, lineCheck, numberIn, parseLine } from './journal-lines.ts';
 
 /** What the journal's last lines say; it need not be read whole, since both numbers only grow. */
 export interface JournalEnd {
   /** The highest position that may have been given out. */
   readonly position: number;
-  /** The highest ingest number of a file that was applied. */
+  /** The highest ingest number that a file was given. */
   readonly file: number;
-}
-
-export interface AppliedFile {
-  readonly number: number;
-  /** Relative to the drop folder. */
-  readonly archived: string;
-  readonly sha256: string;
 }
 
 /** How much of the end is read: far more than the lines of one file. */
 const TAIL_BYTES = 64 * 1024;
 
-/** Before a transaction commits: these positions will never be given out again. */
+/** The names under which lines carry the ingest number of a file that was taken. */
+const FILE_NUMBERS = ['applied', 'began', 'part', 'unapplied'];
+
+/** Before a transaction commits that is in the journal already: these positions will never be given out again. */
 export function appendPosition(path: string, position: number): void {
-  append(path, { position });
-}
-
-/** After a file's last transaction committed, before it goes to the archive. */
-export function appendApplied(path: string, file: AppliedFile, position: number, atMs: number): void {
-  append(path, {
-    applied: file.number,
-    archived: file.archived,
-    sha256: file.sha256,
-    position,
-    at: formatMs(atMs),
-  });
-}
-
-/** After an archived file was read again and changed something. */
-export function appendReplayed(path: string, number: number, position: number, atMs: number): void {
-  append(path, { replayed: number, position, at: formatMs(atMs) });
+  appendEntry(path, { position });
 }
 
 /** After a key was revoked. */
 export function appendKeyRevoked(path: string, keyId: string, atMs: number): void {
-  append(path, { key_revoked: keyId, at: formatMs(atMs) });
+  appendEntry(path, { key_revoked: keyId, at: formatMs(atMs) });
+}
+
+/**
+ * Before a change commits that decides which rows are taken or what they show.
+ *
+ * @param what in words, such as `subscription 7003 added`
+ * @returns where the line ends, for the mark in access.db
+ */
+export function appendChanged(path: string, what: string, atMs: number): JournalMark {
+  return appendEntry(path, { changed: what, at: formatMs(atMs) });
 }
 
 /** After an older state was put in place with a journal that may lack what happened since. */
-export function appendRestored(path: string, reason: string, atMs: number): void {
-  append(path, { restored: formatMs(atMs), proven: false, reason });
+export function appendRestored(path: string, reason: string, atMs: number): JournalMark {
+  return appendEntry(path, { restored: formatMs(atMs), proven: false, reason });
+}
+
+/** Appends a line and waits until it is on disk; a new journal is named first. @returns where the line ends */
+export function appendEntry(path: string, entry: object): JournalMark {
+  const isNew = !existsSync(path);
+  const line = `${JSON.stringify(entry)}\n`;
+  const file = openSync(path, 'a+', 0o600);
+  try {
+    const sizeBefore = fstatSync(file).size;
+    // Unlike writeSync, it throws when a full disk takes only the beginning.
+    writeFileSync(file, `${beginning(file, sizeBefore)}${line}`);
+    fsyncSync(file);
+    const bytes = endOf(line, file, sizeBefore);
+    return { journal: identityOf(file), bytes, line: lineCheck(line) };
+  } finally {
+    closeSync(file);
+    if (isNew) syncFolder(dirname(path));
+  }
+}
+
+/** Names a journal that is not there yet, or empty. */
+export function beginJournal(path: string): void {
+  const isNew = !existsSync(path);
+  const file = openSync(path, 'a+', 0o600);
+  try {
+    if (fstatSync(file).size === 0) writeFileSync(file, beginning(file, 0));
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+    if (isNew) syncFolder(dirname(path));
+  }
 }
 
 export function readJournalEnd(path: string): JournalEnd {
@@ -66,48 +92,29 @@ export function readJournalEnd(path: string): JournalEnd {
     const tail = readTail(path, bytes);
     for (const line of tail.text.split('\n')) {
       const entry = parseLine(line);
-      end.position = Math.max(end.position, entry.position);
-      end.file = Math.max(end.file, entry.applied);
+      end.position = Math.max(end.position, numberIn(entry, 'position'));
+      end.file = Math.max(end.file, ...FILE_NUMBERS.map((name) => numberIn(entry, name)));
     }
     // A run of revoked keys can fill a tail; then a longer one is read.
     if (tail.isWhole || (end.position > 0 && end.file > 0)) return end;
   }
 }
 
-/**
- * Whether the journal names a file as applied: what a start asks about the last files before a crash, so the
- * answer stands near the end, unless it is no.
- */
-export function isJournaled(path: string, number: number): boolean {
-  if (!existsSync(path)) return false;
-  for (let bytes = TAIL_BYTES; ; bytes *= 16) {
-    const tail = readTail(path, bytes);
-    if (tail.text.split('\n').some((line) => parseLine(line).applied === number)) return true;
-    if (tail.isWhole) return false;
-  }
-}
-
-function append(path: string, entry: object): void {
-  const isNew = !existsSync(path);
-  const file = openSync(path, 'a+', 0o600);
-  try {
-    // A line that a crash cut off is ended first: it must not swallow this one.
-    const text = `${endsInsideLine(file) ? '\n' : ''}${JSON.stringify(entry)}\n`;
-    // Unlike writeSync, it throws when a full disk takes only the beginning.
-    writeFileSync(file, text);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  if (isNew) syncFolder(dirname(path));
-}
-
-function endsInsideLine(file: number): boolean {
-  const { size } = fstatSync(file);
-  if (size === 0) return false;
+/** What goes before a line: the journal's name, or the end of a line that a crash cut off, lest it swallow this one. */
+function beginning(file: number, size: number): string {
+  if (size === 0) return `${JSON.stringify({ journal: randomUUID() })}\n`;
   const last = Buffer.alloc(1);
   readSync(file, last, 0, 1, size - 1);
-  return last[0] !== 0x0a;
+  return last[0] === 0x0a ? '' : '\n';
+}
+
+/** Where a line that was just written ends: other processes may have appended theirs before and behind it. */
+function endOf(line: string, file: number, sizeBefore: number): number {
+  const written = Buffer.alloc(fstatSync(file).size - sizeBefore);
+  readSync(file, written, 0, written.length, sizeBefore);
+  const at = written.lastIndexOf(line);
+  if (at < 0) throw new Error('a line of the journal is not where it was written');
+  return sizeBefore + at + Buffer.byteLength(line);
 }
 
 function readTail(path: string, bytes: number): { text: string; isWhole: boolean } {
@@ -121,19 +128,4 @@ function readTail(path: string, bytes: number): { text: string; isWhole: boolean
   } finally {
     closeSync(file);
   }
-}
-
-function parseLine(line: string): { position: number; applied: number } {
-  try {
-    const entry: unknown = JSON.parse(line);
-    return { position: numberIn(entry, 'position'), applied: numberIn(entry, 'applied') };
-  } catch {
-    return { position: 0, applied: 0 };
-  }
-}
-
-function numberIn(entry: unknown, name: string): number {
-  if (typeof entry !== 'object' || entry === null) return 0;
-  const value: unknown = Reflect.get(entry, name);
-  return typeof value === 'number' && Number.isSafeInteger(value) ? value : 0;
 }

@@ -1,12 +1,14 @@
 /**
- * Schemas and their numbered migrations: forward only, one transaction each.
+ * Schemas and their numbered migrations: forward only, one transaction each, after a copy.
  *
  * A database is known by its `application_id`, its schema by `user_version`. A newer schema than this program
  * knows, and a file that is something else, are refused with nothing touched.
  */
-
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { Refused } from '../refused.ts';
 import type { Database } from './database.ts';
+import { isErrorCode, syncFolder } from './folder.ts';
 
 export interface Migrations {
   readonly application_id: number;
@@ -14,24 +16,45 @@ export interface Migrations {
   readonly steps: readonly string[];
 }
 
-export function migrate(db: Database, path: string, migrations: Migrations): void {
-  const latest = migrations.steps.length;
-  const found = schemaVersion(db, path, migrations);
-  if (found === latest) return;
-  if (found > 0) db.prepare('VACUUM INTO ?').run(`${path}.schema-${found}`);
-  for (let version = found + 1; version <= latest; version += 1) {
-    const step = migrations.steps[version - 1] ?? '';
-    db.transaction(() => {
-      // Another process may have migrated while this one waited for the lock.
-      if (schemaVersion(db, path, migrations) >= version) return;
-      db.exec(step);
-      db.pragma(`application_id = ${migrations.application_id}`);
-      db.pragma(`user_version = ${version}`);
-    }).immediate();
-  }
+/** A database that was brought up to date. */
+export interface Migrated {
+  /** The file's name. */
+  readonly database: string;
+  readonly from: number;
+  readonly to: number;
+  /** Path of the copy of how it was. */
+  readonly copy: string;
 }
 
-function schemaVersion(db: Database, path: string, migrations: Migrations): number {
+/**
+ * @returns null when there was nothing to do, or the database is new
+ * @throws Refused `configuration` when it is not ours or newer; `failed` when there is no room
+ */
+export function migrate(db: Database, path: string, migrations: Migrations): Migrated | null {
+  const to = migrations.steps.length;
+  const from = schemaVersion(db, path, migrations);
+  if (from === to) return null;
+  const copy = `${path}.schema-${from}`;
+  try {
+    if (from > 0) copyTo(copy, db, () => schemaVersion(db, path, migrations) === from);
+    for (let version = from + 1; version <= to; version += 1) applyStep(db, path, migrations, version);
+  } catch (error) {
+    if (!isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT')) throw error;
+    throw new Refused(
+      'failed',
+      `there is no room to bring ${path} from schema ${from} to ${to}: that takes a copy of it first. Nothing was changed; make room and start again.`,
+      { cause: error },
+    );
+  }
+  return from === 0 ? null : { database: basename(path), from, to, copy };
+}
+
+/**
+ * The schema of a database; 0 for a new one.
+ *
+ * @throws Refused `configuration` when it is not ours, or newer than this program
+ */
+export function schemaVersion(db: Database, path: string, migrations: Migrations): number {
   const version = Number(db.pragma('user_version', { simple: true }));
   const applicationId = Number(db.pragma('application_id', { simple: true }));
   const isNew =
@@ -50,4 +73,36 @@ function schemaVersion(db: Database, path: string, migrations: Migrations): numb
     );
   }
   return version;
+}
+
+/** The copy appears under its name only when it is whole and on disk; one of an earlier attempt is replaced. */
+function copyTo(copy: string, db: Database, isStillOld: () => boolean): void {
+  const draft = `${copy}.tmp`;
+  rmSync(draft, { force: true });
+  try {
+    db.prepare('VACUUM INTO ?').run(draft);
+    const file = openSync(draft, 'r');
+    try {
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    // Another process may have been faster, and has made its copy.
+    if (!isStillOld()) return;
+    renameSync(draft, copy);
+    syncFolder(dirname(copy));
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function applyStep(db: Database, path: string, migrations: Migrations, version: number): void {
+  const step = migrations.steps[version - 1] ?? '';
+  db.transaction(() => {
+    // Another process may have migrated while this one waited for the lock.
+    if (schemaVersion(db, path, migrations) >= version) return;
+    db.exec(step);
+    db.pragma(`application_id = ${migrations.application_id}`);
+    db.pragma(`user_version = ${version}`);
+  }).immediate();
 }

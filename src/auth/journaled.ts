@@ -1,0 +1,74 @@
+/**
+ * What the journal knows of access.db: each change that decides which rows are taken or what they show, and each key
+ * that was revoked. An access.db that was put back is told by it what it lacks.
+ */
+import { dirname } from 'node:path';
+import { type Database, writing } from '../store/database.ts';
+import { dataFolder } from '../store/folder.ts';
+import { appendChanged } from '../store/journal.ts';
+import { type JournalMark, journalLines, whyNotFrom } from '../store/journal-lines.ts';
+import { readMark, setMark } from '../store/journal-mark.ts';
+import { parseInstant } from '../time.ts';
+
+const REVOKE = 'UPDATE api_key SET revoked_at = :revoked_at WHERE id = :id AND revoked_at IS NULL';
+
+/** What an access.db that was put back lacked. */
+export interface Lacking {
+  /** Keys that are revoked again. */
+  readonly keys: readonly string[];
+  /** Changes, in words, that an operator must make again. */
+  readonly changes: readonly string[];
+}
+
+/**
+ * Writes a change into the journal, as the last step of the transaction that makes it.
+ *
+ * @param access a writer on access.db; the journal lies beside it
+ * @param what in words
+ */
+export function noteChange(access: Database, what: string, nowMs: number): void {
+  if (held === null) setMark(access, appendChanged(dataFolder(dirname(access.name)).journal, what, nowMs));
+  else held.push(what);
+}
+
+/** Runs `work`, which makes changes and may yet be given up: they are noted when it has come to its end. */
+export function notingAtTheEnd<Result>(access: Database, nowMs: number, work: () => Result): Result {
+  const changes: string[] = [];
+  held = changes;
+  let result: Result;
+  try {
+    result = work();
+  } finally {
+    held = null;
+  }
+  for (const what of changes) noteChange(access, what, nowMs);
+  return result;
+}
+
+/** What {@link notingAtTheEnd} holds back while it runs; nothing else can run meanwhile. */
+let held: string[] | null = null;
+
+/** Revokes again what the journal says is revoked, and notes how far in the journal access.db has come. */
+export function catchUpAccess(access: Database, journal: string, nowMs: number): Lacking {
+  return writing(access, () => {
+    const mark = readMark(access);
+    // In a journal that this database does not know, only what is said of keys can be relied on.
+    const isForeign = mark !== null && whyNotFrom(journal, mark) !== null;
+    const from = mark === null || isForeign ? 0 : mark.bytes;
+    const keys: string[] = [];
+    const changes: string[] = [];
+    let last: JournalMark | null = null;
+    for (const { entry, mark: place } of journalLines(journal, from)) {
+      last = place;
+      if (typeof entry.changed === 'string' && !isForeign) changes.push(entry.changed);
+      if (typeof entry.key_revoked !== 'string') continue;
+      const atMs = typeof entry.at === 'string' ? parseInstant(entry.at) : null;
+      const { changes: revoked } = access
+        .prepare(REVOKE)
+        .run({ id: entry.key_revoked, revoked_at: atMs ?? nowMs });
+      if (revoked > 0) keys.push(entry.key_revoked);
+    }
+    if (last !== null) setMark(access, last);
+    return { keys, changes };
+  });
+}
