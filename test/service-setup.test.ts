@@ -230,12 +230,43 @@ describe('what is written', () => {
   });
 });
 
+test('for this system it prints what is left to run: folders that are missing, the start, the first key', () => {
+  const here = wirewatch(
+    ...['setup', '--dry-run', '--json', '--service', '--program', PROGRAM, '--user', 'no-such-user'],
+    ...[
+      '--data',
+      '/nonexistent/data',
+      '--drop',
+      '/nonexistent/drop',
+      '--config',
+      '/nonexistent/wirewatch.toml',
+    ],
+  );
+  assert.equal(here.status, 0, here.stderr);
+  const { next }: Result = JSON.parse(here.stdout);
+  const lines = next.filter((line) => !line.startsWith('#'));
+  const [run, how] = ['runuser -u no-such-user -- /bin/sh', '-o no-such-user -g no-such-user'];
+  assert.deepEqual(lines, [
+    'systemd-sysusers /etc/sysusers.d/wirewatch.conf',
+    `install -d -m 0700 ${how} /nonexistent/data`,
+    `install -d -m 2770 ${how} /nonexistent/drop`,
+    'systemctl daemon-reload',
+    'systemctl enable --now wirewatch',
+    'export WIREWATCH_DATA=/nonexistent/data WIREWATCH_CONFIG=/nonexistent/wirewatch.toml',
+    `${run} account add acme --name "Acme News"`,
+    `${run} subscription add 7001 --account acme --time-zone Europe/Berlin`,
+    `${run} key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001`,
+    `${run} check`,
+    'usermod -a -G no-such-user THAT_PROGRAMS_USER',
+  ]);
+});
+
 describe('what is kept', () => {
   test('a configuration that is there: it is not touched, the unit follows it, and what it overrules is said', () => {
     const root = newRoot();
     const file = path.join(root, CONFIG);
     const own =
-      '[server]\nport = 7000\n[ingest]\ndrop = "/srv/own"\n[log]\nfile = "/var/log/wirewatch/log"\n';
+      '[server]\nport = 7000\n[ingest]\ndrop = "/srv/own"\n[backup]\nfolder = "/srv/backups"\n[log]\nfile = "/var/log/wirewatch/log"\n';
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, own);
     const args = ['setup', '--root', root, '--service', '--program', PROGRAM];
@@ -248,7 +279,9 @@ describe('what is kept', () => {
     );
     assert.doesNotMatch(end.stdout, /--drop "/);
     assert.equal(readFileSync(file, 'utf8'), own);
-    assert.deepEqual(settingsOf(read(root, UNIT)).get('ReadWritePaths'), ['/srv/own /var/log/wirewatch']);
+    assert.deepEqual(settingsOf(read(root, UNIT)).get('ReadWritePaths'), [
+      '/srv/own /srv/backups /var/log/wirewatch',
+    ]);
     assert.equal(wirewatch(...args, '--port', '7000').status, 0);
   });
 

@@ -1,4 +1,5 @@
 /** The lines that are left to be run after setup has written its files, or has removed them. */
+import { existsSync } from 'node:fs';
 import { below, type Plan, type ServiceChoices, type SetupChoices, SYSUSERS_PATH } from './plan.ts';
 import { stateDirectory } from './unit.ts';
 
@@ -8,7 +9,7 @@ export function nextSteps(choices: SetupChoices, plan: Plan): string[] {
   if (service === null) return ['# Start the appliance:', `wirewatch serve --data ${pasted(choices.data)}`];
   return choices.root === '/'
     ? [
-        ...preparing(choices, service, plan),
+        ...preparing(service, plan),
         ...starting(),
         ...firstKey(choices, service),
         ...dropping(choices, service, plan),
@@ -23,17 +24,20 @@ export function stepsAfterUndo({ root, service, data }: SetupChoices): string[] 
   return root === '/' && service !== null ? ['systemctl daemon-reload', ...kept] : kept;
 }
 
-function preparing({ data }: SetupChoices, { user, isDynamic }: ServiceChoices, plan: Plan): string[] {
+function preparing({ user, isDynamic }: ServiceChoices, plan: Plan): string[] {
   const lines: string[] = [];
   if (plan.files.some(({ what }) => what === 'user'))
     lines.push('# Make the user of the service:', `systemd-sysusers ${SYSUSERS_PATH}`);
-  if (!isDynamic && plan.folders.length > 0) {
-    lines.push('# Make the folders that are not there yet:');
-    for (const folder of plan.folders)
-      lines.push(
-        `install -d -m ${folder === data ? '0700' : '2770'} -o ${user} -g ${user} ${pasted(folder)}`,
-      );
+  if (isDynamic) return lines;
+  const missing = plan.folders.filter((folder) => !existsSync(folder));
+  if (missing.length > 0) lines.push('# Make the folders that are not there yet:');
+  for (const folder of missing) {
+    // Others write into the drop folder, by their group, and what they write stays the group's.
+    const mode = folder === plan.effective.ingest.drop ? '2770' : '0700';
+    lines.push(`install -d -m ${mode} -o ${user} -g ${user} ${pasted(folder)}`);
   }
+  for (const folder of plan.folders.filter((one) => !missing.includes(one)))
+    lines.push(`# ${folder} is there already: ${user} must be able to write into it.`);
   return lines;
 }
 
