@@ -87,13 +87,14 @@ function followProgram(child: ChildProcess, args: readonly string[]): RunningPro
 /** What runs; a test that failed may leave one, which would keep the process of the test, too. */
 const running = new Set<ChildProcess>();
 
-/** Use of a folder that is gone afterwards, with everything that was left in it and every program still running. */
+/** Use of a folder that is gone afterwards, with everything that was left in it and every program begun meanwhile. */
 export async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  const others = new Set(running);
   try {
     await use(folder);
   } finally {
-    for (const child of running) child.kill('SIGKILL');
+    for (const child of running) if (!others.has(child)) child.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
   }
 }
