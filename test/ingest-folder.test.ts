@@ -9,6 +9,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -17,7 +18,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { DAY_MS, formatMs, HOUR_MS, utcDay, WINDOW_MS } from '../src/time.ts';
-import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import {
+  type Appliance,
+  createKey,
+  type LogLine,
+  showLogOfFailures,
+  startAppliance,
+} from './support/appliance.ts';
 import { followStream } from './support/arrivals.ts';
 import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
 
@@ -510,5 +517,34 @@ test('one of the own folders that is a link is refused at the start', async () =
     rmSync(inDrop('refused'));
     rmSync(elsewhere, { recursive: true });
     await appliance.restart();
+  }
+});
+
+test('one of the own folders that becomes a link is not followed: nothing is read until it is a folder again', async () => {
+  for (const own of ['archive', 'failed', 'refused', 'held', '.taken']) {
+    const elsewhere = mkdtempSync(join(tmpdir(), 'wirewatch-outside-'));
+    const good = fileName('newswire', nextWindowMs());
+    const bad = fileName('newswire', nextWindowMs());
+    const alone = `no-export-${own}`;
+    const names = [good, bad, alone];
+    const seen = appliance.serving().log.length;
+    const isUnusable = ({ msg }: LogLine) => msg.startsWith('cannot use the drop folder');
+    const isNew = (line: LogLine) => appliance.serving().log.indexOf(line) >= seen;
+    renameSync(inDrop(own), inDrop('.away'));
+    try {
+      symlinkSync(elsewhere, inDrop(own));
+      for (const name of names) appliance.put(name, name === good ? ndjson([newRow()]) : 'no rows\n');
+      await appliance.serving().logged('that it is not used', (line) => isUnusable(line) && isNew(line));
+      assert.equal((await fetch(`${appliance.serving().url}/v1/health`)).status, 503);
+      assert.deepEqual(readdirSync(elsewhere), []);
+    } finally {
+      rmSync(inDrop(own));
+      renameSync(inDrop('.away'), inDrop(own));
+    }
+    const outcomes = [];
+    for (const name of names) outcomes.push((await appliance.dealtWith(name)).msg);
+    assert.deepEqual(outcomes, ['file applied', 'file failed', 'file refused'], own);
+    assert.deepEqual(readdirSync(elsewhere), []);
+    rmSync(elsewhere, { recursive: true });
   }
 });

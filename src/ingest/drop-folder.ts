@@ -16,7 +16,7 @@ import {
   renameSync,
   rmSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
 import { Refused } from '../refused.ts';
 import { isErrorCode, syncFolder } from '../store/folder.ts';
@@ -92,15 +92,22 @@ export class DropFolder {
   prepare(): void {
     try {
       mkdirSync(this.root, { recursive: true });
-      for (const name of OWN_FOLDERS) ensureRealFolder(join(this.root, name));
+      for (const name of OWN_FOLDERS) this.ensureFolder(name);
       syncFolder(this.root);
     } catch (error) {
-      if (error instanceof Refused) throw error;
       const reason = error instanceof Error ? error.message : String(error);
       throw new Refused(
         'configuration',
         `cannot use the drop folder ${this.root}: ${reason}. Make it writable for this user, or name another with --drop.`,
       );
+    }
+  }
+
+  /** @param path of one of our own folders, or one below, from the root on; @throws as {@link ensureRealFolder} */
+  ensureFolder(path: string): void {
+    const parts = path.split(sep);
+    for (let depth = 1; depth <= parts.length; depth += 1) {
+      ensureRealFolder(join(this.root, ...parts.slice(0, depth)));
     }
   }
 
@@ -261,18 +268,21 @@ export class DropFolder {
 type FileEntry = { readonly kind: 'file'; readonly name: string; readonly path: string; readonly look: Look };
 type Entry = FileEntry | { readonly kind: 'left alone'; readonly name: string };
 
-/** A folder of our own must be one: a link would lead out of the drop folder. */
-export function ensureRealFolder(path: string): void {
+/** A folder of our own must be one: a link would lead out of the drop folder. @throws Error ENOTDIR */
+export function requireRealFolder(path: string): void {
+  if (lstatSync(path).isDirectory()) return;
+  const message = `${path} is not a folder: expected a real folder, no link. Move it away`;
+  throw Object.assign(new Error(message), { code: 'ENOTDIR' });
+}
+
+/** @throws as {@link requireRealFolder}; the file system's error when it cannot be made */
+function ensureRealFolder(path: string): void {
   try {
     mkdirSync(path);
   } catch (error) {
     if (!isErrorCode(error, 'EEXIST')) throw error;
   }
-  if (lstatSync(path).isDirectory()) return;
-  throw new Refused(
-    'configuration',
-    `${path} is not a folder: expected a real folder, no link. Move it away and start again.`,
-  );
+  requireRealFolder(path);
 }
 
 /** A file system's limit on names must hold with what is put before and behind. */

@@ -2,7 +2,7 @@
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../store/folder.ts';
-import { OWN_FOLDERS, type Scan } from './drop-folder.ts';
+import { OWN_FOLDERS, requireRealFolder, type Scan } from './drop-folder.ts';
 import { plainError } from './faults.ts';
 import type { Troubles } from './troubles.ts';
 import type { Workshop } from './workshop.ts';
@@ -77,12 +77,13 @@ export class DropLook {
   }
 }
 
-/** @throws the file system's error when files could not be moved out of the folder, or into its own folders */
+/** @throws the file system's error when files could not be moved out of the folder, or into its own folders, as they must be */
 function checkWritable(root: string): void {
   const needed = constants.R_OK | constants.W_OK | constants.X_OK;
   accessSync(root, needed);
   for (const name of OWN_FOLDERS) {
     try {
+      requireRealFolder(join(root, name));
       accessSync(join(root, name), needed);
     } catch (error) {
       // One that is gone is made again when it is needed.

@@ -9,7 +9,7 @@ import { basename, dirname, join } from 'node:path';
 import { syncFolder } from '../store/folder.ts';
 import { formatMs, utcDay } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
-import { ensureRealFolder, shortName } from './drop-folder.ts';
+import { shortName } from './drop-folder.ts';
 import { numberedName } from './export-name.ts';
 import { type FileOutcome, type FileRecord, markSettled } from './file-record.ts';
 import type { Workshop } from './workshop.ts';
@@ -45,7 +45,7 @@ export function settle(workshop: Workshop, record: FileRecord): void {
   const taken = drop.takenPath(record.number, record.name);
   if (destination !== null) {
     const target = join(drop.root, destination);
-    ensureRealFolder(dirname(target));
+    drop.ensureFolder(dirname(destination));
     if (existsSync(taken)) {
       if (record.outcome === 'failed' || record.outcome === 'refused' || record.outcome === 'held') {
         writeNote(`${target}.reason.json`, reasonOf(record, windowStatus(workshop, record)));
