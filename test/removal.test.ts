@@ -6,6 +6,7 @@ import { PassThrough } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
 import { removeAccount as takeAccountAway, removeSubscription as takeAway } from '../src/auth/removal.ts';
 import { confirm } from '../src/cli/confirm.ts';
+import { lastPosition } from '../src/ingest/apply.ts';
 import {
   COUNT_DETECTIONS,
   DELETE_DETECTIONS,
@@ -22,10 +23,12 @@ import {
   createInstallation,
   createKey,
   type Detection,
+  putFile,
   showLogOfFailures,
   startAppliance,
 } from './support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
+import { copyDatabase, journalOf, putBack } from './support/put-back.ts';
 import { createTestStore } from './support/store.ts';
 import { checkStreams } from './support/streams.ts';
 
@@ -231,7 +234,7 @@ describe('half-way', () => {
   function beginRemoval(data: string, id: number): void {
     const access = openAccess(data);
     writing(access, () => {
-      takeAway(access, id);
+      takeAway(access, id, Date.now());
       addRequest(access, { kind: 'remove', subscriptions: [id] }, Date.now());
     });
     access.close();
@@ -303,7 +306,7 @@ describe('half-way', () => {
         version: 1,
         row: { subscription_id: subscription, article_id: article },
       });
-      const rows = Array.from({ length: 5_000 }, (_, at) => row(7001, at + 1));
+      const rows = Array.from({ length: 15_000 }, (_, at) => row(7001, at + 1));
       store.deliver([row(8001, 1), ...rows, row(8001, 2)], 1000);
       const writer = new StreamWriter(store.writer, join(store.folder, 'journal'), Date.now, () => {});
       const left: number[] = [];
@@ -319,11 +322,57 @@ describe('half-way', () => {
         removeSubscription(stopping, 7001, () => {}),
         Stopping,
       );
-      assert.deepEqual(left, [8_004, 6_004]);
+      assert.deepEqual(left, [20_004, 15_004]);
       const removed = await removeSubscription({ ...stopping, between: async () => {} }, 7001, () => {});
-      assert.deepEqual(removed, { detections: 5_000, versions: 1_000 });
+      assert.deepEqual(removed, { detections: 15_000, versions: 0 });
       assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
       checkStreams(store.reader);
+    } finally {
+      store.close();
+    }
+  });
+
+  test('an older detections.db that is put back is led through the removal, and nothing of it is seen again', async () => {
+    const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
+    try {
+      const first = await installation.serve();
+      putFile(
+        installation.drop,
+        fileName('newswire', nextWindowMs()),
+        ndjson([newRow(), newRow({ subscription_id: 7002 })]),
+      );
+      await first.logged('the file', ({ msg }) => msg === 'file applied');
+      await first.stop();
+      const copy = copyDatabase(installation, 'detections');
+      installation.cli(['subscription', 'remove', '7001', '--yes']);
+      assert.equal(journalOf(installation).filter(({ removed }) => removed === 7001).length, 1);
+      putBack(installation, 'detections', copy);
+      const second = await installation.serve();
+      await second.logged('that it did it again', ({ operation }) => operation === 'removed');
+      await second.stop();
+      looking(join(installation.data, 'detections.db'), (db) => {
+        checkStreams(db);
+        assert.deepEqual(
+          db.prepare<[], number>('SELECT DISTINCT stream FROM stream_row').pluck().all(),
+          [14004],
+        );
+        assert.equal(countOf(db, 'detection'), 1);
+      });
+    } finally {
+      installation.remove();
+    }
+  });
+
+  test('positions of rows that are gone are not given out again, even where the journal is lost', async () => {
+    const store = createTestStore();
+    try {
+      const row = { content_type: 'text' as const, version: 1, row: { subscription_id: 7001 } };
+      const [position = 0] = store.deliver([row], 1000);
+      const journal = join(store.folder, 'journal');
+      const writer = new StreamWriter(store.writer, journal, Date.now, () => {});
+      await removeSubscription({ db: store.writer, writer, between: async () => {} }, 7001, () => {});
+      assert.equal(countOf(store.reader, 'stream_row'), 0);
+      assert.equal(lastPosition(store.writer), position);
     } finally {
       store.close();
     }

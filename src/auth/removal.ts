@@ -48,7 +48,7 @@ const SELECT_KEYS_WITH_ONE = `
   ORDER BY id`;
 
 /** @throws Refused `failed` when there is none */
-export function removeSubscription(db: Database, id: number, nowMs = Date.now()): Removed {
+export function removeSubscription(db: Database, id: number, nowMs: number): Removed {
   return writing(db, () => {
     getSubscription(db, id);
     const keys_without_subscriptions = idsOf(db, SELECT_KEYS_WITH_ONE, { id });

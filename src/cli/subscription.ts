@@ -158,7 +158,7 @@ function registerRemove(subscription: Command): void {
           const named = name === null ? '' : ` (${name})`;
           return { subscriptions: [id], described: `subscription ${id}${named} of account ${account_id}` };
         },
-        remove: (db) => removeSubscription(db, id),
+        remove: (db, nowMs) => removeSubscription(db, id, nowMs),
         isConfigured: ({ preseed }) => preseed.subscriptions.some((one) => one.id === id),
       });
     });

@@ -44,7 +44,12 @@ const UPSERT_HEAD = `
   INSERT INTO stream_head (stream, sequence, position) VALUES (?, ?, ?)
   ON CONFLICT (stream) DO UPDATE SET sequence = excluded.sequence, position = excluded.position`;
 
-const SELECT_LAST_POSITION = 'SELECT max(position) AS position FROM stream_row';
+/** Rows of a subscription that was removed are gone, but not what tells of their transaction. */
+const SELECT_LAST_POSITION = `
+  SELECT max(
+    coalesce((SELECT max(position) FROM stream_row), 0),
+    coalesce((SELECT last_position FROM delivery ORDER BY first_position DESC LIMIT 1), 0)
+  ) AS position`;
 
 const INSERT_DELIVERY = 'INSERT INTO delivery (first_position, last_position) VALUES (?, ?)';
 
@@ -237,9 +242,9 @@ export function prepareApply(db: Database): ApplyStatements {
   };
 }
 
-/** The highest position in the stream; 0 when it is empty. */
+/** The highest position that the database knows to have been given out; 0 when none was. */
 export function lastPosition(db: Database): number {
-  return db.prepare<unknown[], { position: number | null }>(SELECT_LAST_POSITION).get()?.position ?? 0;
+  return db.prepare<unknown[], { position: number }>(SELECT_LAST_POSITION).get()?.position ?? 0;
 }
 
 /** What is known of a detection; null when it was never seen. */
