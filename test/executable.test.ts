@@ -272,6 +272,15 @@ test("another platform's Node is taken only as the lockfile names it", () => {
   assert.deepEqual(readdirSync(join(home, 'downloads')), []);
 });
 
+test('the program passes tests from outside, with an empty environment in an empty folder', () => {
+  const files = ['photo-program', 'windows-program'].map((name) => join(root, 'test', `${name}.test.ts`));
+  const script = join(root, 'test', 'executable', 'black-box.ts');
+  const env = { ...process.env, WIREWATCH_PROGRAM: program };
+  const { status, stdout } = spawnSync(process.execPath, [script, ...files], { env, encoding: 'utf8' });
+  assert.equal(status, 0, stdout);
+  assert.match(stdout, /pass [1-9]/);
+});
+
 test('databases open on the main thread and in a worker, from a private copy of the addon', () => {
   const { mainSqlite, worker } = look();
   assert.equal(
