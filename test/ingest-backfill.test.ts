@@ -1,12 +1,13 @@
 /** History outside any window: checked whole, applied in bounded transactions, resumed where it was left. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { zstdCompressSync } from 'node:zlib';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { DAY_MS, formatMs } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
+import { until } from './support/until.ts';
 
 /** Several transactions of 20,000 rows. */
 const MANY_ROWS = 150_000;
@@ -190,4 +191,25 @@ test('a backfill that a stop interrupts goes on at the next start, whatever the 
     .split('\n');
   assert.equal(skipped.length, 1);
   assert.equal(appliedInJournal().filter(({ applied }) => applied === line.number).length, 1);
+});
+
+test('windows do not wait while a backfill is checked, and a stop does not either', async () => {
+  await appliance.restart({ WIREWATCH_INGEST_BAD_ROWS: 'skip' });
+  // Its first row is left out, and written down when it is met; what follows takes long to read and comes to nothing.
+  const nothing = Buffer.alloc(300_000_000, '\n');
+  const bad = Buffer.from('no row\n');
+  const name = 'newswire.backfill-long.ndjson.gz';
+  appliance.put(name, gzipSync(Buffer.concat([bad, nothing]), { level: 1 }));
+  const isChecking = () =>
+    readdirSync(join(appliance.drop, '.taken')).some((one) => one.startsWith('skipped-'));
+  await until('it is being checked', isChecking);
+  for (let count = 0; count < 3; count += 1) {
+    const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+    assert.deepEqual([line.msg, line.created], ['file applied', 1]);
+  }
+  assert.ok(existsSync(join(appliance.drop, name)), 'the check has not come to its end');
+  assert.equal(await appliance.serving().stop(), 0);
+  assert.ok(existsSync(join(appliance.drop, name)), 'nor did the stop wait for it');
+  rmSync(join(appliance.drop, name));
+  await appliance.restart();
 });

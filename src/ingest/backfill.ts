@@ -1,10 +1,10 @@
 /**
  * History outside any window: checked to its end first, then applied in bounded transactions that resume.
  *
- * Each transaction records how many rows of the file it brought; a restart goes on behind them. Between two
- * transactions waiting windows are read, so that years of history do not hold up what is happening now.
+ * Each transaction records how many rows of the file it brought; a restart goes on behind them. While it is checked,
+ * and between two transactions, waiting windows are read, so that years of history do not hold up what is happening now.
  */
-
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Added, ApplyCounts } from './apply.ts';
 import { type ExportFileName, judgeName } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
@@ -21,6 +21,8 @@ export type BackfillName = Extract<ExportFileName, { kind: 'backfill' }>;
 export type WaitingBackfill = WaitingExport & { readonly file: BackfillName };
 
 const TRANSACTION_ROWS = 20_000;
+/** How often windows get their turn while a backfill is checked; a stop is noticed then, too. */
+const TURN_EVERY_MS = 500;
 
 export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfill): Promise<Dealt> {
   const number = workshop.nextNumber();
@@ -29,20 +31,7 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
     const reason = `the export ${file.export} is switched off: expected no files of it`;
     return putAway(workshop, waiting, number, 'refused', { reason });
   }
-  const order = readingOrder(workshop, waiting.path, file, {
-    rows_to_skip: 0,
-    check_only: true,
-    skipped_path: workshop.drop.skippedPath(number),
-  });
-  const checking = workshop.reader.read(order, (rows) => {
-    workshop.progress(`${waiting.name} (checking)`, rows, false);
-    if (workshop.isStopping()) checking.cancel();
-  });
-  const result = await checking.result.catch((error) => {
-    workshop.check();
-    throw error;
-  });
-  workshop.progress(`${waiting.name} (checking)`, result.counts.rows, true);
+  const result = await checkWhole(workshop, waiting, number);
   if (result.kind !== 'read') return unread(workshop, waiting, number, result);
   const { sha256, bytes, ...counts } = result.counts;
   const same = findSameContent(workshop.db, file, sha256);
@@ -69,6 +58,43 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
   });
   workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
   return resumeBackfill(workshop, record, file);
+}
+
+/** Reads a backfill to its end, without applying it. Windows that wait are read beside it, by the same thread. */
+async function checkWhole(
+  workshop: Workshop,
+  { name, path, file }: WaitingBackfill,
+  number: number,
+): Promise<ReadingResult> {
+  const order = readingOrder(workshop, path, file, {
+    rows_to_skip: 0,
+    check_only: true,
+    skipped_path: workshop.drop.skippedPath(number),
+  });
+  const label = `${name} (checking)`;
+  const checking = workshop.reader.read(order, (rows) => workshop.progress(label, rows, false));
+  let isOver = false;
+  const over = checking.result.then(
+    () => {
+      isOver = true;
+    },
+    () => {
+      isOver = true;
+    },
+  );
+  try {
+    for (;;) {
+      await Promise.race([over, sleep(TURN_EVERY_MS, undefined, { ref: false })]);
+      if (isOver) break;
+      await workshop.between();
+    }
+  } catch (error) {
+    checking.cancel();
+    throw error;
+  }
+  const result = await checking.result;
+  workshop.progress(label, result.counts.rows, true);
+  return result;
 }
 
 const NO_COUNTS: ApplyCounts = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
