@@ -18,7 +18,9 @@ import { after, before, describe, test } from 'node:test';
 import { list, type ReadEntry } from 'tar';
 import { writeBackup } from '../src/backup/write-backup.ts';
 import { Refused } from '../src/refused.ts';
-import { takeLock } from '../src/store/database.ts';
+import { checkpoint } from '../src/store/checkpoint.ts';
+import { openReader, takeLock } from '../src/store/database.ts';
+import { openDetections } from '../src/store/detections.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { runProgram } from './support/program.ts';
@@ -216,6 +218,21 @@ test('without a running appliance it works as well', async () => {
   appliance.cli(['backup', target('stopped.tar')]);
   const { ok } = JSON.parse(appliance.cli(['verify', target('stopped.tar'), '--json']).stdout);
   assert.equal(ok, true);
+  await appliance.restart();
+});
+
+test('while a backup reads, a checkpoint waits for it only briefly, and other writes as long as before', async () => {
+  await appliance.serving().stop();
+  const path = join(appliance.data, 'detections.db');
+  const writer = openDetections(path);
+  const reader = openReader(path);
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM stream_row').get();
+  writer.exec('UPDATE window_look SET looked_at = looked_at');
+  checkpoint(writer, 'TRUNCATE');
+  assert.deepEqual(writer.prepare('PRAGMA busy_timeout').get(), { timeout: 5000 });
+  reader.close();
+  writer.close();
   await appliance.restart();
 });
 

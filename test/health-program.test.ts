@@ -269,7 +269,7 @@ describe('a damaged database', () => {
     await appliance.serving().stop();
     const { status, stderr } = appliance.cli(['serve', '--port', '0'], { anyStatus: true });
     assert.equal(status, 78);
-    assert.match(stderr, /detections\.db is damaged or no database.*Put the file back/s);
+    assert.match(stderr, /detections\.db is damaged or no database.*wirewatch restore FILE --replace/s);
     const list = appliance.cli(['alert', 'list', '--json']);
     assert.ok(hasAlert('database damaged')(JSON.parse(list.stdout)));
   });

@@ -166,6 +166,12 @@ describe('into one that holds an installation', () => {
       broken,
       /Versions are raised by 1,000, once, .*the journal that was kept since the backup is not there/,
     );
+    const changed = await stoppedCopy('changed');
+    const between = join(work, 'between.tar');
+    run('backup', between, '--data', changed);
+    run('subscription', 'add', '7003', '--account', 'agency', '--data', changed);
+    const unread = JSON.parse(run('restore', between, '--replace', '--data', changed, '--json').stdout);
+    assert.deepEqual([unread.versions, unread.reasons], ['same', []], 'no file was read after the change');
     const lost = await stoppedCopy('lost');
     rmSync(join(lost, 'drop', 'archive'), { recursive: true });
     const missing = run('restore', backup, '--replace', '--data', lost).stdout;

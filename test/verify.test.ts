@@ -104,6 +104,8 @@ test('what is in order is found in order, in the data folder beside the running 
   assert.match(appliance.cli(['verify']).stdout, /is in order\.\n\nChecked: .*sequences.*archive/);
 });
 
+const textOf = (findings: readonly Finding[]) => findings.map(({ detail }) => detail).join('\n');
+
 const FIRST_ROW = 'SELECT min(position) FROM stream_row';
 const LAST_ROW = 'SELECT max(position) FROM stream_row';
 
@@ -184,24 +186,6 @@ const DAMAGES: readonly (readonly [
       db.close();
     },
     /of api_key refers to a row of account that is not there/,
-  ],
-  [
-    'a row of the stream is missing',
-    'sequences',
-    inDetections((db) => {
-      // One whose detection has a newer one, within its delivery: nothing else tells.
-      const { position } = db
-        .prepare<unknown[], { position: number }>(
-          "SELECT min(position) AS position FROM stream_row WHERE body LIKE '%' || ? || '%'",
-        )
-        .get(idOf(known)) ?? { position: 0 };
-      db.prepare('DELETE FROM stream_row WHERE position = ?').run(position);
-      db.prepare('UPDATE delivery SET first_position = ? WHERE first_position = ?').run(
-        position + 1,
-        position,
-      );
-    }),
-    /the row at position \d+ has number 2, expected 1/,
   ],
   [
     'a row of the stream has the number of another',
@@ -286,6 +270,13 @@ const DAMAGES: readonly (readonly [
     /has version 2 of .*, after version 2/,
   ],
   [
+    'a version in the stream does not follow on the one before',
+    'detections',
+    sql(`UPDATE detection SET version = 3, body = replace(body, '"version":2,', '"version":3,') WHERE version = 2;
+      UPDATE stream_row SET body = replace(body, '"version":2,', '"version":3,')`),
+    /has version 3 of .*, after version 1/,
+  ],
+  [
     'a row of the stream says created with a later version',
     'detections',
     sql(
@@ -344,6 +335,24 @@ describe('each damage is found by its own check', () => {
     test(name, async () => assertOnly(await found(damage), check, detail));
 });
 
+test('a row of the stream that is missing is found by its number, and by the version that it had', async () => {
+  const findings = await found(
+    sql(
+      `DELETE FROM stream_row WHERE position = (SELECT min(position) FROM stream_row WHERE body LIKE '%${idOf(known)}%')`,
+    ),
+  );
+  assert.deepEqual([...new Set(findings.map(({ check }) => check))], ['sequences', 'detections']);
+  assert.match(textOf(findings), /the row at position \d+ has number 2, expected 1/);
+  assert.match(textOf(findings), /has version 2 of .*, after version 0/);
+});
+
+test('versions that were raised by a thousand are in order', async () => {
+  const raised =
+    sql(`UPDATE detection SET version = 1002, body = replace(body, '"version":2,', '"version":1002,') WHERE version = 2;
+    UPDATE stream_row SET body = replace(body, '"version":2,', '"version":1002,')`);
+  assert.deepEqual(await found(raised), []);
+});
+
 describe('the journal', () => {
   const journal = (folder: string) => join(folder, 'journal');
   const lines = (folder: string) => readFileSync(journal(folder), 'utf8').split('\n');
@@ -390,6 +399,37 @@ describe('the journal', () => {
       [],
     );
     assert.deepEqual(await found((folder) => appendFileSync(journal(folder), '\0\0\0\n')), []);
+  });
+});
+
+describe('the mark that each database has of the journal', () => {
+  const journal = (folder: string) => join(folder, 'journal');
+
+  test('is missed in a journal that was cut off, and in one that was exchanged', async () => {
+    const cut = (folder: string) => truncateSync(journal(folder), statSync(journal(folder)).size - 200);
+    assert.match(
+      textOf(await found(cut)),
+      /detections\.db: the journal is shorter than the database knows it/,
+    );
+    const other = (folder: string) =>
+      writeFileSync(
+        journal(folder),
+        readFileSync(journal(folder), 'utf8').replace(/"journal":"..../, '"journal":"0000'),
+      );
+    assertOnly(await found(other), 'journal mark', /the journal is another one than the database knows/);
+    const changed = (folder: string) =>
+      writeFileSync(
+        journal(folder),
+        readFileSync(journal(folder), 'utf8').replaceAll('"position":1', '"position":2'),
+      );
+    assertOnly(await found(changed), 'journal mark', /the journal is not as the database knows it/);
+  });
+
+  test('is gone with the journal', async () => {
+    assert.match(
+      textOf(await found((folder) => rmSync(journal(folder)))),
+      /is missing or empty.*\n.*the journal is missing/s,
+    );
   });
 });
 

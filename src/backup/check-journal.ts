@@ -1,8 +1,10 @@
-/** The journal by itself and against the records of files. */
+/** The journal by itself, against the records of files, and against what the databases know of it. */
+import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 import type { Database } from '../store/database.ts';
+import { journalLines, numberIn, whyNotFrom } from '../store/journal-lines.ts';
+import { readMark } from '../store/journal-mark.ts';
 import { parseInstant } from '../time.ts';
 import type { Findings } from './findings.ts';
-import { type JournalLine, journalLines, numberIn, textIn } from './journal-lines.ts';
 
 interface AppliedRecord {
   readonly number: number;
@@ -14,24 +16,27 @@ interface AppliedRecord {
 export const APPLIED = `
   SELECT number, name, sha256, finished_at FROM ingest_file
   WHERE outcome = 'applied' AND settled = 1 AND sha256 IS NOT NULL ORDER BY number`;
+const HAS_MARK = "SELECT 1 FROM sqlite_schema WHERE name = 'journal_mark'";
+
+/** What cannot be read is looked at up to here; the rest of it says no more. */
+const UNREADABLE_BYTES_MAX = 1024 * 1024;
 
 /** @param db a reader on detections.db, with a transaction that is older than what is read of the journal here */
 export function checkJournal(db: Database, path: string, findings: Findings): void {
   const applied = new Map<number, string>();
   let beganAt: number | null = null;
-  let lines = 0;
+  let end = 0;
   for (const line of journalLines(path)) {
-    lines += 1;
-    if (line.entry === null) {
-      if (!isCutOff(line)) findings.add('journal', `the line that begins at byte ${line.at} cannot be read`);
-      continue;
-    }
-    beganAt ??= parseInstant(textIn(line.entry, 'at') ?? '');
+    if (line.start > end) checkUnreadable(path, end, line.start, findings);
+    end = line.end;
+    const { at, sha256 } = line.entry;
+    if (typeof at === 'string') beganAt ??= parseInstant(at);
     const number = numberIn(line.entry, 'applied');
-    if (number !== null) applied.set(number, textIn(line.entry, 'sha256') ?? '');
+    if (number > 0) applied.set(number, String(sha256));
   }
+  if (existsSync(path)) checkUnreadable(path, end, null, findings);
   const records = db.prepare<unknown[], AppliedRecord>(APPLIED).all();
-  if (lines === 0 && records.length > 0) {
+  if (end === 0 && records.length > 0) {
     findings.add('journal', `${path} is missing or empty, and ${records.length} files were applied`);
     return;
   }
@@ -46,7 +51,37 @@ export function checkJournal(db: Database, path: string, findings: Findings): vo
   }
 }
 
+/** Whether the journal goes on from where a database stands; one of an earlier version does not know. */
+export function checkMark(
+  db: Database,
+  name: 'detections.db' | 'access.db',
+  journal: string,
+  findings: Findings,
+): void {
+  if (db.prepare(HAS_MARK).get() === undefined) return;
+  const mark = readMark(db);
+  const reason = mark === null ? null : whyNotFrom(journal, mark);
+  if (reason !== null) findings.add('journal mark', `${name}: ${reason}`);
+}
+
+/** @param to null: the end of the file, where a line that is not whole may be being written */
+function checkUnreadable(path: string, from: number, to: number | null, findings: Findings): void {
+  const file = openSync(path, 'r');
+  try {
+    const length = Math.min((to ?? fstatSync(file).size) - from, UNREADABLE_BYTES_MAX);
+    const bytes = Buffer.alloc(Math.max(0, length));
+    const read = readSync(file, bytes, 0, bytes.length, from);
+    let at = from;
+    for (const line of bytes.toString('latin1', 0, read).split('\n').slice(0, -1)) {
+      if (!isCutOff(line)) findings.add('journal', `the line that begins at byte ${at} cannot be read`);
+      at += line.length + 1;
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
 /** What a crash leaves of a line has no end: the beginning of an object, or room that was never written. */
-function isCutOff({ text }: JournalLine): boolean {
-  return !text.endsWith('}') && /^(\{[^\0]*)?\0*$/.test(text);
+function isCutOff(line: string): boolean {
+  return !line.endsWith('}') && /^(\{[^\0]*)?\0*$/.test(line);
 }

@@ -62,6 +62,13 @@ export const CHECKS = {
     means: 'After a restore it would not be known what had happened since; versions would be raised.',
     what_to_do: 'Make a backup now. Look after the disk; nothing else is needed for what is there.',
   },
+  'journal mark': {
+    looks_at: 'the journal is the one that the databases were written with, and reaches as far as they know',
+    means:
+      'A database or the journal was put in place of another one, or lost its end. The next start raises versions, so that clients keep nothing that is older.',
+    what_to_do:
+      'Put back the journal that belongs to the databases, if it is still somewhere, before the next start.',
+  },
   archive: {
     looks_at:
       'the applied files that were not deleted lie in archive/; with --archive: with the SHA-256 they had',

@@ -10,7 +10,7 @@ import { closeSync, copyFileSync, existsSync, fstatSync, openSync, readSync } fr
 import { openReader } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { appendKeyRevoked, appendPosition, appendRestored, readJournalEnd } from '../store/journal.ts';
-import { journalId, journalLines } from './journal-lines.ts';
+import { journalIdentity, journalLines } from '../store/journal-lines.ts';
 
 const COMPARED_BYTES = 1024 * 1024;
 
@@ -46,7 +46,7 @@ export function chooseJournal(stage: DataFolder, folder: DataFolder, nowMs: numb
 /** @returns in words why the journal that is there does not go on from the backup's; null when it does */
 function whyBroken(live: string, backedUp: string): string | null {
   if (!existsSync(live)) return 'the journal that was kept since the backup is not there';
-  if (existsSync(backedUp) && journalId(live) !== journalId(backedUp))
+  if (existsSync(backedUp) && journalIdentity(live) !== journalIdentity(backedUp))
     return 'the journal that is there is another one than that of the backup';
   if (!existsSync(backedUp) || beginsWith(live, backedUp)) return null;
   return 'the journal that is there does not go on from that of the backup';
@@ -92,7 +92,7 @@ function highestPosition(folder: DataFolder): number {
 function revokedSince(stage: DataFolder, folder: DataFolder): string[] {
   const revoked = new Set<unknown>(readable([], () => keyIds(folder.access, REVOKED)));
   for (const { entry } of readable([], () => [...journalLines(folder.journal)]))
-    revoked.add(entry?.key_revoked);
+    revoked.add(entry.key_revoked);
   return keyIds(stage.access, NOT_REVOKED).filter((id) => revoked.has(id));
 }
 

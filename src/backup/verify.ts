@@ -10,7 +10,7 @@ import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
 import { type DataFolder, SECRET_BYTES } from '../store/folder.ts';
 import type { Migrations } from '../store/migrate.ts';
 import { type ArchiveOptions, checkArchive } from './check-archive.ts';
-import { checkJournal } from './check-journal.ts';
+import { checkJournal, checkMark } from './check-journal.ts';
 import { checkLedger } from './check-ledger.ts';
 import { checkStream } from './check-stream.ts';
 import { type CheckName, Findings } from './findings.ts';
@@ -72,7 +72,10 @@ async function checkDetections(
     checkStream(db, findings, removed, (done) => onProgress('checking the stream', done, rows)),
   );
   attempt(['windows'], () => checkLedger(db, findings));
-  attempt(['journal'], () => checkJournal(db, folder.journal, findings));
+  attempt(['journal'], () => {
+    checkJournal(db, folder.journal, findings);
+    checkMark(db, 'detections.db', folder.journal, findings);
+  });
   if (archive === null) {
     findings.skip('archive', 'the drop folder is not part of a backup');
     return;
@@ -95,6 +98,7 @@ function checkAccess(folder: DataFolder, findings: Findings): ReadonlySet<number
   const access = openSound(folder.access, 'access.db', ACCESS_MIGRATIONS, findings);
   if (access === null) return new Set();
   try {
+    checkMark(access, 'access.db', folder.journal, findings);
     const open = access.prepare<unknown[], { id: number }>(BEING_REMOVED).all();
     return new Set(open.map(({ id }) => id));
   } finally {

@@ -31,6 +31,7 @@ import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
 import { type DataFolder, dataFolder, isErrorCode, SECRET_BYTES, syncFolder } from '../store/folder.ts';
 
 import { refuseHalfRestored } from '../store/incoming.ts';
+import { journalIdentity } from '../store/journal-lines.ts';
 import type { Migrations } from '../store/migrate.ts';
 import { formatMs, type Now } from '../time.ts';
 import { VERSION } from '../version.ts';
@@ -43,7 +44,6 @@ import {
   type Part,
   type PartName,
 } from './backup-file.ts';
-import { journalId } from './journal-lines.ts';
 import { makeStage } from './stage.ts';
 import { packTar } from './tar-file.ts';
 
@@ -193,7 +193,7 @@ function copyJournal(from: string, to: string): Manifest['journal'] {
         at += bytes;
         wholeBytes = at;
       }
-      return { id: journalId(from), bytes: wholeBytes };
+      return { id: journalIdentity(from), bytes: wholeBytes };
     } finally {
       closeSync(copy);
     }

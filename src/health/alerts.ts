@@ -41,7 +41,7 @@ export const ALERTS = {
       'detections.db holds what SQLite did not write, or another file stands in its place; ingest stops, and detections are answered with 500',
     closes: 'the appliance is started on a good database',
     what_to_do:
-      'Stop the appliance, put detections.db back from a copy of the data folder, and start it again. Keep the journal that is there.',
+      'Stop the appliance, then put a backup in its place: wirewatch restore FILE --replace. What came since is read again from archive/; keep the journal that is there.',
   },
   'database not readable': {
     page_worthy: true,
@@ -66,7 +66,8 @@ export const ALERTS = {
     page_worthy: true,
     opens: 'access.db cannot be read; clients get 503',
     closes: 'it can be read again',
-    what_to_do: 'Check the rights and the disk of the data folder, or put access.db back from a copy.',
+    what_to_do:
+      'Check the rights and the disk of the data folder, or stop the appliance and put a backup in its place: wirewatch restore FILE --replace',
   },
   'failed windows': {
     page_worthy: false,

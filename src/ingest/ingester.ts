@@ -5,6 +5,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import { Refused } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
+import { checkpoint } from '../store/checkpoint.ts';
 import { type Database, isDiskFull, openWriter } from '../store/database.ts';
 import { openDetections } from '../store/detections.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -360,10 +361,9 @@ class Ingester {
     }
   }
 
-  /** @param how TRUNCATE waits for readers and gives the log's space back; PASSIVE does what it can at once */
   #checkpoint(how: 'PASSIVE' | 'TRUNCATE' = 'PASSIVE'): void {
     this.#rowsSinceCheckpoint = 0;
-    this.#workshop.db.pragma(`wal_checkpoint(${how})`);
+    checkpoint(this.#workshop.db, how);
   }
 
   #noticeCommands(access: Database): void {

@@ -58,7 +58,7 @@ function openOrRefuse(path: string, onMigrated?: (migrated: Migrated) => void): 
     if (isErrorCode(error, 'SQLITE_NOTADB', 'SQLITE_CORRUPT')) {
       throw new Refused(
         'configuration',
-        `${path} is damaged or no database. Put the file back from a copy of the data folder.`,
+        `${path} is damaged or no database. Put a backup in its place: wirewatch restore FILE --replace`,
         cause,
       );
     }

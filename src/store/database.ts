@@ -194,7 +194,7 @@ export function isEmpty(path: string): boolean {
 function emptied(path: string): Refused {
   return new Refused(
     'configuration',
-    `${path} is empty, and its log beside it is not touched. Put the file back from a copy of the data folder.`,
+    `${path} is empty, and its log beside it is not touched. Put a backup in its place: wirewatch restore FILE --replace`,
   );
 }
 

@@ -15,7 +15,7 @@ export function openDetections(path: string, onMigrated?: (migrated: Migrated) =
     if (!isDamage(error)) throw error;
     throw new Refused(
       'configuration',
-      `${path} is damaged or no database; nothing is served from it. Put the file back from a copy of the data folder.`,
+      `${path} is damaged or no database; nothing is served from it. Put a backup in its place: wirewatch restore FILE --replace`,
       { cause: error },
     );
   }
