@@ -212,4 +212,5 @@ test('windows do not wait while a backfill is checked, and a stop does not eithe
   assert.ok(existsSync(join(appliance.drop, name)), 'nor did the stop wait for it');
   rmSync(join(appliance.drop, name));
   await appliance.restart();
+  await until('nothing is left of the check', () => !isChecking());
 });

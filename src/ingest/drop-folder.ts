@@ -178,6 +178,14 @@ export class DropFolder {
     return join(this.root, '.taken', `skipped-${number}.ndjson`);
   }
 
+  /** Removes the rows that a reading had left out which was given up. @param kept files that are not settled yet */
+  removeSkipped(kept: ReadonlySet<number>): void {
+    for (const name of readdirSync(join(this.root, '.taken'))) {
+      const number = /^skipped-(\d+)\.ndjson$/.exec(name)?.[1];
+      if (number !== undefined && !kept.has(Number(number))) rmSync(this.skippedPath(Number(number)));
+    }
+  }
+
   /**
    * Takes a file by renaming it within the folder's own file system, and makes sure that it is on the disk.
    *

@@ -134,6 +134,7 @@ class Ingester {
       await this.#retrying(() => this.#catchUp());
       const unsettled = unsettledFiles(this.#workshop.db);
       for (const { number, name } of unsettled) this.#workshop.settling.add(drop.takenPath(number, name));
+      drop.removeSkipped(new Set(unsettled.map(({ number }) => number)));
       await this.#loop();
     } catch (error) {
       if (!(error instanceof Stopping)) throw error;

@@ -15,7 +15,7 @@ import { checkAnswersOf } from './checked-fetch.ts';
 import { programCommand } from './command.ts';
 
 /** Far longer than anything here takes: only a test that must fail waits so long. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 120_000;
 const LOG_LINES_SHOWN = 60;
 
 /** Fast, and without limits that a test does not ask for. */
