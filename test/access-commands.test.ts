@@ -13,7 +13,7 @@ import { Refused } from '../src/refused.ts';
 import { openAccess } from '../src/store/access.ts';
 import { ensureInstallation, installationKind } from '../src/store/installation.ts';
 
-const MAIN = join(import.meta.dirname, '../src/main.ts');
+const MAIN = join(import.meta.dirname, '../dist/main.cjs');
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 
 let root: string;

@@ -21,7 +21,7 @@ function cleanEnv(env: Record<string, string> = {}): NodeJS.ProcessEnv {
 }
 
 function wirewatch(...args: string[]): SpawnSyncReturns<string> {
-  return spawnSync(process.execPath, ['src/main.ts', ...args], {
+  return spawnSync(process.execPath, ['dist/main.cjs', ...args], {
     cwd: root,
     encoding: 'utf8',
     env: cleanEnv(),
@@ -60,7 +60,8 @@ test('--version and version tell version, commit and runtime', () => {
 });
 
 test('licenses, run from the sources, says where licences lie then', () => {
-  const { status, stdout, stderr } = wirewatch('licenses');
+  const options = { cwd: root, encoding: 'utf8', env: cleanEnv() } as const;
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['src/main.ts', 'licenses'], options);
   assert.deepEqual([status, stdout], [1, '']);
   assert.match(stderr, /each package in node_modules carries its licence/);
 });
@@ -159,7 +160,7 @@ test('a wrong configuration ends in 78', () => {
 });
 
 test('a reader that goes away ends the program quietly', async () => {
-  const child = spawn(process.execPath, ['src/main.ts', '--help'], { cwd: root, env: cleanEnv() });
+  const child = spawn(process.execPath, ['dist/main.cjs', '--help'], { cwd: root, env: cleanEnv() });
   child.stdout.destroy();
   let stderr = '';
   child.stderr.on('data', (chunk) => {

@@ -255,7 +255,7 @@ function cleanEnv(env: Record<string, string> = {}): NodeJS.ProcessEnv {
 }
 
 function wirewatch(cwd: string, ...args: string[]) {
-  const main = path.join(root, 'src', 'main.ts');
+  const main = path.join(root, 'dist', 'main.cjs');
   return spawnSync(process.execPath, [main, ...args], { cwd, encoding: 'utf8', env: cleanEnv() });
 }
 
@@ -331,7 +331,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     const command = path.join(bin, 'wirewatch');
     writeFileSync(
       command,
-      `#!/bin/sh\nexec '${process.execPath}' '${path.join(root, 'src', 'main.ts')}' "$@"\n`,
+      `#!/bin/sh\nexec '${process.execPath}' '${path.join(root, 'dist', 'main.cjs')}' "$@"\n`,
     );
     chmodSync(command, 0o755);
   });

@@ -99,7 +99,7 @@ function shared<T>(one: Set<T>, other: Set<T>): T[] {
 
 function wirewatch(...args: string[]) {
   const cwd = path.join(import.meta.dirname, '..');
-  return spawnSync(process.execPath, ['src/main.ts', ...args], { cwd, encoding: 'utf8' });
+  return spawnSync(process.execPath, ['dist/main.cjs', ...args], { cwd, encoding: 'utf8' });
 }
 
 // The format

@@ -60,7 +60,7 @@ test('Redocly finds no error and nothing to warn of', async () => {
 
 test('wirewatch openapi prints it, with --json and without', () => {
   for (const args of [['openapi'], ['openapi', '--json']]) {
-    const main = path.join(root, 'src', 'main.ts');
+    const main = path.join(root, 'dist', 'main.cjs');
     const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
     assert.deepEqual([status, stderr], [0, '']);
     assert.deepEqual(JSON.parse(stdout), openApiDocument());
