@@ -10,6 +10,7 @@ import { DAY_MS, HOUR_MS } from '../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { inFolder } from './support/program.ts';
+import { until } from './support/until.ts';
 
 const HOURLY = { WIREWATCH_BACKUP_EVERY_HOURS: '1' };
 const WRITTEN = 'backup written and opened again';
@@ -152,7 +153,7 @@ test('one that does not pass its test is put by, older ones are kept, and an ale
   change('- 5');
   const mended = await installation.serve(settings);
   await written(mended);
-  assert.equal(alert('backup not restorable'), undefined);
+  await until('the alert closes', () => alert('backup not restorable') === undefined);
   await mended.stop();
   assert.deepEqual(names().length, 1, 'the newest good one');
   assert.ok(names()[0]?.endsWith('.tar'));
