@@ -63,6 +63,8 @@ const Unapplied = Type.Object({
 });
 const Missing = Type.Object({ missing: Type.Array(Type.Integer()), ...Windows, after });
 const Abandoned = Type.Object({ abandoned: Type.Array(Type.Integer()), ...Windows, after });
+/** Missing windows were looked for. */
+const Looked = Type.Object({ looked: Type.Integer(), after });
 /** All that there was of a subscription is gone. */
 const Removed = Type.Object({ removed: Type.Integer(), after });
 /** Versions were raised; what stands before it is done again under the raise. */
@@ -75,6 +77,7 @@ export type ReplayedLine = Static<typeof Replayed>;
 export type UnappliedLine = Static<typeof Unapplied>;
 export type MissingLine = Static<typeof Missing>;
 export type AbandonedLine = Static<typeof Abandoned>;
+export type LookedLine = Static<typeof Looked>;
 export type RemovedLine = Static<typeof Removed>;
 export type RaisedLine = Static<typeof Raised>;
 
@@ -86,6 +89,7 @@ export type Operation =
   | { readonly kind: 'unapplied'; readonly line: UnappliedLine }
   | { readonly kind: 'missing'; readonly line: MissingLine }
   | { readonly kind: 'abandoned'; readonly line: AbandonedLine }
+  | { readonly kind: 'looked'; readonly line: LookedLine }
   | { readonly kind: 'removed'; readonly line: RemovedLine }
   | { readonly kind: 'raised'; readonly line: RaisedLine };
 
@@ -98,6 +102,7 @@ export function operationOf(line: Readonly<Record<string, unknown>>): Operation 
   if (Value.Check(Unapplied, line)) return { kind: 'unapplied', line };
   if (Value.Check(Missing, line)) return { kind: 'missing', line };
   if (Value.Check(Abandoned, line)) return { kind: 'abandoned', line };
+  if (Value.Check(Looked, line)) return { kind: 'looked', line };
   if (Value.Check(Removed, line)) return { kind: 'removed', line };
   if (Value.Check(Raised, line)) return { kind: 'raised', line };
   return null;

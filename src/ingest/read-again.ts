@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { JournalMark } from '../store/journal-lines.ts';
 import { parseInstant } from '../time.ts';
-import { findWindow, setWindow } from '../windows/ledger.ts';
+import { findWindow, setLook, setWindow } from '../windows/ledger.ts';
 import type { Applier, ApplyCounts } from './apply.ts';
 import { backfillOrder, withPart } from './backfill.ts';
 import { judgeName } from './export-name.ts';
@@ -77,6 +77,10 @@ export class ReadAgain {
         return this.#setWindows(step.line, step.line.missing, 'missing', mark);
       case 'abandoned':
         return this.#setWindows(step.line, step.line.abandoned, 'abandoned', mark);
+      case 'looked': {
+        const { looked } = step.line;
+        return this.#commit(null, mark, () => setLook(this.#workshop.db, looked));
+      }
       case 'removed':
         return this.#remove(step.line.removed, mark);
       case 'raised':

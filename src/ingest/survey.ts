@@ -53,8 +53,16 @@ export type Survey =
 
 /** @param db of detections.db */
 export function surveyJournal(db: Database, journal: string): Survey {
+  const isUsed = db.prepare<unknown[], { used: number }>(SELECT_IS_USED).get()?.used === 1;
   const mark = readMark(db);
-  if (mark === null) return surveyUnmarked(db, journal);
+  const survey = mark === null ? surveyUnmarked(db, journal, isUsed) : surveyMarked(journal, mark);
+  if (survey.kind !== 'behind' || isUsed) return survey;
+  // There was nothing yet for which changes before the first operation could matter.
+  const begin = survey.steps[0]?.mark.bytes ?? 0;
+  return { ...survey, changes: survey.changes.filter((at) => at > begin) };
+}
+
+function surveyMarked(journal: string, mark: JournalMark): Survey {
   const reason = whyNotFrom(journal, mark);
   return reason === null ? surveyFrom(journal, mark) : { kind: 'lost', reason };
 }
@@ -85,19 +93,13 @@ function surveyFrom(journal: string, from: JournalMark): Survey {
 }
 
 /** A new database, or one of the first version, which had no marks. */
-function surveyUnmarked(db: Database, journal: string): Survey {
-  const isUsed = db.prepare<unknown[], { used: number }>(SELECT_IS_USED).get()?.used === 1;
+function surveyUnmarked(db: Database, journal: string, isUsed: boolean): Survey {
   if (!existsSync(journal)) {
     return isUsed ? { kind: 'lost', reason: 'the journal is missing' } : { kind: 'even', mark: null };
   }
   const [first] = journalLines(journal);
   if (!isUsed && (first === undefined || first.entry.journal !== undefined)) {
-    if (first === undefined) return { kind: 'even', mark: null };
-    const survey = surveyFrom(journal, first.mark);
-    if (survey.kind !== 'behind') return survey;
-    // There was nothing yet for which changes before the first file could matter.
-    const begin = survey.steps[0]?.mark.bytes ?? 0;
-    return { ...survey, changes: survey.changes.filter((at) => at > begin) };
+    return first === undefined ? { kind: 'even', mark: null } : surveyFrom(journal, first.mark);
   }
   const known = new Set(
     db

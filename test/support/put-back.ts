@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { surveyJournal } from '../../src/ingest/survey.ts';
 import { openReader } from '../../src/store/database.ts';
 import { DAY_MS, formatMs } from '../../src/time.ts';
 import type { Detection, Installation, LogLine, Serving } from './appliance.ts';
@@ -60,23 +61,23 @@ export async function atRest(installation: Installation, serving: Serving): Prom
   const isBusy = () =>
     readdirSync(installation.drop).some(waits) ||
     readdirSync(join(installation.drop, '.taken')).length > 0 ||
-    hasUnsettled(installation);
+    isBehind(installation);
   const deadline = performance.now() + PATIENCE_MS;
-  while (isBusy() || isBehind(serving)) {
-    assert.ok(performance.now() < deadline, 'it does not come to rest');
+  while (isBusy()) {
+    if (performance.now() > deadline)
+      throw new Error(
+        `it does not come to rest; its log:\n${serving.log.map((line) => JSON.stringify(line)).join('\n')}`,
+      );
     await sleep(LOOK_EVERY_MS);
   }
 }
 
-/** Whether it said that it catches up, and not yet that it has. */
-function isBehind({ log }: Serving): boolean {
-  return logged(log, OLDER).length > logged(log, CAUGHT_UP).length;
-}
-
-function hasUnsettled({ data }: Installation): boolean {
+/** Whether the database lacks something of the journal, or a backfill is not at its end. */
+function isBehind({ data }: Installation): boolean {
   const db = openReader(join(data, 'detections.db'));
   try {
-    return db.prepare("SELECT 1 FROM ingest_file WHERE outcome = 'applying'").get() !== undefined;
+    const isApplying = db.prepare("SELECT 1 FROM ingest_file WHERE outcome = 'applying'").get() !== undefined;
+    return isApplying || surveyJournal(db, join(data, 'journal')).kind !== 'even';
   } finally {
     db.close();
   }
@@ -164,6 +165,30 @@ export function shown(detections: ReadonlyMap<string, Detection>): Map<string, u
         return [id, visible];
       }),
   );
+}
+
+/** One by one, for the same reason as {@link assertSameContent}. */
+export function assertSameShown(
+  actual: ReadonlyMap<string, Detection>,
+  expected: ReadonlyMap<string, Detection>,
+  what: string,
+): void {
+  const [is, shouldBe] = [shown(actual), shown(expected)];
+  for (const [id, detection] of shouldBe) assert.deepEqual(is.get(id), detection, `${what}: ${id}`);
+  assert.equal(is.size, shouldBe.size, what);
+}
+
+/** Row by row: a difference of two whole databases is too long to read, and takes minutes to be found. */
+export function assertSameContent(
+  actual: ReturnType<typeof contentOfDatabase>,
+  expected: ReturnType<typeof contentOfDatabase>,
+  what = '',
+): void {
+  for (const [table, rows] of Object.entries(expected)) {
+    for (const [at, row] of rows.entries())
+      assert.deepEqual(actual[table]?.[at], row, `${what} ${table}, row ${at}`);
+    assert.equal(actual[table]?.length, rows.length, `${what} ${table}`);
+  }
 }
 
 /** Everything in a detections.db that must come out as it was; positions and times of delivery do not. */
