@@ -44,6 +44,8 @@ import { COMMIT, VERSION } from './version.ts';
 
 /** How long requests that are under way may take when the appliance stops. */
 const GRACE_MS = 10 * SECOND_MS;
+/** Within which a fault of the ingesting thread is put down to keys that could not be checked. */
+const KEYS_FAILED_LATELY_MS = 3 * SECOND_MS;
 /** Delivery times that the database has by now; what is kept is far more than what may still be missing. */
 const RECENT_DELIVERIES_MAX = 64;
 
@@ -310,10 +312,11 @@ function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger
       if (isWriteLost(fault)) return false;
       try {
         access.findKey(NO_KEY_ID);
-        return false;
       } catch {
         return true;
       }
+      // It may have been mended before the thread met what was wrong with it.
+      return access.hasFailedWithin(KEYS_FAILED_LATELY_MS);
     },
     onInterrupted(fault) {
       for (const name of TROUBLE_NAMES) conditions.set(name, null);

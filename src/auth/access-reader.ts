@@ -45,6 +45,8 @@ export interface StoredKey {
 export interface AccessReader {
   /** @throws Refused `unavailable` when the store cannot be read right now, for whatever reason */
   findKey(keyId: string): StoredKey | null;
+  /** Whether it could not be read at some moment of the last so many milliseconds. */
+  hasFailedWithin(ms: number): boolean;
   close(): void;
 }
 
@@ -102,6 +104,7 @@ interface OpenStore {
 /** @param path of access.db, which need not be there yet */
 export function createAccessReader(path: string): AccessReader {
   let store: OpenStore | null = null;
+  let failedAtMs = Number.NEGATIVE_INFINITY;
 
   function close(): void {
     const closing = store;
@@ -118,11 +121,13 @@ export function createAccessReader(path: string): AccessReader {
         return currentKey(store, keyId);
       } catch (error) {
         close();
+        failedAtMs = performance.now();
         throw new Refused('unavailable', 'Credentials cannot be verified right now. Try again in a moment.', {
           cause: error,
         });
       }
     },
+    hasFailedWithin: (ms) => performance.now() - failedAtMs <= ms,
     close,
   };
 }
