@@ -31,6 +31,7 @@ import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './suppor
 import { copyDatabase, journalOf, putBack } from './support/put-back.ts';
 import { createTestStore } from './support/store.ts';
 import { checkStreams } from './support/streams.ts';
+import { until } from './support/until.ts';
 
 const CHANGES = '/v1/detections/changes';
 
@@ -348,9 +349,17 @@ describe('half-way', () => {
       assert.equal(journalOf(installation).filter(({ removed }) => removed === 7001).length, 1);
       putBack(installation, 'detections', copy);
       const second = await installation.serve();
-      await second.logged('that it did it again', ({ operation }) => operation === 'removed');
+      await second.logged('that it does it again', ({ operation }) => operation === 'removed');
+      const database = join(installation.data, 'detections.db');
+      await until('its rows are gone', () =>
+        looking(
+          database,
+          (db) =>
+            countOf(db, 'stream_head') === 1 && countOf(db, 'stream_row') + countOf(db, 'detection') === 2,
+        ),
+      );
       await second.stop();
-      looking(join(installation.data, 'detections.db'), (db) => {
+      looking(database, (db) => {
         checkStreams(db);
         assert.deepEqual(
           db.prepare<[], number>('SELECT DISTINCT stream FROM stream_row').pluck().all(),
