@@ -279,6 +279,18 @@ test('settings were changed since', PATIENT, async () => {
   });
 });
 
+test('a file comes out otherwise than the journal says it had', PATIENT, async () => {
+  const past = await makePast();
+  const path = join(installation.data, 'journal');
+  const lines = readFileSync(path, 'utf8').split('\n');
+  const index = lines.findIndex((line) => line.includes('{"applied":2'));
+  writeFileSync(
+    path,
+    lines.with(index, lines[index]?.replace('"updated":4', '"updated":5') ?? '').join('\n'),
+  );
+  await assertRaised(past, 'a file came out otherwise than it had before');
+});
+
 test('a change that decides nothing about rows proves nothing wrong', PATIENT, async () => {
   const past = await makePast(() => {
     installation.cli(['account', 'set', 'agency', '--name', 'Another']);

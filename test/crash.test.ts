@@ -385,6 +385,15 @@ const CRASHES: readonly [string, Parameters<typeof afterCrash>[1], number[]][] =
     [1, 2],
   ],
   [
+    'after a full disk kept the commit from being made and the file was taken again',
+    ({ taken, settled, uncommit }) => {
+      renameSync(settled, taken.replace('/1.', '/2.'));
+      uncommit();
+    },
+    // The line of the attempt that failed is followed by none.
+    [1, 3, 4],
+  ],
+  [
     'after the commit',
     ({ taken, settled, unsettle }) => {
       renameSync(settled, taken);

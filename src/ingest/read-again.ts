@@ -5,16 +5,18 @@
  * where a crash came before the commit, in `.taken`.
  */
 import { createHash } from 'node:crypto';
-import { createReadStream, existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { createReadStream, existsSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { JournalMark } from '../store/journal-lines.ts';
 import { parseInstant } from '../time.ts';
 import { findWindow, setLook, setWindow } from '../windows/ledger.ts';
 import type { Applier, ApplyCounts } from './apply.ts';
 import { backfillOrder, withPart } from './backfill.ts';
+import { shortName } from './drop-folder.ts';
 import { judgeName } from './export-name.ts';
 import { type FileRecord, findFile, saveFile } from './file-record.ts';
+import { OpenSpans } from './open-spans.ts';
 import {
   type AppliedLine,
   type BeganLine,
@@ -23,10 +25,9 @@ import {
   recordIn,
   type UnappliedLine,
 } from './operations.ts';
-import type { OrderWithoutSession, Reading } from './reader-client.ts';
+import type { OrderWithoutSession } from './reader-client.ts';
 import { removeSubscription } from './removal.ts';
 import { replayOrder } from './requests.ts';
-import type { RowBatch } from './row-batch.ts';
 import { type Rules, rulesOf, whyOtherRules } from './rules.ts';
 import { settle } from './settlement.ts';
 import type { Step } from './survey.ts';
@@ -86,6 +87,24 @@ export class ReadAgain {
       case 'raised':
         return this.pass(mark);
     }
+  }
+
+  /**
+   * Whether an operation, the last one, was certainly never committed: its file was taken again since, under another
+   * number. That is so after a full disk, when the next attempt did not come as far.
+   */
+  async isTakenAgain(step: Step): Promise<boolean> {
+    const of = takenBy(step);
+    if (of === null) return false;
+    const { drop } = this.#workshop;
+    const own = drop.takenPath(of.number, of.name);
+    if (existsSync(own) || (of.moved !== null && existsSync(join(drop.root, of.moved)))) return false;
+    for (const entry of readdirSync(dirname(own))) {
+      const path = join(dirname(own), entry);
+      if (entry.replace(/^\d+\./, '') !== shortName(of.name)) continue;
+      if (of.sha256 === null || of.sha256 === (await sha256Of(path))) return true;
+    }
+    return false;
   }
 
   /** Leaves an operation behind. */
@@ -287,72 +306,26 @@ const OTHER_OUTCOME: Outcome = {
   reason: 'a file came out otherwise than it had before',
 };
 
-/** Files that are read in spans, with other operations in between: each is read on from where it was left. */
-class OpenSpans {
-  readonly #workshop: Workshop;
-  readonly #open = new Map<string, OpenSpan>();
-
-  constructor(workshop: Workshop) {
-    this.#workshop = workshop;
-  }
-
-  /** @returns up to which row the file was read: `through`, or less where it ends before */
-  async read(applier: Applier, key: string, order: OrderWithoutSession, through: number): Promise<number> {
-    let span = this.#open.get(key);
-    if (span?.rowsThrough !== order.rows_to_skip || span.readAt !== order.exported_at_default) {
-      this.drop(key);
-      const reading = this.#workshop.reader.read(order);
-      // Whether it was read to its end is seen by its rows.
-      reading.result.catch(() => {});
-      const batches = reading.batches[Symbol.asyncIterator]();
-      span = { reading, batches, rowsThrough: order.rows_to_skip, readAt: order.exported_at_default };
-      this.#open.set(key, span);
+/** The file that an operation had just taken, and where it was to go; null: it was of none, or of one taken before. */
+function takenBy(
+  step: Step,
+): { number: number; name: string; sha256: string | null; moved: string | null } | null {
+  switch (step.kind) {
+    case 'applied': {
+      const { applied: number, record, sha256, archived: moved, reading } = step.line;
+      return reading === undefined ? null : { number, name: record.name, sha256, moved };
     }
-    while (span.rowsThrough < through) {
-      const next = await span.batches.next();
-      this.#workshop.check();
-      if (next.done === true) {
-        await span.reading.result;
-        break;
-      }
-      applier.apply(next.value);
-      span.rowsThrough = next.value.rowsThrough;
+    case 'began': {
+      const { began: number, record, sha256 } = step.line;
+      return { number, name: record.name, sha256, moved: null };
     }
-    return span.rowsThrough;
-  }
-
-  /** @returns in words why the file could not be read; null when it was */
-  async readWhole(applier: Applier, order: OrderWithoutSession, name: string): Promise<string | null> {
-    const reading = this.#workshop.reader.read(order, (rows) => this.#workshop.progress(name, rows, false));
-    try {
-      for await (const batch of reading.batches) {
-        applier.apply(batch);
-        this.#workshop.check();
-      }
-      const result = await reading.result;
-      this.#workshop.progress(name, result.counts.rows, true);
-      return result.kind === 'read' ? null : 'it no longer fits the format';
-    } catch (error) {
-      reading.cancel();
-      throw error;
+    case 'unapplied': {
+      const { unapplied: number, record, sha256, moved_to: moved } = step.line;
+      return { number, name: record.name, sha256, moved };
     }
+    default:
+      return null;
   }
-
-  drop(key: string): void {
-    this.#open.get(key)?.reading.cancel();
-    this.#open.delete(key);
-  }
-
-  close(): void {
-    for (const key of [...this.#open.keys()]) this.drop(key);
-  }
-}
-
-interface OpenSpan {
-  readonly reading: Reading;
-  readonly batches: AsyncIterator<RowBatch>;
-  rowsThrough: number;
-  readonly readAt: string;
 }
 
 function readAt({ read_at }: { readonly read_at: string }): number | undefined {
