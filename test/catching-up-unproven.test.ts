@@ -145,6 +145,7 @@ async function assertRaised(
   const { serving, reasons } = await begin(settings);
   assert.deepEqual(reasons, [reason]);
   assert.deepEqual(versionsOf(past), versions);
+  installation.cli(['verify']);
   await assertRaisedOnce(
     serving,
     past,

@@ -87,6 +87,7 @@ async function assertSame(serving: Serving, before: ReturnType<typeof contentOfD
   assertSameShown(await client.walk(serving.url), known, 'the period');
   assert.deepEqual(logged(serving.log, RAISED), []);
   assertSameContent(contentOfDatabase(installation), before);
+  installation.cli(['verify']);
 }
 
 test(

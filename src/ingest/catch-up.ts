@@ -8,9 +8,10 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { writing } from '../store/database.ts';
 import { appendEntry, beginJournal } from '../store/journal.ts';
-import { type JournalMark, journalLines, numberIn } from '../store/journal-lines.ts';
-import { readMark } from '../store/journal-mark.ts';
+import { type JournalMark, journalLines, numberIn, whyNotFrom } from '../store/journal-lines.ts';
+import { readMark, setMark } from '../store/journal-mark.ts';
 import { formatMs } from '../time.ts';
 import { isFileError, plainError } from './faults.ts';
 import { type FileRecord, saveFile, unsettledFiles } from './file-record.ts';
@@ -55,6 +56,7 @@ async function catchUpAtOnce(workshop: Workshop): Promise<void> {
     }
     if (survey.kind === 'lost') {
       beginAgain(workshop, survey.reason);
+      markAccess(workshop);
       continue;
     }
     isTold = tell(workshop, survey, isTold);
@@ -201,6 +203,13 @@ function beginAgain(workshop: Workshop, reason: string): void {
     kind: 'again',
     mark: last.mark,
   });
+}
+
+/** The start before has led access.db through what this journal says of it, but could not mark one that was missing. */
+function markAccess({ access, db, folder, settings }: Workshop): void {
+  const [mark, theirs] = [readMark(db), readMark(access)];
+  if (settings.mode !== 'serve' || mark === null || theirs === null) return;
+  if (whyNotFrom(folder.journal, theirs) !== null) writing(access, () => setMark(access, mark));
 }
 
 /** What no operation brings back: files of the archive without a record, and backfills without their file. */
