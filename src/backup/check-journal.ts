@@ -1,5 +1,6 @@
 /** The journal by itself, against the records of files, and against what the databases know of it. */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
+import { ROOT } from '../ingest/survey.ts';
 import type { Database } from '../store/database.ts';
 import { journalLines, numberIn, whyNotFrom } from '../store/journal-lines.ts';
 import { readMark } from '../store/journal-mark.ts';
@@ -31,6 +32,11 @@ export function checkJournal(db: Database, path: string, findings: Findings): vo
     end = line.end;
     const { at, sha256 } = line.entry;
     if (typeof at === 'string') beganAt ??= parseInstant(at);
+    // Versions were raised because what it says before is not of this database.
+    if (line.entry.raised !== undefined && line.entry.after === ROOT) {
+      beganAt = numberIn(line.entry, 'raised_at');
+      applied.clear();
+    }
     const number = numberIn(line.entry, 'applied');
     if (number > 0) applied.set(number, String(sha256));
   }
