@@ -10,6 +10,7 @@ import { StreamWriter } from '../src/ingest/stream-writer.ts';
 import { type LookPlace, lookForMissing } from '../src/ingest/window-look.ts';
 import { type Database, openWriter } from '../src/store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
+import { journalLines } from '../src/store/journal-lines.ts';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../src/time.ts';
 import { findWindow, listWindows, setWindow, type WindowStatus } from '../src/windows/ledger.ts';
 
@@ -124,6 +125,26 @@ describe('which windows are expected', () => {
     assert.deepEqual(starts('missing', 'newswire'), []);
     assert.deepEqual(starts('missing', 'imagewire'), [START + 3 * WINDOW_MS]);
   });
+});
+
+test('the journal is told which windows were found missing and abandoned, and when it was looked', async () => {
+  finish(START);
+  await look(START + MISSING_AFTER + 2 * WINDOW_MS);
+  const missingAt = nowMs;
+  await look(nowMs + 31 * DAY_MS);
+  const lines = [...journalLines(join(folder, 'journal'))].map(({ entry }) => entry);
+  const found = [START + WINDOW_MS, START + 2 * WINDOW_MS];
+  const [missing] = lines.filter((line) => line.missing !== undefined);
+  assert.deepEqual([missing?.missing, missing?.export, missing?.since], [found, 'newswire', missingAt]);
+  const abandoned = lines.filter((line) => line.abandoned !== undefined);
+  assert.deepEqual(
+    abandoned.map((line) => [line.abandoned, line.export, line.since]),
+    [[found, 'newswire', nowMs]],
+  );
+  assert.deepEqual(
+    lines.flatMap(({ looked }) => (looked === undefined ? [] : [looked])),
+    [missingAt, nowMs],
+  );
 });
 
 describe('when it is looked', () => {

@@ -48,7 +48,11 @@ export async function lookForMissing(workshop: LookPlace): Promise<void> {
     missing += await findMissing(workshop, exportName, nowMs);
     abandoned += await abandonLongMissing(workshop, exportName, nowMs);
   }
-  writing(workshop, () => setLook(workshop.db, nowMs), { looked: nowMs });
+  writing(
+    workshop,
+    () => setLook(workshop.db, nowMs),
+    () => ({ looked: nowMs }),
+  );
   workshop.log('info', 'missing windows looked for', { missing, abandoned });
 }
 
@@ -82,7 +86,9 @@ async function findMissing(workshop: LookPlace, exportName: ExportName, nowMs: n
       }
       setLookedThrough(db, exportName, Math.min(to, lookAgainFrom));
     };
-    writing(workshop, work, missing.length > 0 ? { missing, export: exportName, since: nowMs } : null);
+    writing(workshop, work, () =>
+      missing.length > 0 ? { missing, export: exportName, since: nowMs } : null,
+    );
     count += missing.length;
     await workshop.between();
   }
@@ -115,7 +121,9 @@ async function abandonLongMissing(
         setWindow(db, { ...window, status, since: nowMs });
       }
     };
-    writing(workshop, work, abandoned.length > 0 ? { abandoned, export: exportName, since: nowMs } : null);
+    writing(workshop, work, () =>
+      abandoned.length > 0 ? { abandoned, export: exportName, since: nowMs } : null,
+    );
     count += abandoned.length;
     await workshop.between();
   }
@@ -138,7 +146,7 @@ function waitingWindows({ drop }: LookPlace, exportName: ExportName): ReadonlySe
   return starts;
 }
 
-/** @param line what the journal is told of it */
-function writing({ writer }: LookPlace, work: () => void, line: object | null = null): void {
-  writer.commit(writer.begin(new Set()), work, { kind: 'operation', line: () => line });
+/** @param line what the journal is told of it, asked for when the work is done */
+function writing({ writer }: LookPlace, work: () => void, line: () => object | null = () => null): void {
+  writer.commit(writer.begin(new Set()), work, { kind: 'operation', line });
 }

@@ -79,6 +79,9 @@ export async function atRest(installation: Installation, serving: Serving): Prom
       );
     await sleep(LOOK_EVERY_MS);
   }
+  // What was logged until now has been read when the line of a request that was made now has been.
+  const id = (await serving.get('/v1/health')).headers.get('x-request-id');
+  await serving.logged('that it was asked', ({ request_id }) => request_id === id);
 }
 
 /** Whether the database lacks something of the journal, or a backfill is not at its end. */
