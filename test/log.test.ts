@@ -40,11 +40,7 @@ function serving(folder: string): string[] {
 }
 
 function serveOnTerminal(folder: string, more: Readonly<Record<string, string>> = {}): RunningProgram {
-  return runProgram(
-    serving(folder),
-    { TERM: 'xterm-256color', NO_COLOR: '', ...more },
-    { through: onTerminal },
-  );
+  return runProgram(serving(folder), { TERM: 'xterm-256color', ...more }, { through: onTerminal });
 }
 
 interface Line {

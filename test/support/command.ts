@@ -1,7 +1,8 @@
 /**
  * How tests start the program: `dist/main.cjs`, as `node build/bundle.mjs` writes it, or with WIREWATCH_PROGRAM that
- * executable. It gets settings and nothing else of ours; an executable also nothing of this process's environment and
- * an empty folder to run in, since it has to do without both.
+ * executable. It gets settings and, of this process's environment, PATH alone, so that nothing set on a machine decides
+ * what it does (the colours of a terminal, say); an executable not even that, and an empty folder to run in, since it
+ * has to do without both.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +16,7 @@ export interface ProgramCommand {
   readonly options: { readonly env: NodeJS.ProcessEnv; readonly cwd?: string };
 }
 
-/** @param settings all of the environment whose names start with WIREWATCH_ */
+/** @param settings all of its environment but PATH */
 export function programCommand(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
@@ -25,9 +26,11 @@ export function programCommand(
     const { cwd, addon } = executableFolders();
     return { command: executable, args, options: { env: { WIREWATCH_ADDON_DIR: addon, ...settings }, cwd } };
   }
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
-  const env = { ...Object.fromEntries(inherited), ...settings };
-  return { command: process.execPath, args: [MAIN, ...args], options: { env } };
+  return {
+    command: process.execPath,
+    args: [MAIN, ...args],
+    options: { env: { PATH: process.env.PATH, ...settings } },
+  };
 }
 
 let folders: { cwd: string; addon: string } | undefined;
