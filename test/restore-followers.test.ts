@@ -18,6 +18,7 @@ import {
   startAppliance,
 } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
+import { atRest } from './support/put-back.ts';
 
 const SETTINGS = { WIREWATCH_SERVER_BASE_URL: 'https://api.example', WIREWATCH_INGEST_QUIET_MS: '0' };
 /** Several transactions of 20,000 rows. */
@@ -121,15 +122,6 @@ async function rescore(rows: readonly Row[], score: number, more: readonly Row[]
 
 const rowsOf = (count: number, members: Row = {}) => Array.from({ length: count }, () => newRow(members));
 
-/** Nothing waits, nothing is being applied. */
-async function settled(): Promise<void> {
-  for (;;) {
-    const { waiting, applying } = JSON.parse(appliance.cli(['ingest', 'status', '--json']).stdout);
-    if (waiting === 0 && applying.length === 0) return;
-    await sleep(POLL_MS);
-  }
-}
-
 /** Ends the program in the middle of a backfill. */
 async function killedInBackfill(): Promise<void> {
   const history = rowsOf(BACKFILL_ROWS, { subscription_id: 7002, exported_at: '2026-11-01T00:00:00Z' });
@@ -164,7 +156,7 @@ async function scenario({ journal }: Restoring) {
   await killedInBackfill();
   appliance.cli(['backup', backup]);
   await appliance.restart();
-  await settled();
+  await atRest(appliance, appliance.serving());
   // What the backup does not know.
   known = await rescore(known, 60, rowsOf(5));
   known = await rescore(known.slice(0, 20), 70).then((again) => [...again, ...known.slice(20)]);
@@ -181,7 +173,7 @@ async function scenario({ journal }: Restoring) {
   assert.equal(appliance.cli(['verify', '--json'], { anyStatus: true }).status, 0);
   for (const one of followers) one.isStrict = journal === 'kept';
   await appliance.restart();
-  await settled();
+  await atRest(appliance, appliance.serving());
   assert.equal((await appliance.get('/v1/me', revokedLater)).status, 401, 'what was revoked stays revoked');
   await follow();
   const afterwards = await walk();

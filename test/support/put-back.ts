@@ -65,12 +65,16 @@ export function journalOf({ data }: Installation): Record<string, unknown>[] {
 }
 
 /** Waits until nothing is left to be ingested, and everything that was lies where it belongs. */
-export async function atRest(installation: Installation, serving: Serving): Promise<void> {
+export async function atRest(
+  installation: Pick<Installation, 'data' | 'drop'>,
+  serving: Serving,
+): Promise<void> {
   const waits = (name: string) => /^(newswire|imagewire)\./.test(name);
+  // In the order in which a file goes through them, or one could be overtaken.
   const isBusy = () =>
+    isBehind(installation) ||
     readdirSync(installation.drop).some(waits) ||
-    readdirSync(join(installation.drop, '.taken')).length > 0 ||
-    isBehind(installation);
+    readdirSync(join(installation.drop, '.taken')).length > 0;
   const deadline = performance.now() + PATIENCE_MS;
   while (isBusy()) {
     if (performance.now() > deadline)
@@ -85,7 +89,7 @@ export async function atRest(installation: Installation, serving: Serving): Prom
 }
 
 /** Whether the database lacks something of the journal, or a backfill is not at its end. */
-function isBehind({ data }: Installation): boolean {
+function isBehind({ data }: Pick<Installation, 'data'>): boolean {
   const db = openReader(join(data, 'detections.db'));
   try {
     const isApplying = db.prepare("SELECT 1 FROM ingest_file WHERE outcome = 'applying'").get() !== undefined;
