@@ -5,6 +5,7 @@
  * In the executable there is no folder to read from: its files are taken from the executable itself.
  */
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { getAsset, getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
@@ -29,6 +30,11 @@ export function startWorker(options: WorkerOptions = {}): Worker {
   }
   if (bundled) return new Worker(fileURLToPath(new URL('worker.cjs', import.meta.url)), options);
   return new Worker(new URL('worker.ts', import.meta.url), options);
+}
+
+/** How this program is run, without arguments of its own: the program first. */
+export function ownCommand(): readonly [string, ...string[]] {
+  return isPacked ? [process.execPath] : [process.execPath, resolve(process.argv[1] ?? '')];
 }
 
 /** The addon's bytes, without a copy; only in the executable. */

@@ -1,9 +1,9 @@
 /**
  * Entry of the worker threads: the one that ingests, the one that reads exports for it, the one that writes usage, and
- * that of a scheduled backup.
+ * the one that copies a database for a backup.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { type BackupThreadSettings, runBackup } from './backup/backup-thread.ts';
+import { type CopySettings, runCopy } from './backup/copy-thread.ts';
 import type { IngestSettings } from './ingest/ingest-settings.ts';
 import { runIngester } from './ingest/ingester.ts';
 import type { ReaderSettings } from './ingest/reader-messages.ts';
@@ -14,7 +14,7 @@ export type WorkerRole =
   | { readonly role: 'ingest'; readonly settings: IngestSettings }
   | { readonly role: 'reader'; readonly settings: ReaderSettings }
   | { readonly role: 'usage'; readonly settings: UsageSettings }
-  | { readonly role: 'backup'; readonly settings: BackupThreadSettings };
+  | { readonly role: 'copy'; readonly settings: CopySettings };
 
 const role: WorkerRole = workerData;
 if (parentPort === null) throw new Error('a worker has a parent');
@@ -29,7 +29,7 @@ switch (role.role) {
   case 'usage':
     runUsageWriter(parentPort, role.settings);
     break;
-  case 'backup':
-    void runBackup(parentPort, role.settings);
+  case 'copy':
+    runCopy(role.settings);
     break;
 }

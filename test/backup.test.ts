@@ -19,6 +19,7 @@ import { list, type ReadEntry } from 'tar';
 import { writeBackup } from '../src/backup/write-backup.ts';
 import { Refused } from '../src/refused.ts';
 import { checkpoint } from '../src/store/checkpoint.ts';
+import { copyDatabase } from '../src/store/copy.ts';
 import { openReader, takeLock } from '../src/store/database.ts';
 import { openDetections } from '../src/store/detections.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
@@ -211,6 +212,24 @@ describe('a backup that does not come to its end', () => {
       spawnSync('umount', [where]);
     }
   });
+});
+
+test('nothing that was deleted is in a copy, and it needs no log beside it', () => {
+  const [from, to] = [target('from.db'), target('to.db')];
+  const db = openDetections(from);
+  const add = db.prepare('INSERT INTO version_raise VALUES (1, 0, ?)');
+  const secret = 'what an account had';
+  add.run(secret.repeat(3000));
+  db.exec('DELETE FROM version_raise');
+  checkpoint(db, 'TRUNCATE');
+  assert.ok(readFileSync(from).includes(secret));
+  copyDatabase(from, to);
+  db.close();
+  assert.ok(!readFileSync(to).includes(secret));
+  assert.equal(statSync(to).mode & 0o777, 0o600);
+  const copy = openReader(to);
+  assert.equal(copy.pragma('journal_mode', { simple: true }), 'delete');
+  copy.close();
 });
 
 test('without a running appliance it works as well', async () => {

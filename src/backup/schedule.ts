@@ -5,12 +5,10 @@
  */
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Worker } from 'node:worker_threads';
-import { startWorker } from '../packed.ts';
 import { isErrorCode } from '../store/folder.ts';
 import { formatMs, HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
-import type { BackupThreadSettings, FromBackup } from './backup-thread.ts';
 import { backupName, deleteOld, type KeptFile, listKept, markDamaged } from './kept-files.ts';
+import { type Made, type Making, makeAndOpen } from './made-backup.ts';
 import { removeLeftStages } from './stage.ts';
 
 export interface ScheduleOptions {
@@ -56,7 +54,7 @@ export function startSchedule(options: ScheduleOptions): Schedule {
 class Scheduler {
   readonly #options: ScheduleOptions;
   readonly #everyMs: number;
-  #worker: Worker | null = null;
+  #making: Making | null = null;
   #failure: string | null = null;
   /** What was found in the newest one that did not pass its test, where that was in this run of the program. */
   #findings: string | null = null;
@@ -76,15 +74,14 @@ class Scheduler {
     const isDue = newest === null || nowMs - newest.at >= this.#everyMs || newest.at > nowMs;
     // A clock that was set back must not put it off, either.
     const mayTry = nowMs >= this.#retryAt || this.#retryAt > nowMs + RETRY_MS;
-    if (isDue && mayTry && this.#worker === null && !this.#isClosed) this.#begin(nowMs);
+    if (isDue && mayTry && this.#making === null && !this.#isClosed) this.#begin(nowMs);
     this.#tell(files, newest, nowMs);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    const worker = this.#worker;
-    if (worker === null) return;
-    await worker.terminate();
+    if (this.#making === null) return;
+    await this.#making.giveUp();
     try {
       removeLeftStages(this.#options.folder);
     } catch {
@@ -115,32 +112,24 @@ class Scheduler {
       }
     }
     const target = join(folder, backupName(nowMs));
-    const settings: BackupThreadSettings = { data, target };
-    const worker = startWorker({ workerData: { role: 'backup', settings } });
-    this.#worker = worker;
-    let answer: FromBackup | null = null;
-    worker.on('message', (message: FromBackup) => {
-      answer = message;
-    });
-    worker.on('error', (error) => {
-      answer ??= { kind: 'failed', detail: error.message };
-    });
-    worker.on('exit', () => {
-      this.#worker = null;
+    const making = makeAndOpen(data, target);
+    this.#making = making;
+    void making.made.then((made) => {
+      this.#making = null;
       if (this.#isClosed) return;
-      this.#end(target, answer ?? { kind: 'failed', detail: 'its thread ended' }, nowMs);
+      this.#end(target, made, nowMs);
       this.look();
     });
   }
 
-  #end(target: string, answer: FromBackup, beganMs: number): void {
+  #end(target: string, made: Made, beganMs: number): void {
     const { log, keep, now } = this.#options;
-    if (answer.kind === 'failed') {
-      this.#fail(answer.detail);
+    if (made.kind === 'failed') {
+      this.#fail(made.detail);
       return;
     }
     this.#failure = null;
-    const { bytes, detections, findings } = answer;
+    const { bytes, detections, findings } = made;
     const fields = { file: target, bytes, detections, seconds: Math.round((now() - beganMs) / 1000) };
     try {
       if (findings.length > 0) {

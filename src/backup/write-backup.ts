@@ -25,7 +25,7 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Refused } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
-import { copyDatabase, syncFile } from '../store/copy.ts';
+import { syncFile } from '../store/copy.ts';
 import { type Database, isDamage, isDiskFull, openReader } from '../store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
 import { type DataFolder, dataFolder, isErrorCode, SECRET_BYTES, syncFolder } from '../store/folder.ts';
@@ -44,6 +44,7 @@ import {
   type Part,
   type PartName,
 } from './backup-file.ts';
+import { copyOnThread } from './copy-thread.ts';
 import { makeStage } from './stage.ts';
 import { packTar } from './tar-file.ts';
 
@@ -70,9 +71,6 @@ export interface WrittenBackup {
 const SPARE_BYTES = 1024 * 1024;
 /** What ingest is left on its own disk: it must not stand still for the sake of a backup. */
 const SPARE_OF_INGEST_BYTES = 512 * 1024 * 1024;
-/** Others get as much of the disk's time as the copy takes. */
-const PAUSE_SHARE = 1;
-const PAUSE_MS_MAX = 100;
 const READ_BYTES = 1024 * 1024;
 
 const COUNTS_OF_DETECTIONS = `
@@ -121,8 +119,13 @@ async function fillStage(folder: DataFolder, stage: string, options: BackupOptio
   const createdAt = options.now();
   const detections = join(stage, 'detections.db');
   const access = join(stage, 'access.db');
-  await copyGently(folder.detections, detections, options);
-  await copyGently(folder.access, access, options);
+  for (const [from, to] of [
+    [folder.detections, detections],
+    [folder.access, access],
+  ] as const)
+    await copyOnThread({ from, to }, (done, total) =>
+      options.onProgress(`copying ${basename(from)}`, done, total),
+    );
   const journal = copyJournal(folder.journal, join(stage, 'journal'));
   copySecret(folder.secret, join(stage, 'secret'));
   const ofDetections = inspect(detections, DETECTIONS_MIGRATIONS, (db) =>
@@ -154,22 +157,6 @@ async function fillStage(folder: DataFolder, stage: string, options: BackupOptio
   };
   writeFileSync(join(stage, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`, { flag: 'wx', mode: 0o600 });
   return manifest;
-}
-
-/** Half of the time is left to others: an appliance on the same disk must not wait for its backup. */
-async function copyGently(from: string, to: string, { onProgress }: BackupOptions): Promise<void> {
-  const total = sizeWithLog(from);
-  let stepStartedMs = performance.now();
-  await copyDatabase(from, to, (pages) => {
-    onProgress(`copying ${basename(from)}`, (pages.done / Math.max(1, pages.total)) * total, total);
-    pause(Math.min(PAUSE_MS_MAX, (performance.now() - stepStartedMs) * PAUSE_SHARE));
-    stepStartedMs = performance.now();
-  });
-}
-
-/** The step is a call of the library that knows no promises; nothing else runs on this thread. */
-function pause(ms: number): void {
-  if (ms >= 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
 /** Up to its last whole line: another may be being written. */

@@ -1,7 +1,7 @@
 /** `wirewatch setup`: writes a commented configuration and a hardened systemd unit; takes them back with `--undo`. */
 import path from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
-import { isPacked } from '../packed.ts';
+import { ownCommand } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import { type SetupFile, type SetupResult, setUp, takeBack } from '../setup/carry-out.ts';
 import { isSystemdThere, type SetupChoices } from '../setup/plan.ts';
@@ -55,7 +55,7 @@ function choicesOf(command: Command): SetupChoices {
     : resolveDataFolder(common);
   const config = common.config ?? (isService ? SERVICE_CONFIG : path.join(data, 'wirewatch.toml'));
   const user = typeof options.user === 'string' ? options.user : DEFAULT_USER;
-  const named = typeof options.program === 'string' ? [options.program] : thisProgram();
+  const named = typeof options.program === 'string' ? [options.program] : ownCommand();
   return {
     root,
     data,
@@ -63,10 +63,6 @@ function choicesOf(command: Command): SetupChoices {
     flags: settingFlags(command),
     service: isService ? { user, isDynamic, program: named } : null,
   };
-}
-
-function thisProgram(): string[] {
-  return isPacked ? [process.execPath] : [process.execPath, path.resolve(process.argv[1] ?? '')];
 }
 
 function userName(value: string): string {

@@ -7,7 +7,8 @@ export function backupText(): string {
     'BACKUP',
     paragraph(`
       A backup is one tar file with detections.db, access.db, journal, secret and a manifest. It is made beside the
-      running appliance, or without one, and holds each database as of one moment.`),
+      running appliance, or without one, and holds each database as of one moment (SQLite's VACUUM INTO), without
+      what was deleted before.`),
     fenced('sh', 'wirewatch backup /backups/monday.tar\nwirewatch verify /backups/monday.tar'),
     points(
       'It appears under its name when it is whole, checked and on disk. One that was cut off leaves a folder .wirewatch-backup-... beside it, which the next one removes.',
@@ -29,7 +30,7 @@ export function backupText(): string {
     ),
     points(
       'Files are named wirewatch-TIME.tar by the time of their beginning (UTC). The newest keep are kept; no file with another name is ever deleted.',
-      'Each is opened again after it was written: unpacked beside it, and looked through as "wirewatch verify" does. One in which something is found becomes NAME.tar.damaged, counts for nothing, and deletes no older one; the alert "backup not restorable" says so.',
+      'The appliance runs "wirewatch backup" for it, at the lowest priority, then "wirewatch verify": it is unpacked beside itself and looked through. One in which something is found becomes NAME.tar.damaged, counts for nothing, and deletes no older one; the alert "backup not restorable" says so.',
       'One is due when the newest file is older than every_hours, at the first start at once. After a failure it is tried again within an hour, and the alert "backup overdue" has the cause.',
       'The folder is made where its parent is there, so that a disk that is not mounted is not taken for one.',
       'Without every_hours none is made: each takes as much room as the databases, and only you know another disk for them.',

@@ -1,49 +1,36 @@
 /**
- * A copy of a database as it is at one moment, made beside those who read and write it.
- *
- * It is made page by page, and not by VACUUM INTO, which is one call that nothing can interrupt or slow down: an
- * appliance that is to stop would wait for it. The read transaction that is held keeps the moment: without it every
- * commit of a writer would begin the copy anew (https://sqlite.org/backup.html).
+ * A copy of a database as it is at one moment, made beside those who read and write it (VACUUM INTO,
+ * https://sqlite.org/lang_vacuum.html): written anew row by row, so nothing that was deleted is in it.
  */
 import { chmodSync, closeSync, fsyncSync, openSync } from 'node:fs';
-import { openReader, openUnshared } from './database.ts';
-
-/** A megabyte of our pages: a few milliseconds. */
-const STEP_PAGES = 64;
+import { openReader } from './database.ts';
 
 /**
+ * One call, which nothing on its thread can interrupt.
+ *
  * @param to no file, in a folder of the caller's own; the copy needs no log beside it, and is on disk afterwards
- * @param onStep told of each step; it may wait, to leave the disk to others
  * @throws SQLite's error, SQLITE_FULL where there is no room
  */
-export async function copyDatabase(
-  from: string,
-  to: string,
-  onStep: (pages: { readonly done: number; readonly total: number }) => void,
-): Promise<void> {
+export function copyDatabase(from: string, to: string): void {
   const source = openReader(from);
   try {
-    source.exec('BEGIN');
-    source.prepare('SELECT count(*) FROM sqlite_schema').get();
-    await source.backup(to, {
-      progress({ totalPages, remainingPages }) {
-        onStep({ done: totalPages - remainingPages, total: totalPages });
-        return STEP_PAGES;
-      },
-    });
-    source.exec('COMMIT');
+    source.prepare('VACUUM INTO ?').run(to);
   } finally {
     source.close();
   }
   chmodSync(to, 0o600);
-  const copy = openUnshared(to);
-  try {
-    // The log belongs to the original: a copy that stands for itself is opened by readers that may not write.
-    copy.pragma('journal_mode = DELETE');
-  } finally {
-    copy.close();
-  }
   syncFile(to);
+}
+
+/** How large a copy made now would be, about: what is in use, in bytes. */
+export function copyBytes(from: string): number {
+  const source = openReader(from);
+  try {
+    const pragma = (name: string) => Number(source.pragma(name, { simple: true }));
+    return (pragma('page_count') - pragma('freelist_count')) * pragma('page_size');
+  } finally {
+    source.close();
+  }
 }
 
 /** Makes a file's content durable. */

@@ -1,0 +1,110 @@
+/**
+ * One scheduled backup: the two commands that an operator gives, as processes of their own at the lowest priority. So
+ * a stop need not wait for them, and what they need of memory goes with them.
+ */
+import { type ChildProcess, execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { constants, setPriority } from 'node:os';
+import { ownCommand } from '../packed.ts';
+
+export type Made =
+  | {
+      readonly kind: 'written';
+      readonly bytes: number;
+      readonly detections: number;
+      /** What was found when it was opened again, in words; empty when all is well. */
+      readonly findings: readonly string[];
+    }
+  /** Nothing was written, or it could not be opened. */
+  | { readonly kind: 'failed'; readonly detail: string };
+
+export interface Making {
+  readonly made: Promise<Made>;
+  /** Settles when its process is gone; what it left has to be removed. */
+  giveUp(): Promise<void>;
+}
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What `wirewatch backup --json` prints, as far as it is told. */
+interface Written {
+  readonly bytes: number;
+  readonly detections: number;
+}
+
+/** What `wirewatch verify --json` prints, as far as it is told. */
+interface Verified {
+  readonly findings: readonly { readonly check: string; readonly detail: string }[];
+}
+
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
+/** The exit code of `verify` when it found something. */
+const FOUND = 1;
+
+/** Writes it, then opens it again and looks through what comes out. @param data the data folder */
+export function makeAndOpen(data: string, target: string): Making {
+  const [program, ...before] = ownCommand();
+  let child: ChildProcess | null = null;
+  let isGivenUp = false;
+  const run = (args: readonly string[]) =>
+    new Promise<Ended>((resolve) => {
+      child = execFile(
+        program,
+        [...before, ...args],
+        { maxBuffer: OUTPUT_BYTES_MAX },
+        (error, stdout, stderr) => {
+          const code = typeof error?.code === 'number' ? error.code : -1;
+          resolve({
+            code: error === null ? 0 : code,
+            stdout,
+            stderr: stderr.trim() || (error?.message ?? ''),
+          });
+        },
+      );
+      giveWay(child);
+    });
+  const make = async (): Promise<Made> => {
+    const backup = await run(['backup', target, '--data', data, '--json']);
+    if (isGivenUp) return { kind: 'failed', detail: 'it was given up' };
+    if (backup.code !== 0) return { kind: 'failed', detail: reasonIn(backup) };
+    const { bytes, detections }: Written = JSON.parse(backup.stdout);
+    const verify = await run(['verify', target, '--json']);
+    if (verify.code !== 0 && (verify.code !== FOUND || verify.stdout === ''))
+      return { kind: 'failed', detail: `${target} was written, but cannot be opened: ${reasonIn(verify)}` };
+    const { findings }: Verified = JSON.parse(verify.stdout);
+    return {
+      kind: 'written',
+      bytes,
+      detections,
+      findings: findings.map(({ check, detail }) => `${check}: ${detail}`),
+    };
+  };
+  return {
+    made: make(),
+    async giveUp() {
+      isGivenUp = true;
+      if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+      const gone = once(child, 'exit');
+      if (child.kill('SIGKILL')) await gone;
+    },
+  };
+}
+
+/** What the command said, without its name before it. */
+function reasonIn({ code, stderr }: Ended): string {
+  const said = stderr.replace(/^wirewatch: /, '');
+  return said === '' ? `it ended with exit code ${code}` : said;
+}
+
+function giveWay({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    setPriority(pid, constants.priority.PRIORITY_LOW);
+  } catch {
+    // Then it runs as it is.
+  }
+}
