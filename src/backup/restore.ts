@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { Refused } from '../refused.ts';
 import { syncFile } from '../store/copy.ts';
 import { isDiskFull, takeLock } from '../store/database.ts';
-import { type DataFolder, dataFolder, isErrorCode, syncFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder, ensureFolder, isErrorCode, syncFolder } from '../store/folder.ts';
 import { completeRestore, incomingNames, stateFiles } from '../store/incoming.ts';
 import type { Now } from '../time.ts';
 import type { Manifest } from './backup-file.ts';
@@ -116,16 +116,9 @@ async function unpackSound({ file, onProgress }: RestoreOptions, stage: DataFold
 
 /** Makes the data folder where it is missing. */
 function lock(folder: DataFolder): () => void {
-  try {
-    mkdirSync(folder.root, { recursive: true, mode: 0o700 });
-    const release = takeLock(folder.lock);
-    if (release !== null) return release;
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Refused('configuration', `cannot use the data folder ${folder.root}: ${reason}`, {
-      cause: error,
-    });
-  }
+  ensureFolder(folder);
+  const release = takeLock(folder.lock);
+  if (release !== null) return release;
   throw new Refused('failed', `an appliance runs on ${folder.root}. Stop it first; nothing was changed.`);
 }
 

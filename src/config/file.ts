@@ -63,7 +63,7 @@ function readBytes(file: string, optional: boolean): Buffer | null {
     const reasons = new Map<unknown, string>([
       ['ENOENT', 'there is no such file'],
       ['EISDIR', 'it is a folder; name the file'],
-      ['EACCES', 'it may not be read by this user'],
+      ['EACCES', 'it may not be read by this user. Run this as the user of the appliance'],
     ]);
     const reason = reasons.get(code) ?? (error instanceof Error ? error.message : String(error));
     throw new Refused('configuration', `reading the configuration ${file}: ${reason}`, { cause: error });

@@ -4,15 +4,17 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   fsyncSync,
   linkSync,
-  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
   rmSync,
+  statSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -43,16 +45,24 @@ export function dataFolder(root: string): DataFolder {
   };
 }
 
-/** Creates the folder (0700) where it is missing. */
+/**
+ * Creates the folder (0700) where it is missing; it may be a link to one, as systemd makes it for a dynamic user.
+ *
+ * @throws Refused `configuration` when this user cannot write to it, or to what lies in it
+ */
 export function ensureFolder(folder: DataFolder): void {
+  const { root, detections, access, journal, lock } = folder;
   try {
-    mkdirSync(folder.root, { recursive: true, mode: 0o700 });
-    if (!lstatSync(folder.root).isDirectory()) throw new Error('it is not a folder');
+    mkdirSync(root, { recursive: true, mode: 0o700 });
+    if (!statSync(root).isDirectory()) throw new Error('it is not a folder');
+    accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
+    for (const path of [detections, access, journal, lock])
+      if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Refused(
       'configuration',
-      `cannot use the data folder ${folder.root}: ${reason}. Name another with --data, or make it writable for this user.`,
+      `cannot use the data folder ${root}: ${reason}. Run this as the user whom it belongs to, give it to this one (chown -R), or name another with --data.`,
     );
   }
 }
