@@ -174,7 +174,7 @@ function refuseNewer({ access, detections }: DataFolder): void {
  * of the daily allowances.
  */
 function prepareAccess({ config, kind, log }: ApplianceOptions, folder: DataFolder): DailyRows {
-  // The demonstration makes its own, and nothing of a real configuration belongs into it.
+  // The demonstration makes its own, and nothing of a real configuration belongs in it.
   const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
   const access = openAccess(folder.root, {
     create: true,
@@ -247,6 +247,7 @@ export function ingestSettings(
     require_trailer: ingest.require_trailer,
     bad_rows: ingest.bad_rows,
     archive_days: ingest.archive_days,
+    backups: config.backup,
     earliest_time: formatMs(config.earliestTimeMs),
     enabled_exports: enabledExports(config),
     photo_key: photoKey,

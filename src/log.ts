@@ -15,7 +15,7 @@ import {
   stdTimeFunctions,
 } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
-import { Refused } from './refused.ts';
+import { Refused, reasonOf } from './refused.ts';
 
 export type Logger = PinoLogger;
 
@@ -87,7 +87,7 @@ function openedFile(file: string): number {
   try {
     return openLogFile(file);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new Refused(
       'configuration',
       `[log] file: cannot open ${file}: ${reason}. Make its folder, writable for this user, or name another file.`,

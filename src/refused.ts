@@ -38,3 +38,8 @@ export class Refused extends Error {
     this.retryAfterSeconds = options?.retryAfterSeconds ?? null;
   }
 }
+
+/** What anything that was thrown says, in words. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -4,8 +4,9 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { type CopySettings, runCopy } from './backup/copy-thread.ts';
+import { oldestKept } from './backup/kept-files.ts';
 import type { IngestSettings } from './ingest/ingest-settings.ts';
-import { runIngester } from './ingest/ingester.ts';
+import { runIngester } from './ingest/ingest-thread.ts';
 import type { ReaderSettings } from './ingest/reader-messages.ts';
 import { runReader } from './ingest/reader-thread.ts';
 import { runUsageWriter, type UsageSettings } from './limits/usage-thread.ts';
@@ -21,7 +22,7 @@ if (parentPort === null) throw new Error('a worker has a parent');
 switch (role.role) {
   case 'ingest':
     // A failure ends the thread with an error, which the main thread hears of.
-    void runIngester(parentPort, role.settings);
+    void runIngester(parentPort, role.settings, () => oldestKept(role.settings.backups));
     break;
   case 'reader':
     runReader(parentPort, role.settings);

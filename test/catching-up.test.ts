@@ -335,6 +335,31 @@ test('an older access.db: revoked keys stay revoked, and what it lacks is told',
   await again.stop();
 });
 
+test(
+  'an older access.db: a command that comes before the start catches up first, and says so',
+  PATIENT,
+  async () => {
+    const revoked = createKey(installation.cli, 'agency', '7001');
+    const [, victim = ''] = /_live_([a-z2-7]{12})_/.exec(revoked) ?? [];
+    await (await installation.serve()).stop();
+    const copy = copyDatabase(installation, 'access');
+    installation.cli(['key', 'revoke', victim]);
+    installation.cli(['subscription', 'add', '7003', '--account', 'agency']);
+    putBack(installation, 'access', copy);
+    const { stderr } = installation.cli(['account', 'set', 'agency', '--print-metadata', 'on']);
+    assert.match(stderr, new RegExp(`keys are revoked again: ${victim}\n`));
+    assert.match(stderr, /make it again: subscription 7003 added/);
+    const keys: { id: string; status: string }[] = JSON.parse(
+      installation.cli(['key', 'list', '--json']).stdout,
+    );
+    assert.equal(keys.find(({ id }) => id === victim)?.status, 'revoked');
+    const serving = await installation.serve();
+    const answer = await fetch(`${serving.url}/v1/me`, { headers: { authorization: `Bearer ${revoked}` } });
+    assert.equal(answer.status, 401);
+    await serving.stop();
+  },
+);
+
 test('rows of a subscription that was removed do not come back with an older database', PATIENT, async () => {
   let serving = await installation.serve();
   await drop(serving, [windowOf([...newRows(2), newRow({ subscription_id: 7002 })])]);

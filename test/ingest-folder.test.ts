@@ -475,6 +475,20 @@ test('require_trailer makes the trailer mandatory for NDJSON, and for NDJSON onl
   assert.equal(table.msg, 'file applied');
 });
 
+test('a failed window of an export that is switched off is not reset, and its file stays', async () => {
+  const window = nextWindowMs();
+  const line = await appliance.dropped(fileName('imagewire', window), 'broken\n');
+  assert.equal(line.msg, 'file failed');
+  const off = { WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false' };
+  await appliance.restart(off);
+  const reset = appliance.cli(['window', 'reset', 'imagewire', formatMs(window)], { anyStatus: true });
+  assert.equal(reset.status, 1);
+  assert.match(reset.stderr, /imagewire is switched off.*enabled = true/);
+  assert.ok(existsSync(inDrop(String(line.destination))));
+  await appliance.restart();
+  assert.equal(windowStatus('imagewire', window), 'failed');
+});
+
 test('files of an export that is switched off are refused', async () => {
   await appliance.restart({ WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false' });
   const window = nextWindowMs();

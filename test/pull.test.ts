@@ -323,6 +323,21 @@ describe('pull, used wrongly', () => {
       assert.ok(!wrong.told.includes('two words'), 'what was in the file is not shown');
     }));
 
+  test('a file that is no copy is not touched, nor is one that lacks lines', () =>
+    inFolder(async (folder) => {
+      writeFileSync(join(folder, 'key'), 'ww_live_x');
+      const into = join(folder, 'notes.txt');
+      const options = ['--key-file', join(folder, 'key'), '--format', 'ndjson', '--into', into];
+      const args = ['pull', '--base-url', 'http://127.0.0.1:1', ...options];
+      writeFileSync(into, 'my notes');
+      const foreign = await pulled(args);
+      assert.deepEqual([foreign.code, /is there already, and is no copy/.test(foreign.told)], [1, true]);
+      writeFileSync(`${into}.place`, JSON.stringify({ bytes: 100, cursor: 'x', walk: null }));
+      const shorter = await pulled(args);
+      assert.deepEqual([shorter.code, /lines are gone.*--into/.test(shorter.told)], [1, true], shorter.told);
+      assert.equal(readFileSync(into, 'utf8'), 'my notes');
+    }));
+
   test('a base address that is none, a format that is none, --since with --full', () =>
     inFolder(async (folder) => {
       writeFileSync(join(folder, 'key'), 'ww_live_x');

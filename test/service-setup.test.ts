@@ -382,6 +382,7 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
     user: 'root',
     isDynamic: false,
     writable: [],
+    readable: [],
     ports: [8080, 0],
     canNotify: true,
   };
@@ -406,6 +407,13 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
       );
       assert.deepEqual([status, stdout, stderr], [0, '', '']);
     }
+  });
+
+  test('lets it see what the configuration names in a home, and have it give way to others', () => {
+    const home = (more: Partial<Parameters<typeof unitText>[0]>) =>
+      /ProtectHome=(.*)/.exec(unitText({ ...terms, ...more }))?.[1];
+    assert.deepEqual([home({}), home({ readable: ['/home/1/photos'] })], ['yes', 'read-only']);
+    assert.match(unitText(terms), /~@privileged @resources\n[^\n]*\nSystemCallFilter=setpriority\n/);
   });
 
   test('rates the exposure below 1.5, of 10', () => {

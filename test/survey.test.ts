@@ -64,6 +64,21 @@ function surveyOf(of: Database): Survey {
   return surveyJournal(of, journal);
 }
 
+test('a line that cannot be understood proves nothing: the journal is of a newer program, or damaged', () => {
+  operate(1);
+  const older = copy('older.db');
+  writer.commit(writer.begin(new Set()), () => {}, {
+    kind: 'operation',
+    line: () => ({ withdrawn: 7 }),
+  });
+  const survey = surveyOf(older);
+  assert.equal(survey.kind, 'behind');
+  assert.deepEqual(survey.kind === 'behind' && survey.doubts.map(({ reason }) => reason), [
+    'a line of the journal cannot be understood',
+  ]);
+  older.close();
+});
+
 test('an operation whose commit failed is not among those that are lacking, once another followed', () => {
   operate(1);
   const older = copy('older.db');

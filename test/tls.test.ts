@@ -162,10 +162,10 @@ describe('a pair that cannot be used is refused, naming the file', { skip }, () 
   test('no such file; a folder; a pipe', async () => {
     const gone = await refusal({ ...first, certificate: join(folder, 'gone.pem') });
     assert.match(gone, /tls_certificate, .*gone\.pem: there is no such file/);
-    assert.match(await refusal({ ...first, key: folder }), /tls_key, .*: it is no regular file/);
+    assert.match(await refusal({ ...first, key: folder }), /tls_key, .*: it is not a regular file/);
     const pipe = join(folder, 'pipe');
     if (spawnSync('mkfifo', [pipe]).status !== 0) return;
-    assert.match(await refusal({ ...first, key: pipe }), /tls_key, .*pipe: it is no regular file/);
+    assert.match(await refusal({ ...first, key: pipe }), /tls_key, .*pipe: it is not a regular file/);
   });
 
   test('no certificate, no key, a key with a passphrase', async () => {

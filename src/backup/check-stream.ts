@@ -5,6 +5,7 @@
  */
 import { streamParts } from '../detection/content-type.ts';
 import { renderedMatchOf } from '../detection/match.ts';
+import { RAISE_VERSIONS } from '../detection/raise.ts';
 import type { Database, Statement } from '../store/database.ts';
 import type { Findings } from './findings.ts';
 
@@ -38,7 +39,6 @@ interface Current {
   readonly stream: number;
 }
 
-const RAISE = 1000;
 const TELL_EVERY_ROWS = 10_000;
 
 /**
@@ -179,7 +179,7 @@ class DetectionWalk {
     }
     const before = this.#versions.get(known.rowid);
     // Versions go up one by one, or, where they were raised, by a thousand more.
-    if (version <= before || (version - before - 1) % RAISE !== 0)
+    if (version <= before || (version - before - 1) % RAISE_VERSIONS !== 0)
       this.#findings.add('detections', `${at} has version ${version} of ${id}, after version ${before}`);
     if (known.stream !== stream)
       this.#findings.add('detections', `${at} is of ${id} and stands in ${nameOf(stream)}`);

@@ -60,7 +60,7 @@ export const CHECKS = {
   journal: {
     looks_at: 'every line of the journal can be read, and it names the files that were applied',
     means: 'After a restore it would not be known what had happened since; versions would be raised.',
-    what_to_do: 'Make a backup now. Look after the disk; nothing else is needed for what is there.',
+    what_to_do: 'Make a backup now. Check the disk; nothing else is needed for what is there.',
   },
   'journal mark': {
     looks_at: 'the journal is the one that the databases were written with, and reaches as far as they know',

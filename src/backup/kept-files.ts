@@ -4,7 +4,7 @@
  */
 import { lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { syncFolder } from '../store/folder.ts';
+import { isErrorCode, syncFolder } from '../store/folder.ts';
 import { parseInstant } from '../time.ts';
 
 /** One that did not pass its test is kept under another name until a good one follows: somebody may want to see it. */
@@ -35,6 +35,20 @@ export function listKept(folder: string): KeptFile[] {
       return at === null ? [] : [{ path: join(folder, name), name, at, isDamaged: damaged !== undefined }];
     })
     .sort((a, b) => b.at - a.at);
+}
+
+/**
+ * When the oldest one was begun that could be put in place, epoch milliseconds; null: there is none.
+ *
+ * @throws the file system's error when the folder cannot be read, or is missing though backups are made
+ */
+export function oldestKept({ folder, every_hours }: { folder: string; every_hours: number }): number | null {
+  try {
+    return listKept(folder).findLast(({ isDamaged }) => !isDamaged)?.at ?? null;
+  } catch (error) {
+    if (every_hours === 0 && isErrorCode(error, 'ENOENT')) return null;
+    throw error;
+  }
 }
 
 /** Takes a backup out of those that count. */

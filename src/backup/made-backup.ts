@@ -84,7 +84,7 @@ export function makeAndOpen(data: string, target: string): Making {
     };
   };
   return {
-    made: make(),
+    made: make().catch((error) => ({ kind: 'failed', detail: String(error) })),
     async giveUp() {
       isGivenUp = true;
       if (child === null || child.exitCode !== null || child.signalCode !== null) return;

@@ -6,7 +6,7 @@
  */
 import { existsSync, mkdirSync, renameSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { syncFile } from '../store/copy.ts';
 import { isDiskFull, takeLock } from '../store/database.ts';
 import { type DataFolder, dataFolder, ensureFolder, isErrorCode, syncFolder } from '../store/folder.ts';
@@ -87,7 +87,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
       rmSync(unpacked, { recursive: true, force: true });
     }
   } catch (error) {
-    throw explained(error, folder);
+    throw explained(error, folder, isUntouched);
   } finally {
     release();
     if (isNewFolder && isUntouched) rmSync(folder.root, { recursive: true, force: true });
@@ -138,7 +138,7 @@ function sizeOf(file: string): number {
     if (!found.isFile()) throw new Error('it is not a file');
     return found.size;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new Refused('failed', `cannot read the backup ${file}: ${reason}`, { cause: error });
   }
 }
@@ -154,21 +154,24 @@ function requireRoom({ root }: DataFolder, bytes: number): void {
   );
 }
 
-function explained(error: unknown, { root }: DataFolder): unknown {
+function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): unknown {
+  const state = isUntouched
+    ? 'Nothing was changed.'
+    : 'The restored state holds already: the next start, or the same command again, completes it.';
   if (isDiskFull(error)) {
+    return new Refused('failed', `the disk of ${root} is full. ${state} Make room and try again.`, {
+      cause: error,
+    });
+  }
+  if (isErrorCode(error, 'EACCES', 'EPERM', 'EROFS')) {
+    const reason = reasonOf(error);
     return new Refused(
       'failed',
-      `the disk of ${root} is full. Nothing was changed. Make room and try again.`,
+      `cannot write to ${root}: ${reason}. ${state} Run it as the user of the appliance.`,
       {
         cause: error,
       },
     );
-  }
-  if (isErrorCode(error, 'EACCES', 'EPERM', 'EROFS')) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return new Refused('failed', `cannot write to ${root}: ${reason}. Run it as the user of the appliance.`, {
-      cause: error,
-    });
   }
   return error;
 }

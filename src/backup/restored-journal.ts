@@ -7,6 +7,7 @@
  * happen again: its positions are not given out a second time, and the keys that it knows as revoked stay revoked.
  */
 import { closeSync, copyFileSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
+import { lastPosition } from '../ingest/apply.ts';
 import { openReader } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { appendKeyRevoked, appendPosition, appendRestored, readJournalEnd } from '../store/journal.ts';
@@ -16,7 +17,6 @@ const COMPARED_BYTES = 1024 * 1024;
 
 const REVOKED = 'SELECT id FROM api_key WHERE revoked_at IS NOT NULL';
 const NOT_REVOKED = 'SELECT id FROM api_key WHERE revoked_at IS NULL';
-const LAST_POSITION = 'SELECT max(position) AS position FROM stream_row';
 
 export type JournalChoice =
   /** The journal that was there goes on from the backup's. */
@@ -80,7 +80,7 @@ function highestPosition(folder: DataFolder): number {
     if (!existsSync(folder.detections)) return 0;
     const db = openReader(folder.detections);
     try {
-      return db.prepare<unknown[], { position: number | null }>(LAST_POSITION).get()?.position ?? 0;
+      return lastPosition(db);
     } finally {
       db.close();
     }

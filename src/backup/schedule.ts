@@ -3,8 +3,10 @@
  *
  * The files themselves are the memory: a restart changes nothing, and a folder that was emptied makes one due.
  */
+
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { reasonOf } from '../refused.ts';
 import { isErrorCode } from '../store/folder.ts';
 import { formatMs, HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
 import { backupName, deleteOld, type KeptFile, listKept, markDamaged } from './kept-files.ts';
@@ -94,7 +96,7 @@ class Scheduler {
     try {
       return listKept(folder);
     } catch (error) {
-      if (!isErrorCode(error, 'ENOENT')) this.#failure = `cannot read ${folder}: ${messageOf(error)}`;
+      if (!isErrorCode(error, 'ENOENT')) this.#failure = `cannot read ${folder}: ${reasonOf(error)}`;
       return [];
     }
   }
@@ -107,7 +109,7 @@ class Scheduler {
       mkdirSync(folder, { mode: 0o700 });
     } catch (error) {
       if (!isErrorCode(error, 'EEXIST')) {
-        this.#fail(`cannot make the folder ${folder}: ${messageOf(error)}`);
+        this.#fail(`cannot make the folder ${folder}: ${reasonOf(error)}`);
         return;
       }
     }
@@ -142,7 +144,7 @@ class Scheduler {
       const deleted = deleteOld(dirname(target), keep);
       log('info', 'backup written and opened again', { ...fields, deleted });
     } catch (error) {
-      this.#fail(messageOf(error));
+      this.#fail(reasonOf(error));
     }
   }
 
@@ -160,8 +162,4 @@ class Scheduler {
     const finding = this.#findings === null ? '' : ` (${this.#findings})`;
     onAlert('backup not restorable', damaged === undefined ? null : `${damaged.path}${finding}`);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

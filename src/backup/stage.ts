@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { takeLock } from '../store/database.ts';
+import { isErrorCode } from '../store/folder.ts';
 
 const STAGE = /^\.wirewatch-backup-[0-9a-f]{16}$/;
 const LOCK = 'lock';
@@ -25,7 +26,7 @@ export function makeStage(folder: string): Stage {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const path = join(folder, `.wirewatch-backup-${randomBytes(8).toString('hex')}`);
     mkdirSync(path, { mode: 0o700 });
-    const release = takeLock(join(path, LOCK));
+    const release = tryLock(path);
     // Somebody who cleaned up may have come between the two.
     if (release === null) continue;
     if (!existsSync(join(path, LOCK))) {
@@ -41,6 +42,15 @@ export function makeStage(folder: string): Stage {
     };
   }
   throw new Error(`${folder}: others keep removing what is begun there`);
+}
+
+function tryLock(path: string): (() => void) | null {
+  try {
+    return takeLock(join(path, LOCK));
+  } catch (error) {
+    if (isErrorCode(error, 'SQLITE_CANTOPEN') && !existsSync(path)) return null;
+    throw error;
+  }
 }
 
 /** Removes what killed processes left; only folders named by us, and none that somebody is at work in. */

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { isDiskFull } from '../store/database.ts';
 import { dataFolder, isErrorCode } from '../store/folder.ts';
 import { Findings } from './findings.ts';
@@ -20,12 +20,11 @@ export async function verifyBackup(
 ): Promise<Findings> {
   const stage = stageFor(file);
   try {
-    const manifest = await unpackTar(file, stage.path, (done) => onProgress('unpacking', done, 0));
-    void manifest;
+    await unpackTar(file, stage.path, (done) => onProgress('unpacking', done, 0));
     return await verify(dataFolder(stage.path), { archive: null, onProgress });
   } catch (error) {
     if (isErrorCode(error, 'ENOENT', 'EACCES', 'EISDIR', 'EPERM')) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       throw new Refused('failed', `cannot read ${file}: ${reason}`, { cause: error });
     }
     if (isDiskFull(error)) {

@@ -3,7 +3,7 @@
  * of one moment: an appliance may run beside it.
  */
 import { existsSync, statSync } from 'node:fs';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { type Database, isDamage, openReader } from '../store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
@@ -65,7 +65,7 @@ async function checkDetections(
     } catch (error) {
       if (!isDamage(error)) throw error;
       for (const name of names) findings.skip(name, 'detections.db is damaged');
-      findings.add('detections.db', messageOf(error));
+      findings.add('detections.db', reasonOf(error));
     }
   };
   attempt(['sequences', 'deliveries', 'detections'], () =>
@@ -124,7 +124,7 @@ function openSound(
     checkDatabase(db, name, migrations, findings);
   } catch (error) {
     if (!isDamage(error) && !(error instanceof Refused)) throw error;
-    findings.add(name, messageOf(error));
+    findings.add(name, reasonOf(error));
   }
   if (!findings.has(name)) return db;
   db?.close();
@@ -156,8 +156,4 @@ function checkDatabase(
   const broken = db.prepare<unknown[], { table: string; rowid: number | null; parent: string }>(FOREIGN_KEYS);
   for (const { table, rowid, parent } of broken.iterate())
     findings.add(name, `row ${rowid ?? ''} of ${table} refers to a row of ${parent} that is not there`);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

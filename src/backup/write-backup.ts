@@ -23,7 +23,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { syncFile } from '../store/copy.ts';
 import { type Database, isDamage, isDiskFull, openReader } from '../store/database.ts';
@@ -111,7 +111,7 @@ export async function writeBackup(options: BackupOptions): Promise<WrittenBackup
   }
 }
 
-export function partBytes({ parts }: Manifest): number {
+function partBytes({ parts }: Manifest): number {
   return Object.values(parts).reduce((sum, part) => sum + part.bytes, 0);
 }
 
@@ -306,7 +306,7 @@ function damaged(path: string, problem: string): Refused {
 
 function explained(error: unknown, target: string): unknown {
   if (error instanceof Refused) return error;
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = reasonOf(error);
   if (isDiskFull(error)) {
     return new Refused(
       'failed',

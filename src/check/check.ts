@@ -3,6 +3,7 @@
  *
  * It may be asked at any time, beside a running appliance or before the first start, and leaves nothing behind.
  */
+
 import { existsSync, statSync } from 'node:fs';
 import type { Config } from '../config/load.ts';
 import { readSecretFiles } from '../config/secret-file.ts';
@@ -10,6 +11,7 @@ import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { readAlertFile } from '../health/alert-file.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { openAlerts } from '../health/open-alerts.ts';
+import { reasonOf } from '../refused.ts';
 import { type Database, isLocked } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { checkClock } from './clock.ts';
@@ -18,7 +20,7 @@ import { checkAccessDatabase, checkDetectionsDatabase, checkJournal, checkSecret
 import { checkRoom, checkSync } from './disk.ts';
 import { checkDropFolder } from './drop-folder.ts';
 import { checkDataFileSystem } from './file-system.ts';
-import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
+import { bad, type Finding, ok, warn } from './finding.ts';
 import { checkDataFolder, checkLogFile, checkPhotoFolder, isUsable } from './folders.ts';
 import { checkAddress, checkAdminAddress, checkBaseUrl, checkTls } from './network.ts';
 import { checkOpenFiles } from './open-files.ts';
@@ -72,7 +74,13 @@ function checkSecretFiles({ preseed }: Config): Finding[] {
     const { readable_by_all } = readSecretFiles(preseed);
     return readable_by_all.length === 0
       ? [ok(check, 'each holds its key')]
-      : [warn(check, `every user of this machine can read ${readable_by_all.join(', ')}`, 'chmod o-r')];
+      : [
+          warn(
+            check,
+            `every user of this machine can read ${readable_by_all.join(', ')}`,
+            `chmod o-r ${readable_by_all.join(' ')}`,
+          ),
+        ];
   } catch (error) {
     return [bad(check, reasonOf(error), 'Mend the entry, or the file.')];
   }

@@ -1,12 +1,14 @@
 /** What lies in the data folder: both databases, page by page, and the journal and the secret beside them. */
+
 import { closeSync, existsSync, fstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { basename } from 'node:path';
+import { reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { type Database, openInspector } from '../store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
 import { type DataFolder, SECRET_BYTES } from '../store/folder.ts';
 import type { Migrations } from '../store/migrate.ts';
-import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
+import { bad, type Finding, ok, warn } from './finding.ts';
 import { statOf } from './folders.ts';
 
 const PUT_BACK = 'Stop the appliance and put the file back from a backup. Keep the journal that is there.';

@@ -1,10 +1,12 @@
 /** The disks of the data folder and of the drop folder: how much room there is, and how long it takes to be sure. */
+
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isGettingFull } from '../health/disk.ts';
-import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
+import { reasonOf } from '../refused.ts';
+import { bad, type Finding, ok, warn } from './finding.ts';
 
 const MIB = 1024 ** 2;
 /** Less is used up by one export and the log of the database. */
@@ -54,7 +56,7 @@ export function checkSync(folder: string): Finding {
     return bad(
       check,
       `cannot write a file and sync it: ${reasonOf(error)}`,
-      'See after the disk and its rights.',
+      'Check the disk, and the rights of this user.',
     );
   } finally {
     rmSync(path, { force: true });

@@ -3,14 +3,16 @@
  *
  * What is tried has a name that begins with a dot, which a running appliance leaves alone, and is gone afterwards.
  */
+
 import { randomBytes } from 'node:crypto';
 import { renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OWN_FOLDERS } from '../ingest/drop-folder.ts';
+import { reasonOf } from '../refused.ts';
 import { fileSystemOf } from './file-system.ts';
-import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
+import { bad, type Finding, ok, warn } from './finding.ts';
 import { isUsable, statOf } from './folders.ts';
 
 /** Events come within milliseconds where they come at all. */

@@ -22,7 +22,3 @@ export function warn(check: string, detail: string, what_to_do: string): Finding
 export function bad(check: string, detail: string, what_to_do: string): Finding {
   return { check, status: 'bad', detail, what_to_do };
 }
-
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

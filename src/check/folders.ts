@@ -1,7 +1,9 @@
 /** The data folder and the photo folder: whether this user, and nobody else, can use them as the appliance must. */
+
 import { accessSync, constants, readdirSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
+import { reasonOf } from '../refused.ts';
+import { bad, type Finding, ok, warn } from './finding.ts';
 
 const OTHERS = 0o077;
 

@@ -1,10 +1,12 @@
 /** The address at which it listens, the one that clients are told, and the certificate. */
+
 import { createServer } from 'node:net';
 import type { Settings } from '../config/schema.ts';
 import { judgeTlsPair, readTlsFiles, timeFault } from '../http/tls-pair.ts';
+import { reasonOf } from '../refused.ts';
 import { isErrorCode } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
-import { bad, type Finding, ok, reasonOf, warn } from './finding.ts';
+import { bad, type Finding, ok, warn } from './finding.ts';
 
 type Server = Settings['server'];
 

@@ -3,6 +3,7 @@
  * options, and show one entry.
  */
 import type { Command } from 'commander';
+import { catchUpAccess } from '../auth/journaled.ts';
 import {
   readAccountId,
   readContentTypes,
@@ -15,21 +16,46 @@ import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { openAccess } from '../store/access.ts';
 import type { Database } from '../store/database.ts';
+import { dataFolder } from '../store/folder.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, listValue, optionValue } from './options.ts';
+import { printable } from './output.ts';
 
-/** Runs `work` on the access database of the command's data folder. @param create makes a missing one */
-export function withAccess<Result>(
-  command: Command,
-  work: (db: Database) => Result,
-  { create = false }: { create?: boolean } = {},
-): Result {
-  const db = openAccess(resolveDataFolder(commonOptions(command)), {
+/**
+ * Opens the access database of a data folder, as of everything that the journal says of it: what a command changes in
+ * one that was put back must not hide from the next start what else it lacks.
+ *
+ * @param create makes a missing one
+ */
+export function openCaughtUp(data: string, { create = false }: { create?: boolean } = {}): Database {
+  const db = openAccess(data, {
     create,
     onMigrated: ({ database, from, to, copy }) => {
       process.stderr.write(`${database} was brought from schema ${from} to ${to}; how it was: ${copy}\n`);
     },
   });
+  try {
+    const { keys, changes } = catchUpAccess(db, dataFolder(data).journal, Date.now());
+    const isOlder = 'wirewatch: access.db is older than the journal';
+    if (keys.length > 0) process.stderr.write(`${isOlder}: keys are revoked again: ${keys.join(', ')}\n`);
+    if (changes.length > 0) {
+      const lacking = printable(changes.join('; '));
+      process.stderr.write(`${isOlder}: what was changed since is not in it, make it again: ${lacking}\n`);
+    }
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Runs `work` on the access database of the command's data folder. @param create makes a missing one */
+export function withAccess<Result>(
+  command: Command,
+  work: (db: Database) => Result,
+  options: { create?: boolean } = {},
+): Result {
+  const db = openCaughtUp(resolveDataFolder(commonOptions(command)), options);
   try {
     return work(db);
   } finally {

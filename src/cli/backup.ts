@@ -1,5 +1,5 @@
 /** `wirewatch backup`: all that an installation cannot do without, in one file. */
-import { constants, setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
@@ -39,7 +39,9 @@ export function register(program: Command): void {
 /** An appliance on this machine goes first. */
 export function beGentle(): void {
   try {
-    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+    // A scheduled one was given a lower priority than this, and keeps it.
+    const { PRIORITY_BELOW_NORMAL } = constants.priority;
+    if (getPriority() < PRIORITY_BELOW_NORMAL) setPriority(PRIORITY_BELOW_NORMAL);
   } catch {
     // Then it runs as it is.
   }

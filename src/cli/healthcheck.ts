@@ -4,7 +4,7 @@ import { request as requestTls } from 'node:https';
 import { type Command, InvalidArgumentError } from 'commander';
 import { isBaseUrl, normalBaseUrl } from '../config/format.ts';
 import { loadConfig } from '../config/load.ts';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { listeningUrl } from './local-address.ts';
@@ -137,7 +137,7 @@ function unreached(url: string, error: unknown, seconds: number): string {
   const code = memberOf(error, 'code');
   if (code === 'ECONNREFUSED')
     return `nothing listens at ${url}. Start it with: wirewatch serve; or name the address with --url`;
-  return `${url}: ${error instanceof Error ? error.message : String(error)}`;
+  return `${url}: ${reasonOf(error)}`;
 }
 
 function parsed(body: string): unknown {

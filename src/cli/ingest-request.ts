@@ -4,10 +4,10 @@ import { ingestSettings } from '../appliance.ts';
 import { untilServed } from '../ingest/request-client.ts';
 import { addRequest, type IngestRequest, type RequestOutcome } from '../ingest/requests.ts';
 import { createLogger } from '../log.ts';
-import { openAccess } from '../store/access.ts';
 import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';
 import { readSecret } from '../store/folder.ts';
+import { openCaughtUp } from './access.ts';
 import { configOf, folderOf } from './ingest-settings.ts';
 
 /** Has a request served, and waits for it: see {@link untilServed}. */
@@ -26,7 +26,7 @@ export async function serveAdded(
 ): Promise<RequestOutcome> {
   const config = configOf(command);
   const folder = folderOf(config);
-  const access = openAccess(folder.root);
+  const access = openCaughtUp(folder.root);
   const log = createLogger({ level: 'warn' });
   try {
     const settings = ingestSettings(config, deriveKey(readSecret(folder), 'photo'), 'requests');

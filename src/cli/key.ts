@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
 import { addKey, getKey, type Key, keyDocument, listKeys, revokeKey, setKey } from '../auth/keys.ts';
 import { type Config, loadConfig } from '../config/load.ts';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { appendKeyRevoked } from '../store/journal.ts';
 import { formatMs, HOUR_MS } from '../time.ts';
@@ -260,7 +260,7 @@ function recordRevoked(command: Command, key: Key, nowMs: number): void {
   try {
     appendKeyRevoked(journal, key.id, key.revoked_at ?? nowMs);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new Refused(
       'failed',
       `key ${key.id} is revoked, but that could not be written to ${journal}: ${reason}. A restore would bring the key back; mend this and repeat: wirewatch key revoke ${key.id}`,

@@ -93,15 +93,16 @@ function registerRelease(window: Command, { name, from, description }: Release):
       if (!outcome.ok) throw new Refused('failed', outcome.reason);
       if (!('reset' in outcome)) return;
       const { file, outcome: became, reason } = outcome.reset;
+      const status = statusOf(self, exportName, start);
       const text =
         became === 'failed'
           ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. See the reason beside it.`
-          : `${file}: ${became}. The window is done.`;
+          : `${file}: ${became}. The window is ${status}.`;
       print(
         {
           export: exportName,
           window_start: formatMs(start),
-          status: statusOf(self, exportName, start),
+          status,
           file,
           outcome: became,
           reason,

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, TomlError, type TomlTableWithoutBigInt } from 'smol-toml';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 
 /** The name under which a configuration in the data folder is found without being named. */
 export const CONFIG_FILE_NAME = 'wirewatch.toml';
@@ -65,7 +65,7 @@ function readBytes(file: string, optional: boolean): Buffer | null {
       ['EISDIR', 'it is a folder; name the file'],
       ['EACCES', 'it may not be read by this user. Run this as the user of the appliance'],
     ]);
-    const reason = reasons.get(code) ?? (error instanceof Error ? error.message : String(error));
+    const reason = reasons.get(code) ?? reasonOf(error);
     throw new Refused('configuration', `reading the configuration ${file}: ${reason}`, { cause: error });
   }
 }

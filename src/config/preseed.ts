@@ -154,7 +154,7 @@ function readKeyId(text: string): Reading<string> {
 
 function readHash(text: string): Reading<Buffer> {
   if (/^[0-9a-f]{64}$/i.test(text)) return { kind: 'read', value: Buffer.from(text, 'hex') };
-  const found = parseKey(text) === null ? '' : '; it is a key itself, which belongs into no configuration';
+  const found = parseKey(text) === null ? '' : '; it is a key itself, which belongs in no configuration';
   return {
     kind: 'wrong',
     expected: `64 hexadecimal digits: the SHA-256 of the whole key, as "wirewatch key generate" prints it${found}`,

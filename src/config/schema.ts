@@ -128,7 +128,8 @@ const Ingest = Type.Object(
       minimum: 0,
       maximum: 36_500,
       default: 0,
-      description: 'Days after which archived files are deleted; 0 keeps them for ever.',
+      description:
+        'Days after which archived files are deleted, but for those that the oldest scheduled backup would need; 0 keeps them for ever.',
     }),
     earliest_time: Type.String({
       format: 'setting-instant',

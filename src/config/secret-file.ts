@@ -2,7 +2,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { hashKey, type ParsedKey, parseKey } from '../auth/key.ts';
 import type { SeedKey, Seeds } from '../auth/preseed.ts';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { type ConfiguredKey, findDoubles, type Preseed } from './preseed.ts';
 
 /** Far more than a key has: what is longer is some other file. */
@@ -29,7 +29,7 @@ export function readSecretFiles({ accounts, subscriptions, keys }: Preseed): Rea
       const { id, prefix } = keyIn(text, key);
       return [{ ...terms, id, prefix, hash: hashKey(text) }];
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       problems.push(`${key.place}.secret_file: ${source.file}: ${reason}`);
       return [];
     }

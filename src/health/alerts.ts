@@ -141,7 +141,7 @@ export const ALERTS = {
     opens: 'the newest scheduled backup was opened again after it was written, and something was found in it',
     closes: 'a later one passes',
     what_to_do:
-      'Run "wirewatch verify": it says whether the data folder is in order, and what to do. If it is, look after the disk of [backup] folder. Older backups are kept meanwhile.',
+      'Run "wirewatch verify": it says whether the data folder is in order, and what to do. If it is, check the disk of [backup] folder. Older backups are kept meanwhile.',
   },
   'clock wrong': {
     page_worthy: false,

@@ -4,10 +4,12 @@
  * It looks once a second, and again for every answer about health, so that both are of this moment. What the
  * databases tell is read anew when they have changed; what stands in none is kept as conditions.
  */
+
 import { statSync } from 'node:fs';
 import { CONTENT_TYPE_OF_EXPORT, EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Logger } from '../log.ts';
 import { readStanding } from '../query/as-of.ts';
+import { reasonOf } from '../refused.ts';
 import { type Database, isDamage, openReader, type Statement } from '../store/database.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import { writeAlertFile } from './alert-file.ts';
@@ -167,7 +169,7 @@ class Looker {
   noteFault(error: unknown): void {
     const { conditions } = this.#options;
     if (!isDamage(error) || conditions.has('database damaged')) return;
-    conditions.set('database damaged', `detections.db: ${messageOf(error)}`);
+    conditions.set('database damaged', `detections.db: ${reasonOf(error)}`);
   }
 
   #tellLog(alerts: readonly Alert[]): void {
@@ -192,7 +194,7 @@ class Looker {
       conditions.set('keys cannot be checked', null);
     } catch (error) {
       const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-      conditions.set('keys cannot be checked', messageOf(cause));
+      conditions.set('keys cannot be checked', reasonOf(cause));
     }
   }
 
@@ -223,7 +225,7 @@ class Looker {
     } catch (error) {
       this.#ledger = null;
       this.noteFault(error);
-      if (!isDamage(error)) conditions.set('database not readable', messageOf(error));
+      if (!isDamage(error)) conditions.set('database not readable', reasonOf(error));
       return null;
     }
   }
@@ -295,8 +297,4 @@ function fileState(path: string): string {
 
 function isGone(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT';
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,5 @@
 /** Every alert that is open, as a process beside the appliance can tell: from its file, and from the database. */
+import { reasonOf } from '../refused.ts';
 import { isDamage } from '../store/database.ts';
 import { type Alert, type AlertDocument, type AlertName, alertDocument, inOrder } from './alerts.ts';
 import { LEDGER_ALERTS } from './ledger-alerts.ts';
@@ -19,7 +20,7 @@ export function openAlerts(
   try {
     own = readLedger();
   } catch (error) {
-    const detail = `detections.db: ${error instanceof Error ? error.message : String(error)}`;
+    const detail = `detections.db: ${reasonOf(error)}`;
     const name = isDamage(error) ? 'database damaged' : 'database not readable';
     return isTold(name) ? [...told] : [alertDocument({ name, since: nowMs, detail }), ...told];
   }

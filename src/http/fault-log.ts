@@ -4,7 +4,9 @@
  *
  * Nothing is lost by it: the counts add up, and every request has its own line with its id and status.
  */
+
 import type { Logger } from '../log.ts';
+import { reasonOf } from '../refused.ts';
 import { formatMs, MINUTE_MS, type Now } from '../time.ts';
 
 export type FaultKind = 'fault' | 'unavailable';
@@ -96,7 +98,7 @@ function rootOf(error: unknown): unknown {
 }
 
 function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).slice(0, MESSAGE_CHARACTERS_MAX);
+  return reasonOf(error).slice(0, MESSAGE_CHARACTERS_MAX);
 }
 
 /** Equal for what came from the same place for the same reason. */

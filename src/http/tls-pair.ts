@@ -6,7 +6,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { isErrorCode } from '../store/folder.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 
@@ -102,7 +102,7 @@ async function readPem(setting: string, path: string): Promise<Buffer> {
     const file = await open(path, constants.O_RDONLY | OPEN_AT_ONCE);
     try {
       const stat = await file.stat();
-      if (!stat.isFile()) throw refused(`[server] ${setting}, ${path}: it is no regular file`);
+      if (!stat.isFile()) throw refused(`[server] ${setting}, ${path}: it is not a regular file`);
       if (stat.size > FILE_BYTES_MAX) throw refused(`[server] ${setting}, ${path}: it has more than 1 MiB`);
       return await file.readFile();
     } finally {
@@ -117,7 +117,7 @@ async function readPem(setting: string, path: string): Promise<Buffer> {
 function whyUnreadable(error: unknown): string {
   if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return 'there is no such file';
   if (isErrorCode(error, 'EACCES', 'EPERM')) return 'it may not be read by this user';
-  return error instanceof Error ? error.message : String(error);
+  return reasonOf(error);
 }
 
 function attempt<Value>(use: () => Value, otherwise: string): Value {

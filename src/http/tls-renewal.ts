@@ -5,8 +5,10 @@
  * place alike, on any file system. Between two writes they do not fit together, so what is wrong must be so at two
  * looks before anybody is told. What is in use stays in use until a pair is good.
  */
+
 import type { Conditions } from '../health/conditions.ts';
 import type { Logger } from '../log.ts';
+import { reasonOf } from '../refused.ts';
 import { formatMs, type Now, SECOND_MS } from '../time.ts';
 import {
   judgeTlsPair,
@@ -86,8 +88,4 @@ export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
 
 function isSame(a: TlsFiles, b: TlsFiles): boolean {
   return a.certificate.equals(b.certificate) && a.key.equals(b.key);
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -14,7 +14,7 @@ import { appliedLine, beganLine, readingOf, spanLine } from './operations.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
 import { rulesOf } from './rules.ts';
 import { chooseDestination, settle } from './settlement.ts';
-import { type Dealt, putAway, recordOf, unread, type WaitingExport } from './window-file.ts';
+import { type Dealt, putAway, recordOf, switchedOff, unread, type WaitingExport } from './window-file.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
 export type BackfillName = Extract<ExportFileName, { kind: 'backfill' }>;
@@ -28,8 +28,7 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
   const number = workshop.nextNumber();
   const { file } = waiting;
   if (!isEnabled(workshop, file.export)) {
-    const reason = `the export ${file.export} is switched off: expected no files of it`;
-    return putAway(workshop, waiting, number, 'refused', { reason });
+    return putAway(workshop, waiting, number, 'refused', { reason: switchedOff(file.export) });
   }
   const result = await checkWhole(workshop, waiting, number);
   if (result.kind !== 'read') return unread(workshop, waiting, number, result);

@@ -136,10 +136,11 @@ function isAfterCrash({ drop }: Workshop, steps: readonly Step[]): boolean {
   return only.kind !== 'applied' || !existsSync(join(drop.root, only.line.archived));
 }
 
-function tell({ log, ...workshop }: Workshop, { steps }: Behind, isTold: boolean): boolean {
+function tell(workshop: Workshop, { steps }: Behind, isTold: boolean): boolean {
   if (isTold) return true;
+  const { log } = workshop;
   const [only] = steps;
-  if (only !== undefined && isAfterCrash({ log, ...workshop }, steps)) {
+  if (only !== undefined && isAfterCrash(workshop, steps)) {
     log('info', 'what a crash cut off is done again', { operation: only.kind });
     return false;
   }

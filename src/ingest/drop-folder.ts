@@ -18,7 +18,7 @@ import {
 } from 'node:fs';
 import { join, sep } from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { isErrorCode, syncFolder } from '../store/folder.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
 import { compareFiles, type ExportFileName, judgeName, judgeWindow } from './export-name.ts';
@@ -95,7 +95,7 @@ export class DropFolder {
       for (const name of OWN_FOLDERS) this.ensureFolder(name);
       syncFolder(this.root);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       throw new Refused(
         'configuration',
         `cannot use the drop folder ${this.root}: ${reason}. Make it writable for this user, or name another with --drop.`,

@@ -2,6 +2,7 @@
 
 const FILE_ERRORS = [
   'EACCES',
+  'EEXIST',
   'EPERM',
   'EROFS',
   'ENOENT',

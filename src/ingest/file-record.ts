@@ -51,6 +51,8 @@ const MARK_SETTLED = 'UPDATE ingest_file SET settled = 1 WHERE number = ?';
 const CLEAR_DESTINATION = 'UPDATE ingest_file SET destination = NULL WHERE number = ?';
 const SELECT_LAST_NUMBER = 'SELECT max(number) AS number FROM ingest_file';
 const SELECT_UNSETTLED = `SELECT ${COLUMNS} FROM ingest_file WHERE settled = 0 ORDER BY number`;
+const SELECT_PROMISED =
+  'SELECT EXISTS (SELECT 1 FROM ingest_file WHERE settled = 0 AND destination = ?) AS is_promised';
 const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC LIMIT ?`;
 
 const SELECT_ONE = `SELECT ${COLUMNS} FROM ingest_file WHERE number = ?`;
@@ -97,6 +99,11 @@ export function lastFileNumber(db: Database): number {
 
 export function unsettledFiles(db: Database): FileRecord[] {
   return db.prepare<unknown[], Row>(SELECT_UNSETTLED).all().map(fromRow);
+}
+
+/** Whether a file that is dealt with is still to be moved there. */
+export function isPromised(db: Database, destination: string): boolean {
+  return db.prepare<unknown[], { is_promised: number }>(SELECT_PROMISED).get(destination)?.is_promised === 1;
 }
 
 export function newestFiles(db: Database, limit: number): FileRecord[] {

@@ -12,6 +12,8 @@ export interface IngestSettings {
   readonly require_trailer: boolean;
   readonly bad_rows: 'fail' | 'skip';
   readonly archive_days: number;
+  /** Where scheduled backups are kept, and whether any are made. */
+  readonly backups: { readonly folder: string; readonly every_hours: number };
   /** As the contract writes times. */
   readonly earliest_time: string;
   readonly enabled_exports: readonly ExportName[];

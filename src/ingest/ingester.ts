@@ -1,26 +1,24 @@
 /**
- * The thread that ingests: it owns the writing connection to detections.db, looks into the drop folder, deals
- * with one file after the other, and serves what commands ask for.
+ * The one who ingests: owns the writing connection to detections.db, looks into the drop folder, deals with one file
+ * after the other, and serves what commands ask for.
  */
-import type { MessagePort } from 'node:worker_threads';
-import { Refused } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { checkpoint } from '../store/checkpoint.ts';
 import { type Database, isDiskFull, openWriter } from '../store/database.ts';
 import { openDetections } from '../store/detections.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readJournalEnd } from '../store/journal.ts';
-import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts';
+import { SECOND_MS } from '../time.ts';
 import { ingestBackfill, resumeUnfinished } from './backfill.ts';
 import { catchUp } from './catch-up.ts';
 import { DropFolder, type Scan, type Waiting } from './drop-folder.ts';
 import { DropLook } from './drop-look.ts';
 import { isFileError, plainError } from './faults.ts';
 import { dealtWithOf, type FileRecord, lastFileNumber, unsettledFiles } from './file-record.ts';
-import type { FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
+import type { FromIngest, IngestSettings, LogLevel } from './ingest-settings.ts';
 import { ReaderClient } from './reader-client.ts';
 import { nextRequest, serveRequest } from './requests.ts';
-import { deleteExpired } from './retention.ts';
+import { type OldestBackup, Retention } from './retention.ts';
 import { settle } from './settlement.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { readPause } from './subscribers.ts';
@@ -34,45 +32,25 @@ const COMMANDS_EVERY_MS = 200;
 /** After a full disk, and after a file that could not be dealt with. */
 const RETRY_MS = 10 * SECOND_MS;
 
-export async function runIngester(port: MessagePort, settings: IngestSettings): Promise<void> {
-  const send = (message: FromIngest) => port.postMessage(message);
-  let ingester: Ingester;
-  try {
-    ingester = new Ingester(settings, send);
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    send({ kind: 'refused', detail: error.message });
-    return;
-  }
-  port.on('message', (message: ToIngest) => {
-    if (message.kind === 'stop') ingester.stop();
-  });
-  send({ kind: 'ready' });
-  try {
-    await ingester.run();
-  } finally {
-    await ingester.close();
-    port.close();
-  }
-}
-
-class Ingester {
+export class Ingester {
   readonly #settings: IngestSettings;
   readonly #workshop: Workshop;
   readonly #troubles: Troubles;
   readonly #dropLook: DropLook;
+  readonly #retention: Retention;
   /** Files that could not be dealt with, and when they are tried again (monotonic milliseconds). */
   readonly #postponed = new Map<string, number>();
+  /** Backfills that cannot be gone on with, by number, and when they are tried again. */
+  readonly #stuckBackfills = new Map<number, number>();
   #isStopping = false;
   #isCaughtUp = false;
   #isWoken = false;
   #isSettlingStuck = false;
   #endSleep: () => void = () => {};
   #accessVersion = 0;
-  #expiredAtMs = 0;
   #rowsSinceCheckpoint = 0;
 
-  constructor(settings: IngestSettings, send: (message: FromIngest) => void) {
+  constructor(settings: IngestSettings, send: (message: FromIngest) => void, oldestBackup: OldestBackup) {
     this.#settings = settings;
     const folder = dataFolder(settings.data);
     const drop = new DropFolder(settings.drop, settings);
@@ -110,6 +88,7 @@ class Ingester {
     };
     this.#troubles = new Troubles((name, detail) => send({ kind: 'trouble', name, detail }));
     this.#dropLook = new DropLook(this.#workshop, this.#troubles);
+    this.#retention = new Retention(this.#workshop, oldestBackup);
   }
 
   stop(): void {
@@ -181,10 +160,8 @@ class Ingester {
         settle(this.#workshop, record);
         this.#report(record);
       } catch (error) {
-        if (!isFileError(error)) throw error;
-        const err = plainError(error);
+        const err = this.#noteStuck(record.name, error);
         this.#isSettlingStuck = true;
-        this.#troubles.set('file stuck', `${record.name}: ${err.message}`);
         this.#workshop.log(
           'error',
           'cannot move a file that was dealt with: check the rights of the folder',
@@ -197,11 +174,22 @@ class Ingester {
   /** Goes on with what a crash or a full disk left half applied. */
   async #resumeBackfills(): Promise<void> {
     for (const record of unsettledFiles(this.#workshop.db)) {
-      if (record.outcome !== 'applying') continue;
-      await this.#retrying(async () => {
-        const resumed = await resumeUnfinished(this.#workshop, record);
-        if (resumed !== null) this.#report(resumed);
-      });
+      const { number, name, outcome } = record;
+      if (outcome !== 'applying' || (this.#stuckBackfills.get(number) ?? 0) > performance.now()) continue;
+      try {
+        await this.#retrying(async () => {
+          const resumed = await resumeUnfinished(this.#workshop, record);
+          if (resumed !== null) this.#report(resumed);
+        });
+        this.#stuckBackfills.delete(number);
+      } catch (error) {
+        const err = this.#noteStuck(name, error);
+        this.#stuckBackfills.set(number, performance.now() + RETRY_MS);
+        this.#workshop.log('error', 'cannot go on with a backfill: check its rights; it is tried again', {
+          file: name,
+          err,
+        });
+      }
     }
   }
 
@@ -272,13 +260,15 @@ class Ingester {
       this.#troubles.set('disk full', null);
     } catch (error) {
       // It may lie elsewhere by now: the next scan finds it again.
-      if (isDiskFull(error)) return this.#waitForRoom(error);
-      if (!isFileError(error)) throw error;
+      if (isDiskFull(error)) {
+        await this.#waitForRoom(error);
+        return this.#retrying(async () => this.#settleLeft());
+      }
+      const err = this.#noteStuck(waiting.name, error);
       this.#postponed.set(waiting.path, performance.now() + RETRY_MS);
-      this.#troubles.set('file stuck', `${waiting.name}: ${plainError(error).message}`);
       this.#workshop.log('error', 'cannot deal with a dropped file: check its rights; it is tried again', {
         file: waiting.name,
-        err: plainError(error),
+        err,
       });
     }
   }
@@ -295,17 +285,28 @@ class Ingester {
       : ingestBackfill(this.#workshop, { ...waiting, file });
   }
 
+  /** A file that cannot be read or moved keeps no other from being dealt with. @returns its fault, for the log */
+  #noteStuck(name: string, error: unknown) {
+    if (!isFileError(error)) throw error;
+    const err = plainError(error);
+    this.#troubles.set('file stuck', `${name}: ${err.message}`);
+    return err;
+  }
+
   /** Files that could not be dealt with and have gone since are nobody's trouble any more. */
   #forgetGone(scan: Scan): void {
     const there = new Set(scan.ready.map(({ path }) => path));
     for (const path of this.#postponed.keys()) if (!there.has(path)) this.#postponed.delete(path);
-    if (this.#postponed.size === 0 && !this.#isSettlingStuck) this.#troubles.set('file stuck', null);
+    const stuck = this.#postponed.size + this.#stuckBackfills.size;
+    if (stuck === 0 && !this.#isSettlingStuck) this.#troubles.set('file stuck', null);
   }
 
   /** A full disk is waited out: nothing is lost by it, and reads go on. */
   async #retrying(work: () => Promise<void>): Promise<void> {
     for (let hasWaited = false; ; hasWaited = true) {
       try {
+        // What was committed goes to the archive before anything else does: the journal keeps the order.
+        if (hasWaited) this.#settleLeft();
         await work();
         // What failed for want of room has succeeded.
         if (hasWaited) this.#troubles.set('disk full', null);
@@ -325,8 +326,6 @@ class Ingester {
     this.#isWoken = false;
     await this.#sleep(RETRY_MS);
     this.#check();
-    // What was committed goes to the archive before anything else does: the journal keeps the order.
-    await this.#retrying(async () => this.#settleLeft());
   }
 
   #report(record: FileRecord): void {
@@ -355,11 +354,7 @@ class Ingester {
     }
     this.#troubles.set('disk full', null);
     if (this.#rowsSinceCheckpoint > 0) this.#checkpoint('TRUNCATE');
-    const { archive_days } = this.#settings;
-    if (archive_days > 0 && Date.now() - this.#expiredAtMs > HOUR_MS) {
-      this.#expiredAtMs = Date.now();
-      deleteExpired(this.#workshop, Date.now() - archive_days * DAY_MS);
-    }
+    this.#retention.look();
   }
 
   #checkpoint(how: 'PASSIVE' | 'TRUNCATE' = 'PASSIVE'): void {

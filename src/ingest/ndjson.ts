@@ -1,5 +1,6 @@
 /** NDJSON: a JSON object a line, and optionally a last line that states how many there were. */
 
+import { reasonOf } from '../refused.ts';
 import type { RawRow } from './export-row.ts';
 import { LINE_BYTES_MAX, wholeLines } from './lines.ts';
 import { badFile, badRow, type RawEntry } from './raw-rows.ts';
@@ -41,7 +42,7 @@ function entryOf(content: string, line: number): RawEntry {
   try {
     value = JSON.parse(content);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     return badRow(line, `a JSON object (${reason.slice(0, 120)})`, content);
   }
   if (!isObject(value)) return badRow(line, 'a JSON object', content);

@@ -4,10 +4,10 @@
  *
  * An operation is one line and one transaction. A window's file is one (`applied`); a backfill is one for the
  * beginning (`began`), one for each part, and one for its end (`applied`); a replay is one for each part that
- * changed something; a subscription that is removed is one. Files that were not applied are among them for the sake of their records and windows, and
- * so are windows that the daily look found missing.
+ * changed something; a subscription that is removed is one. Files that were not applied are among them for the sake
+ * of their records and windows, and so are windows that the daily look found missing.
  */
-import { type Static, Type } from '@sinclair/typebox';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { formatMs } from '../time.ts';
@@ -20,9 +20,20 @@ import { type Rules, RulesSchema } from './rules.ts';
 type Recorded = Omit<FileRecord, 'number' | 'outcome' | 'sha256' | 'destination'>;
 
 const Count = Type.Integer({ minimum: 0 });
-const Sha256 = Type.Union([Type.String(), Type.Null()]);
+const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+const Sha256 = Nullable(Type.String());
 const RecordedSchema = Type.Unsafe<Recorded>(
-  Type.Object({ name: Type.String(), bytes: Count, taken_at: Type.Integer(), report: Type.Object({}) }),
+  Type.Object({
+    name: Type.String(),
+    export: Nullable(Type.Union(EXPORT_NAMES.map((name) => Type.Literal(name)))),
+    window_start: Nullable(Type.Integer()),
+    label: Nullable(Type.String()),
+    bytes: Count,
+    taken_at: Type.Integer(),
+    finished_at: Nullable(Type.Integer()),
+    rows_applied: Count,
+    report: Type.Object({}),
+  }),
 );
 const CountsSchema = Type.Object({ created: Count, updated: Count, rescored: Count, unchanged: Count });
 
@@ -75,11 +86,11 @@ export type BeganLine = Static<typeof Began>;
 export type PartLine = Static<typeof Part>;
 export type ReplayedLine = Static<typeof Replayed>;
 export type UnappliedLine = Static<typeof Unapplied>;
-export type MissingLine = Static<typeof Missing>;
-export type AbandonedLine = Static<typeof Abandoned>;
-export type LookedLine = Static<typeof Looked>;
-export type RemovedLine = Static<typeof Removed>;
-export type RaisedLine = Static<typeof Raised>;
+type MissingLine = Static<typeof Missing>;
+type AbandonedLine = Static<typeof Abandoned>;
+type LookedLine = Static<typeof Looked>;
+type RemovedLine = Static<typeof Removed>;
+type RaisedLine = Static<typeof Raised>;
 
 export type Operation =
   | { readonly kind: 'applied'; readonly line: AppliedLine }
@@ -92,6 +103,11 @@ export type Operation =
   | { readonly kind: 'looked'; readonly line: LookedLine }
   | { readonly kind: 'removed'; readonly line: RemovedLine }
   | { readonly kind: 'raised'; readonly line: RaisedLine };
+
+/** Whether a line states an operation that this program cannot read: of a newer one, or damaged. */
+export function isUnreadable(line: Readonly<Record<string, unknown>>): boolean {
+  return Object.hasOwn(line, 'after') && operationOf(line) === null;
+}
 
 /** The operation that a line of the journal states; null: another line. */
 export function operationOf(line: Readonly<Record<string, unknown>>): Operation | null {

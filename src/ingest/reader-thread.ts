@@ -1,7 +1,9 @@
 /** The thread that reads exports: unpacks, checks and renders, and never touches a database. */
+
 import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../detection/photo.ts';
+import { reasonOf } from '../refused.ts';
 import { type BadRow, jsonText, NESTED_TOO_DEEPLY, readExport } from './export-reading.ts';
 import type { FromReader, ReaderSettings, ReadingOrder, ToReader } from './reader-messages.ts';
 import { BATCHES_IN_FLIGHT_MAX } from './row-batch.ts';
@@ -100,8 +102,7 @@ async function serve(
   } catch (error) {
     skipped.close();
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    const message =
-      error instanceof Cancelled ? 'cancelled' : error instanceof Error ? error.message : String(error);
+    const message = error instanceof Cancelled ? 'cancelled' : reasonOf(error);
     send({ kind: 'fault', session: order.session, code, message });
   }
 }

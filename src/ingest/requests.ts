@@ -9,6 +9,7 @@ import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { applyInBounds } from './backfill.ts';
 import { type ExportFileName, judgeName } from './export-name.ts';
+import { isFileError, plainError } from './faults.ts';
 import {
   archivedFiles,
   clearDestination,
@@ -21,8 +22,8 @@ import { readingOf, spanLine } from './operations.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
 import { type RemovedRows, removeSubscription } from './removal.ts';
 import { rulesOf } from './rules.ts';
-import { ingestWindowFile } from './window-file.ts';
-import { readingOrder, type Workshop } from './workshop.ts';
+import { ingestWindowFile, switchedOff, type WaitingWindow } from './window-file.ts';
+import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
 export type IngestRequest =
   /** Reads archived files again; the bounds are of the time at which a file was first applied, epoch milliseconds. */
@@ -151,7 +152,7 @@ async function replay(
   const files = archivedFiles(workshop.db, bounds.from, bounds.to);
   for (const [index, record] of files.entries()) {
     tell(`file ${index + 1} of ${files.length}`);
-    const reason = await replayFile(workshop, record, counts);
+    const reason = await replayFile(workshop, record, counts).catch(reasonOfFile);
     if (reason === null) counts.files += 1;
     else counts.unreadable.push({ file: record.destination ?? record.name, reason });
     await workshop.between();
@@ -186,6 +187,12 @@ async function replayFile(
   if (result.kind === 'read') noteUnknownRows(workshop, record, result.counts.unknown_rows);
   if (result.kind === 'read') return null;
   return result.kind === 'bad' ? 'it no longer fits the format' : result.reason;
+}
+
+/** A file that cannot be read or moved is told to whoever asked, and keeps nothing else from being done. */
+function reasonOfFile(error: unknown): string {
+  if (!isFileError(error)) throw error;
+  return plainError(error).message;
 }
 
 /** How an archived file is read again. */
@@ -238,7 +245,8 @@ async function reset(
       );
       continue;
     }
-    const dealt = await ingestWindowFile(workshop, {
+    if (!isEnabled(workshop, request.export)) return { ok: false, reason: switchedOff(request.export) };
+    const waiting: WaitingWindow = {
       kind: 'export',
       name: record.name,
       path,
@@ -246,7 +254,9 @@ async function reset(
       file: judged.file,
       isFinal: true,
       replaces: record.number,
-    });
+    };
+    const dealt = await ingestWindowFile(workshop, waiting).catch(reasonOfFile);
+    if (typeof dealt === 'string') return { ok: false, reason: dealt };
     if (dealt === null) return { ok: false, reason: `${path} changed while it was being read. Try again.` };
     workshop.dealtWith(dealtWithOf(dealt));
     const reason = dealt.report.reason ?? null;

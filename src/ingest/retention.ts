@@ -1,13 +1,55 @@
-/** Archived files that are older than the operator wants them kept are deleted; nothing else ever is. */
+/**
+ * Archived files that are older than the operator wants them kept are deleted; nothing else ever is, and none that
+ * the oldest backup would need: what came after it is read again from the archive when it is put in place.
+ */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { DAY_MS, HOUR_MS } from '../time.ts';
+import { plainError } from './faults.ts';
 import { clearDestination, expiredFiles } from './file-record.ts';
 import type { Workshop } from './workshop.ts';
 
 const GROUP_FILES = 500;
+const LOOK_EVERY_MS = HOUR_MS;
+
+/**
+ * When the oldest backup that is kept was begun, epoch milliseconds; null: there is none.
+ *
+ * @throws when that cannot be told, such as while its disk is not mounted
+ */
+export type OldestBackup = () => number | null;
+
+export class Retention {
+  readonly #workshop: Workshop;
+  readonly #oldestBackup: OldestBackup;
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(workshop: Workshop, oldestBackup: OldestBackup) {
+    this.#workshop = workshop;
+    this.#oldestBackup = oldestBackup;
+  }
+
+  /** Call it whenever there is time: it looks once an hour. */
+  look(): void {
+    const { settings, now, log } = this.#workshop;
+    const nowMs = now();
+    if (settings.archive_days === 0 || Math.abs(nowMs - this.#lookedAtMs) < LOOK_EVERY_MS) return;
+    this.#lookedAtMs = nowMs;
+    let oldestMs: number | null;
+    try {
+      oldestMs = this.#oldestBackup();
+    } catch (error) {
+      const err = plainError(error);
+      log('warn', 'cannot see which backups there are: nothing is deleted from the archive', { err });
+      return;
+    }
+    const beforeMs = nowMs - settings.archive_days * DAY_MS;
+    deleteExpired(this.#workshop, Math.min(beforeMs, oldestMs ?? beforeMs));
+  }
+}
 
 /** @param beforeMs files that were finished before it go, epoch milliseconds */
-export function deleteExpired(workshop: Workshop, beforeMs: number): void {
+function deleteExpired(workshop: Workshop, beforeMs: number): void {
   const { db, drop, writer, log } = workshop;
   for (let files = expiredFiles(db, beforeMs, GROUP_FILES); files.length > 0; ) {
     for (const { number, destination } of files) {

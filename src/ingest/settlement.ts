@@ -11,7 +11,7 @@ import { formatMs, utcDay } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { shortName } from './drop-folder.ts';
 import { numberedName } from './export-name.ts';
-import { type FileOutcome, type FileRecord, markSettled } from './file-record.ts';
+import { type FileOutcome, type FileRecord, isPromised, markSettled } from './file-record.ts';
 import type { Workshop } from './workshop.ts';
 
 const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, string>> = {
@@ -22,7 +22,7 @@ const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, strin
   held: 'held',
 };
 
-/** Where a file will lie, relative to the drop folder; never a name that is taken. */
+/** Where a file will lie, relative to the drop folder; never a name that is taken, or promised to another. */
 export function chooseDestination(
   workshop: Workshop,
   outcome: Exclude<FileOutcome, 'applying'>,
@@ -47,6 +47,7 @@ export function settle(workshop: Workshop, record: FileRecord): void {
     const target = join(drop.root, destination);
     drop.ensureFolder(dirname(destination));
     if (existsSync(taken)) {
+      requireFree(target);
       if (record.outcome === 'failed' || record.outcome === 'refused' || record.outcome === 'held') {
         writeNote(`${target}.reason.json`, reasonOf(record, windowStatus(workshop, record)));
       }
@@ -109,10 +110,15 @@ function writeNote(path: string, note: object): void {
   renameSync(draft, path);
 }
 
+/** Nothing is overwritten, not even what somebody else put there meanwhile. */
+function requireFree(target: string): void {
+  if (!existsSync(target)) return;
+  throw Object.assign(new Error(`EEXIST: ${target} is there already: move it away`), { code: 'EEXIST' });
+}
+
 function isFree(workshop: Workshop, destination: string): boolean {
   const target = join(workshop.drop.root, destination);
   mkdirSync(dirname(dirname(target)), { recursive: true });
-  return (
-    !existsSync(target) && !existsSync(`${target}.reason.json`) && !existsSync(`${target}.skipped.ndjson`)
-  );
+  const names = [target, `${target}.reason.json`, `${target}.skipped.ndjson`];
+  return !names.some((name) => existsSync(name)) && !isPromised(workshop.db, destination);
 }

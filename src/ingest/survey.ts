@@ -14,7 +14,7 @@ import {
   whyNotFrom,
 } from '../store/journal-lines.ts';
 import { readMark } from '../store/journal-mark.ts';
-import { type Operation, operationOf } from './operations.ts';
+import { isUnreadable, type Operation, operationOf } from './operations.ts';
 
 const SELECT_IS_USED = `
   SELECT EXISTS (SELECT 1 FROM ingest_file) OR EXISTS (SELECT 1 FROM stream_row)
@@ -76,7 +76,11 @@ function surveyFrom(journal: string, from: JournalMark): Survey {
     if (doubt !== null) doubts.push(doubt);
     if (line.entry.changed !== undefined) changes.push(line.end);
     const operation = operationOf(line.entry);
-    if (operation === null) continue;
+    if (operation === null) {
+      if (isUnreadable(line.entry))
+        doubts.push({ at: line.end, reason: 'a line of the journal cannot be understood' });
+      continue;
+    }
     const { after } = operation.line;
     if (after === ROOT) {
       doubts.push({ at: line.end, reason: 'the journal was begun again since' });

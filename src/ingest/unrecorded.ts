@@ -33,8 +33,12 @@ export function takeUnrecorded(workshop: Workshop): number {
   return count;
 }
 
+/** The notes of rows that were left out lie beside their file, and could pass for a backfill. */
+const SKIPPED_NOTES = /\.(ndjson|csv)(\.(gz|zst))?\.skipped\.ndjson$/;
+
 /** The name under which an archived file was dropped: without the number that it got where the name was taken. */
 function droppedName(name: string): string | null {
+  if (SKIPPED_NOTES.test(name)) return null;
   for (const candidate of [name, name.replace(/\.\d+(\.\d+)?(?=\.(ndjson|csv)(\.(gz|zst))?$)/, '')]) {
     if (judgeName(candidate).kind === 'export') return candidate;
   }

@@ -4,6 +4,7 @@
  * Its rows, its record and its window are one transaction. The file is taken, by a rename, after it was read to
  * its end and found unchanged, and before the commit: what is committed is what lies in the archive.
  */
+import type { ExportName } from '../detection/content-type.ts';
 import { findWindow, setWindow } from '../windows/ledger.ts';
 import { arrival, statusAfter } from '../windows/transitions.ts';
 import type { Waiting } from './drop-folder.ts';
@@ -32,8 +33,7 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
   const number = workshop.nextNumber();
   const { file } = waiting;
   if (!isEnabled(workshop, file.export)) {
-    const reason = `the export ${file.export} is switched off: expected no files of it. Set [exports.${file.export}] enabled = true to read them.`;
-    return putAway(workshop, waiting, number, 'refused', { reason });
+    return putAway(workshop, waiting, number, 'refused', { reason: switchedOff(file.export) });
   }
   const status = findWindow(workshop.db, file.export, file.window_start)?.status;
   if (waiting.replaces === undefined && arrival(status) === 'hold') {
@@ -90,6 +90,11 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
     workshop.writer.rollback();
     throw error;
   }
+}
+
+/** Why files of an export are not read. */
+export function switchedOff(exportName: ExportName): string {
+  return `the export ${exportName} is switched off: expected no files of it. Set [exports.${exportName}] enabled = true to read them.`;
 }
 
 /** What belongs to the transaction of a window's rows: its record and its window. */

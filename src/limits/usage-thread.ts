@@ -2,7 +2,9 @@
  * The thread that writes used rows to `access.db`. A commit waits for the disk, and for commands that write at the
  * same time: on the main thread every request would wait with it.
  */
+
 import type { MessagePort } from 'node:worker_threads';
+import { reasonOf } from '../refused.ts';
 import { openAccess } from '../store/access.ts';
 import { openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -39,7 +41,7 @@ function write(data: string, usage: Usage): string | null {
     }
     return null;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return reasonOf(error);
   }
 }
 

@@ -45,7 +45,7 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   ],
   [
     'cannot write the last notes',
-    'At a stop, notes could not be written. Nothing is lost; the next start makes up for them. Look after the disk.',
+    'At a stop, notes could not be written. Nothing is lost; the next start makes up for them. Check the disk.',
   ],
   [
     'the database is older than the journal: what it lacks is done again',
@@ -58,6 +58,14 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   [
     'a file that the journal names cannot be read again',
     'It is no longer in archive/, or was changed there. Its window is missing from the next look on: drop the file again.',
+  ],
+  [
+    'cannot go on with a backfill: check its rights; it is tried again',
+    'A backfill is half applied, and its file in .taken/ cannot be read. Give the user of the appliance the right to read it, or put it back; it is tried again every ten seconds.',
+  ],
+  [
+    'cannot see which backups there are: nothing is deleted from the archive',
+    'The folder of [backup] folder cannot be read, and the oldest backup in it may need what would be deleted. Mount its disk, or give the user of the appliance the right to read it.',
   ],
   [
     'files of the archive that are in no record are read again',
@@ -178,7 +186,7 @@ export function operationsText(): string {
     ),
     paragraph(`
       A window is done, failed, missing or abandoned, or not known yet. "wirewatch manual alerts" says how one
-      comes to be missing, and "wirewatch alert list" what else wants you.`),
+      comes to be missing, and "wirewatch alert list" what else needs attention.`),
     'A file failed',
     points(
       'Read NAME.reason.json beside it: line, column, value, what was expected. Have it mended, and check the new file with "wirewatch ingest validate FILE".',
@@ -230,7 +238,7 @@ export function operationsText(): string {
     points(
       'The journal knows what was done since. An older detections.db that is put back (the appliance being stopped) is led through all of it again at the next start: the same files, from archive/, in the same order, under the same numbers. So every version comes out as clients know it, and no cursor is refused or skips anything. Reads go on meanwhile, with what is there.',
       'With an older access.db, keys that were revoked since are revoked again. Accounts, subscriptions and keys made since are not in it: a line of the log names the changes.',
-      'Keep the journal that is there, and keep archive/: both are needed for it. [ingest] archive_days says how long ago a copy may be.',
+      'Keep the journal that is there, and keep archive/: both are needed for it. [ingest] archive_days says how long ago a copy may be; what came since the oldest scheduled backup stays in any case.',
       'Where it is not proven that versions come out the same, they are raised by 1,000, once: the next version of each detection, and the first one of a detection that is older than the raise and not known. So a client never takes newer content for older. That is where the journal is missing, shorter or another one; where a file is no longer in archive/ as it was; and where a subscription, a licence, [ingest] earliest_time, the secret or the program was changed since.',
       'Without its journal, a database is completed from the files in archive/ that it has no record of.',
     ),
@@ -243,7 +251,7 @@ export function operationsText(): string {
       'A log that cannot be written (a full disk) stops nothing: lines wait, about a megabyte of them, then are left out and counted. With [log] file, stderr tells of it.',
       'SIGHUP from a terminal that is closed ends the appliance in order.',
     ),
-    'These lines want you:',
+    'These lines need attention:',
     LOG_LINES.map(([msg, what]) => `${wrapped(msg)}\n${wrapped(what, '    ')}`).join('\n'),
   );
 }

@@ -91,7 +91,7 @@ async function attempt(url: URL, { key, signal }: ApiOptions): Promise<Outcome> 
 }
 
 /** Seconds, or a date (RFC 9110, 10.2.3), which is one of the server's clock. */
-export function retryAfterMs(value: string | null, dateMs: number): number | null {
+function retryAfterMs(value: string | null, dateMs: number): number | null {
   if (value === null) return null;
   if (/^\d+$/.test(value)) return Number(value) * SECOND_MS;
   const untilMs = Date.parse(value);

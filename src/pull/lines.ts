@@ -7,12 +7,13 @@
 import {
   closeSync,
   existsSync,
+  fstatSync,
   fsyncSync,
   ftruncateSync,
   openSync,
   readFileSync,
   renameSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -29,13 +30,26 @@ export function openLines(path: string): Copy {
   const placePath = `${path}.place`;
   let noted = readPlace(placePath);
   const file = openSync(path, 'a');
+  const { size } = fstatSync(file);
+  if (size < noted.bytes || (size > 0 && !existsSync(placePath))) {
+    closeSync(file);
+    throw new Refused(
+      'failed',
+      size < noted.bytes
+        ? `${path} has ${size} bytes, and ${placePath} says ${noted.bytes}: lines are gone. Remove both to begin anew, or name another file with --into.`
+        : `${path} is there already, and is no copy: ${placePath} is missing. Name another file with --into.`,
+    );
+  }
+  // From here on the file is known as a copy, whatever a crash leaves in it.
+  if (!existsSync(placePath)) writePlace(placePath, noted);
   ftruncateSync(file, noted.bytes);
   return {
     cursor: () => noted.cursor,
     walk: () => noted.walk,
     store: (rows, place) => {
       const text = rows.map((row) => `${bodyOf(row)}\n`).join('');
-      writeSync(file, text);
+      // Unlike writeSync, it throws when a full disk takes only the beginning.
+      writeFileSync(file, text);
       fsyncSync(file);
       noted = {
         bytes: noted.bytes + Buffer.byteLength(text),
@@ -62,7 +76,7 @@ function writePlace(path: string, place: object): void {
   const draft = `${path}.tmp`;
   const file = openSync(draft, 'w', 0o600);
   try {
-    writeSync(file, JSON.stringify(place));
+    writeFileSync(file, JSON.stringify(place));
     fsyncSync(file);
   } finally {
     closeSync(file);

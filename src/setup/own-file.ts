@@ -1,11 +1,11 @@
 /**
  * Files that setup makes, and knows again: their first line has the SHA-256 of all that follows. What somebody has
- * changed since, or made himself, is never written over and never removed.
+ * changed since, or made themselves, is never written over and never removed.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 
 /** `own`: as it was made; `changed`: made by setup, and changed since; `foreign`: made by somebody else. */
 export type FileState = 'absent' | 'own' | 'changed' | 'foreign';
@@ -53,7 +53,7 @@ function refusing<Result>(operation: string, file: string, work: () => Result): 
   try {
     return work();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new Refused(
       'failed',
       `cannot ${operation} ${file}: ${reason}. Run it as root; or see --root and --no-service, with "wirewatch setup --help".`,

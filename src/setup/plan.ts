@@ -73,12 +73,14 @@ export function planSetup(choices: SetupChoices): Plan {
   const notApplied = overruled(chosen, wanted, effective);
   if (service === null) return { files: [configuration], notApplied, folders: [], effective };
   const folders = writableFolders(effective).filter((folder) => !isWithin(folder, data));
-  judge(choices, service, folders);
+  const readable = readPaths(effective);
+  judge(choices, service, folders, readable);
   const unit = unitText({
     ...service,
     data,
     config: configPath,
     writable: folders,
+    readable,
     ports: [effective.server.port, effective.admin.port],
     canNotify: canNotify(root),
   });
@@ -129,8 +131,19 @@ function writableFolders({ ingest, backup, log }: Config): string[] {
   return [...new Set([ingest.drop, backup.folder, ...logs])];
 }
 
-function judge({ data, config }: SetupChoices, service: ServiceChoices, folders: readonly string[]): void {
-  const named = [data, config, ...folders, ...service.program];
+/** What the configuration names and the appliance only reads. */
+function readPaths({ photos, server, preseed }: Config): string[] {
+  const secrets = preseed.keys.flatMap(({ source }) => (source.kind === 'secret_file' ? [source.file] : []));
+  return [photos.folder, server.tls_certificate, server.tls_key, ...secrets].filter((one) => one !== '');
+}
+
+function judge(
+  { data, config }: SetupChoices,
+  service: ServiceChoices,
+  folders: readonly string[],
+  readable: readonly string[],
+): void {
+  const named = [data, config, ...folders, ...readable, ...service.program];
   for (const one of named) {
     if (/[\u0000-\u001f\u007f]/.test(one))
       throw new Refused(

@@ -10,6 +10,8 @@ export interface UnitTerms {
   readonly isDynamic: boolean;
   /** Folders outside the data folder in which it writes: drop folder, backups, log. */
   readonly writable: readonly string[];
+  /** Files and folders that it reads beside those: photos, certificate, key, secrets. */
+  readonly readable: readonly string[];
   /** Those it listens on; 0 is any, or none. */
   readonly ports: readonly number[];
   /** systemd-notify is there, which tells systemd when connections are accepted. */
@@ -85,10 +87,10 @@ const EXEC = `# Type=notify would be better, but systemd-notify was not found.
 Type=exec`;
 
 function hardening(terms: UnitTerms): string {
-  const { user, isDynamic, data, writable, ports } = terms;
+  const { user, isDynamic, data, writable, readable, ports } = terms;
   const state = stateDirectory(data);
   const paths = [...(state === null ? [data] : []), ...writable];
-  const needsHome = [data, terms.config, ...writable].some(isInHome);
+  const needsHome = [data, terms.config, ...writable, ...readable].some(isInHome);
   return `# It sees and does what it needs, and nothing else.
 ${isDynamic ? `DynamicUser=yes\nUser=${user}` : `User=${user}`}
 UMask=0027
@@ -118,6 +120,8 @@ RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
+# A scheduled backup gives way to all else.
+SystemCallFilter=setpriority
 SystemCallErrorNumber=EPERM
 # Not MemoryDenyWriteExecute: JavaScript is compiled to machine code while it runs.
 `;

@@ -1,6 +1,6 @@
 /** How commands and the appliance open `access.db` for writing: the one way in, with its plain-English refusals. */
 import { existsSync } from 'node:fs';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from './access-schema.ts';
 import { type Database, isEmpty, openWriter } from './database.ts';
 import { dataFolder, ensureFolder, isErrorCode } from './folder.ts';
@@ -62,7 +62,7 @@ function openOrRefuse(path: string, onMigrated?: (migrated: Migrated) => void): 
         cause,
       );
     }
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new Refused(
       'configuration',
       `cannot open ${path}: ${reason}. Check that this user may read and write the data folder.`,

@@ -26,7 +26,7 @@ import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type { Options } from 'better-sqlite3';
 import { isPacked, packedAddon } from '../packed.ts';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 
 let loaded: object | undefined;
 
@@ -71,7 +71,7 @@ export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addo
       placeFile(file, bytes, hash);
       return { addon: load(file), file };
     } catch (error) {
-      failures.push(`${folder}: ${error instanceof Error ? error.message : String(error)}`);
+      failures.push(`${folder}: ${reasonOf(error)}`);
     }
   }
   throw new Refused(

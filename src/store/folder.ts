@@ -18,7 +18,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 
 export interface DataFolder {
   readonly root: string;
@@ -59,7 +59,7 @@ export function ensureFolder(folder: DataFolder): void {
     for (const path of [detections, access, journal, lock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new Refused(
       'configuration',
       `cannot use the data folder ${root}: ${reason}. Run this as the user whom it belongs to, give it to this one (chown -R), or name another with --data.`,

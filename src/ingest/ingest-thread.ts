@@ -1,0 +1,32 @@
+/** The thread that ingests: what it and the main thread say to each other. */
+import type { MessagePort } from 'node:worker_threads';
+import { Refused } from '../refused.ts';
+import type { FromIngest, IngestSettings, ToIngest } from './ingest-settings.ts';
+import { Ingester } from './ingester.ts';
+import type { OldestBackup } from './retention.ts';
+
+export async function runIngester(
+  port: MessagePort,
+  settings: IngestSettings,
+  oldestBackup: OldestBackup,
+): Promise<void> {
+  const send = (message: FromIngest) => port.postMessage(message);
+  let ingester: Ingester;
+  try {
+    ingester = new Ingester(settings, send, oldestBackup);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    send({ kind: 'refused', detail: error.message });
+    return;
+  }
+  port.on('message', (message: ToIngest) => {
+    if (message.kind === 'stop') ingester.stop();
+  });
+  send({ kind: 'ready' });
+  try {
+    await ingester.run();
+  } finally {
+    await ingester.close();
+    port.close();
+  }
+}

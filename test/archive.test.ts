@@ -1,0 +1,172 @@
+/** The archive: nothing in it is overwritten, nothing that a backup needs is deleted, and what cannot be read stops nothing. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { backupName } from '../src/backup/kept-files.ts';
+import { openReader } from '../src/store/database.ts';
+import { openDetections } from '../src/store/detections.ts';
+import { DAY_MS, formatMs, HOUR_MS, utcDay } from '../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+import { atRest } from './support/put-back.ts';
+import { until } from './support/until.ts';
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+beforeEach(async () => {
+  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+});
+afterEach(() => appliance?.stop());
+
+const archived = () =>
+  readdirSync(join(appliance.drop, 'archive'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+const apply = async (name = fileName('newswire', nextWindowMs())) => {
+  const line = await appliance.dropped(name, ndjson([newRow()]));
+  assert.equal(line.msg, 'file applied');
+  return join(appliance.drop, String(line.destination));
+};
+const database = () => join(appliance.data, 'detections.db');
+
+test('files that cannot be moved there yet are each kept, also under one name', async () => {
+  const day = join(appliance.drop, 'archive', utcDay(Date.now()));
+  writeFileSync(day, 'in the way');
+  const name = fileName('newswire', nextWindowMs());
+  const contents = [ndjson([newRow()]), ndjson([newRow()])];
+  for (const [index, content] of contents.entries()) {
+    appliance.put(name, content);
+    await until('it is applied', () => {
+      const db = openReader(database());
+      const { count } =
+        db.prepare<[], { count: number }>('SELECT count(*) AS count FROM ingest_file').get() ?? {};
+      db.close();
+      return count === index + 1;
+    });
+  }
+  assert.equal(archived().length, 1);
+  rmSync(day);
+  await atRest(appliance, appliance.serving());
+  assert.deepEqual(
+    archived()
+      .map((path) => readFileSync(path, 'utf8'))
+      .sort(),
+    contents.toSorted(),
+  );
+  const verified = JSON.parse(appliance.cli(['verify', '--archive', '--json'], { anyStatus: true }).stdout);
+  assert.deepEqual([verified.ok, verified.findings], [true, []]);
+});
+
+test('a replay names what it cannot read, and goes on', async () => {
+  const [broken] = [await apply(), await apply()];
+  rmSync(broken);
+  mkdirSync(broken);
+  const from = formatMs(Date.now() - HOUR_MS);
+  const { status, stdout } = appliance.cli(['ingest', 'replay', '--from', from, '--json'], {
+    anyStatus: true,
+  });
+  assert.equal(status, 1);
+  const { files, unreadable } = JSON.parse(stdout);
+  assert.deepEqual([files, unreadable.length], [1, 1]);
+  assert.match(unreadable[0].reason, /EISDIR|directory|regular file/);
+  await apply();
+});
+
+test('a backfill whose file is away waits for it, and nothing else does', async () => {
+  const rows = Array.from({ length: 41_000 }, () => newRow({ exported_at: '2026-11-01T00:00:00Z' }));
+  const name = 'newswire.backfill-history.ndjson';
+  appliance.put(name, ndjson(rows));
+  await until('its first part is in', () => {
+    const db = openReader(database());
+    const found = db.prepare('SELECT 1 FROM ingest_file WHERE rows_applied > 0').get();
+    db.close();
+    return found !== undefined;
+  });
+  await appliance.serving().kill();
+  const [taken = ''] = readdirSync(join(appliance.drop, '.taken')).filter((one) => one.endsWith(name));
+  const [here, away] = [join(appliance.drop, '.taken', taken), join(appliance.drop, '.away')];
+  renameSync(here, away);
+  await appliance.restart();
+  const stuck = await appliance
+    .serving()
+    .logged('that it is stuck', ({ msg }) => msg.startsWith('cannot go on with a backfill'));
+  assert.equal(stuck.file, name);
+  await apply();
+  const alerts: { name: string }[] = JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
+  assert.ok(alerts.some((alert) => alert.name === 'file stuck'));
+  renameSync(away, here);
+  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  await until('the alert closes', () => {
+    const open: { name: string }[] = JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
+    return !open.some((alert) => alert.name === 'file stuck');
+  });
+});
+
+test('notes of rows that were left out are not taken for exports where the journal is lost', async () => {
+  await appliance.restart({ WIREWATCH_INGEST_BAD_ROWS: 'skip' });
+  const name = 'newswire.backfill-notes.ndjson';
+  const line = await appliance.dropped(name, `${ndjson([newRow()])}{"wrong":1}\n`);
+  assert.deepEqual([line.msg, line.bad_rows], ['file applied', 1]);
+  await appliance.serving().stop();
+  rmSync(join(appliance.data, 'journal'));
+  await appliance.restart();
+  await atRest(appliance, appliance.serving());
+  assert.deepEqual(
+    archived()
+      .map((path) => path.replace(/^.*\/\d{4}-\d\d-\d\d\//, ''))
+      .sort(),
+    [name, `${name}.skipped.ndjson`],
+  );
+  assert.deepEqual(readdirSync(join(appliance.drop, 'failed')), []);
+});
+
+describe('[ingest] archive_days', () => {
+  const DELETED = 'old files deleted from the archive';
+  const settings = { WIREWATCH_INGEST_ARCHIVE_DAYS: '1' };
+  let files: string[];
+
+  /** Three files, applied so many hours ago. */
+  async function past(hours: readonly number[]): Promise<void> {
+    files = [];
+    for (const _ of hours) files.push(await apply());
+    await appliance.serving().stop();
+    const db = openDetections(database());
+    const age = db.prepare('UPDATE ingest_file SET finished_at = finished_at - ? WHERE number = ?');
+    for (const [index, ago] of hours.entries()) age.run(ago * HOUR_MS, index + 1);
+    db.close();
+  }
+  const left = () => files.map((file) => existsSync(file));
+
+  test('deletes older files, but none that the oldest backup would need', async () => {
+    await past([96, 36, 12]);
+    const backups = join(appliance.data, 'backups');
+    mkdirSync(backups);
+    const keep = [backupName(Date.now() - 2 * DAY_MS), backupName(Date.now() - HOUR_MS)];
+    for (const name of [...keep, `${backupName(Date.now() - 9 * DAY_MS)}.damaged`])
+      writeFileSync(join(backups, name), '');
+    await appliance.restart(settings);
+    await appliance.serving().logged('that some were', ({ msg }) => msg === DELETED);
+    assert.deepEqual(left(), [false, true, true]);
+    rmSync(backups, { recursive: true });
+    await appliance.restart(settings);
+    await appliance.serving().logged('that some were', ({ msg }) => msg === DELETED);
+    assert.deepEqual(left(), [false, false, true]);
+  });
+
+  test('deletes nothing while it cannot be seen which backups there are', async () => {
+    await past([96]);
+    const folder = join(appliance.data, 'not-mounted', 'backups');
+    await appliance.restart({
+      ...settings,
+      WIREWATCH_BACKUP_FOLDER: folder,
+      WIREWATCH_BACKUP_EVERY_HOURS: '24',
+    });
+    await appliance
+      .serving()
+      .logged('why not', ({ msg }) => msg.startsWith('cannot see which backups there are'));
+    await sleep(50);
+    assert.deepEqual(left(), [true]);
+  });
+});
