@@ -260,7 +260,7 @@ function enabledExports({ exports }: Config): ExportName[] {
   return EXPORT_NAMES.filter((name) => exports[name].enabled);
 }
 
-/** @param metrics null: the administration is off; @throws Refused `configuration` when it cannot listen */
+/** @param metrics null: the administration is off; @throws Refused `failed` when it cannot listen */
 async function openAdmin(
   metrics: Metrics | null,
   { config, commands, log }: ApplianceOptions,

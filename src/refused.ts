@@ -39,7 +39,24 @@ export class Refused extends Error {
   }
 }
 
+/** What the system's commonest codes mean, for those who do not know them. */
+const WORDS: ReadonlyMap<unknown, string> = new Map([
+  ['EACCES', 'this user has no right to it'],
+  ['EADDRINUSE', 'another program listens there'],
+  ['EADDRNOTAVAIL', 'this machine has no such address'],
+  ['EISDIR', 'it is a folder'],
+  ['ENOENT', 'there is no such file or folder'],
+  ['ENOSPC', 'the disk is full'],
+  ['ENOTDIR', 'it is no folder'],
+  ['ENOTFOUND', 'the name cannot be resolved'],
+  ['EPERM', 'the system does not allow it'],
+  ['EROFS', 'it is mounted read-only'],
+]);
+
 /** What anything that was thrown says, in words. */
 export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  const words = 'syscall' in error && 'code' in error ? WORDS.get(error.code) : undefined;
+  if (words === undefined) return error.message;
+  return 'path' in error ? `${words} (${error.path})` : words;
 }

@@ -209,7 +209,7 @@ test('it is off by default', async () => {
   });
 });
 
-test('a port that is taken is exit code 78 with what to do; beyond this machine it is warned of', async () => {
+test('a port that is taken is exit code 1 with what to do; beyond this machine it is warned of', async () => {
   await inFolder(async (root) => {
     const port = `${await freePort()}`;
     const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_ADMIN_HOST: '0.0.0.0' };
@@ -219,7 +219,7 @@ test('a port that is taken is exit code 78 with what to do; beyond this machine 
       first.log().some(({ level, msg }) => level === 'warn' && /reached from other machines/.test(msg)),
     );
     const second = runProgram(['serve', '--data', `${root}/b`, '--port', '0'], settings);
-    assert.equal(await second.ended, 78);
+    assert.equal(await second.ended, 1);
     assert.match(
       second.told(),
       /the administration cannot listen on 0\.0\.0\.0, port \d+: .*\[admin\] host and port/,

@@ -125,6 +125,18 @@ describe('the file', () => {
     assert.ok(!existsSync(target('elsewhere.tar')));
   });
 
+  test('is not put over the installation, nor where ingest takes it away', () => {
+    const database = readFileSync(join(appliance.data, 'secret'));
+    for (const name of ['detections.db', 'journal', 'secret', 'new.tar'])
+      assert.match(refusal(['backup', join(appliance.data, name), '--force']), /lies in the data folder/);
+    assert.match(refusal(['backup', join(appliance.drop, 'x.tar')]), /lies in the drop folder, where ingest/);
+    symlinkSync(appliance.data, target('link-to-data'));
+    assert.match(refusal(['backup', target('link-to-data/journal'), '--force']), /lies in the data folder/);
+    assert.deepEqual(readFileSync(join(appliance.data, 'secret')), database);
+    mkdirSync(join(appliance.data, 'backups'));
+    appliance.cli(['backup', join(appliance.data, 'backups', 'by-hand.tar')]);
+  });
+
   test('in a folder that is not there is refused, and says so', () => {
     assert.match(
       refusal(['backup', target('nowhere/one.tar')]),
@@ -182,7 +194,13 @@ describe('a backup that does not come to its end', () => {
 
   test('for want of room says how much is needed, before anything is written', async () => {
     const freeBytes = () => 1000;
-    const options = { data: appliance.data, replace: false, now: Date.now, onProgress: () => {} };
+    const options = {
+      data: appliance.data,
+      drop: appliance.drop,
+      replace: false,
+      now: Date.now,
+      onProgress: () => {},
+    };
     await assert.rejects(
       writeBackup({ ...options, target: target('no-room.tar'), freeBytes }),
       (error) => error instanceof Refused && /no room .* MiB are needed .*another disk/.test(error.message),
@@ -197,7 +215,13 @@ describe('a backup that does not come to its end', () => {
     const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=512k', 'tmpfs', where]);
     if (mounted.status !== 0) return context.skip('no file system can be mounted here');
     try {
-      const options = { data: appliance.data, replace: false, now: Date.now, onProgress: () => {} };
+      const options = {
+        data: appliance.data,
+        drop: appliance.drop,
+        replace: false,
+        now: Date.now,
+        onProgress: () => {},
+      };
       await assert.rejects(
         writeBackup({
           ...options,

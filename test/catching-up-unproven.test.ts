@@ -164,6 +164,25 @@ test('the journal was deleted', PATIENT, async () => {
   await assertRaised(past, 'the journal is missing');
 });
 
+for (const isChangedBefore of [false, true]) {
+  const when = isChangedBefore ? ', and a command came before the start' : '';
+  test(`the database is gone, and its journal with it${when}`, PATIENT, async () => {
+    const past = await makePast();
+    for (const name of ['detections.db', 'detections.db-wal', 'detections.db-shm', 'journal'])
+      rmSync(join(installation.data, name), { force: true });
+    if (isChangedBefore) installation.cli(['subscription', 'add', '7003', '--account', 'agency']);
+    const { serving, reasons } = await begin();
+    assert.deepEqual(reasons, ['the journal is missing']);
+    await client.follow(serving.url);
+    assert.ok(versionsOf(past).every((version) => (version ?? 0) > 1000));
+    assert.deepEqual(shown(await client.walk(serving.url)), shown(client.known));
+    await serving.stop();
+    const again = await begin();
+    assert.deepEqual(again.reasons, [], 'once');
+    await again.serving.stop();
+  });
+}
+
 test('the journal is that of another folder', PATIENT, async () => {
   const past = await makePast();
   const other = createInstallation(SETTINGS);

@@ -1,10 +1,23 @@
 /** The data folder that cannot be used, and the one that is only a link. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { inFolder, runProgram } from './support/program.ts';
+
+const NOBODY = 65_534;
 
 test('a link to a folder is a data folder: systemd makes one for a dynamic user', async () => {
   await inFolder(async (folder) => {
@@ -14,6 +27,69 @@ test('a link to a folder is a data folder: systemd makes one for a dynamic user'
     assert.equal((await fetch(`${await run.url()}/v1/health`)).headers.get('cache-control'), 'no-store');
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
+  });
+});
+
+test('a secret that is missing beside a database in use is not replaced: every cursor would be refused', async () => {
+  await inFolder(async (folder) => {
+    const serve = () => runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
+    const first = serve();
+    await first.url();
+    first.kill('SIGTERM');
+    await first.ended;
+    const secret = join(folder, 'data', 'secret');
+    const content = readFileSync(secret);
+    rmSync(secret);
+    const second = serve();
+    assert.equal(await second.ended, 78);
+    assert.match(second.told(), /the secret .* is missing, and .* is in use.*from a backup/);
+    assert.ok(!existsSync(secret));
+    writeFileSync(secret, content);
+    const third = serve();
+    await third.url();
+    third.kill('SIGTERM');
+    assert.equal(await third.ended, 0);
+  });
+});
+
+test('a database that is damaged ends the start with exit code 78, and says how to restore', async () => {
+  await inFolder(async (folder) => {
+    const serve = () => runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
+    const first = serve();
+    await first.url();
+    first.kill('SIGTERM');
+    await first.ended;
+    const database = join(folder, 'data', 'detections.db');
+    const content = readFileSync(database);
+    // Behind the first page, which would make it no database at all.
+    writeFileSync(database, content.fill(0x5a, 16_384));
+    const second = serve();
+    assert.equal(await second.ended, 78, second.told());
+    assert.match(second.told(), /malformed.*wirewatch restore FILE --replace/);
+  });
+});
+
+test('what root makes in the folder of another user is given to that one', async (context) => {
+  if (process.getuid?.() !== 0) return context.skip('only root can try it');
+  await inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const cli = async (...args: string[]) => {
+      const run = runProgram([...args, '--data', data]);
+      assert.equal(await run.ended, 0, run.told());
+    };
+    const mine = join(folder, 'mine');
+    const first = runProgram(['serve', '--data', mine, '--port', '0']);
+    await first.url();
+    first.kill('SIGTERM');
+    await first.ended;
+    await runProgram(['backup', join(folder, 'one.tar'), '--data', mine]).ended;
+    mkdirSync(data);
+    chownSync(data, NOBODY, NOBODY);
+    await cli('account', 'add', 'a', '--name', 'A');
+    await cli('restore', join(folder, 'one.tar'), '--replace');
+    const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
+    assert.ok(names.includes('detections.db') && names.some((name) => /replaced-.*access\.db/.test(name)));
+    for (const name of names) assert.equal(statSync(join(data, name)).uid, NOBODY, name);
   });
 });
 

@@ -223,7 +223,7 @@ describe('a configuration that cannot be applied ends the start with 78, and cre
     [
       'a secret file that is not there',
       `${ACCOUNT}${SUBSCRIPTION}[[keys]]\nsecret_file = "nowhere.key"\n${TERMS}`,
-      /keys\[0\]\.secret_file: .*nowhere\.key: ENOENT/,
+      /keys\[0\]\.secret_file: .*nowhere\.key: there is no such file or folder/,
     ],
   ];
   for (const [name, toml, problem] of cases) {

@@ -430,6 +430,19 @@ describe('the journal that a restored installation goes on with', () => {
   });
 });
 
+test('while a removal is yet to be done again, verify finds nothing wrong with what is half removed', async () => {
+  const data = await stoppedCopy('half-removed');
+  const before = join(work, 'before-removal.tar');
+  assert.equal(run('backup', before, '--data', data).status, 0);
+  assert.equal(run('subscription', 'remove', '7001', '--yes', '--data', data).status, 0);
+  restored(before, '--replace', '--data', data);
+  const db = openUnshared(join(data, 'detections.db'));
+  db.exec('DELETE FROM stream_row WHERE sequence <= 7; DELETE FROM detection WHERE rowid % 2 = 0');
+  db.close();
+  const { status, stdout } = run('verify', '--data', data, '--json');
+  assert.deepEqual([status, JSON.parse(stdout).findings], [0, []]);
+});
+
 test('what was given out before goes on working after: keys, tokens, cursors', async () => {
   const key = createKey(appliance.cli, 'agency', '7001');
   const [, id = '', secret = ''] = /_live_([a-z2-7]{12})_(.*)$/.exec(key) ?? [];

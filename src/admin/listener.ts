@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { hostname } from 'node:os';
 import type { Settings } from '../config/schema.ts';
 import type { Logger } from '../log.ts';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { isHostTaken } from './host.ts';
 import { type Content, createPages, type PageSources } from './pages.ts';
@@ -34,7 +34,7 @@ const HEADERS = {
 };
 const PLAIN = 'text/plain; charset=utf-8';
 
-/** @throws Refused `configuration` when it cannot listen */
+/** @throws Refused `failed` when it cannot listen */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const { settings, log } = options;
   const ownNames = [settings.host, hostname()];
@@ -104,8 +104,8 @@ function send(request: IncomingMessage, response: ServerResponse, status: number
 function listen(server: Server, { host, port }: Settings['admin']): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error) => {
-      const detail = `the administration cannot listen on ${host}, port ${port}: ${error.message}. Choose another with [admin] host and port, or port 0 to leave it off.`;
-      reject(new Refused('configuration', detail, { cause: error }));
+      const detail = `the administration cannot listen on ${host}, port ${port}: ${reasonOf(error)}. Choose another with [admin] host and port, or port 0 to leave it off.`;
+      reject(new Refused('failed', detail, { cause: error }));
     });
     server.listen(port, host, () => {
       server.removeAllListeners('error');

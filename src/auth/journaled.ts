@@ -5,7 +5,7 @@
 import { dirname } from 'node:path';
 import { type Database, writing } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
-import { appendChanged } from '../store/journal.ts';
+import { appendChanged, appendRestored } from '../store/journal.ts';
 import { type JournalMark, journalLines, whyNotFrom } from '../store/journal-lines.ts';
 import { readMark, setMark } from '../store/journal-mark.ts';
 import { parseInstant } from '../time.ts';
@@ -27,8 +27,16 @@ export interface Lacking {
  * @param what in words
  */
 export function noteChange(access: Database, what: string, nowMs: number): void {
-  if (held === null) setMark(access, appendChanged(dataFolder(dirname(access.name)).journal, what, nowMs));
-  else held.push(what);
+  if (held !== null) {
+    held.push(what);
+    return;
+  }
+  const { journal } = dataFolder(dirname(access.name));
+  const mark = readMark(access);
+  const lost = mark === null ? null : whyNotFrom(journal, mark);
+  // The mark that is about to be replaced is the last witness that there was another one.
+  if (lost !== null) appendRestored(journal, lost, nowMs);
+  setMark(access, appendChanged(journal, what, nowMs));
 }
 
 /** Runs `work`, which makes changes and may yet be given up: they are noted when it has come to its end. */
@@ -68,7 +76,8 @@ export function catchUpAccess(access: Database, journal: string, nowMs: number):
         .run({ id: entry.key_revoked, revoked_at: atMs ?? nowMs });
       if (revoked > 0) keys.push(entry.key_revoked);
     }
-    if (last !== null) setMark(access, last);
+    // Of what a foreign one follows on nothing is known: ingest looks into that, and marks it.
+    if (last !== null && !isForeign) setMark(access, last);
     return { keys, changes };
   });
 }

@@ -9,7 +9,14 @@ import { join } from 'node:path';
 import { Refused, reasonOf } from '../refused.ts';
 import { syncFile } from '../store/copy.ts';
 import { isDiskFull, takeLock } from '../store/database.ts';
-import { type DataFolder, dataFolder, ensureFolder, isErrorCode, syncFolder } from '../store/folder.ts';
+import {
+  type DataFolder,
+  dataFolder,
+  ensureFolder,
+  giveToOwner,
+  isErrorCode,
+  syncFolder,
+} from '../store/folder.ts';
 import { completeRestore, incomingNames, stateFiles } from '../store/incoming.ts';
 import type { Now } from '../time.ts';
 import type { Manifest } from './backup-file.ts';
@@ -90,6 +97,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
     throw explained(error, folder, isUntouched);
   } finally {
     release();
+    giveToOwner(folder);
     if (isNewFolder && isUntouched) rmSync(folder.root, { recursive: true, force: true });
   }
 }

@@ -3,6 +3,7 @@
  * of one moment: an appliance may run beside it.
  */
 import { existsSync, statSync } from 'node:fs';
+import { surveyJournal } from '../ingest/survey.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { type Database, isDamage, openReader } from '../store/database.ts';
@@ -44,7 +45,8 @@ export async function verify(folder: DataFolder, options: VerifyOptions): Promis
     return findings;
   }
   try {
-    await checkDetections(db, folder, findings, removed, options);
+    const all = new Set([...removed, ...removedSince(db, folder.journal)]);
+    await checkDetections(db, folder, findings, all, options);
   } finally {
     db.close();
   }
@@ -104,6 +106,13 @@ function checkAccess(folder: DataFolder, findings: Findings): ReadonlySet<number
   } finally {
     access.close();
   }
+}
+
+/** Subscriptions whose removal a database that was put back has yet to be led through again. */
+function removedSince(db: Database, journal: string): number[] {
+  const survey = surveyJournal(db, journal);
+  if (survey.kind !== 'behind') return [];
+  return survey.steps.flatMap((step) => (step.kind === 'removed' ? [step.line.removed] : []));
 }
 
 /** @returns a reader with a transaction open, so that all that follows is of one moment; null where it is not sound */

@@ -15,13 +15,14 @@ import {
   lstatSync,
   openSync,
   readSync,
+  realpathSync,
   renameSync,
   statfsSync,
   statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
@@ -52,6 +53,8 @@ export interface BackupOptions {
   readonly data: string;
   /** The file to write. */
   readonly target: string;
+  /** The drop folder. */
+  readonly drop: string;
   /** Whether a file that is there is replaced. */
   readonly replace: boolean;
   readonly now: Now;
@@ -87,6 +90,7 @@ export async function writeBackup(options: BackupOptions): Promise<WrittenBackup
   const { target } = options;
   const folder = dataFolder(options.data);
   requireInstallation(folder);
+  requireOutside(folder, options);
   requireFreeName(target, options.replace);
   try {
     requireRoom(folder, dirname(target), options.freeBytes ?? freeBytesOf);
@@ -107,7 +111,7 @@ export async function writeBackup(options: BackupOptions): Promise<WrittenBackup
       stage.remove();
     }
   } catch (error) {
-    throw explained(error, target);
+    throw explained(error, target, folder);
   }
 }
 
@@ -256,6 +260,26 @@ function requireInstallation(folder: DataFolder): void {
   );
 }
 
+/** Not over a part of the installation, and not where ingest takes every file away. */
+function requireOutside({ root }: DataFolder, { target, drop }: BackupOptions): void {
+  const at = realFolder(dirname(target));
+  const [own, dropped] = [realFolder(root), realFolder(drop)];
+  const isInDrop = at === dropped || at.startsWith(`${dropped}${sep}`);
+  if (at !== own && !isInDrop) return;
+  throw new Refused(
+    'failed',
+    `${target} lies in the ${isInDrop ? 'drop' : 'data'} folder, where ${isInDrop ? 'ingest takes every file away' : 'the installation itself lies'}. Name a file elsewhere, best on another disk.`,
+  );
+}
+
+function realFolder(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return resolve(path);
+  }
+}
+
 function requireFreeName(target: string, replace: boolean): void {
   const found = lstatSync(target, { throwIfNoEntry: false });
   if (found === undefined) return;
@@ -304,7 +328,7 @@ function damaged(path: string, problem: string): Refused {
   );
 }
 
-function explained(error: unknown, target: string): unknown {
+function explained(error: unknown, target: string, { root }: DataFolder): unknown {
   if (error instanceof Refused) return error;
   const reason = reasonOf(error);
   if (isDiskFull(error)) {
@@ -315,6 +339,9 @@ function explained(error: unknown, target: string): unknown {
     );
   }
   if (isDamage(error)) return damaged('the database', reason);
+  const path = error instanceof Error && 'path' in error ? String(error.path) : '';
+  if (path.startsWith(root + sep) && !target.startsWith(root + sep))
+    return new Refused('failed', `${reason}. Run it as the user of the appliance.`, { cause: error });
   if (isErrorCode(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS')) {
     return new Refused(
       'failed',

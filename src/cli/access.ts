@@ -2,6 +2,7 @@
  * What the commands on accounts, subscriptions and keys share: how they open the store, read the values of their
  * options, and show one entry.
  */
+import { dirname } from 'node:path';
 import type { Command } from 'commander';
 import { catchUpAccess } from '../auth/journaled.ts';
 import {
@@ -16,7 +17,7 @@ import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { openAccess } from '../store/access.ts';
 import type { Database } from '../store/database.ts';
-import { dataFolder } from '../store/folder.ts';
+import { dataFolder, giveToOwner } from '../store/folder.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, listValue, optionValue } from './options.ts';
 import { printable } from './output.ts';
@@ -60,6 +61,7 @@ export function withAccess<Result>(
     return work(db);
   } finally {
     db.close();
+    giveToOwner(dataFolder(dirname(db.name)));
   }
 }
 

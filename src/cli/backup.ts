@@ -3,7 +3,7 @@ import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
-import { resolveDataFolder } from './data-folder.ts';
+import { configOf } from './ingest-settings.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
 
@@ -17,18 +17,20 @@ export function register(program: Command): void {
     .option('--force', 'replace a file that is there')
     .action(async (file: string, options: { force?: boolean }, self: Command) => {
       beGentle();
-      const common = commonOptions(self);
+      const { json } = commonOptions(self);
+      const config = configOf(self);
       const steps = progressOfSteps();
       try {
         const written = await writeBackup({
-          data: resolveDataFolder(common),
+          data: config.dataFolder,
+          drop: config.ingest.drop,
           target: path.resolve(file),
           replace: options.force === true,
           now: Date.now,
           onProgress: steps.update,
         });
         steps.end();
-        print(documentOf(written), { json: common.json, text: () => textOf(written) });
+        print(documentOf(written), { json, text: () => textOf(written) });
       } finally {
         steps.end();
       }

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { ReplayCounts } from '../ingest/requests.ts';
 import { Refused } from '../refused.ts';
 import { serveRequest } from './ingest-request.ts';
-import { addExamples, commonOptions, instantValue } from './options.ts';
+import { addDropOption, addExamples, commonOptions, instantValue } from './options.ts';
 import { print } from './output.ts';
 
 export function registerReplay(ingest: Command): void {
@@ -23,6 +23,7 @@ export function registerReplay(ingest: Command): void {
       print(outcome.replay, { json: commonOptions(self).json, text: () => replayText(outcome.replay) });
       if (outcome.replay.unreadable.length > 0) process.exitCode = 1;
     });
+  addDropOption(command);
   addExamples(command, [
     'ingest replay',
     'ingest replay --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z',

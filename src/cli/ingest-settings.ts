@@ -5,12 +5,12 @@ import { type Config, loadConfig } from '../config/load.ts';
 import { type Database, openReader } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { commonOptions } from './options.ts';
+import { commonOptions, settingFlags } from './options.ts';
 
 export function configOf(command: Command): Config {
   const common = commonOptions(command);
   return loadConfig({
-    flags: {},
+    flags: settingFlags(command),
     env: process.env,
     file: common.config,
     dataFolder: resolveDataFolder(common),

@@ -11,7 +11,7 @@ import { isLocked } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
 import { configOf, folderOf, withDetections } from './ingest-settings.ts';
-import { addExamples, commonOptions, integerValue } from './options.ts';
+import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
 import { print, table } from './output.ts';
 
 const FILES_DEFAULT = 10;
@@ -76,6 +76,7 @@ export function registerStatus(ingest: Command): void {
       const status = statusOf(configOf(self), options.files ?? FILES_DEFAULT);
       print(status, { json: commonOptions(self).json, text: () => statusText(status) });
     });
+  addDropOption(command);
   addExamples(command, ['ingest status', 'ingest status --files 100 --json']);
 }
 

@@ -34,6 +34,11 @@ export function commonOptions(command: Command): CommonOptions {
   return { data: text(options.data), config: text(options.config), json: options.json === true };
 }
 
+/** Adds the option for commands that look into the drop folder: the appliance may have been started with it. */
+export function addDropOption(command: Command): Command {
+  return command.option('--drop <dir>', 'the drop folder, where the appliance was started with --drop');
+}
+
 /** Adds the options that are settings, for the commands that serve. */
 export function addSettingFlags(command: Command): Command {
   return command

@@ -7,6 +7,7 @@
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { Refused, type RefusedCode } from '../refused.ts';
+import { isDamage, isDiskFull } from '../store/database.ts';
 import { isErrorCode } from '../store/folder.ts';
 import * as account from './account.ts';
 import * as alert from './alert.ts';
@@ -97,19 +98,23 @@ export function reportEnd(error: unknown): number {
   const debug = process.env.WIREWATCH_DEBUG === '1';
   const refused = error instanceof Refused;
   const message = error instanceof Error ? error.message || error.name : String(error);
-  const advice = isOfRights(error)
-    ? '. Run it as the user of the appliance, or give this user the right to it.'
-    : '';
+  const advice = adviceOn(error);
   const source = debug ? '' : ' (WIREWATCH_DEBUG=1 shows where this comes from)';
   const fault = `${message.replace(/\s*\n\s*/g, ' ')}${advice || source}`;
   process.stderr.write(`wirewatch: ${printable(refused ? message : fault)}\n`);
   if (debug) process.stderr.write(`${printable(inspect(error))}\n`);
-  return refused ? EXIT_BY_CODE[error.code] : EXIT_FAILED;
+  if (refused) return EXIT_BY_CODE[error.code];
+  return isDamage(error) ? EXIT_CONFIGURATION : EXIT_FAILED;
 }
 
-/** Faults that mostly mean that a command was run as another user than the appliance. */
-function isOfRights(error: unknown): boolean {
-  return isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'SQLITE_CANTOPEN', 'SQLITE_READONLY');
+/** What to do about a fault of the machine; nothing for one of the program. */
+function adviceOn(error: unknown): string {
+  if (isDamage(error))
+    return '. Stop the appliance, see what is left with "wirewatch verify", and put a backup in its place: wirewatch restore FILE --replace';
+  if (isDiskFull(error)) return '. Make room and try again.';
+  return isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'SQLITE_CANTOPEN', 'SQLITE_READONLY')
+    ? '. Run it as the user of the appliance, or give this user the right to it.'
+    : '';
 }
 
 /** The whole command line as commander's tree; also what the manual and its tests are made from. */

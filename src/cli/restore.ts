@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Command } from 'commander';
 import { type Restored, restore } from '../backup/restore.ts';
 import { configOf } from './ingest-settings.ts';
-import { addExamples, commonOptions } from './options.ts';
+import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
 
 const MISSING_SHOWN_MAX = 10;
@@ -47,6 +47,7 @@ export function register(program: Command): void {
         steps.end();
       }
     });
+  addDropOption(command);
   addExamples(command, [
     'restore /backups/monday.tar',
     'restore /backups/monday.tar --replace --data /var/lib/wirewatch',

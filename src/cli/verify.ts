@@ -9,7 +9,7 @@ import { Refused } from '../refused.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
 import { beGentle } from './backup.ts';
 import { configOf, folderOf } from './ingest-settings.ts';
-import { addExamples, commonOptions } from './options.ts';
+import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
 
 export function register(program: Command): void {
@@ -39,6 +39,7 @@ export function register(program: Command): void {
         steps.end();
       }
     });
+  addDropOption(command);
   addExamples(command, ['verify', 'verify --archive', 'verify /backups/monday.tar --json']);
 }
 

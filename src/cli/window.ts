@@ -12,7 +12,7 @@ import {
 } from '../windows/ledger.ts';
 import { serveRequest } from './ingest-request.ts';
 import { configOf, withDetections } from './ingest-settings.ts';
-import { addExamples, commonOptions, integerValue } from './options.ts';
+import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
 import { print, table } from './output.ts';
 
 const WINDOWS_DEFAULT = 1000;
@@ -111,6 +111,7 @@ function registerRelease(window: Command, { name, from, description }: Release):
       );
       if (became === 'failed') process.exitCode = 1;
     });
+  addDropOption(command);
   addExamples(command, [`window ${name} newswire 20261121T1010Z`]);
 }
 

@@ -6,7 +6,6 @@
  */
 
 import type { Logger } from '../log.ts';
-import { reasonOf } from '../refused.ts';
 import { formatMs, MINUTE_MS, type Now } from '../time.ts';
 
 export type FaultKind = 'fault' | 'unavailable';
@@ -98,7 +97,7 @@ function rootOf(error: unknown): unknown {
 }
 
 function messageOf(error: unknown): string {
-  return reasonOf(error).slice(0, MESSAGE_CHARACTERS_MAX);
+  return (error instanceof Error ? error.message : String(error)).slice(0, MESSAGE_CHARACTERS_MAX);
 }
 
 /** Equal for what came from the same place for the same reason. */

@@ -6,7 +6,7 @@
 import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import type { ConnectionTimes } from './connection-times.ts';
 import { secureContext, type TlsPair } from './tls-pair.ts';
 
@@ -69,7 +69,7 @@ function limit(server: Server, connectionsMax: number, times: ConnectionTimes): 
   server.maxConnections = connectionsMax;
 }
 
-/** Settles when it listens. @param start has it do so; @throws Refused `configuration` when it cannot */
+/** Settles when it listens. @param start has it do so; @throws Refused `failed` when it cannot */
 export function listening(
   server: Server,
   { host, port }: { readonly host: string; readonly port: number },
@@ -79,8 +79,9 @@ export function listening(
     server.once('error', (error) => {
       reject(
         new Refused(
-          'configuration',
-          `cannot listen on ${host}, port ${port}: ${error.message}. Choose another with --host and --port.`,
+          // It may come: another process ends, an address is brought up. A service manager tries again.
+          'failed',
+          `cannot listen on ${host}, port ${port}: ${reasonOf(error)}. Choose another with --host and --port.`,
           { cause: error },
         ),
       );

@@ -87,7 +87,7 @@ export interface RunningServer {
   close(graceMs: number): Promise<void>;
 }
 
-/** @throws Refused `configuration` when it cannot listen, or not with the certificate that is set */
+/** @throws Refused `failed` when it cannot listen, `configuration` when not with the certificate that is set */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { config, log, times = CONNECTION_TIMES } = options;
   const tls = await openTls(config.server);

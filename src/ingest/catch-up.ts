@@ -18,7 +18,7 @@ import { type FileRecord, saveFile, unsettledFiles } from './file-record.ts';
 import { operationOf } from './operations.ts';
 import { readRaises, saveRaise } from './raises.ts';
 import { ReadAgain } from './read-again.ts';
-import { type Doubt, ROOT, type Step, type Survey, surveyJournal } from './survey.ts';
+import { type Doubt, isInUse, ROOT, type Step, type Survey, surveyJournal } from './survey.ts';
 import { takeUnrecorded } from './unrecorded.ts';
 import type { Workshop } from './workshop.ts';
 
@@ -50,6 +50,12 @@ async function catchUpAtOnce(workshop: Workshop): Promise<void> {
   for (;;) {
     const survey = surveyJournal(db, folder.journal);
     if (survey.kind === 'even') {
+      const lost = whyLost(workshop);
+      if (lost !== null) {
+        beginAgain(workshop, lost);
+        markAccess(workshop);
+        continue;
+      }
       beginAt(workshop, survey.mark);
       if (isTold) log('info', 'the database has caught up with the journal', { operations });
       return;
@@ -206,10 +212,20 @@ function beginAgain(workshop: Workshop, reason: string): void {
   });
 }
 
-/** The start before has led access.db through what this journal says of it, but could not mark one that was missing. */
-function markAccess({ access, db, folder, settings }: Workshop): void {
+/**
+ * A new database beside an access.db that remembers another journal: both the old database and its journal are gone.
+ *
+ * @returns in words what is lost; null where nothing is
+ */
+function whyLost({ db, access, folder }: Workshop): string | null {
+  const theirs = readMark(access);
+  return theirs === null || isInUse(db) ? null : whyNotFrom(folder.journal, theirs);
+}
+
+/** Whoever came before has led access.db through what this journal says of it, but could not mark one that was missing. */
+function markAccess({ access, db, folder }: Workshop): void {
   const [mark, theirs] = [readMark(db), readMark(access)];
-  if (settings.mode !== 'serve' || mark === null || theirs === null) return;
+  if (mark === null || theirs === null) return;
   if (whyNotFrom(folder.journal, theirs) !== null) writing(access, () => setMark(access, mark));
 }
 

@@ -53,13 +53,18 @@ export type Survey =
 
 /** @param db of detections.db */
 export function surveyJournal(db: Database, journal: string): Survey {
-  const isUsed = db.prepare<unknown[], { used: number }>(SELECT_IS_USED).get()?.used === 1;
+  const isUsed = isInUse(db);
   const mark = readMark(db);
   const survey = mark === null ? surveyUnmarked(db, journal, isUsed) : surveyMarked(journal, mark);
   if (survey.kind !== 'behind' || isUsed) return survey;
   // There was nothing yet for which changes before the first operation could matter.
   const begin = survey.steps[0]?.mark.bytes ?? 0;
   return { ...survey, changes: survey.changes.filter((at) => at > begin) };
+}
+
+/** Whether anything was ever taken in. */
+export function isInUse(db: Database): boolean {
+  return db.prepare<unknown[], { used: number }>(SELECT_IS_USED).get()?.used === 1;
 }
 
 function surveyMarked(journal: string, mark: JournalMark): Survey {

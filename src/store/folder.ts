@@ -9,9 +9,12 @@ import {
   constants,
   existsSync,
   fsyncSync,
+  lchownSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -51,13 +54,14 @@ export function dataFolder(root: string): DataFolder {
  * @throws Refused `configuration` when this user cannot write to it, or to what lies in it
  */
 export function ensureFolder(folder: DataFolder): void {
-  const { root, detections, access, journal, lock } = folder;
+  const { root, detections, access, journal, lock, secret } = folder;
   try {
     mkdirSync(root, { recursive: true, mode: 0o700 });
     if (!statSync(root).isDirectory()) throw new Error('it is not a folder');
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
     for (const path of [detections, access, journal, lock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
+    if (existsSync(secret)) accessSync(secret, constants.R_OK);
   } catch (error) {
     const reason = reasonOf(error);
     throw new Refused(
@@ -66,6 +70,28 @@ export function ensureFolder(folder: DataFolder): void {
     );
   }
 }
+
+/**
+ * What root makes in the folder of another user is given to that one, who could not open it otherwise. Call it after
+ * work in the folder; for everybody else it does nothing.
+ */
+export function giveToOwner({ root }: DataFolder): void {
+  if (process.getuid?.() !== 0 || !existsSync(root)) return;
+  const { uid, gid } = statSync(root);
+  if (uid === 0) return;
+  for (const entry of readdirSync(root, { withFileTypes: true })) {
+    const path = join(root, entry.name);
+    const isOurs = OWN_NAME.test(entry.name) && (entry.isFile() || entry.isDirectory());
+    if (!isOurs || lstatSync(path).uid === uid) continue;
+    lchownSync(path, uid, gid);
+    if (!entry.isDirectory()) continue;
+    for (const name of readdirSync(path)) lchownSync(join(path, name), uid, gid);
+  }
+}
+
+/** The state and what restores leave; not the drop folder, photos or the configuration. */
+const OWN_NAME =
+  /^((detections\.db|access\.db|secret|journal|lock|alerts\.json)([.-].*)?|(replaced|incoming)-.*)$/;
 
 export const SECRET_BYTES = 32;
 
@@ -76,7 +102,10 @@ export const SECRET_BYTES = 32;
  * process that starts at the same moment reads what the first one made.
  */
 export function readSecret(folder: DataFolder): Buffer {
-  if (!existsSync(folder.secret)) createSecret(folder);
+  if (!existsSync(folder.secret)) {
+    refuseLost(folder);
+    createSecret(folder);
+  }
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES) {
     throw new Refused(
@@ -85,6 +114,15 @@ export function readSecret(folder: DataFolder): Buffer {
     );
   }
   return secret;
+}
+
+/** A new one beside a database in use would make every cursor that was given out a 400. */
+function refuseLost({ root, secret, detections }: DataFolder): void {
+  if (!existsSync(detections)) return;
+  throw new Refused(
+    'configuration',
+    `the secret ${secret} is missing, and ${root} is in use: without it no cursor, access token or photo address that was given out is valid. Put back the file from a backup (tar -xf BACKUP secret). Where there is none: head -c ${SECRET_BYTES} /dev/urandom > ${secret}, and every client has to start again.`,
+  );
 }
 
 function createSecret(folder: DataFolder): void {
