@@ -93,6 +93,23 @@ test('what root makes in the folder of another user is given to that one', async
   });
 });
 
+test('a drop folder is made, but not its parents: a share may not be mounted', async () => {
+  await inFolder(async (folder) => {
+    const drop = join(folder, 'share', 'exports');
+    const serve = () => runProgram(['serve', '--data', join(folder, 'data'), '--drop', drop, '--port', '0']);
+    const refused = serve();
+    assert.equal(await refused.ended, 78);
+    assert.match(refused.told(), /cannot use the drop folder .*share.*its parent is there/);
+    assert.ok(!existsSync(join(folder, 'share')));
+    mkdirSync(join(folder, 'share'));
+    const run = serve();
+    await run.url();
+    assert.ok(existsSync(join(drop, 'archive')));
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+  });
+});
+
 test('what is no folder is refused with exit code 78', async () => {
   await inFolder(async (folder) => {
     writeFileSync(join(folder, 'data'), '');

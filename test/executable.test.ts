@@ -130,6 +130,10 @@ test('it is one file of less than 125 MB, and its checksum stands beside it as s
   assert.equal(readFileSync(`${program}.sha256`, 'utf8'), `${sha256}  wirewatch\n`);
 });
 
+test('nothing in it names the folder in which it was made', () => {
+  assert.ok(!readFileSync(program).includes(built));
+});
+
 test('version says which build it is and what is in it', () => {
   const { commit, ...rest } = JSON.parse(wirewatch('version', '--json'));
   const platform = `${process.platform}-${process.arch}`;

@@ -121,6 +121,14 @@ function resolved(
       `${place}: ${dropFolder} is the data folder itself; give it a folder of its own`,
     );
   }
+  const backupFolder = folderOf('backup.folder', backup.folder, 'backups');
+  if (backupFolder === dropFolder || backupFolder.startsWith(dropFolder + path.sep)) {
+    const place = holding.get('backup.folder')?.place ?? 'backup.folder';
+    throw new Refused(
+      'configuration',
+      `${place}: ${backupFolder} lies in the drop folder, out of which ingest takes every file; give it another place`,
+    );
+  }
   return {
     ...settings,
     server: {
@@ -131,7 +139,7 @@ function resolved(
     },
     ingest: { ...ingest, drop: dropFolder },
     photos: { folder: folderOf('photos.folder', photos.folder, 'photos') },
-    backup: { ...backup, folder: folderOf('backup.folder', backup.folder, 'backups') },
+    backup: { ...backup, folder: backupFolder },
     log: { ...log, file: pathOf('log.file', log.file, '') },
     dataFolder,
     configFile,

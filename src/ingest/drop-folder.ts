@@ -91,14 +91,15 @@ export class DropFolder {
   /** Makes the appliance's own folders, and refuses to follow one of them elsewhere. */
   prepare(): void {
     try {
-      mkdirSync(this.root, { recursive: true });
+      // Not its parents: where a share is not mounted, exports would go astray below its mount point.
+      makeFolder(this.root);
       for (const name of OWN_FOLDERS) this.ensureFolder(name);
       syncFolder(this.root);
     } catch (error) {
       const reason = reasonOf(error);
       throw new Refused(
         'configuration',
-        `cannot use the drop folder ${this.root}: ${reason}. Make it writable for this user, or name another with --drop.`,
+        `cannot use the drop folder ${this.root}: ${reason}. See that its parent is there (and mounted), make it writable for this user, or name another with --drop.`,
       );
     }
   }
@@ -275,6 +276,15 @@ export class DropFolder {
 
 type FileEntry = { readonly kind: 'file'; readonly name: string; readonly path: string; readonly look: Look };
 type Entry = FileEntry | { readonly kind: 'left alone'; readonly name: string };
+
+/** Makes the folder where its parent is there; it may be a link. */
+function makeFolder(root: string): void {
+  try {
+    mkdirSync(root);
+  } catch (error) {
+    if (!isErrorCode(error, 'EEXIST')) throw error;
+  }
+}
 
 /** A folder of our own must be one: a link would lead out of the drop folder. @throws Error ENOTDIR */
 export function requireRealFolder(path: string): void {

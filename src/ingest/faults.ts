@@ -1,4 +1,5 @@
 /** Which faults concern one file alone, and how a fault crosses to the main thread's log. */
+import { isDiskFull } from '../store/database.ts';
 
 const FILE_ERRORS = [
   'EACCES',
@@ -19,11 +20,13 @@ export function isFileError(error: unknown): boolean {
   return FILE_ERRORS.includes(code);
 }
 
+/** @returns without its stack where it is no fault of the program: that would tell an operator nothing */
 export function plainError(error: unknown): { message: string; code?: string; stack?: string } {
   if (!(error instanceof Error)) return { message: String(error) };
+  const isExpected = isFileError(error) || isDiskFull(error);
   return {
     message: error.message,
     ...('code' in error ? { code: String(error.code) } : {}),
-    ...(error.stack === undefined ? {} : { stack: error.stack }),
+    ...(isExpected || error.stack === undefined ? {} : { stack: error.stack }),
   };
 }
