@@ -32,7 +32,8 @@ let roots = 0;
 function newRoot(): string {
   roots += 1;
   const root = path.join(scratch, String(roots));
-  mkdirSync(root);
+  mkdirSync(path.join(root, path.dirname(PROGRAM)), { recursive: true });
+  writeFileSync(path.join(root, PROGRAM), '');
   return root;
 }
 
@@ -77,10 +78,12 @@ function outcomes({ files }: Result): string[] {
 
 const read = (root: string, file: string) => readFileSync(path.join(root, file), 'utf8');
 
+/** But for the program, which every root has. */
 function everyFile(root: string): string[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => !entry.isDirectory())
     .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+    .filter((name) => name !== PROGRAM.slice(1))
     .sort();
 }
 
@@ -148,7 +151,9 @@ describe('what is written', () => {
   test('without systemd, or with --no-service: the configuration alone, which serve finds', async () => {
     const bare = newRoot();
     const { stdout } = wirewatch('setup', '--root', bare, '--data', '/data', '--json');
-    assert.deepEqual(outcomes(JSON.parse(stdout)), ['/data/wirewatch.toml written']);
+    const result: Result = JSON.parse(stdout);
+    assert.deepEqual(outcomes(result), ['/data/wirewatch.toml written']);
+    assert.match(result.next[0] ?? '', /^# No unit was written, since systemd was not found: --service /);
     await inFolder(async (folder) => {
       const data = path.join(folder, 'data');
       const made = wirewatch(
@@ -163,6 +168,7 @@ describe('what is written', () => {
       );
       assert.equal(made.status, 0, made.stderr);
       assert.match(made.stdout, /^ {2}wirewatch serve --data /m);
+      assert.doesNotMatch(made.stdout, /systemd was not found/, 'it was not looked for');
       const run = runProgram(['serve', '--data', data]);
       await run.url();
       run.kill('SIGTERM');
@@ -279,9 +285,10 @@ describe('what is kept', () => {
     );
     assert.doesNotMatch(end.stdout, /--drop "/);
     assert.equal(readFileSync(file, 'utf8'), own);
-    assert.deepEqual(settingsOf(read(root, UNIT)).get('ReadWritePaths'), [
-      '/srv/own /srv/backups /var/log/wirewatch',
-    ]);
+    const unit = settingsOf(read(root, UNIT));
+    // A backup disk that is not there must not keep the service down.
+    assert.deepEqual(unit.get('RequiresMountsFor'), ['/var/lib/wirewatch /srv/own']);
+    assert.deepEqual(unit.get('ReadWritePaths'), ['/srv/own -/srv/backups -/var/log/wirewatch']);
     assert.equal(wirewatch(...args, '--port', '7000').status, 0);
   });
 
@@ -305,6 +312,22 @@ describe('what is kept', () => {
       assert.deepEqual(outcomes(setup(root)).slice(1, 2), [`${UNIT} kept`]);
       assert.equal(readFileSync(file, 'utf8'), text);
     }
+  });
+
+  test('a unit that was changed and does not follow what is asked for now is told, with exit code 1', () => {
+    const root = newRoot();
+    const args = ['setup', '--root', root, '--service', '--program', PROGRAM];
+    assert.equal(wirewatch(...args).status, 0);
+    const file = path.join(root, UNIT);
+    writeFileSync(file, `${readFileSync(file, 'utf8')}# mine\n`);
+    assert.equal(wirewatch(...args).status, 0, 'the same is asked for: nothing is missing');
+    const end = wirewatch(...args, '--data', '/srv/elsewhere');
+    assert.equal(end.status, 1);
+    assert.match(end.stdout, /Not applied:\n {2}\S*wirewatch\.service: it was changed since.*run this again/);
+    const { files } = setup(root, '--data', '/srv/elsewhere', '--dry-run');
+    assert.match(files.find(({ what }) => what === 'unit')?.text ?? '', /--data \/srv\/elsewhere /);
+    writeFileSync(file, '[Service]\n');
+    assert.match(setup(root).not_applied.join(), /^[^,]*wirewatch\.service: setup did not make it, /);
   });
 });
 
@@ -335,7 +358,10 @@ describe('--undo', () => {
     const root = newRoot();
     setup(root);
     writeFileSync(path.join(root, CONFIG), read(root, CONFIG).replace('port = 8080', 'port = 8081'));
-    const { files } = setup(root, '--undo');
+    const { files, not_applied } = setup(root, '--undo');
+    assert.equal(not_applied.length, 1);
+    assert.match(not_applied[0] ?? '', /^\/etc\S+: it was changed since .* by hand: rm \S+wirewatch\.toml$/);
+    assert.equal(wirewatch('setup', '--undo', '--root', root).status, 1);
     assert.deepEqual(
       files.map(({ outcome, reason }) => [outcome, reason]),
       [
@@ -345,6 +371,23 @@ describe('--undo', () => {
       ],
     );
     assert.match(read(root, CONFIG), /^port = 8081$/m);
+  });
+
+  test('finds what a service has also where systemd does not', () => {
+    const root = newRoot();
+    setup(root);
+    const undone = wirewatch('setup', '--undo', '--root', root, '--data', '/data', '--json');
+    assert.equal(undone.status, 0, undone.stderr);
+    assert.deepEqual(outcomes(JSON.parse(undone.stdout)), [
+      '/data/wirewatch.toml absent',
+      `${CONFIG} removed`,
+      `${UNIT} removed`,
+      `${USER} removed`,
+    ]);
+    assert.deepEqual(everyFile(root), []);
+    setup(root);
+    setup(root, '--undo', '--no-service', '--data', '/data');
+    assert.equal(everyFile(root).length, 3, 'with --no-service there is the configuration alone');
   });
 
   test('is refused while the service is enabled', () => {
@@ -361,13 +404,16 @@ describe('--undo', () => {
 });
 
 test('what cannot work is refused, with what to do', () => {
+  assert.match(refused(1, '--program', '/opt/none'), /--program: \S+\/opt\/none is not there\. Copy/);
   assert.match(refused(1, '--program', '/home/1/wirewatch'), /could not run \/home\/1\/wirewatch.*--program/);
   assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not see it/);
   assert.match(refused(2, '--dynamic-user', '--drop', '/srv/exports'), /--dynamic-user: .*\/srv\/exports/);
   assert.match(refused(2, '--dynamic-user', '--user', 'news'), /give one of them/);
   assert.match(refused(2, '--user', 'No Body'), /Expected the name of a user/);
   assert.match(refused(78, '--port', '70000'), /--port: expected/);
-  const end = wirewatch('setup', '--root', process.execPath, '--service', '--program', PROGRAM);
+  const root = newRoot();
+  writeFileSync(path.join(root, 'etc'), '');
+  const end = wirewatch('setup', '--root', root, '--service', '--program', PROGRAM);
   assert.equal(end.status, 1);
   assert.match(end.stderr, /cannot read .*Run it as root/);
 });
@@ -381,7 +427,8 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
     config: CONFIG,
     user: 'root',
     isDynamic: false,
-    writable: [],
+    needed: [],
+    optional: [],
     readable: [],
     ports: [8080, 0],
     canNotify: true,
@@ -398,7 +445,7 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
       {},
       { isDynamic: true, user: 'wirewatch' },
       { ports: [443], canNotify: false },
-      { data: '/srv/the agency\'s "100 %" $HOME', writable: ['/srv/a b', '/home/1/drop'] },
+      { data: '/srv/the agency\'s "100 %" $HOME', needed: ['/home/1/drop'], optional: ['/srv/a b'] },
     ]) {
       const { status, stdout, stderr } = spawnSync(
         'systemd-analyze',
@@ -417,7 +464,11 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
   });
 
   test('rates the exposure below 1.5, of 10', () => {
-    for (const more of [{}, { isDynamic: true, user: 'wirewatch' }, { writable: ['/srv/exports'] }]) {
+    for (const more of [
+      {},
+      { isDynamic: true, user: 'wirewatch' },
+      { needed: ['/srv/exports'], optional: ['/srv/backups'] },
+    ]) {
       const unit = written({ user: 'wirewatch', ...more });
       const { status, stdout } = spawnSync(
         'systemd-analyze',

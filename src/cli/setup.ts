@@ -3,14 +3,13 @@ import path from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { ownCommand } from '../packed.ts';
 import { Refused } from '../refused.ts';
-import { type SetupFile, type SetupResult, setUp, takeBack } from '../setup/carry-out.ts';
-import { isSystemdThere, type SetupChoices } from '../setup/plan.ts';
+import { type SetupFile, type SetupResult, setUp, takeBack, type UndoChoices } from '../setup/carry-out.ts';
+import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { addExamples, addSettingFlags, commonOptions, settingFlags } from './options.ts';
 import { print } from './output.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
-const SERVICE_CONFIG = '/etc/wirewatch/wirewatch.toml';
 const DEFAULT_USER = 'wirewatch';
 
 export function register(program: Command): void {
@@ -28,8 +27,8 @@ export function register(program: Command): void {
     .action((_options, self: Command) => {
       const { json } = commonOptions(self);
       const { undo, dryRun } = self.opts();
-      const choices = choicesOf(self);
-      const result = undo === true ? takeBack(choices, dryRun === true) : setUp(choices, dryRun === true);
+      const isDry = dryRun === true;
+      const result = undo === true ? takeBack(undoChoicesOf(self), isDry) : setUp(choicesOf(self), isDry);
       print(result, { json, text: () => resultText(result) });
       if (result.not_applied.length > 0) process.exitCode = 1;
     });
@@ -43,26 +42,43 @@ export function register(program: Command): void {
 }
 
 function choicesOf(command: Command): SetupChoices {
+  const options: Record<string, unknown> = command.opts();
+  const { root, isService, data, config } = placesOf(command);
+  const isDynamic = options.dynamicUser === true;
+  if (isDynamic && options.user !== undefined)
+    throw new Refused('usage', '--user and --dynamic-user exclude each other: give one of them.');
+  const user = typeof options.user === 'string' ? options.user : DEFAULT_USER;
+  const named = typeof options.program === 'string' ? options.program : null;
+  const program = named === null ? ownCommand() : [named];
+  return {
+    root,
+    data,
+    config,
+    flags: settingFlags(command),
+    service: isService ? { user, isDynamic, program, isProgramNamed: named !== null } : null,
+    isSystemdMissing: options.service === undefined && !isService,
+  };
+}
+
+/** What a service has is looked for whether or not systemd is found here: it may have been set up with --service. */
+function undoChoicesOf(command: Command): UndoChoices {
+  const { root, data, config } = placesOf(command);
+  const isService = command.opts().service !== false;
+  const isNamed = commonOptions(command).config !== undefined;
+  const configs = isService && !isNamed ? new Set([config, SERVICE_CONFIG]) : [config];
+  return { root, data, configs: [...configs], isService };
+}
+
+function placesOf(command: Command): { root: string; isService: boolean; data: string; config: string } {
   const common = commonOptions(command);
   const options: Record<string, unknown> = command.opts();
   const root = path.resolve(String(options.root));
   const isService = typeof options.service === 'boolean' ? options.service : isSystemdThere(root);
-  const isDynamic = options.dynamicUser === true;
-  if (isDynamic && options.user !== undefined)
-    throw new Refused('usage', '--user and --dynamic-user exclude each other: give one of them.');
   const data = isService
     ? path.resolve(common.data || process.env.WIREWATCH_DATA || SERVICE_DATA)
     : resolveDataFolder(common);
   const config = common.config ?? (isService ? SERVICE_CONFIG : path.join(data, 'wirewatch.toml'));
-  const user = typeof options.user === 'string' ? options.user : DEFAULT_USER;
-  const named = typeof options.program === 'string' ? [options.program] : ownCommand();
-  return {
-    root,
-    data,
-    config: path.resolve(config),
-    flags: settingFlags(command),
-    service: isService ? { user, isDynamic, program: named } : null,
-  };
+  return { root, isService, data, config: path.resolve(config) };
 }
 
 function userName(value: string): string {

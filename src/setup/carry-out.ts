@@ -2,13 +2,14 @@
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
 import { Refused } from '../refused.ts';
-import { nextSteps, stepsAfterUndo } from './next-steps.ts';
-import { marked, placeFile, removeFile, stateOf } from './own-file.ts';
+import { nextSteps, pasted, stepsAfterUndo } from './next-steps.ts';
+import { marked, placeFile, removeFile, stateOf, wasMadeWith } from './own-file.ts';
 import {
   below,
   ENABLED_PATH,
   type PlannedFile,
   planSetup,
+  SERVICE_CONFIG,
   type SetupChoices,
   SYSUSERS_PATH,
   UNIT_PATH,
@@ -28,14 +29,24 @@ export interface SetupFile {
 export interface SetupResult {
   readonly dry_run: boolean;
   readonly files: readonly SetupFile[];
-  /** What was asked for and does not hold, since the configuration that is there says otherwise. */
+  /** What was asked for and does not hold, since a file that was kept says otherwise; and what to do. */
   readonly not_applied: readonly string[];
   /** Lines for a shell; comments begin with #. */
   readonly next: readonly string[];
 }
 
+/** What is to be taken back; paths as they are in the finished system. */
+export interface UndoChoices {
+  readonly root: string;
+  readonly data: string;
+  /** Where configurations may be. */
+  readonly configs: readonly string[];
+  /** Whether the unit and the entry of its user go, too. */
+  readonly isService: boolean;
+}
+
 /** A folder of ours, which goes when it is empty. */
-const OWN_FOLDER = '/etc/wirewatch';
+const OWN_FOLDER = path.dirname(SERVICE_CONFIG);
 const DATA_FOLDER_MODE = 0o700;
 
 /** @throws Refused for wrong choices, and where something cannot be read or written */
@@ -44,7 +55,11 @@ export function setUp(choices: SetupChoices, isDry: boolean): SetupResult {
   const isNew = choices.service === null && !isDry;
   if (isNew) mkdirSync(below(choices.root, choices.data), { recursive: true, mode: DATA_FOLDER_MODE });
   const files = plan.files.map((planned) => place(planned, choices.root, isDry));
-  return { dry_run: isDry, files, not_applied: plan.notApplied, next: nextSteps(choices, plan) };
+  const notApplied = [
+    ...plan.notApplied,
+    ...plan.files.flatMap((planned) => unheeded(planned, choices.root)),
+  ];
+  return { dry_run: isDry, files, not_applied: notApplied, next: nextSteps(choices, plan) };
 }
 
 function place({ what, path, text }: PlannedFile, root: string, isDry: boolean): SetupFile {
@@ -58,10 +73,23 @@ function place({ what, path, text }: PlannedFile, root: string, isDry: boolean):
   }
   if (what === 'configuration')
     return { what, path, outcome: 'kept', reason: 'a configuration is never written over' };
-  if (state !== 'own') return { what, path, outcome: 'kept', reason: REASONS[state] };
+  if (state !== 'own') return { what, path, outcome: 'kept', reason: REASONS[state], ...shown };
   if (readFileSync(file, 'utf8') === content) return { what, path, outcome: 'unchanged', ...shown };
   if (!isDry) placeFile(file, content);
   return { what, path, outcome: 'renewed', ...shown };
+}
+
+/** What is to be said of a unit, or an entry of a user, that was kept and is not what would be made now. */
+function unheeded({ what, path, text }: PlannedFile, root: string): string[] {
+  const file = below(root, path);
+  const state = stateOf(file);
+  if (what === 'configuration' || state === 'absent' || state === 'own') return [];
+  // Changed, but made by the same choices as those of now: nothing that was asked for is missing.
+  if (state === 'changed' && wasMadeWith(file, text)) return [];
+  const keep = what === 'unit' ? 'Move what is yours into "systemctl edit wirewatch", r' : 'R';
+  return [
+    `${path}: ${REASONS[state]}, so it does not follow what was asked for. ${keep}emove the file and run this again; --dry-run shows what it would hold`,
+  ];
 }
 
 const REASONS = {
@@ -70,22 +98,26 @@ const REASONS = {
 };
 
 /** @throws Refused while the service is enabled, and where something cannot be removed */
-export function takeBack(choices: SetupChoices, isDry: boolean): SetupResult {
-  const { root, service, config } = choices;
+export function takeBack(choices: UndoChoices, isDry: boolean): SetupResult {
+  const { root, configs, isService } = choices;
   const enabled = below(root, ENABLED_PATH);
-  if (service !== null && lstatSync(enabled, { throwIfNoEntry: false }) !== undefined) {
+  if (isService && lstatSync(enabled, { throwIfNoEntry: false }) !== undefined) {
     throw new Refused(
       'failed',
       `the service is enabled (${enabled}). First run: systemctl ${root === '/' ? 'disable --now' : `--root=${root} disable`} wirewatch`,
     );
   }
-  const ours: [PlannedFile['what'], string][] = [['configuration', config]];
-  if (service !== null) ours.push(['unit', UNIT_PATH], ['user', SYSUSERS_PATH]);
+  const ours = configs.map((config): [PlannedFile['what'], string] => ['configuration', config]);
+  if (isService) ours.push(['unit', UNIT_PATH], ['user', SYSUSERS_PATH]);
   const files = ours.map(([what, path]) => remove(what, path, root, isDry));
   const folder = below(root, OWN_FOLDER);
-  if (!isDry && path.dirname(config) === OWN_FOLDER && existsSync(folder)) removeIfEmpty(folder);
-  const hasRemoved = files.some(({ outcome }) => outcome === 'removed');
-  return { dry_run: isDry, files, not_applied: [], next: hasRemoved ? stepsAfterUndo(choices) : [] };
+  const isOurs = configs.some((config) => path.dirname(config) === OWN_FOLDER);
+  if (!isDry && isOurs && existsSync(folder)) removeIfEmpty(folder);
+  const removed = new Set(files.filter(({ outcome }) => outcome === 'removed').map(({ what }) => what));
+  const left = files
+    .filter(({ reason }) => reason === REASONS.changed)
+    .map((file) => `${file.path}: ${file.reason}. Remove it by hand: rm ${pasted(below(root, file.path))}`);
+  return { dry_run: isDry, files, not_applied: left, next: stepsAfterUndo(choices, removed) };
 }
 
 function remove(what: PlannedFile['what'], path: string, root: string, isDry: boolean): SetupFile {

@@ -1,12 +1,25 @@
 /** The lines that are left to be run after setup has written its files, or has removed them. */
 import { existsSync } from 'node:fs';
-import { below, type Plan, type ServiceChoices, type SetupChoices, SYSUSERS_PATH } from './plan.ts';
+import {
+  below,
+  type Plan,
+  type PlannedFile,
+  type ServiceChoices,
+  type SetupChoices,
+  SYSUSERS_PATH,
+} from './plan.ts';
 import { stateDirectory } from './unit.ts';
+
+const WITHOUT_SYSTEMD =
+  '# No unit was written, since systemd was not found: --service writes one all the same.';
 
 /** Lines for a shell, run as root where a service was set up. */
 export function nextSteps(choices: SetupChoices, plan: Plan): string[] {
   const { service } = choices;
-  if (service === null) return ['# Start the appliance:', `wirewatch serve --data ${pasted(choices.data)}`];
+  if (service === null) {
+    const hint = choices.isSystemdMissing ? [WITHOUT_SYSTEMD] : [];
+    return [...hint, '# Start the appliance:', `wirewatch serve --data ${pasted(choices.data)}`];
+  }
   return choices.root === '/'
     ? [
         ...preparing(service, plan),
@@ -17,11 +30,17 @@ export function nextSteps(choices: SetupChoices, plan: Plan): string[] {
     : inImage(choices, plan);
 }
 
-export function stepsAfterUndo({ root, service, data }: SetupChoices): string[] {
-  const kept = [
-    `# ${data} is left as it is${service === null ? '' : `, and so is the user of the service`}.`,
-  ];
-  return root === '/' && service !== null ? ['systemctl daemon-reload', ...kept] : kept;
+/** @param removed what was; nothing, and nothing is left to do */
+export function stepsAfterUndo(
+  { root, data }: Pick<SetupChoices, 'root' | 'data'>,
+  removed: ReadonlySet<PlannedFile['what']>,
+): string[] {
+  if (removed.size === 0) return [];
+  const isService = removed.has('unit') || removed.has('user');
+  const kept = isService
+    ? '# The data folder is left as it is, and so is the user of the service.'
+    : `# ${data} is left as it is.`;
+  return [...(removed.has('unit') && root === '/' ? ['systemctl daemon-reload'] : []), kept];
 }
 
 function preparing({ user, isDynamic }: ServiceChoices, plan: Plan): string[] {
@@ -89,6 +108,7 @@ function inImage({ root, data }: SetupChoices, { folders, files }: Plan): string
   return lines;
 }
 
-function pasted(value: string): string {
+/** A word as a shell takes it. */
+export function pasted(value: string): string {
   return /^[\w./:@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
 }

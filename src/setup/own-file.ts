@@ -31,6 +31,12 @@ export function stateOf(file: string): FileState {
   return sha256(text.slice(mark[0].length)) === mark[1] ? 'own' : 'changed';
 }
 
+/** Whether setup once made the file with this text, whatever became of it since. */
+export function wasMadeWith(file: string, text: string): boolean {
+  const [, hash] = MARKED.exec(refusing('read', file, () => readFileSync(file, 'utf8'))) ?? [];
+  return hash === sha256(text);
+}
+
 /** Puts a file in its place, whole, with the folders above it. */
 export function placeFile(file: string, text: string): void {
   refusing('write', file, () => {

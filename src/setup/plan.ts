@@ -1,5 +1,5 @@
 /** Which files setup makes for what the operator chose, what they hold, and what is left for him to run. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import path from 'node:path';
 import { annotatedConfig } from '../config/annotated.ts';
@@ -16,6 +16,8 @@ export interface SetupChoices {
   readonly flags: SettingFlags;
   /** Null: only the configuration. */
   readonly service: ServiceChoices | null;
+  /** Whether that is so since systemd was not found. */
+  readonly isSystemdMissing: boolean;
 }
 
 export interface ServiceChoices {
@@ -23,6 +25,8 @@ export interface ServiceChoices {
   readonly isDynamic: boolean;
   /** The program and what comes before the command's name, absolute. */
   readonly program: readonly string[];
+  /** Not this program, but one that was named. */
+  readonly isProgramNamed: boolean;
 }
 
 export interface PlannedFile {
@@ -41,6 +45,7 @@ export interface Plan {
   readonly effective: Config;
 }
 
+export const SERVICE_CONFIG = '/etc/wirewatch/wirewatch.toml';
 export const UNIT_PATH = '/etc/systemd/system/wirewatch.service';
 export const ENABLED_PATH = '/etc/systemd/system/multi-user.target.wants/wirewatch.service';
 export const SYSUSERS_PATH = '/etc/sysusers.d/wirewatch.conf';
@@ -72,14 +77,17 @@ export function planSetup(choices: SetupChoices): Plan {
   const configuration = { what: 'configuration', path: configPath, text: annotatedConfig(chosen) } as const;
   const notApplied = overruled(chosen, wanted, effective);
   if (service === null) return { files: [configuration], notApplied, folders: [], effective };
-  const folders = writableFolders(effective).filter((folder) => !isWithin(folder, data));
+  const { needed, optional } = writableFolders(effective, data);
+  const folders = [...needed, ...optional];
   const readable = readPaths(effective);
   judge(choices, service, folders, readable);
+  requireProgram(root, service);
   const unit = unitText({
     ...service,
     data,
     config: configPath,
-    writable: folders,
+    needed,
+    optional,
     readable,
     ports: [effective.server.port, effective.admin.port],
     canNotify: canNotify(root),
@@ -125,10 +133,17 @@ function overruled(chosen: ReadonlyMap<string, unknown>, wanted: Config, effecti
     });
 }
 
-/** Folders, beside the data folder, in which the appliance writes. */
-function writableFolders({ ingest, backup, log }: Config): string[] {
+/** Folders outside the data folder in which the appliance writes: those it cannot do without, and the others. */
+function writableFolders(
+  { ingest, backup, log }: Config,
+  data: string,
+): { needed: string[]; optional: string[] } {
   const logs = log.file === '' ? [] : [path.dirname(log.file)];
-  return [...new Set([ingest.drop, backup.folder, ...logs])];
+  const others = new Set([backup.folder, ...logs]);
+  return {
+    needed: isWithin(ingest.drop, data) ? [] : [ingest.drop],
+    optional: [...others].filter((folder) => folder !== ingest.drop && !isWithin(folder, data)),
+  };
 }
 
 /** What the configuration names and the appliance only reads. */
@@ -170,6 +185,17 @@ function judge(
       `--dynamic-user: its user exists only while the service runs and can own nothing outside /var/lib: ${outside.join(', ')}. Leave it out, or use --data /var/lib/NAME and the drop folder within.`,
     );
   }
+}
+
+/** A unit cannot start what is not there. */
+function requireProgram(root: string, { isProgramNamed, program: [program = ''] }: ServiceChoices): void {
+  const file = below(root, program);
+  // Where a link leads to is not looked at: below a root, that is another place.
+  if (!isProgramNamed || lstatSync(file, { throwIfNoEntry: false }) !== undefined) return;
+  throw new Refused(
+    'failed',
+    `--program: ${file} is not there. Copy the program first (install -D -m 755 wirewatch ${file}), or name another.`,
+  );
 }
 
 /** A user that is there already is used as it is. */

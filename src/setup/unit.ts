@@ -8,8 +8,10 @@ export interface UnitTerms {
   readonly user: string;
   /** systemd makes the user for as long as the service runs. */
   readonly isDynamic: boolean;
-  /** Folders outside the data folder in which it writes: drop folder, backups, log. */
-  readonly writable: readonly string[];
+  /** Folders outside the data folder without which it cannot start: the drop folder. */
+  readonly needed: readonly string[];
+  /** Others in which it writes, for backups and logs: a disk that is missing must not keep the service down. */
+  readonly optional: readonly string[];
   /** Files and folders that it reads beside those: photos, certificate, key, secrets. */
   readonly readable: readonly string[];
   /** Those it listens on; 0 is any, or none. */
@@ -46,12 +48,12 @@ export function sysusersText(user: string, data: string): string {
   return `# The user of the service, without a login. systemd-sysusers makes it.\nu ${user} - "Wirewatch" ${data}\n`;
 }
 
-function unitSection({ data, writable }: UnitTerms): string {
+function unitSection({ data, needed }: UnitTerms): string {
   return `[Unit]
 Description=Wirewatch, reports where stories and photos were found
 Wants=network-online.target
 After=network-online.target
-RequiresMountsFor=${words([data, ...writable])}
+RequiresMountsFor=${words([data, ...needed])}
 `;
 }
 
@@ -87,10 +89,11 @@ const EXEC = `# Type=notify would be better, but systemd-notify was not found.
 Type=exec`;
 
 function hardening(terms: UnitTerms): string {
-  const { user, isDynamic, data, writable, readable, ports } = terms;
+  const { user, isDynamic, data, needed, optional, readable, ports } = terms;
   const state = stateDirectory(data);
-  const paths = [...(state === null ? [data] : []), ...writable];
-  const needsHome = [data, terms.config, ...writable, ...readable].some(isInHome);
+  // With "-" systemd leaves out what is not there; without it, the service would not start (systemd.exec(5)).
+  const paths = [...(state === null ? [data] : []), ...needed, ...optional.map((folder) => `-${folder}`)];
+  const needsHome = [data, terms.config, ...needed, ...optional, ...readable].some(isInHome);
   return `# It sees and does what it needs, and nothing else.
 ${isDynamic ? `DynamicUser=yes\nUser=${user}` : `User=${user}`}
 UMask=0027
