@@ -58,10 +58,16 @@ describe('what it says', () => {
       assert.deepEqual([code, printed], [1, '']);
       assert.equal(
         told,
-        'wirewatch: degraded: 2 open alerts need someone now; newswire is complete up to 2026-11-21T10:00:00Z; imagewire is complete up to no window yet. See: wirewatch alert list\n',
+        'wirewatch: degraded: 2 open alerts need someone now; newswire is complete up to 2026-11-21T10:00:00Z; no window of imagewire is finished yet. See: wirewatch alert list\n',
       );
       const document = JSON.parse((await healthcheck(['--url', url, '--json'])).printed);
       assert.deepEqual([document.healthy, document.status, document.health.status], [false, 503, 'degraded']);
+    }));
+
+  test('without an alert it leads to the files', () =>
+    answering(health(503, 0), async (url) => {
+      const { told } = await healthcheck(['--url', url]);
+      assert.match(told, /^wirewatch: degraded: newswire is complete .* See: wirewatch ingest status\n$/);
     }));
 
   test('something else answers: exit code 1', () =>
@@ -114,7 +120,7 @@ test('it finds the running appliance by the settings', () =>
       for (const args of [['--host', '0.0.0.0', '--port', port], []]) {
         const { code, told } = await healthcheck(args, { WIREWATCH_SERVER_PORT: port });
         assert.equal(code, 1);
-        assert.match(told, /degraded: newswire is complete up to no window yet/);
+        assert.match(told, /degraded: no file was read yet\. See: wirewatch ingest status\n$/);
       }
     } finally {
       running.kill('SIGTERM');

@@ -117,14 +117,25 @@ async function get(
 }
 
 function degraded(health: unknown): string {
-  const alerts = memberOf(memberOf(health, 'alerts'), 'page_worthy');
-  const needing = typeof alerts === 'number' && alerts > 0 ? `${alerts} open alerts need someone now` : null;
+  const open = countOf(health, 'open');
+  const pageWorthy = countOf(health, 'page_worthy');
+  const needing = pageWorthy > 0 ? `${pageWorthy} open alerts need someone now` : null;
   const exports = memberOf(health, 'exports');
-  const done = ['newswire', 'imagewire'].map((name) => {
-    const at = memberOf(memberOf(exports, name), 'newest_done');
-    return `${name} is complete up to ${typeof at === 'string' ? at : 'no window yet'}`;
-  });
-  return `degraded: ${[needing, ...done].filter((part) => part !== null).join('; ')}. See: wirewatch alert list`;
+  const ends = ['newswire', 'imagewire'].map((name) => ({
+    name,
+    at: memberOf(memberOf(exports, name), 'newest_done'),
+  }));
+  const done = ends.map(({ name, at }) =>
+    typeof at === 'string' ? `${name} is complete up to ${at}` : `no window of ${name} is finished yet`,
+  );
+  const isNew = open === 0 && ends.every(({ at }) => at === null);
+  const reasons = isNew ? ['no file was read yet'] : [needing, ...done].filter((part) => part !== null);
+  return `degraded: ${reasons.join('; ')}. See: wirewatch ${open > 0 ? 'alert list' : 'ingest status'}`;
+}
+
+function countOf(health: unknown, name: 'open' | 'page_worthy'): number {
+  const count = memberOf(memberOf(health, 'alerts'), name);
+  return typeof count === 'number' ? count : 0;
 }
 
 function notOurs(address: string, status: number): string {
