@@ -229,6 +229,7 @@ describe('renewal, look by look', { skip }, () => {
     const pair = judgeTlsPair(paths, await readTlsFiles(paths));
     const taken: number[] = [];
     const told: (string | null)[] = [];
+    const alerts = new Map<string, string | null>();
     const warned: unknown[] = [];
     const log = createLogger({ level: 'silent' });
     log.warn = (...args: unknown[]) => void warned.push(args[0]);
@@ -237,7 +238,12 @@ describe('renewal, look by look', { skip }, () => {
       paths,
       pair,
       onRenewed: ({ validToMs }) => void taken.push(validToMs),
-      conditions: { set: (_name, detail) => void told.push(detail) },
+      conditions: {
+        set(name, detail) {
+          alerts.set(name, detail);
+          if (name === 'certificate expires') told.push(detail);
+        },
+      },
       log,
       now: () => nowMs,
       everyMs: null,
@@ -245,7 +251,8 @@ describe('renewal, look by look', { skip }, () => {
     const setNow = (ms: number) => {
       nowMs = ms;
     };
-    return { paths, pair, taken, told, warned, renewal, setNow };
+    const unusable = () => alerts.get('certificate not usable') ?? null;
+    return { paths, pair, taken, told, unusable, warned, renewal, setNow };
   }
 
   test('nothing is taken while nothing has changed', async () => {
@@ -277,6 +284,25 @@ describe('renewal, look by look', { skip }, () => {
     renameSync(`${paths.key}.away`, paths.key);
     await renewal.look();
     assert.deepEqual(taken, []);
+  });
+
+  test('an alert is open from the second look at what cannot be used until a good pair is there', async () => {
+    const { paths, renewal, unusable } = await watched('unusable');
+    writeFileSync(paths.key, 'broken');
+    await renewal.look();
+    assert.equal(unusable(), null, 'it may be half written');
+    await renewal.look();
+    assert.match(unusable() ?? '', /unusable\.key: it holds no private key/);
+    overwrite(paths, second);
+    await renewal.look();
+    assert.equal(unusable(), null);
+    renameSync(paths.key, `${paths.key}.away`);
+    await renewal.look();
+    await renewal.look();
+    assert.match(unusable() ?? '', /no such file/);
+    renameSync(`${paths.key}.away`, paths.key);
+    await renewal.look();
+    assert.equal(unusable(), null, 'what is in use is there again');
   });
 
   test('the alert opens when time runs out and closes with the new pair', async () => {
@@ -336,6 +362,9 @@ describe('the program', { skip }, () => {
       );
       assert.match(String(line.reason), /served\.key: it holds no private key/);
       assert.equal(await shownName(port, first), 'first');
+      await run.until('the alert', () =>
+        run.log().find(({ msg, alert }) => msg === 'alert opened' && alert === 'certificate not usable'),
+      );
       assert.doesNotMatch(run.told(), /PRIVATE/);
       open.destroy();
       await run.until('the end of a handshake that never began', () => hasEnded || undefined);

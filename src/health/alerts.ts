@@ -128,6 +128,14 @@ export const ALERTS = {
     what_to_do:
       'Renew the certificate and write it, with its key, over the files that are set; no restart is needed. If that was done, see the log for why it is not used.',
   },
+  'certificate not usable': {
+    page_worthy: false,
+    opens:
+      'the files of [server] tls_certificate and tls_key have changed, and are no pair or cannot be read; the pair from before stays in use',
+    closes: 'a good pair lies in their place, or the one that is in use',
+    what_to_do:
+      'The detail says which file, and why. Put a good pair in place, with the right to read it for the user of the appliance: until then nothing is renewed, and a restart would fail.',
+  },
   'backup overdue': {
     page_worthy: false,
     opens:

@@ -1,5 +1,5 @@
 /**
- * Takes a renewed certificate into use without a restart, and says when one is about to expire.
+ * Takes a renewed certificate into use without a restart, and says when one is about to expire or cannot be used.
  *
  * Both files are read every few seconds and compared as a whole: that sees a rename, a changed link and writing in
  * place alike, on any file system. Between two writes they do not fit together, so what is wrong must be so at two
@@ -54,6 +54,7 @@ export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
     else if (isSame(found, pair)) wrong = null;
     else if (wrong !== null && wrong.files !== null && isSame(found, wrong.files)) note(found, wrong.reason);
     else take(found);
+    if (wrong === null) conditions.set('certificate not usable', null);
     judgeTime();
   }
 
@@ -73,6 +74,7 @@ export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
   function note(files: TlsFiles | null, reason: string): void {
     wrong = { files, reason, looks: wrong?.reason === reason ? wrong.looks + 1 : 1 };
     if (wrong.looks !== LOOKS_BEFORE_WARNING) return;
+    conditions.set('certificate not usable', reason);
     log.warn({ reason }, 'the new certificate cannot be used: the one before it stays in use');
   }
 
