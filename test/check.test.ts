@@ -10,6 +10,7 @@ import { judgeRoom, judgeSync } from '../src/check/disk.ts';
 import { fileSystemOf, judgeDataFileSystem } from '../src/check/file-system.ts';
 import type { Finding } from '../src/check/finding.ts';
 import { checkOpenFiles } from '../src/check/open-files.ts';
+import { makeCertificate, WITHOUT_OPENSSL } from './support/certificates.ts';
 import { inFolder, runProgram } from './support/program.ts';
 
 interface Checked {
@@ -39,6 +40,14 @@ async function check(data: string, ...args: string[]): Promise<Checked> {
 async function command(data: string, ...args: string[]): Promise<void> {
   const run = runProgram([...args, '--data', data]);
   assert.equal(await run.ended, 0, run.told());
+}
+
+async function takePort(): Promise<{ port: string; close: () => void }> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? String(address.port) : '';
+  return { port, close: () => server.close() };
 }
 
 /** Every path below a folder with what could have changed of it; logs of SQLite belong to who writes there. */
@@ -131,13 +140,11 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
     const certificate = join(folder, 'none.pem');
     writeFileSync(certificate, 'nothing');
     const file = join(folder, 'tls.toml');
-    const taken = createServer().listen(0, '127.0.0.1');
-    await new Promise((resolve) => taken.once('listening', resolve));
-    const address = taken.address();
-    const port = typeof address === 'object' && address !== null ? String(address.port) : '';
+    const taken = await Promise.all([takePort(), takePort()]);
+    const [port = '', adminPort = ''] = taken.map(({ port }) => port);
     writeFileSync(
       file,
-      `[server]\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n[admin]\nport = ${port}\n[log]\nfile = "nowhere/log"\n`,
+      `[server]\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n[admin]\nport = ${adminPort}\n[log]\nfile = "nowhere/log"\n`,
     );
     try {
       const { code, of } = await check(data, '--config', file, '--port', port);
@@ -153,7 +160,7 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
       assert.match(of('log file').detail, /nowhere\/log: there is no such file or folder/);
       assert.match(of('TLS').detail, /holds no certificate in PEM form/);
     } finally {
-      taken.close();
+      for (const { close } of taken) close();
     }
   }));
 
@@ -186,6 +193,39 @@ test('a drop folder whose own folder is something else is bad', () =>
     assert.equal(code, 1);
     assert.match(of('drop folder').detail, /failed cannot be written to/);
     assert.deepEqual(readdirSync(drop), ['failed']);
+  }));
+
+test('a private key that everybody can read, with how to close it', { skip: WITHOUT_OPENSSL }, () =>
+  inFolder(async (folder) => {
+    const { certificate, key } = makeCertificate(folder, 'own');
+    const tls = ['tls_certificate', 'tls_key'].map((name, at) => `${name} = "${[certificate, key][at]}"\n`);
+    const file = join(folder, 'tls.toml');
+    writeFileSync(file, `[server]\nhost = "0.0.0.0"\nport = 0\n${tls.join('')}`);
+    chmodSync(key, 0o644);
+    const open = await check(join(folder, 'data'), '--config', file);
+    assert.deepEqual([open.of('TLS').status, open.of('TLS key').status], ['ok', 'warn']);
+    assert.equal(open.of('TLS key').what_to_do, `chmod o-r ${key}`);
+    chmodSync(key, 0o640);
+    const closed = await check(join(folder, 'data'), '--config', file);
+    assert.ok(!closed.findings.some(({ check }) => check === 'TLS key'));
+  }),
+);
+
+test('keys that cross the network in the clear: the check says so, and the start once', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const isSaid = async (...args: string[]) => {
+      const { status, what_to_do } = (await check(data, '--port', '0', ...args)).of('TLS');
+      if (status === 'warn') assert.match(what_to_do ?? '', /tls_certificate.*trusted_proxies/);
+      const running = runProgram(['serve', '--data', data, '--port', '0', ...args]);
+      await running.until('its last word', () => running.log().find(({ msg }) => /^nobody can/.test(msg)));
+      running.kill('SIGTERM');
+      await running.ended;
+      const lines = running.log().filter(({ msg }) => msg.startsWith('keys cross the network in the clear'));
+      return [status, lines.length];
+    };
+    assert.deepEqual(await isSaid('--host', '0.0.0.0'), ['warn', 1]);
+    assert.deepEqual(await isSaid(), ['ok', 0]);
   }));
 
 test('text for people: a line for each, what to do below it, a count at the end', () =>

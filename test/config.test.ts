@@ -6,6 +6,7 @@ import path from 'node:path';
 import { after, test } from 'node:test';
 import { Value } from '@sinclair/typebox/value';
 import { annotatedConfig } from '../src/config/annotated.ts';
+import { isInTheClear } from '../src/config/listening.ts';
 import { type ConfigSources, loadConfig } from '../src/config/load.ts';
 import { SETTINGS, SETTINGS_SCHEMA } from '../src/config/schema.ts';
 import { Refused } from '../src/refused.ts';
@@ -271,6 +272,45 @@ test('the base address is absolute http(s), without user, query or fragment; its
     assert.match(refusal({ flags: { baseUrl: text } }), /^--base-url: expected empty, or an absolute/);
   const message = refusal({ flags: { baseUrl: 'https://me:hunter2@a.example' } });
   assert.ok(!message.includes('hunter2'), message);
+});
+
+test('API and administration cannot have one port of one host', () => {
+  const file = (one: string, other: string, port = 9464) =>
+    written(`[server]\nhost = "${one}"\nport = ${port}\n[admin]\nhost = "${other}"\nport = ${port}\n`);
+  for (const [one, other] of [
+    ['127.0.0.1', '127.0.0.1'],
+    ['0.0.0.0', '127.0.0.1'],
+    ['10.0.0.1', '0.0.0.0'],
+    ['::', '127.0.0.1'],
+    ['::1', '::'],
+    ['localhost', '127.0.0.1'],
+    ['::1', 'LOCALHOST'],
+  ] as const)
+    assert.throws(
+      () => load({ file: file(one, other) }),
+      /\[admin\] port: \[server\] port and \[admin\] port are both 9464\. Give/,
+      `${one} ${other}`,
+    );
+  for (const [one, other] of [
+    ['10.0.0.1', '127.0.0.1'],
+    ['0.0.0.0', '::1'],
+    ['a.example.org', 'localhost'],
+  ] as const)
+    load({ file: file(one, other) });
+  load({ file: file('127.0.0.1', '127.0.0.1', 0) });
+  load({ file: file('127.0.0.1', '127.0.0.1'), flags: { port: '9465' } });
+  assert.throws(() => load({ env: { WIREWATCH_ADMIN_PORT: '8080' } }), /^Refused: WIREWATCH_ADMIN_PORT: /);
+});
+
+test('keys cross the network in the clear without certificate and proxy, but not on this machine', () => {
+  const inTheClear = (host: string, more = '') =>
+    isInTheClear(load({ file: written(`[server]\nhost = "${host}"\n${more}`) }).server);
+  for (const host of ['0.0.0.0', '::', '10.0.0.1', 'wire.example.org']) {
+    assert.ok(inTheClear(host), host);
+    assert.ok(!inTheClear(host, 'trusted_proxies = ["10.0.0.9"]\n'), host);
+    assert.ok(!inTheClear(host, 'tls_certificate = "c.pem"\ntls_key = "k.pem"\n'), host);
+  }
+  for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) assert.ok(!inTheClear(host), host);
 });
 
 test('addresses, networks, prefixes and instants', () => {

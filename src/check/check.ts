@@ -146,7 +146,7 @@ async function checkSurroundings(config: Config, isRunning: boolean, nowMs: numb
     checkPhotoFolder(photos.folder, exports.imagewire.enabled),
     await checkAddress(server, isRunning),
     checkBaseUrl(server),
-    await checkTls(server, nowMs),
+    ...(await checkTls(server, nowMs)),
     await checkAdminAddress(admin, isRunning),
     ...(log.file === '' ? [] : [checkLogFile(log.file)]),
     checkOpenFiles(server.max_connections),

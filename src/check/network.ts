@@ -1,8 +1,10 @@
 /** The address at which it listens, the one that clients are told, and the certificate. */
 
+import { statSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { isInTheClear } from '../config/listening.ts';
 import type { Settings } from '../config/schema.ts';
-import { judgeTlsPair, readTlsFiles, timeFault } from '../http/tls-pair.ts';
+import { judgeTlsPair, readTlsFiles, type TlsPaths, timeFault } from '../http/tls-pair.ts';
 import { reasonOf } from '../refused.ts';
 import { isErrorCode } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
@@ -105,15 +107,43 @@ export function checkBaseUrl({ base_url }: Server): Finding {
       );
 }
 
-export async function checkTls({ tls_certificate, tls_key }: Server, nowMs: number): Promise<Finding> {
+const READABLE_BY_ALL = 0o004;
+
+export async function checkTls(server: Server, nowMs: number): Promise<Finding[]> {
+  const { tls_certificate, tls_key } = server;
+  if (tls_certificate === '') return [checkPlain(server)];
+  const pair = await judgePair({ certificate: tls_certificate, key: tls_key }, nowMs);
+  return isReadableByAll(tls_key)
+    ? [pair, warn('TLS key', `every user of this machine can read ${tls_key}`, `chmod o-r ${tls_key}`)]
+    : [pair];
+}
+
+function checkPlain(server: Server): Finding {
+  return isInTheClear(server)
+    ? warn(
+        'TLS',
+        `no certificate, and ${server.host} can be reached from other machines: keys cross the network in the clear`,
+        'Set [server] tls_certificate and tls_key. Or put a proxy with TLS in front: on this machine with [server] host 127.0.0.1, on another with its address in [server] trusted_proxies.',
+      )
+    : ok('TLS', 'no certificate: plain HTTP, for a proxy in front');
+}
+
+function isReadableByAll(path: string): boolean {
+  try {
+    return (statSync(path).mode & READABLE_BY_ALL) !== 0;
+  } catch {
+    // It is told with the pair.
+    return false;
+  }
+}
+
+async function judgePair(paths: TlsPaths, nowMs: number): Promise<Finding> {
   const check = 'TLS';
-  if (tls_certificate === '') return ok(check, 'no certificate: plain HTTP, for a proxy in front');
-  const paths = { certificate: tls_certificate, key: tls_key };
   const todo = 'Put a good pair in place; a running appliance takes it into use by itself.';
   try {
     const pair = judgeTlsPair(paths, await readTlsFiles(paths));
     const fault = timeFault(paths, pair, nowMs);
-    if (fault === null) return ok(check, `${tls_certificate}, valid to ${formatMs(pair.validToMs)}`);
+    if (fault === null) return ok(check, `${paths.certificate}, valid to ${formatMs(pair.validToMs)}`);
     const isValid = nowMs >= pair.validFromMs && nowMs < pair.validToMs;
     return isValid ? warn(check, fault, todo) : bad(check, fault, todo);
   } catch (error) {

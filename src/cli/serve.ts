@@ -1,5 +1,6 @@
 /** `wirewatch serve`: the appliance. */
 import type { Command } from 'commander';
+import { isInTheClear } from '../config/listening.ts';
 import { openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { resolveDataFolder } from './data-folder.ts';
@@ -14,12 +15,7 @@ export function register(program: Command): void {
     .description('run the appliance: read what is dropped, serve the Detection Reporting API')
     .action(async (_options, self: Command) => {
       const serving = await serveAppliance(self, 'appliance');
-      if (serving.config.server.base_url === '') {
-        serving.log.warn(
-          { url: serving.appliance.url },
-          'base_url is not set: links and error types name the listening address, which others may not reach. Set it with --base-url',
-        );
-      }
+      warnOfSettings(serving);
       sayWhatIsMissing(serving, self);
       await untilSignal(serving);
     });
@@ -28,6 +24,21 @@ export function register(program: Command): void {
     'serve',
     'serve --data /var/lib/wirewatch --drop /srv/exports --base-url https://detections.example.org',
   ]);
+}
+
+function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving): void {
+  if (server.base_url === '') {
+    log.warn(
+      { url },
+      'base_url is not set: links and error types name the listening address, which others may not reach. Set it with --base-url',
+    );
+  }
+  if (isInTheClear(server)) {
+    log.warn(
+      { url },
+      'keys cross the network in the clear: there is neither a certificate nor a trusted proxy',
+    );
+  }
 }
 
 /** Somebody who starts it for the first time should not have to guess; with a key in use nothing is said. */

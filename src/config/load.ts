@@ -12,6 +12,7 @@ import { parseInstant } from '../time.ts';
 import { type ConfigFile, readConfigFile } from './file.ts';
 import { normalBaseUrl } from './format.ts';
 import { isTable, plainValue, shown } from './given.ts';
+import { isSamePlace } from './listening.ts';
 import { nearest } from './nearest.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
 import { expectation, SETTINGS, SETTINGS_SCHEMA, type Setting, type Settings } from './schema.ts';
@@ -103,7 +104,7 @@ function resolved(
   dataFolder: string,
 ): Omit<Config, 'preseed'> {
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not keep their own schema');
-  const { server, ingest, photos, backup, log } = settings;
+  const { server, ingest, photos, backup, log, admin } = settings;
   const earliestTimeMs = parseInstant(ingest.earliest_time);
   if (earliestTimeMs === null) throw new Error('earliest_time does not keep its format');
   const pathOf = (setting: string, value: string, otherwise: string): string => {
@@ -113,6 +114,7 @@ function resolved(
   const folderOf = (setting: string, value: string, own: string): string =>
     pathOf(setting, value, path.join(dataFolder, own));
   requireBoth(server, holding);
+  requireApart(server, admin, holding);
   const dropFolder = folderOf('ingest.drop', ingest.drop, 'drop');
   if (dropFolder === path.resolve(dataFolder)) {
     const place = holding.get('ingest.drop')?.place ?? 'drop';
@@ -158,6 +160,20 @@ function requireBoth(
   throw new Refused(
     'configuration',
     `${place}: TLS needs [server] ${other} as well. Set both, or neither for plain HTTP`,
+  );
+}
+
+/** Two servers cannot have one port. */
+function requireApart(
+  server: Settings['server'],
+  admin: Settings['admin'],
+  holding: ReadonlyMap<string, Given>,
+): void {
+  if (admin.port === 0 || admin.port !== server.port || !isSamePlace(admin.host, server.host)) return;
+  const given = holding.get('admin.port') ?? holding.get('server.port');
+  throw new Refused(
+    'configuration',
+    `${given?.place ?? 'port'}: [server] port and [admin] port are both ${admin.port}. Give the administration a port of its own, 9464 for example`,
   );
 }
 

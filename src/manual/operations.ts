@@ -96,6 +96,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'Said at every start without [server] base_url; harmless where all clients are on this machine.',
   ],
   [
+    'keys cross the network in the clear: there is neither a certificate nor a trusted proxy',
+    'Said at every start where [server] host is no address of this machine alone and the appliance speaks plain HTTP. Set [server] tls_certificate and tls_key; or put a proxy with TLS in front, on this machine with [server] host 127.0.0.1, on another with its address in [server] trusted_proxies.',
+  ],
+  [
     'the new certificate cannot be used: the one before it stays in use',
     'The files of [server] tls_certificate and tls_key have changed, and are no pair or cannot be read; the line says which and why. A pair that is good is taken into use by itself.',
   ],

@@ -22,14 +22,14 @@ export function securityText(): string {
     ),
     'The network',
     points(
-      'It listens on 127.0.0.1 unless told otherwise, and speaks plain HTTP unless it has a certificate (below): for others to reach it, give it one, or put a proxy with TLS in front.',
+      'It listens on 127.0.0.1 unless told otherwise, and speaks plain HTTP unless it has a certificate (below): for others to reach it, give it one, or put a proxy with TLS in front. Where it can be reached from other machines without either, as far as the settings tell, the log and "wirewatch check" warn of it.',
       '[server] base_url is the address at which clients reach it. It stands in error types, and in the addresses of photos for which the export gives none. It is put in when a row is read: changing it changes no version.',
       'Requests have limits: 32 KiB of request line and headers, 15 seconds for the headers and 30 for the whole request, a minute for a connection on which nothing moves, [server] max_connections connections at a time, [limits] requests_per_minute for each key.',
     ),
     'TLS',
     points(
       '[server] tls_certificate and tls_key name two PEM files: the certificate followed by those that lead to its root (a "full chain"), and its private key without a passphrase. Give the user of the appliance, and nobody else, the right to read the key. With both set it speaks https on its port, TLS 1.2 and 1.3, and nothing else: plain HTTP there is answered with 400.',
-      'Both files are read every two seconds. A renewed pair, renamed or written in place, serves new connections from then on ("the certificate was renewed" in the log); open ones go on. SIGHUP has it look at once. Where the files do not fit together or cannot be read, the pair in use stays, and the log says why: "the new certificate cannot be used".',
+      'Both files are read every two seconds. A renewed pair, renamed or written in place, serves new connections from then on ("the certificate was renewed" in the log); open ones go on. SIGHUP has it look at once. Where the files do not fit together or cannot be read, the pair in use stays, and the alert "certificate not usable" says why.',
       'The alert "certificate expires" opens 14 days before the certificate ends.',
       'A client that does not come through leaves a line "tls failed" with the reason that TLS gives: an old version, or that it does not trust the certificate. A handshake may take 15 seconds, and counts as a connection from its start.',
       'To try it on one machine: openssl req -x509 -newkey rsa:2048 -nodes -days 90 -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout key.pem -out cert.pem',
