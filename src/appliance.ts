@@ -273,6 +273,7 @@ async function openAdmin(
     metrics,
     commands,
     settings: config.admin,
+    backup: config.backup,
     enabled: new Set(enabledExports(config)),
     connections: () => server.connections(),
     now: Date.now,

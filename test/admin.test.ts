@@ -1,9 +1,11 @@
 /** The administration's port: what it shows, what it refuses, and that what it counts is so. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { hostname } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { isHostTaken } from '../src/admin/host.ts';
 import { document, html } from '../src/admin/html.ts';
@@ -11,6 +13,7 @@ import { manualHtml } from '../src/admin/manual-html.ts';
 import { createMetrics } from '../src/admin/metrics.ts';
 import { createRecent } from '../src/admin/recent.ts';
 import { statusPage } from '../src/admin/status-page.ts';
+import { backupName } from '../src/backup/kept-files.ts';
 import { METRICS } from '../src/manual/monitoring.ts';
 import { page, paragraph, points, wrapped } from '../src/manual/text.ts';
 import { TOPICS } from '../src/manual/topics.ts';
@@ -208,6 +211,29 @@ test('it is off by default', async () => {
     await run.ended;
   });
 });
+
+test('the newest good backup of the schedule has its time, and no other has one', () =>
+  inFolder(async (root) => {
+    const port = `${await freePort()}`;
+    const backups = join(root, 'backups');
+    mkdirSync(backups);
+    const at = Math.floor(Date.now() / 1000) - 60;
+    const place = (name: string) => writeFileSync(join(backups, name), '');
+    place(backupName((at - 3600) * 1000));
+    place(backupName(at * 1000));
+    place(`${backupName((at + 30) * 1000)}.damaged`);
+    const scraped = async (hours: string) => {
+      const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_BACKUP_EVERY_HOURS: hours };
+      const run = runProgram(['serve', '--data', root, '--port', '0'], settings);
+      await run.url();
+      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      run.kill('SIGTERM');
+      await run.ended;
+      return /^wirewatch_backup_newest_timestamp_seconds (.*)$/m.exec(text)?.[1];
+    };
+    assert.equal(await scraped('24'), `${at}`);
+    assert.equal(await scraped('0'), undefined, 'none is scheduled');
+  }));
 
 test('a port that is taken is exit code 1 with what to do; beyond this machine it is warned of', async () => {
   await inFolder(async (root) => {

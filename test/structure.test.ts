@@ -49,6 +49,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
   ],
   admin: [
+    'backup',
     'config',
     'detection',
     'health',

@@ -145,6 +145,8 @@ function watchStanding(registry: Registry, sources: StandingSources): void {
         async collect() {
           const values = await look();
           this.reset();
+          // One without labels would be 0.
+          if (values.length === 0 && labels.length === 0) this.remove();
           for (const { labels: of, value } of values) this.set(of, value);
         },
       });

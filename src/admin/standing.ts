@@ -3,6 +3,8 @@
  * appliance has open anyway; each look is bounded, however long the appliance has been at work.
  */
 import { stat } from 'node:fs/promises';
+import { listKept, newestGood } from '../backup/kept-files.ts';
+import type { Settings } from '../config/schema.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { ALERTS, isPageWorthy } from '../health/alerts.ts';
 import type { Monitor } from '../health/monitor.ts';
@@ -18,6 +20,8 @@ export interface StandingSources {
   readonly folder: DataFolder;
   /** Exports that are switched on. */
   readonly enabled: ReadonlySet<ExportName>;
+  /** The folder absolute. */
+  readonly backup: Pick<Settings['backup'], 'folder' | 'every_hours'>;
   /** Open connections to the API. */
   readonly connections: () => number;
   readonly now: Now;
@@ -104,7 +108,7 @@ function newestDone(monitor: Monitor, enabled: ReadonlySet<ExportName>): Value[]
   });
 }
 
-function storageFacts({ monitor, detections, folder, now }: StandingSources): Fact[] {
+function storageFacts({ monitor, detections, folder, backup, now }: StandingSources): Fact[] {
   return [
     {
       name: 'wirewatch_windows',
@@ -124,6 +128,12 @@ function storageFacts({ monitor, detections, folder, now }: StandingSources): Fa
       labels: ['database'],
       read: () => sizes(folder, '-wal'),
     },
+    {
+      name: 'wirewatch_backup_newest_timestamp_seconds',
+      help: 'When the newest good scheduled backup was begun.',
+      labels: [],
+      read: () => newestBackup(backup),
+    },
   ];
 }
 
@@ -134,6 +144,12 @@ function windows(detections: Database, fromMs: number): Value[] {
       value: countWindows(detections, name, status, fromMs),
     })),
   );
+}
+
+/** Files are left from a schedule that has ended, too: they have no value, since no new one will come. */
+function newestBackup({ folder, every_hours }: StandingSources['backup']): Value[] {
+  const newest = every_hours === 0 ? null : newestGood(listKept(folder));
+  return newest === null ? [] : [{ labels: NO_LABELS, value: newest.at / SECOND_MS }];
 }
 
 async function sizes(folder: DataFolder, suffix: '' | '-wal'): Promise<Value[]> {

@@ -37,6 +37,11 @@ export function listKept(folder: string): KeptFile[] {
     .sort((a, b) => b.at - a.at);
 }
 
+/** @param files as {@link listKept} gives them; @returns null when no good one is among them */
+export function newestGood(files: readonly KeptFile[]): KeptFile | null {
+  return files.find(({ isDamaged }) => !isDamaged) ?? null;
+}
+
 /**
  * When the oldest one was begun that could be put in place, epoch milliseconds; null: there is none.
  *

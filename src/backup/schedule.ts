@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { reasonOf } from '../refused.ts';
 import { isErrorCode } from '../store/folder.ts';
 import { formatMs, HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
-import { backupName, deleteOld, type KeptFile, listKept, markDamaged } from './kept-files.ts';
+import { backupName, deleteOld, type KeptFile, listKept, markDamaged, newestGood } from './kept-files.ts';
 import { type Made, type Making, makeAndOpen } from './made-backup.ts';
 import { removeLeftStages } from './stage.ts';
 
@@ -53,6 +53,11 @@ export function startSchedule(options: ScheduleOptions): Schedule {
   };
 }
 
+/** Whether something must have kept the next one from being made. */
+export function isOverdue(newest: KeptFile, everyHours: number, nowMs: number): boolean {
+  return nowMs - newest.at > OVERDUE_AFTER * everyHours * HOUR_MS;
+}
+
 class Scheduler {
   readonly #options: ScheduleOptions;
   readonly #everyMs: number;
@@ -71,7 +76,7 @@ class Scheduler {
   look(): void {
     const nowMs = this.#options.now();
     const files = this.#list();
-    const newest = files.find(({ isDamaged }) => !isDamaged) ?? null;
+    const newest = newestGood(files);
     // One from the future was made while the clock was wrong: waiting for it could take years.
     const isDue = newest === null || nowMs - newest.at >= this.#everyMs || newest.at > nowMs;
     // A clock that was set back must not put it off, either.
@@ -155,7 +160,7 @@ class Scheduler {
 
   #tell(files: readonly KeptFile[], newest: KeptFile | null, nowMs: number): void {
     const { folder, onAlert } = this.#options;
-    const isLate = newest !== null && nowMs - newest.at > OVERDUE_AFTER * this.#everyMs;
+    const isLate = newest !== null && isOverdue(newest, this.#options.every_hours, nowMs);
     const late = isLate ? `the newest in ${folder} is of ${formatMs(newest.at)}` : null;
     onAlert('backup overdue', this.#failure ?? late);
     const [damaged] = files.filter((file) => file.isDamaged && (newest === null || file.at > newest.at));

@@ -49,6 +49,11 @@ export const METRICS: readonly (readonly [name: string, labels: string, what: st
     'database',
     'Size of their write-ahead logs. One that grows without end means that a backup or a tool holds the database open.',
   ],
+  [
+    'wirewatch_backup_newest_timestamp_seconds',
+    '',
+    'When the newest good scheduled backup was begun. Not there while none is, or none is scheduled ([backup] every_hours).',
+  ],
   ['wirewatch_build_info', 'version, commit', 'Always 1.'],
 ];
 
