@@ -1,17 +1,29 @@
 /** `wirewatch check`: what it finds, what it leaves behind (nothing), and the rules it judges by. */
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { backupName } from '../src/backup/kept-files.ts';
 import { checkClock } from '../src/check/clock.ts';
 import { judgeRoom, judgeSync } from '../src/check/disk.ts';
 import { fileSystemOf, judgeDataFileSystem } from '../src/check/file-system.ts';
 import type { Finding } from '../src/check/finding.ts';
 import { checkOpenFiles } from '../src/check/open-files.ts';
+import { HOUR_MS } from '../src/time.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from './support/certificates.ts';
-import { inFolder, runProgram } from './support/program.ts';
+import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 
 interface Checked {
   readonly code: number | null;
@@ -20,7 +32,10 @@ interface Checked {
 }
 
 async function check(data: string, ...args: string[]): Promise<Checked> {
-  const run = runProgram(['check', '--json', '--data', data, ...args]);
+  return checked(runProgram(['check', '--json', '--data', data, ...args]));
+}
+
+async function checked(run: RunningProgram): Promise<Checked> {
   const code = await run.ended;
   assert.equal(run.told(), '');
   const findings: Finding[] = JSON.parse(run.printed());
@@ -48,6 +63,36 @@ async function takePort(): Promise<{ port: string; close: () => void }> {
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? String(address.port) : '';
   return { port, close: () => server.close() };
+}
+
+/** Rights do not bind root: then it is run as a user who has none. */
+const OTHER_ID = 65_534;
+const isRoot = process.getuid?.() === 0;
+const WITHOUT_ANOTHER_USER =
+  isRoot && (process.env.WIREWATCH_PROGRAM !== undefined || spawnSync('setpriv', ['--version']).status !== 0)
+    ? 'it cannot be run as another user here'
+    : false;
+
+function asAnother(args: readonly string[]): RunningProgram {
+  const [id, keep] = [`--reuid=${OTHER_ID}`, [`--regid=${OTHER_ID}`, '--clear-groups']];
+  const through = (program: string, own: readonly string[]): [string, readonly string[]] =>
+    isRoot ? ['setpriv', [id, ...keep, program, ...own]] : [program, own];
+  return runProgram(args, {}, { through });
+}
+
+/** Everything in the folder, and the folder, to the user of {@link asAnother}. */
+function giveAway(folder: string): void {
+  if (!isRoot) return;
+  chownSync(folder, OTHER_ID, OTHER_ID);
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }))
+    chownSync(join(folder, name), OTHER_ID, OTHER_ID);
+}
+
+async function stoppedAfterStart(data: string): Promise<void> {
+  const running = runProgram(['serve', '--port', '0', '--data', data]);
+  await running.url();
+  running.kill('SIGTERM');
+  await running.ended;
 }
 
 /** Every path below a folder with what could have changed of it; logs of SQLite belong to who writes there. */
@@ -227,6 +272,126 @@ test('keys that cross the network in the clear: the check says so, and the start
     assert.deepEqual(await isSaid('--host', '0.0.0.0'), ['warn', 1]);
     assert.deepEqual(await isSaid(), ['ok', 0]);
   }));
+
+describe('backups', () => {
+  const findingOf = async (folder: string, more: string) => {
+    const file = join(folder, 'wirewatch.toml');
+    writeFileSync(file, `[server]\nport = 0\n[backup]\n${more}`);
+    return (await check(join(folder, 'data'), '--config', file)).of('backups');
+  };
+
+  test('none is scheduled: that is said, and how to make one', () =>
+    inFolder(async (folder) => {
+      const { status, detail } = await findingOf(folder, '');
+      assert.equal(status, 'ok');
+      assert.match(detail, /^none is scheduled .*wirewatch backup FILE$/);
+    }));
+
+  test('scheduled: the folder, or its parent, must be usable', () =>
+    inFolder(async (folder) => {
+      const yet = await findingOf(folder, 'every_hours = 24\n');
+      assert.equal(yet.status, 'warn');
+      assert.match(yet.detail, /there is no good one in .*data\/backups yet/);
+      const lost = await findingOf(folder, 'every_hours = 24\nfolder = "disk/backups"\n');
+      assert.equal(lost.status, 'bad');
+      assert.match(lost.detail, /disk\/backups cannot be made: .*disk is not there/);
+      assert.match(lost.what_to_do ?? '', /^Mount its disk/);
+      mkdirSync(join(folder, 'disk'));
+      assert.equal((await findingOf(folder, 'every_hours = 24\nfolder = "disk/backups"\n')).status, 'warn');
+      writeFileSync(join(folder, 'disk', 'backups'), '');
+      const file = await findingOf(folder, 'every_hours = 24\nfolder = "disk/backups"\n');
+      assert.deepEqual([file.status, /is no folder/.test(file.detail)], ['bad', true]);
+    }));
+
+  test('scheduled: the newest good one must not be older than the alert allows', () =>
+    inFolder(async (folder) => {
+      const backups = join(folder, 'backups');
+      mkdirSync(backups);
+      const place = (hours: number, end = '') =>
+        writeFileSync(join(backups, `${backupName(Date.now() - hours * HOUR_MS)}${end}`), '');
+      const settings = 'every_hours = 10\nfolder = "backups"\n';
+      place(1, '.damaged');
+      assert.match((await findingOf(folder, settings)).detail, /no good one/);
+      place(16);
+      const late = await findingOf(folder, settings);
+      assert.equal(late.status, 'warn');
+      assert.match(late.detail, /^overdue: every 10 hours; the newest, .*\.tar, is of .*Z, 16 hours ago$/);
+      place(14);
+      const fine = await findingOf(folder, settings);
+      assert.deepEqual([fine.status, /14 hours ago$/.test(fine.detail)], ['ok', true]);
+    }));
+});
+
+test('what a start would refuse of the configured accounts is found; trying it changes nothing', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const file = join(folder, 'wirewatch.toml');
+    const account = '[[accounts]]\nid = "acme"\nname = "Acme"\n';
+    const keyOf = (owner: string) =>
+      `[[keys]]\nid = "abcdefghij23"\nhash = "${'0'.repeat(64)}"\naccount = "${owner}"\nname = "K"\nscopes = ["detections:read"]\nsubscriptions = [7001]\n`;
+    const subscription = '[[subscriptions]]\nid = 7001\naccount = "acme"\n';
+    const judged = async (text: string) => {
+      writeFileSync(file, `[server]\nport = 0\n${text}`);
+      const { code, of } = await check(data, '--config', file);
+      return { code, ...of('configured accounts') };
+    };
+    const right = `${account}${subscription}${keyOf('acme')}`;
+    assert.match((await judged(right)).detail, /^a start creates 3 that are missing$/);
+    const wrong = await judged(`${account}${subscription}${keyOf('other')}`);
+    assert.deepEqual([wrong.code, wrong.status], [1, 'bad']);
+    assert.match(wrong.detail, /keys\[0\]\.account: there is no account other/);
+    const run = runProgram(['serve', '--data', data, '--config', file]);
+    assert.equal(await run.ended, 78);
+    assert.ok(run.told().includes(wrong.detail), 'the start says the same');
+
+    await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+    const before = picture(data);
+    assert.match((await judged(right)).detail, /^a start creates 2 that are missing$/);
+    assert.equal((await judged(`${account}${keyOf('acme')}`)).status, 'bad', 'there is no subscription 7001');
+    const differing = await judged('[[accounts]]\nid = "acme"\nname = "Another"\n');
+    assert.equal(differing.status, 'warn');
+    assert.match(differing.detail, /account acme: name/);
+    assert.equal((await judged(account)).detail, 'all are there');
+    assert.deepEqual(picture(data), before);
+  }));
+
+describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () => {
+  test('is to be given to the right user, and never replaced by a backup', () =>
+    inFolder(async (folder) => {
+      const data = join(folder, 'data');
+      await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+      await stoppedAfterStart(data);
+      for (const name of ['access.db', 'detections.db', 'secret', 'journal']) {
+        giveAway(folder);
+        writeFileSync(join(data, name), '', { flag: 'a' });
+        chmodSync(join(data, name), 0o000);
+        const { code, of } = await checked(asAnother(['check', '--json', '--data', data, '--port', '0']));
+        assert.equal(code, 1);
+        assert.equal(of(name).status, 'bad', name);
+        assert.match(of(name).what_to_do ?? '', /chown/, JSON.stringify(of(name)));
+        assert.doesNotMatch(of(name).what_to_do ?? '', /backup/i);
+        chmodSync(join(data, name), 0o600);
+      }
+    }));
+
+  test('a data folder that may not be entered is a finding among others', () =>
+    inFolder(async (folder) => {
+      const data = join(folder, 'data');
+      await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+      giveAway(folder);
+      const file = join(folder, 'wirewatch.toml');
+      writeFileSync(file, '[server]\nport = 0\n[backup]\nevery_hours = 24\n');
+      for (const mode of [0o600, 0o000]) {
+        chmodSync(data, mode);
+        const run = asAnother(['check', '--json', '--data', data, '--config', file]);
+        const { code, of } = await checked(run);
+        assert.equal(code, 1);
+        assert.deepEqual([of('data folder').status, of('backups').status], ['bad', 'bad']);
+        assert.ok(of('open files'), 'the rest is looked at');
+      }
+      chmodSync(data, 0o700);
+    }));
+});
 
 test('text for people: a line for each, what to do below it, a count at the end', () =>
   inFolder(async (folder) => {

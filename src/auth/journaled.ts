@@ -53,6 +53,16 @@ export function notingAtTheEnd<Result>(access: Database, nowMs: number, work: ()
   return result;
 }
 
+/** Runs `work` on a database that nobody keeps: its changes are noted nowhere. */
+export function notingNothing<Result>(work: () => Result): Result {
+  held = [];
+  try {
+    return work();
+  } finally {
+    held = null;
+  }
+}
+
 /** What {@link notingAtTheEnd} holds back while it runs; nothing else can run meanwhile. */
 let held: string[] | null = null;
 

@@ -10,7 +10,7 @@ import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { addAccount, findAccount, setAccount } from './accounts.ts';
-import { notingAtTheEnd } from './journaled.ts';
+import { notingAtTheEnd, notingNothing } from './journaled.ts';
 import { addKey, findKey, type KeyTerms, keyHash, revokeKey } from './keys.ts';
 import { openRemoval } from './open-removals.ts';
 import { addSubscription, findSubscription, type Subscription } from './subscriptions.ts';
@@ -84,6 +84,17 @@ export function preseed(
   nowMs: number,
 ): Preseeded {
   return writing(db, () => notingAtTheEnd(db, nowMs, () => createAll(db, seeds, revokedKeys, nowMs)));
+}
+
+/**
+ * What {@link preseed} would do, tried out.
+ *
+ * @param copy of access.db, which may be written to and is thrown away
+ * @throws Refused as {@link preseed} does
+ */
+export function rehearsePreseed(copy: Database, seeds: Seeds, nowMs: number): Preseeded {
+  // Keys that were revoked once are revoked again, which refuses nothing.
+  return notingNothing(() => createAll(copy, seeds, () => new Set(), nowMs));
 }
 
 function createAll(

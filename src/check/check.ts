@@ -5,16 +5,17 @@
  */
 
 import { existsSync, statSync } from 'node:fs';
+import type { Seeds } from '../auth/preseed.ts';
 import type { Config } from '../config/load.ts';
-import { readSecretFiles } from '../config/secret-file.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { readAlertFile } from '../health/alert-file.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { openAlerts } from '../health/open-alerts.ts';
-import { reasonOf } from '../refused.ts';
 import { type Database, isLocked } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { checkBackups } from './backups.ts';
 import { checkClock } from './clock.ts';
+import { checkConfigured, checkSecretFiles } from './configured.ts';
 import { checkCustomers } from './customers.ts';
 import { checkAccessDatabase, checkDetectionsDatabase, checkJournal, checkSecret } from './databases.ts';
 import { checkRoom, checkSync } from './disk.ts';
@@ -47,12 +48,17 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
   const config = configured.kind === 'read' ? configured.config : null;
   const folder = dataFolder(root);
   const isRunning = existsSync(folder.lock) && isHeld(folder.lock);
-  const { finding: ofFolder, exists } = checkDataFolder(root);
+  const { finding: ofFolder, state } = checkDataFolder(root);
+  const ofSecrets = config === null ? { findings: [], seeds: null } : checkSecretFiles(config.preseed);
+  const { seeds } = ofSecrets;
   return [
     checkConfiguration(configured),
-    ...(config === null ? [] : [...checkSecretFiles(config)]),
+    ...ofSecrets.findings,
     ofFolder,
-    ...(exists ? await checkInFolder(options, folder, config, isRunning) : [checkClock(0, nowMs)]),
+    ...(state === 'open'
+      ? await checkInFolder(options, folder, config, seeds, isRunning)
+      : [checkClock(0, nowMs)]),
+    ...(state === 'absent' && seeds !== null ? [checkConfigured(seeds, null, nowMs)] : []),
     ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
   ];
 }
@@ -67,29 +73,11 @@ function checkConfiguration(configured: Configured): Finding {
   return ok(check, configured.config.configFile ?? 'no file: environment and defaults');
 }
 
-function checkSecretFiles({ preseed }: Config): Finding[] {
-  if (!preseed.keys.some(({ source }) => source.kind === 'secret_file')) return [];
-  const check = 'secret files';
-  try {
-    const { readable_by_all } = readSecretFiles(preseed);
-    return readable_by_all.length === 0
-      ? [ok(check, 'each holds its key')]
-      : [
-          warn(
-            check,
-            `every user of this machine can read ${readable_by_all.join(', ')}`,
-            `chmod o-r ${readable_by_all.join(' ')}`,
-          ),
-        ];
-  } catch (error) {
-    return [bad(check, reasonOf(error), 'Mend the entry, or the file.')];
-  }
-}
-
 async function checkInFolder(
   { root, nowMs, onProgress }: CheckOptions,
   folder: DataFolder,
   config: Config | null,
+  seeds: Seeds | null,
   isRunning: boolean,
 ): Promise<Finding[]> {
   const detections = checkDetectionsDatabase(folder, onProgress);
@@ -104,6 +92,9 @@ async function checkInFolder(
       access.finding,
       checkJournal(folder, detections.db),
       checkSecret(folder, existsSync(folder.detections)),
+      ...(seeds === null || access.finding.status === 'bad'
+        ? []
+        : [checkConfigured(seeds, access.db, nowMs)]),
       ...(access.db === null ? [] : checkCustomers(access.db, nowMs)),
       ...(config === null ? [] : await checkAppliance(folder, config, detections.db, isRunning, nowMs)),
     ];
@@ -143,6 +134,7 @@ async function checkSurroundings(config: Config, isRunning: boolean, nowMs: numb
   return [
     ...drop,
     ...(existsSync(ingest.drop) ? [await checkRoom('drop disk', ingest.drop)] : []),
+    checkBackups(config, nowMs),
     checkPhotoFolder(photos.folder, exports.imagewire.enabled),
     await checkAddress(server, isRunning),
     checkBaseUrl(server),

@@ -1,10 +1,10 @@
 /** What lies in the data folder: both databases, page by page, and the journal and the secret beside them. */
 
-import { closeSync, existsSync, fstatSync, openSync, readSync, type Stats } from 'node:fs';
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, type Stats } from 'node:fs';
 import { basename } from 'node:path';
 import { reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
-import { type Database, openInspector } from '../store/database.ts';
+import { type Database, isForbidden, openInspector } from '../store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
 import { type DataFolder, SECRET_BYTES } from '../store/folder.ts';
 import type { Migrations } from '../store/migrate.ts';
@@ -12,6 +12,9 @@ import { bad, type Finding, ok, warn } from './finding.ts';
 import { statOf } from './folders.ts';
 
 const PUT_BACK = 'Stop the appliance and put the file back from a backup. Keep the journal that is there.';
+/** What a wrong owner keeps from being read is not lost: a backup in its place would lose what came since. */
+const GIVE =
+  'Give it, with the folder that it is in, to the user of the appliance (chown -R), and run this as that user.';
 const PROBLEMS_MAX = 3;
 
 const SELECT_TABLES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`;
@@ -49,7 +52,10 @@ function lookThrough(path: string, migrations: Migrations, onTable: (name: strin
     return { finding, db: null };
   } catch (error) {
     db?.close();
-    return { finding: bad(check, reasonOf(error), PUT_BACK), db: null };
+    return {
+      finding: bad(check, `${path}: ${reasonOf(error)}`, isForbidden(error) ? GIVE : PUT_BACK),
+      db: null,
+    };
   }
 }
 
@@ -92,10 +98,9 @@ export function checkJournal({ journal }: DataFolder, detections: Database | nul
         )
       : ok(check, 'not there yet: the first file that is applied begins it');
   }
-  if (typeof found === 'string') return bad(check, found, 'Give this user the right to read it.');
+  if (typeof found === 'string') return bad(check, found, GIVE);
   const reading = readLastByte(journal);
-  if (reading.kind === 'unreadable')
-    return bad(check, reading.reason, 'Give this user the right to read and write it.');
+  if (reading.kind === 'unreadable') return bad(check, reading.reason, GIVE);
   const size = `${found.size.toLocaleString('en-US')} bytes`;
   return reading.byte === 0x0a || found.size === 0
     ? ok(check, size)
@@ -111,9 +116,13 @@ export function checkSecret({ secret }: DataFolder, isNeeded: boolean): Finding 
       ? bad(check, 'it is missing beside databases that are in use', putBack)
       : ok(check, 'not there yet: the first start makes it');
   }
-  if (typeof found === 'string') return bad(check, found, 'Give this user the right to read it.');
-  if (found.size !== SECRET_BYTES)
-    return bad(check, `it has ${found.size} bytes, not ${SECRET_BYTES}`, putBack);
+  if (typeof found === 'string') return bad(check, found, GIVE);
+  try {
+    const { length } = readFileSync(secret);
+    if (length !== SECRET_BYTES) return bad(check, `it has ${length} bytes, not ${SECRET_BYTES}`, putBack);
+  } catch (error) {
+    return bad(check, reasonOf(error), isForbidden(error) ? GIVE : putBack);
+  }
   return judgeSecretMode(check, secret, found);
 }
 

@@ -7,22 +7,24 @@ import { bad, type Finding, ok, warn } from './finding.ts';
 
 const OTHERS = 0o077;
 
-/** @returns null where there is no folder yet: what lies in it cannot be looked at */
-export function checkDataFolder(root: string): { finding: Finding; exists: boolean } {
+/** `closed`: something is there, but what lies in it cannot be looked at. */
+export type FolderState = 'absent' | 'closed' | 'open';
+
+export function checkDataFolder(root: string): { finding: Finding; state: FolderState } {
   const check = 'data folder';
   const found = statOf(root);
   if (typeof found === 'string') {
     return {
       finding: bad(check, `${root}: ${found}`, 'Give this user the right to reach it.'),
-      exists: false,
+      state: 'closed',
     };
   }
-  if (found === null) return { finding: absent(check, root), exists: false };
+  if (found === null) return { finding: absent(check, root), state: 'absent' };
   if (!found.isDirectory()) {
     const todo = 'Name another with --data, or move the file away.';
-    return { finding: bad(check, `${root} is no folder`, todo), exists: false };
+    return { finding: bad(check, `${root} is no folder`, todo), state: 'closed' };
   }
-  return { finding: judgeOwner(check, root, found), exists: true };
+  return { finding: judgeOwner(check, root, found), state: isOpen(root) ? 'open' : 'closed' };
 }
 
 function absent(check: string, root: string): Finding {
@@ -47,7 +49,7 @@ function judgeOwner(check: string, root: string, found: Stats): Finding {
   const detail = `${root}, mode ${mode}`;
   if (uid !== undefined && uid !== found.uid) {
     const mine = `${detail}, belongs to user id ${found.uid}, and this is ${uid}`;
-    return uid === 0
+    return uid === 0 && isUsable(root)
       ? warn(
           check,
           mine,
@@ -107,8 +109,16 @@ export function statOf(path: string): Stats | null | string {
 
 /** Whether this user may list, enter and write to a folder. */
 export function isUsable(folder: string): boolean {
+  return isAllowed(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+}
+
+function isOpen(folder: string): boolean {
+  return isAllowed(folder, constants.R_OK | constants.X_OK);
+}
+
+function isAllowed(folder: string, mode: number): boolean {
   try {
-    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    accessSync(folder, mode);
     return true;
   } catch {
     return false;

@@ -5,7 +5,8 @@ import { createServer } from 'node:net';
 import { isInTheClear } from '../config/listening.ts';
 import type { Settings } from '../config/schema.ts';
 import { judgeTlsPair, readTlsFiles, type TlsPaths, timeFault } from '../http/tls-pair.ts';
-import { reasonOf } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
+import { isForbidden } from '../store/database.ts';
 import { isErrorCode } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
@@ -147,6 +148,11 @@ async function judgePair(paths: TlsPaths, nowMs: number): Promise<Finding> {
     const isValid = nowMs >= pair.validFromMs && nowMs < pair.validToMs;
     return isValid ? warn(check, fault, todo) : bad(check, fault, todo);
   } catch (error) {
-    return bad(check, reasonOf(error), todo);
+    const isClosed = error instanceof Refused && isForbidden(error.cause);
+    return bad(
+      check,
+      reasonOf(error),
+      isClosed ? 'Give the user of the appliance the right to read it.' : todo,
+    );
   }
 }

@@ -175,7 +175,7 @@ export function operationsText(): string {
       "wirewatch window list" what became of each window.`),
     'Is everything in order?',
     points(
-      '"wirewatch check" looks at the configuration, the rights and disks of the data folder and of the drop folder, the clock, both databases (every page), journal and secret, subscriptions and keys, open alerts, the address, the certificate, and how many files may be open. Each is ok, warn or bad, with what to do; exit code 1 when one is bad. Run it as the user of the appliance, with the same settings.',
+      '"wirewatch check" looks at the configuration, the rights and disks of the data folder and of the drop folder, the clock, both databases (every page), journal and secret, subscriptions and keys, those of the configuration too, open alerts, scheduled backups, the address, the certificate, and how many files may be open. Each is ok, warn or bad, with what to do; exit code 1 when one is bad. Run it as the user of the appliance, with the same settings.',
       'It changes nothing. What it tries in a folder (making, renaming and syncing a file, being told of a new one) has a name that begins with a dot, and is gone afterwards. A large database takes as long as reading it.',
       '"wirewatch healthcheck" asks the running appliance, GET /v1/health, at the address that the settings name: exit code 0 when it is healthy, 1 with a line that says why when it is not. It takes --url, and --timeout in seconds. An export that stalls makes it unhealthy too: let it call somebody, or take the appliance out of a balancer, but not restart it.',
     ),

@@ -8,7 +8,7 @@ import Driver from 'better-sqlite3';
 import { Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
 import { isErrorCode } from './folder.ts';
-import { type Migrated, type Migrations, migrate, schemaVersion } from './migrate.ts';
+import { bringUpToDate, type Migrated, type Migrations, migrate, schemaVersion } from './migrate.ts';
 
 export type Database = Driver.Database;
 export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
@@ -103,6 +103,21 @@ export function openInspector(path: string): Database {
 }
 
 /**
+ * A copy in memory, with the schema of this program, to try something on; the caller closes it.
+ *
+ * @param db null: of a database that is new
+ */
+export function openRehearsal(db: Database | null, migrations: Migrations): Database {
+  const content = db?.serialize() ?? null;
+  // Marked as one without a write-ahead log, which memory cannot have: https://sqlite.org/c3ref/deserialize.html
+  content?.fill(1, 18, 20);
+  const copy = open(content ?? ':memory:', {});
+  copy.pragma('foreign_keys = ON');
+  bringUpToDate(copy, db?.name ?? ':memory:', migrations);
+  return copy;
+}
+
+/**
  * Takes the lock that one process at a time can hold; it ends with the process, however that ends.
  *
  * @returns what gives the lock back; null when another process holds it
@@ -185,6 +200,12 @@ export function isWriteLost(error: unknown): boolean {
   return code === 'EIO' || /^SQLITE_IOERR_(DIR_)?(FSYNC|WRITE|TRUNCATE)/.test(code);
 }
 
+/** Whether an error says that a file may not be opened, or not be written to, by this user. */
+export function isForbidden(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return ['EACCES', 'EPERM'].includes(code) || /^SQLITE_(CANTOPEN|READONLY)/.test(code);
+}
+
 /** A database of no bytes is one that was emptied, or never one. */
 export function isEmpty(path: string): boolean {
   return existsSync(path) && sizeOf(path) === 0;
@@ -202,8 +223,9 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-function open(path: string, options: Driver.Options): Database {
-  const db = new Driver(path, withNativeBinding(options));
+/** @param from a path, or the content of a database that is held in memory alone */
+function open(from: string | Buffer, options: Driver.Options): Database {
+  const db = new Driver(from, withNativeBinding(options));
   db.pragma('trusted_schema = OFF');
   db.pragma('cell_size_check = ON');
   return db;

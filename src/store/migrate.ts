@@ -37,7 +37,7 @@ export function migrate(db: Database, path: string, migrations: Migrations): Mig
   const copy = `${path}.schema-${from}`;
   try {
     if (from > 0) copyTo(copy, db, () => schemaVersion(db, path, migrations) === from);
-    for (let version = from + 1; version <= to; version += 1) applyStep(db, path, migrations, version);
+    bringUpToDate(db, path, migrations);
   } catch (error) {
     if (!isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT')) throw error;
     throw new Refused(
@@ -47,6 +47,13 @@ export function migrate(db: Database, path: string, migrations: Migrations): Mig
     );
   }
   return from === 0 ? null : { database: basename(path), from, to, copy };
+}
+
+/** Without a copy: for a database that nobody would miss, or of which there is one. */
+export function bringUpToDate(db: Database, path: string, migrations: Migrations): void {
+  const from = schemaVersion(db, path, migrations);
+  for (let version = from + 1; version <= migrations.steps.length; version += 1)
+    applyStep(db, path, migrations, version);
 }
 
 /**
