@@ -7,7 +7,7 @@
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { Refused, type RefusedCode } from '../refused.ts';
-import { isDamage, isDiskFull } from '../store/database.ts';
+import { isDamage, isDiskFull, isForbidden } from '../store/database.ts';
 import { isErrorCode } from '../store/folder.ts';
 import * as account from './account.ts';
 import * as alert from './alert.ts';
@@ -112,7 +112,7 @@ function adviceOn(error: unknown): string {
   if (isDamage(error))
     return '. Stop the appliance, see what is left with "wirewatch verify", and put a backup in its place: wirewatch restore FILE --replace';
   if (isDiskFull(error)) return '. Make room and try again.';
-  return isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'SQLITE_CANTOPEN', 'SQLITE_READONLY')
+  return isForbidden(error) || isErrorCode(error, 'EROFS')
     ? '. Run it as the user of the appliance, or give this user the right to it.'
     : '';
 }
