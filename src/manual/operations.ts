@@ -241,9 +241,9 @@ export function operationsText(): string {
     'An older file was put back',
     points(
       'The journal knows what was done since. An older detections.db that is put back (the appliance being stopped) is led through all of it again at the next start: the same files, from archive/, in the same order, under the same numbers. So every version comes out as clients know it, and no cursor is refused or skips anything. Reads go on meanwhile, with what is there.',
-      'With an older access.db, keys that were revoked since are revoked again. Accounts, subscriptions and keys made since are not in it: a line of the log names the changes.',
+      'With an older access.db, keys that were revoked since are revoked again, by the next start or the next command, whichever comes first. Accounts, subscriptions and keys made since are not in it: a line names the changes.',
       'Keep the journal that is there, and keep archive/: both are needed for it. [ingest] archive_days says how long ago a copy may be; what came since the oldest scheduled backup stays in any case.',
-      'Where it is not proven that versions come out the same, they are raised by 1,000, once: the next version of each detection, and the first one of a detection that is older than the raise and not known. So a client never takes newer content for older. That is where the journal is missing, shorter or another one; where a file is no longer in archive/ as it was; and where a subscription, a licence, [ingest] earliest_time, the secret or the program was changed since.',
+      'Where it is not proven that versions come out the same, they are raised by 1,000, once: the next version of each detection, and the first one of a detection that is older than the raise and not known. So a client never takes newer content for older. That is where the journal is missing, shorter or another one, also where detections.db is gone with it; where a file is no longer in archive/ as it was; and where a subscription, a licence, [ingest] earliest_time, the secret or the program was changed since.',
       'Without its journal, a database is completed from the files in archive/ that it has no record of.',
     ),
     'The log',
