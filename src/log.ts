@@ -87,7 +87,7 @@ function openedFile(file: string): number {
   try {
     return openLogFile(file);
   } catch (error) {
-    const reason = reasonOf(error);
+    const reason = reasonOf(error, file);
     throw new Refused(
       'configuration',
       `[log] file: cannot open ${file}: ${reason}. Make its folder, writable for this user, or name another file.`,

@@ -53,10 +53,14 @@ const WORDS: ReadonlyMap<unknown, string> = new Map([
   ['EROFS', 'it is mounted read-only'],
 ]);
 
-/** What anything that was thrown says, in words. */
-export function reasonOf(error: unknown): string {
+/**
+ * What anything that was thrown says, in words.
+ *
+ * @param told the path that the sentence names already; another one is added
+ */
+export function reasonOf(error: unknown, told = ''): string {
   if (!(error instanceof Error)) return String(error);
   const words = 'syscall' in error && 'code' in error ? WORDS.get(error.code) : undefined;
   if (words === undefined) return error.message;
-  return 'path' in error ? `${words} (${error.path})` : words;
+  return 'path' in error && error.path !== told ? `${words} (${error.path})` : words;
 }

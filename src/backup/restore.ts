@@ -146,7 +146,7 @@ function sizeOf(file: string): number {
     if (!found.isFile()) throw new Error('it is not a file');
     return found.size;
   } catch (error) {
-    const reason = reasonOf(error);
+    const reason = reasonOf(error, file);
     throw new Refused('failed', `cannot read the backup ${file}: ${reason}`, { cause: error });
   }
 }

@@ -101,7 +101,7 @@ class Scheduler {
     try {
       return listKept(folder);
     } catch (error) {
-      if (!isErrorCode(error, 'ENOENT')) this.#failure = `cannot read ${folder}: ${reasonOf(error)}`;
+      if (!isErrorCode(error, 'ENOENT')) this.#failure = `cannot read ${folder}: ${reasonOf(error, folder)}`;
       return [];
     }
   }
@@ -114,7 +114,7 @@ class Scheduler {
       mkdirSync(folder, { mode: 0o700 });
     } catch (error) {
       if (!isErrorCode(error, 'EEXIST')) {
-        this.#fail(`cannot make the folder ${folder}: ${reasonOf(error)}`);
+        this.#fail(`cannot make the folder ${folder}: ${reasonOf(error, folder)}`);
         return;
       }
     }

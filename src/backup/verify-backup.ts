@@ -24,7 +24,7 @@ export async function verifyBackup(
     return await verify(dataFolder(stage.path), { archive: null, onProgress });
   } catch (error) {
     if (isErrorCode(error, 'ENOENT', 'EACCES', 'EISDIR', 'EPERM')) {
-      const reason = reasonOf(error);
+      const reason = reasonOf(error, file);
       throw new Refused('failed', `cannot read ${file}: ${reason}`, { cause: error });
     }
     if (isDiskFull(error)) {

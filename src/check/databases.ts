@@ -53,7 +53,7 @@ function lookThrough(path: string, migrations: Migrations, onTable: (name: strin
   } catch (error) {
     db?.close();
     return {
-      finding: bad(check, `${path}: ${reasonOf(error)}`, isForbidden(error) ? GIVE : PUT_BACK),
+      finding: bad(check, `${path}: ${reasonOf(error, path)}`, isForbidden(error) ? GIVE : PUT_BACK),
       db: null,
     };
   }

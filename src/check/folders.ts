@@ -79,7 +79,7 @@ export function checkPhotoFolder(folder: string, isNeeded: boolean): Finding {
       return ok(check, `${folder} is not there: the appliance's own photo addresses answer 404`);
     return bad(
       check,
-      `${folder}: ${reasonOf(error)}`,
+      `${folder}: ${reasonOf(error, folder)}`,
       'Give the user of the appliance the right to read it, or set [photos] folder.',
     );
   }
@@ -94,7 +94,7 @@ export function checkLogFile(path: string): Finding {
     return ok(check, path);
   } catch (error) {
     const todo = 'Make the folder, and give the user of the appliance the right to write there.';
-    return bad(check, `${path}: ${reasonOf(error)}`, todo);
+    return bad(check, `${path}: ${reasonOf(error, path)}`, todo);
   }
 }
 

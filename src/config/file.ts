@@ -65,7 +65,7 @@ function readBytes(file: string, optional: boolean): Buffer | null {
       ['EISDIR', 'it is a folder; name the file'],
       ['EACCES', 'it may not be read by this user. Run this as the user of the appliance'],
     ]);
-    const reason = reasons.get(code) ?? reasonOf(error);
+    const reason = reasons.get(code) ?? reasonOf(error, file);
     throw new Refused('configuration', `reading the configuration ${file}: ${reason}`, { cause: error });
   }
 }

@@ -29,7 +29,7 @@ export function readSecretFiles({ accounts, subscriptions, keys }: Preseed): Rea
       const { id, prefix } = keyIn(text, key);
       return [{ ...terms, id, prefix, hash: hashKey(text) }];
     } catch (error) {
-      const reason = reasonOf(error);
+      const reason = reasonOf(error, source.file);
       problems.push(`${key.place}.secret_file: ${source.file}: ${reason}`);
       return [];
     }
