@@ -178,7 +178,7 @@ test('closing waits no longer than its grace', async () => {
 test('a port that is taken is refused with what to do', async () => {
   await assert.rejects(startTestServer({ port: server.port }), {
     name: 'Refused',
-    code: 'configuration',
+    code: 'failed',
     message: /--port/,
   });
 });
