@@ -35,10 +35,11 @@ import {
 } from './store/database.ts';
 import { deriveKey } from './store/derived-key.ts';
 import { DETECTIONS_MIGRATIONS } from './store/detections-schema.ts';
-import { type DataFolder, dataFolder, ensureFolder, readSecret } from './store/folder.ts';
+import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
 import { completeRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { readRevokedKeys } from './store/revocations.ts';
+import { readSecret } from './store/secret.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 import { COMMIT, VERSION } from './version.ts';
 
@@ -213,6 +214,7 @@ function createConfigured(
 function scheduleBackups(config: Config, conditions: Conditions, log: Logger): Schedule {
   return startSchedule({
     data: config.dataFolder,
+    drop: config.ingest.drop,
     ...config.backup,
     now: Date.now,
     log: (level, msg, fields) => log[level](fields, msg),

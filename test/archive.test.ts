@@ -1,6 +1,15 @@
 /** The archive: nothing in it is overwritten, nothing that a backup needs is deleted, and what cannot be read stops nothing. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -71,6 +80,24 @@ test('a replay names what it cannot read, and goes on', async () => {
   const { files, unreadable } = JSON.parse(stdout);
   assert.deepEqual([files, unreadable.length], [1, 1]);
   assert.match(unreadable[0].reason, /it is a folder/);
+  await apply();
+});
+
+test('what may not be looked at is not taken for gone: reset says so, and finds it afterwards', async () => {
+  const window = nextWindowMs();
+  const line = await appliance.dropped(fileName('newswire', window), 'broken\n');
+  assert.equal(line.msg, 'file failed');
+  const failed = join(appliance.drop, 'failed');
+  const away = join(appliance.drop, '.failed-away');
+  // A link to itself cannot be followed by anyone, root neither.
+  renameSync(failed, away);
+  symlinkSync(failed, failed);
+  const reset = () => appliance.cli(['window', 'reset', 'newswire', formatMs(window)], { anyStatus: true });
+  assert.equal(reset().status, 1);
+  rmSync(failed);
+  renameSync(away, failed);
+  const { stdout, stderr } = reset();
+  assert.match(`${stdout}${stderr}`, /failed again/);
   await apply();
 });
 

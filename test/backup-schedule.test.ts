@@ -84,6 +84,29 @@ describe('one is due', () => {
   });
 });
 
+test('one whose test was cut off does not count, and goes', async () => {
+  place(`${backupName(Date.now() - 1000)}.untested`);
+  const serving = await installation.serve(HOURLY);
+  await written(serving);
+  await serving.stop();
+  assert.equal(names().length, 1);
+  assert.ok(names()[0]?.endsWith('.tar'));
+});
+
+test('it is made with the settings of the appliance, whatever a configuration says by now', async () => {
+  const good = join(installation.data, '..', 'good.toml');
+  const unused = join(installation.data, 'wirewatch.toml');
+  writeFileSync(good, '[backup]\nevery_hours = 1\n');
+  writeFileSync(unused, 'broken = [');
+  try {
+    const serving = await installation.serve({ WIREWATCH_CONFIG: good });
+    await written(serving);
+    await serving.stop();
+  } finally {
+    rmSync(unused);
+  }
+});
+
 test('the newest are kept, and no file of another name is touched', async () => {
   const foreign = [
     'notes.txt',

@@ -183,6 +183,27 @@ for (const isChangedBefore of [false, true]) {
   });
 }
 
+test('access.db is that of another folder: it is said once, and nothing is raised', PATIENT, async () => {
+  await makePast();
+  const other = createInstallation();
+  try {
+    await (await other.serve()).stop();
+    other.cli(['account', 'set', 'agency', '--print-metadata', 'on']);
+    putBack(installation, 'access', other.data);
+  } finally {
+    other.remove();
+  }
+  const said = 'access.db was made beside another journal: what was changed here since is not known';
+  for (const times of [1, 0]) {
+    const serving = await installation.serve();
+    await atRest(installation, serving);
+    assert.equal(logged(serving.log, said).length, times);
+    assert.deepEqual(logged(serving.log, RAISED), []);
+    await serving.stop();
+    installation.cli(['account', 'add', `another-${times}`, '--name', 'Another']);
+  }
+});
+
 test('the journal is that of another folder', PATIENT, async () => {
   const past = await makePast();
   const other = createInstallation(SETTINGS);

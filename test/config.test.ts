@@ -345,6 +345,8 @@ test('a relative drop folder counts from the file in which it stands, else from 
   assert.equal(load({ env: { WIREWATCH_INGEST_DROP: 'in' } }).ingest.drop, path.resolve('in'));
   assert.equal(load({ flags: { drop: 'in' } }).ingest.drop, path.resolve('in'));
   assert.match(refusal({ flags: { drop: folder } }), /--drop: .* is the data folder itself/);
-  const inDrop = { WIREWATCH_BACKUP_FOLDER: path.join(folder, 'drop', 'backups') };
-  assert.match(refusal({ env: inDrop }), /WIREWATCH_BACKUP_FOLDER: .* lies in the drop folder/);
+  const inDrop = { WIREWATCH_BACKUP_FOLDER: path.join(folder, 'drop') };
+  const inData = { WIREWATCH_BACKUP_FOLDER: folder };
+  assert.match(refusal({ env: inData }), /WIREWATCH_BACKUP_FOLDER: .* is the data folder itself/);
+  assert.match(refusal({ env: inDrop }), /WIREWATCH_BACKUP_FOLDER: .* is the drop folder itself/);
 });

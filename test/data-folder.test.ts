@@ -5,11 +5,11 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
-  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -69,7 +69,7 @@ test('a database that is damaged ends the start with exit code 78, and says how 
   });
 });
 
-test('what root makes in the folder of another user is given to that one', async (context) => {
+test('in the folder of another user root acts as that one', async (context) => {
   if (process.getuid?.() !== 0) return context.skip('only root can try it');
   await inFolder(async (folder) => {
     const data = join(folder, 'data');
@@ -82,14 +82,38 @@ test('what root makes in the folder of another user is given to that one', async
     await first.url();
     first.kill('SIGTERM');
     await first.ended;
-    await runProgram(['backup', join(folder, 'one.tar'), '--data', mine]).ended;
+    const backup = join(folder, 'one.tar');
+    await runProgram(['backup', backup, '--data', mine]).ended;
     mkdirSync(data);
     chownSync(data, NOBODY, NOBODY);
+    // That one must get there.
+    chmodSync(folder, 0o755);
     await cli('account', 'add', 'a', '--name', 'A');
-    await cli('restore', join(folder, 'one.tar'), '--replace');
+    const refused = runProgram(['restore', backup, '--replace', '--data', data]);
+    assert.equal(await refused.ended, 1);
+    assert.match(refused.told(), /cannot read the backup .*this user has no right.*belongs to another user/);
+    chmodSync(backup, 0o644);
+    await cli('restore', backup, '--replace');
     const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
     assert.ok(names.includes('detections.db') && names.some((name) => /replaced-.*access\.db/.test(name)));
-    for (const name of names) assert.equal(statSync(join(data, name)).uid, NOBODY, name);
+    for (const name of names) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
+  });
+});
+
+test('a command that ingests is refused on another drop folder than the one that files were taken out of', async () => {
+  await inFolder(async (folder) => {
+    const [data, drop] = [join(folder, 'data'), join(folder, 'exports')];
+    const serve = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
+    await serve.url();
+    serve.kill('SIGTERM');
+    await serve.ended;
+    const replay = ['ingest', 'replay', '--data', data];
+    const refused = runProgram(replay);
+    assert.notEqual(await refused.ended, 0);
+    assert.match(refused.told(), /data\/drop is not the drop folder of .*--drop/);
+    assert.ok(!existsSync(join(data, 'drop')));
+    const named = runProgram([...replay, '--drop', drop]);
+    assert.equal(await named.ended, 0, named.told());
   });
 });
 

@@ -16,9 +16,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import Database from 'better-sqlite3';
 import { create, extract } from 'tar';
 import { chooseJournal } from '../src/backup/restored-journal.ts';
-import { isLocked, openReader, openUnshared } from '../src/store/database.ts';
+import { isLocked, openReader } from '../src/store/database.ts';
 import { dataFolder } from '../src/store/folder.ts';
 import { completeRestore, placingSteps } from '../src/store/incoming.ts';
 import { appendKeyRevoked, appendPosition, readJournalEnd } from '../src/store/journal.ts';
@@ -258,7 +259,7 @@ describe('a backup that is not good changes nothing', () => {
     const content = join(work, 'newer');
     mkdirSync(content);
     extract({ file: backup, cwd: content, sync: true });
-    const db = openUnshared(join(content, 'access.db'));
+    const db = new Database(join(content, 'access.db'));
     db.pragma('user_version = 99');
     db.pragma('wal_checkpoint(TRUNCATE)');
     db.close();
@@ -436,7 +437,7 @@ test('while a removal is yet to be done again, verify finds nothing wrong with w
   assert.equal(run('backup', before, '--data', data).status, 0);
   assert.equal(run('subscription', 'remove', '7001', '--yes', '--data', data).status, 0);
   restored(before, '--replace', '--data', data);
-  const db = openUnshared(join(data, 'detections.db'));
+  const db = new Database(join(data, 'detections.db'));
   db.exec('DELETE FROM stream_row WHERE sequence <= 7; DELETE FROM detection WHERE rowid % 2 = 0');
   db.close();
   const { status, stdout } = run('verify', '--data', data, '--json');

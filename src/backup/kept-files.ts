@@ -3,12 +3,13 @@
  * counted or deleted.
  */
 import { lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isErrorCode, syncFolder } from '../store/folder.ts';
 import { parseInstant } from '../time.ts';
 
 /** One that did not pass its test is kept under another name until a good one follows: somebody may want to see it. */
 const DAMAGED = '.damaged';
+const UNTESTED = '.untested';
 const NAME = /^wirewatch-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.tar(\.damaged)?$/;
 
 export interface KeptFile {
@@ -56,9 +57,22 @@ export function oldestKept({ folder, every_hours }: { folder: string; every_hour
   }
 }
 
-/** Takes a backup out of those that count. */
-export function markDamaged(path: string): void {
-  renameSync(path, `${path}${DAMAGED}`);
+/** The name under which one is written, until its test says what it is. */
+export function untested(path: string): string {
+  return `${path}${UNTESTED}`;
+}
+
+/** From now on it counts, or is known as one that did not pass. */
+export function markTested(path: string, isGood: boolean): void {
+  renameSync(untested(path), isGood ? path : `${path}${DAMAGED}`);
+  syncFolder(dirname(path));
+}
+
+/** Those whose test was cut off. */
+export function removeUntested(folder: string): void {
+  for (const name of readdirSync(folder))
+    if (name.endsWith(UNTESTED) && NAME.test(name.slice(0, -UNTESTED.length)))
+      rmSync(join(folder, name), { force: true });
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { constants, setPriority } from 'node:os';
+import { constants, devNull, setPriority } from 'node:os';
 import { ownCommand } from '../packed.ts';
 
 export type Made =
@@ -22,6 +22,11 @@ export interface Making {
   readonly made: Promise<Made>;
   /** Settles when its process is gone; what it left has to be removed. */
   giveUp(): Promise<void>;
+}
+
+export interface Folders {
+  readonly data: string;
+  readonly drop: string;
 }
 
 interface Ended {
@@ -45,8 +50,11 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 /** The exit code of `verify` when it found something. */
 const FOUND = 1;
 
-/** Writes it, then opens it again and looks through what comes out. @param data the data folder */
-export function makeAndOpen(data: string, target: string): Making {
+/**
+ * Writes it, then opens it again and looks through what comes out. What the appliance was started with holds for it, and
+ * no configuration that somebody may be changing meanwhile.
+ */
+export function makeAndOpen({ data, drop }: Folders, target: string): Making {
   const [program, ...before] = ownCommand();
   let child: ChildProcess | null = null;
   let isGivenUp = false;
@@ -68,7 +76,8 @@ export function makeAndOpen(data: string, target: string): Making {
       giveWay(child);
     });
   const make = async (): Promise<Made> => {
-    const backup = await run(['backup', target, '--data', data, '--json']);
+    const given = ['--data', data, '--drop', drop, '--config', devNull];
+    const backup = await run(['backup', target, ...given, '--json']);
     if (isGivenUp) return { kind: 'failed', detail: 'it was given up' };
     if (backup.code !== 0) return { kind: 'failed', detail: reasonIn(backup) };
     const { bytes, detections }: Written = JSON.parse(backup.stdout);

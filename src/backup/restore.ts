@@ -4,20 +4,23 @@
  * The backup is unpacked within the data folder and looked through like an installation before anything is moved.
  * Then one rename makes the new state the one that holds; see store/incoming.ts for what a crash leaves.
  */
-import { existsSync, mkdirSync, renameSync, rmSync, statfsSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { Refused, reasonOf } from '../refused.ts';
+import { actAsOwner } from '../store/acting-user.ts';
 import { syncFile } from '../store/copy.ts';
 import { isDiskFull, takeLock } from '../store/database.ts';
-import {
-  type DataFolder,
-  dataFolder,
-  ensureFolder,
-  giveToOwner,
-  isErrorCode,
-  syncFolder,
-} from '../store/folder.ts';
-import { completeRestore, incomingNames, stateFiles } from '../store/incoming.ts';
+import { type DataFolder, dataFolder, ensureFolder, isErrorCode, syncFolder } from '../store/folder.ts';
+import { completeRestore, incomingNames, pendingRestore, stateFiles } from '../store/incoming.ts';
 import type { Now } from '../time.ts';
 import type { Manifest } from './backup-file.ts';
 import { type Outlook, outlook } from './outlook.ts';
@@ -58,11 +61,14 @@ const SPARE_BYTES = 1024 * 1024;
 export async function restore(options: RestoreOptions): Promise<RestoreOutcome> {
   const { file, now } = options;
   const folder = dataFolder(options.data);
+  actAsOwner(folder);
   const bytes = sizeOf(file);
   const isNewFolder = !existsSync(folder.root);
   const release = lock(folder);
   let isUntouched = true;
   try {
+    // One that was cut off is completed first.
+    isUntouched = pendingRestore(folder) === null;
     const aside = completeRestore(folder);
     if (aside !== undefined)
       return { kind: 'completed', aside: aside === null ? null : join(folder.root, aside) };
@@ -97,7 +103,6 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
     throw explained(error, folder, isUntouched);
   } finally {
     release();
-    giveToOwner(folder);
     if (isNewFolder && isUntouched) rmSync(folder.root, { recursive: true, force: true });
   }
 }
@@ -144,10 +149,16 @@ function sizeOf(file: string): number {
   try {
     const found = statSync(file);
     if (!found.isFile()) throw new Error('it is not a file');
+    // Not access(2), which asks for the real user.
+    closeSync(openSync(file, 'r'));
     return found.size;
   } catch (error) {
     const reason = reasonOf(error, file);
-    throw new Refused('failed', `cannot read the backup ${file}: ${reason}`, { cause: error });
+    const whose =
+      process.getuid?.() === process.geteuid?.()
+        ? ''
+        : '. The data folder belongs to another user, as whom root restores: give that one the right to read it.';
+    throw new Refused('failed', `cannot read the backup ${file}: ${reason}${whose}`, { cause: error });
   }
 }
 

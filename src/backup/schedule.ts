@@ -9,12 +9,22 @@ import { dirname, join } from 'node:path';
 import { reasonOf } from '../refused.ts';
 import { isErrorCode } from '../store/folder.ts';
 import { formatMs, HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
-import { backupName, deleteOld, type KeptFile, listKept, markDamaged, newestGood } from './kept-files.ts';
+import {
+  backupName,
+  deleteOld,
+  type KeptFile,
+  listKept,
+  markTested,
+  newestGood,
+  removeUntested,
+  untested,
+} from './kept-files.ts';
 import { type Made, type Making, makeAndOpen } from './made-backup.ts';
 import { removeLeftStages } from './stage.ts';
 
 export interface ScheduleOptions {
   readonly data: string;
+  readonly drop: string;
   /** Where backups are kept, absolute; made where its parent is there. */
   readonly folder: string;
   /** 0: never. */
@@ -89,11 +99,7 @@ class Scheduler {
     this.#isClosed = true;
     if (this.#making === null) return;
     await this.#making.giveUp();
-    try {
-      removeLeftStages(this.#options.folder);
-    } catch {
-      // The next one does it.
-    }
+    this.#removeLeft();
   }
 
   #list(): KeptFile[] {
@@ -107,7 +113,7 @@ class Scheduler {
   }
 
   #begin(nowMs: number): void {
-    const { data, folder } = this.#options;
+    const { folder } = this.#options;
     this.#retryAt = nowMs + Math.min(RETRY_MS, this.#everyMs);
     try {
       // Not its parents: where a disk is not mounted, they would fill another one.
@@ -119,7 +125,8 @@ class Scheduler {
       }
     }
     const target = join(folder, backupName(nowMs));
-    const making = makeAndOpen(data, target);
+    this.#removeLeft();
+    const making = makeAndOpen(this.#options, untested(target));
     this.#making = making;
     void making.made.then((made) => {
       this.#making = null;
@@ -132,6 +139,7 @@ class Scheduler {
   #end(target: string, made: Made, beganMs: number): void {
     const { log, keep, now } = this.#options;
     if (made.kind === 'failed') {
+      this.#removeLeft();
       this.#fail(made.detail);
       return;
     }
@@ -141,15 +149,26 @@ class Scheduler {
     try {
       if (findings.length > 0) {
         this.#findings = findings[0] ?? null;
-        markDamaged(target);
+        markTested(target, false);
         log('warn', 'a backup did not pass its test: older ones are kept', { ...fields, findings });
         return;
       }
+      markTested(target, true);
       this.#retryAt = Number.NEGATIVE_INFINITY;
       const deleted = deleteOld(dirname(target), keep);
       log('info', 'backup written and opened again', { ...fields, deleted });
     } catch (error) {
       this.#fail(reasonOf(error));
+    }
+  }
+
+  /** What one that was cut off has left. */
+  #removeLeft(): void {
+    try {
+      removeLeftStages(this.#options.folder);
+      removeUntested(this.#options.folder);
+    } catch {
+      // The next one does it.
     }
   }
 

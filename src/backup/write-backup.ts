@@ -27,13 +27,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { syncFile } from '../store/copy.ts';
-import { type Database, isDamage, isDiskFull, openReader } from '../store/database.ts';
+import { type Database, isDamage, isDiskFull, isForbidden, openReader } from '../store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
-import { type DataFolder, dataFolder, isErrorCode, SECRET_BYTES, syncFolder } from '../store/folder.ts';
-
+import { type DataFolder, dataFolder, isErrorCode, syncFolder } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
 import { journalIdentity } from '../store/journal-lines.ts';
 import type { Migrations } from '../store/migrate.ts';
+import { SECRET_BYTES } from '../store/secret.ts';
 import { formatMs, type Now } from '../time.ts';
 import { VERSION } from '../version.ts';
 import {
@@ -264,7 +264,7 @@ function requireInstallation(folder: DataFolder): void {
 function requireOutside({ root }: DataFolder, { target, drop }: BackupOptions): void {
   const at = realFolder(dirname(target));
   const [own, dropped] = [realFolder(root), realFolder(drop)];
-  const isInDrop = at === dropped || at.startsWith(`${dropped}${sep}`);
+  const isInDrop = at === dropped;
   if (at !== own && !isInDrop) return;
   throw new Refused(
     'failed',
@@ -340,7 +340,7 @@ function explained(error: unknown, target: string, { root }: DataFolder): unknow
   }
   if (isDamage(error)) return damaged('the database', reason);
   const path = error instanceof Error && 'path' in error ? String(error.path) : '';
-  if (path.startsWith(root + sep) && !target.startsWith(root + sep))
+  if (isForbidden(error) && path.startsWith(root + sep) && !target.startsWith(root + sep))
     return new Refused('failed', `${reason}. Run it as the user of the appliance.`, { cause: error });
   if (isErrorCode(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS')) {
     return new Refused(

@@ -6,8 +6,9 @@ import { reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { type Database, isForbidden, openInspector } from '../store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
-import { type DataFolder, SECRET_BYTES } from '../store/folder.ts';
+import type { DataFolder } from '../store/folder.ts';
 import type { Migrations } from '../store/migrate.ts';
+import { SECRET_BYTES } from '../store/secret.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 import { statOf } from './folders.ts';
 

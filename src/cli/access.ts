@@ -2,7 +2,6 @@
  * What the commands on accounts, subscriptions and keys share: how they open the store, read the values of their
  * options, and show one entry.
  */
-import { dirname } from 'node:path';
 import type { Command } from 'commander';
 import { catchUpAccess } from '../auth/journaled.ts';
 import {
@@ -16,8 +15,9 @@ import {
 import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { openAccess } from '../store/access.ts';
+import { actAsOwner } from '../store/acting-user.ts';
 import type { Database } from '../store/database.ts';
-import { dataFolder, giveToOwner } from '../store/folder.ts';
+import { dataFolder } from '../store/folder.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, listValue, optionValue } from './options.ts';
 import { printable } from './output.ts';
@@ -28,13 +28,8 @@ import { printable } from './output.ts';
  *
  * @param create makes a missing one
  */
-export function openCaughtUp(data: string, { create = false }: { create?: boolean } = {}): Database {
-  const db = openAccess(data, {
-    create,
-    onMigrated: ({ database, from, to, copy }) => {
-      process.stderr.write(`${database} was brought from schema ${from} to ${to}; how it was: ${copy}\n`);
-    },
-  });
+export function openCaughtUp(data: string, options: { create?: boolean } = {}): Database {
+  const db = open(data, options);
   try {
     const { keys, changes } = catchUpAccess(db, dataFolder(data).journal, Date.now());
     const isOlder = 'wirewatch: access.db is older than the journal';
@@ -50,6 +45,26 @@ export function openCaughtUp(data: string, { create = false }: { create?: boolea
   }
 }
 
+function open(data: string, { create = false }: { create?: boolean } = {}): Database {
+  actAsOwner(dataFolder(data));
+  return openAccess(data, {
+    create,
+    onMigrated: ({ database, from, to, copy }) => {
+      process.stderr.write(`${database} was brought from schema ${from} to ${to}; how it was: ${copy}\n`);
+    },
+  });
+}
+
+/** Runs `work`, which changes nothing, on the access database of the command's data folder. */
+export function lookingIntoAccess<Result>(command: Command, work: (db: Database) => Result): Result {
+  const db = open(resolveDataFolder(commonOptions(command)));
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
 /** Runs `work` on the access database of the command's data folder. @param create makes a missing one */
 export function withAccess<Result>(
   command: Command,
@@ -61,7 +76,6 @@ export function withAccess<Result>(
     return work(db);
   } finally {
     db.close();
-    giveToOwner(dataFolder(dirname(db.name)));
   }
 }
 

@@ -20,13 +20,14 @@ import {
   accountIdValue,
   dailyRowsValue,
   details,
+  lookingIntoAccess,
   type None,
   nameValue,
   orNull,
   requireChanges,
   withAccess,
 } from './access.ts';
-import { addExamples, commonOptions, switchValue } from './options.ts';
+import { addDropOption, addExamples, commonOptions, switchValue } from './options.ts';
 import { print, table } from './output.ts';
 import { removeWithRows } from './removal.ts';
 
@@ -74,7 +75,7 @@ function registerList(account: Command): void {
     .command('list')
     .description('list all accounts')
     .action((_options: unknown, self: Command) => {
-      const accounts = withAccess(self, listAccounts).map(accountDocument);
+      const accounts = lookingIntoAccess(self, listAccounts).map(accountDocument);
       print(accounts, {
         json: commonOptions(self).json,
         text: () =>
@@ -101,7 +102,7 @@ function registerShow(account: Command): void {
     .action((id: string, _options: unknown, self: Command) => {
       printAccount(
         self,
-        withAccess(self, (db) => getAccount(db, id)),
+        lookingIntoAccess(self, (db) => getAccount(db, id)),
       );
     });
   addExamples(command, ['account show acme']);
@@ -193,6 +194,7 @@ function registerRemove(account: Command): void {
         isConfigured: ({ preseed }) => preseed.accounts.some((one) => one.id === id),
       });
     });
+  addDropOption(command);
   addExamples(command, ['account remove acme', 'account remove acme --yes --json']);
 }
 

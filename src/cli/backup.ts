@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Command } from 'commander';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
 import { configOf } from './ingest-settings.ts';
-import { addExamples, commonOptions } from './options.ts';
+import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
 
 export function register(program: Command): void {
@@ -35,6 +35,7 @@ export function register(program: Command): void {
         steps.end();
       }
     });
+  addDropOption(command);
   addExamples(command, ['backup /backups/monday.tar', 'backup monday.tar --data /var/lib/wirewatch --json']);
 }
 

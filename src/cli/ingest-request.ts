@@ -6,7 +6,7 @@ import { addRequest, type IngestRequest, type RequestOutcome } from '../ingest/r
 import { createLogger } from '../log.ts';
 import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';
-import { giveToOwner, readSecret } from '../store/folder.ts';
+import { readSecret } from '../store/secret.ts';
 import { openCaughtUp } from './access.ts';
 import { configOf, folderOf } from './ingest-settings.ts';
 
@@ -39,6 +39,5 @@ export async function serveAdded(
   } finally {
     if (process.stderr.isTTY) process.stderr.write('\r\x1b[2K');
     access.close();
-    giveToOwner(folder);
   }
 }

@@ -14,6 +14,7 @@ import {
   accountIdValue,
   dailyRowsValue,
   details,
+  lookingIntoAccess,
   type None,
   nameValue,
   orNull,
@@ -112,7 +113,7 @@ function registerList(key: Command): void {
     .description('list all keys')
     .action((_options: unknown, self: Command) => {
       const nowMs = Date.now();
-      const keys = withAccess(self, listKeys).map((one) => keyDocument(one, nowMs));
+      const keys = lookingIntoAccess(self, listKeys).map((one) => keyDocument(one, nowMs));
       print(keys, {
         json: commonOptions(self).json,
         text: () =>
@@ -141,7 +142,7 @@ function registerShow(key: Command): void {
     .action((id: string, _options: unknown, self: Command) => {
       printKey(
         self,
-        withAccess(self, (db) => getKey(db, id)),
+        lookingIntoAccess(self, (db) => getKey(db, id)),
       );
     });
   addExamples(command, ['key show abcdefghij23']);

@@ -7,7 +7,7 @@ import { countRows, type RemovedRows } from '../ingest/removal.ts';
 import { addRequest } from '../ingest/requests.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
-import { withAccess } from './access.ts';
+import { lookingIntoAccess } from './access.ts';
 import { confirm } from './confirm.ts';
 import { serveAdded } from './ingest-request.ts';
 import { configOf, withDetections } from './ingest-settings.ts';
@@ -31,7 +31,7 @@ export interface RemovalOptions {
 /** Asks, unless `yes`; takes it away for clients at once; waits until its rows are gone; prints what is to be known. */
 export async function removeWithRows(command: Command, yes: boolean, options: RemovalOptions): Promise<void> {
   const config = configOf(command);
-  const { subscriptions, described } = withAccess(command, options.look);
+  const { subscriptions, described } = lookingIntoAccess(command, options.look);
   const none = { detections: 0, versions: 0 };
   const rows = withDetections(config, none, (db) => countRows(db, subscriptions));
   const what = `This removes ${described}, with ${rowsText(rows)}, for good.`;
@@ -54,7 +54,7 @@ export async function removeWithRows(command: Command, yes: boolean, options: Re
 
 /** For a command that is repeated after it was ended half-way. @returns false when nothing is being removed */
 export async function awaitOpenRemoval(command: Command, subscription: number): Promise<boolean> {
-  const open = withAccess(command, (db) => openRemoval(db, subscription));
+  const open = lookingIntoAccess(command, (db) => openRemoval(db, subscription));
   if (open === null) return false;
   const outcome = await serveAdded(command, () => open);
   if (!outcome.ok) throw new Refused('failed', outcome.reason);

@@ -18,13 +18,14 @@ import {
   accountIdValue,
   contentTypesValue,
   details,
+  lookingIntoAccess,
   nameValue,
   requireChanges,
   subscriptionIdValue,
   withAccess,
   zoneValue,
 } from './access.ts';
-import { addExamples, commonOptions } from './options.ts';
+import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print, table } from './output.ts';
 import { awaitOpenRemoval, removeWithRows } from './removal.ts';
 
@@ -82,7 +83,7 @@ function registerList(subscription: Command): void {
     .command('list')
     .description('list all subscriptions')
     .action((_options: unknown, self: Command) => {
-      const subscriptions = withAccess(self, listSubscriptions).map(subscriptionDocument);
+      const subscriptions = lookingIntoAccess(self, listSubscriptions).map(subscriptionDocument);
       print(subscriptions, {
         json: commonOptions(self).json,
         text: () =>
@@ -109,7 +110,7 @@ function registerShow(subscription: Command): void {
     .action((id: number, _options: unknown, self: Command) => {
       printSubscription(
         self,
-        withAccess(self, (db) => getSubscription(db, id)),
+        lookingIntoAccess(self, (db) => getSubscription(db, id)),
       );
     });
   addExamples(command, ['subscription show 7001']);
@@ -147,7 +148,7 @@ function registerRemove(subscription: Command): void {
     .argument('<id>', ID_HELP, subscriptionIdValue)
     .option('--yes', 'do not ask')
     .action(async (id: number, options: { yes?: boolean }, self: Command) => {
-      const isThere = withAccess(self, (db) => findSubscription(db, id)) !== null;
+      const isThere = lookingIntoAccess(self, (db) => findSubscription(db, id)) !== null;
       if (!isThere && (await awaitOpenRemoval(self, id))) return;
       await removeWithRows(self, options.yes === true, {
         label: `subscription ${id}`,
@@ -162,6 +163,7 @@ function registerRemove(subscription: Command): void {
         isConfigured: ({ preseed }) => preseed.subscriptions.some((one) => one.id === id),
       });
     });
+  addDropOption(command);
   addExamples(command, ['subscription remove 7001', 'subscription remove 7001 --yes --json']);
 }
 

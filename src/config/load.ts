@@ -124,11 +124,11 @@ function resolved(
     );
   }
   const backupFolder = folderOf('backup.folder', backup.folder, 'backups');
-  if (backupFolder === dropFolder || backupFolder.startsWith(dropFolder + path.sep)) {
+  if (backupFolder === dropFolder || backupFolder === path.resolve(dataFolder)) {
     const place = holding.get('backup.folder')?.place ?? 'backup.folder';
     throw new Refused(
       'configuration',
-      `${place}: ${backupFolder} lies in the drop folder, out of which ingest takes every file; give it another place`,
+      `${place}: ${backupFolder} is the ${backupFolder === dropFolder ? 'drop' : 'data'} folder itself; give it a folder of its own`,
     );
   }
   return {

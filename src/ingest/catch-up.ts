@@ -6,9 +6,11 @@
  * proven, versions are raised once by 1,000 first: a line in the journal and a row in the database, before anything
  * that is not proven is committed. Every step is a transaction that moves the mark, so a crash goes on where it was.
  */
-import { existsSync } from 'node:fs';
+
 import { join } from 'node:path';
+import { Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';
+import { isThere } from '../store/folder.ts';
 import { appendEntry, beginJournal } from '../store/journal.ts';
 import { type JournalMark, journalLines, numberIn, whyNotFrom } from '../store/journal-lines.ts';
 import { readMark, setMark } from '../store/journal-mark.ts';
@@ -57,6 +59,13 @@ async function catchUpAtOnce(workshop: Workshop): Promise<void> {
         continue;
       }
       beginAt(workshop, survey.mark);
+      if (markAccess(workshop)) {
+        log(
+          'warn',
+          'access.db was made beside another journal: what was changed here since is not known',
+          {},
+        );
+      }
       if (isTold) log('info', 'the database has caught up with the journal', { operations });
       return;
     }
@@ -111,6 +120,12 @@ async function doStep(
   const outcome = await again.doAgain(step, isRaised);
   if (outcome.kind === 'done') return true;
   const reason = outcome.kind === 'unproven' ? outcome.reason : `${outcome.file}: ${outcome.reason}`;
+  if (outcome.kind !== 'unproven' && workshop.settings.mode === 'requests') {
+    throw new Refused(
+      'failed',
+      `the database is older than the journal, and ${reason}. Nothing was done. Start the appliance on its drop folder first (wirewatch serve), or name that with --drop.`,
+    );
+  }
   if (!isRaised) {
     raise(workshop, reason, end);
     return false;
@@ -139,7 +154,7 @@ function doubtsIn(workshop: Workshop, survey: Behind): Doubt[] {
 function isAfterCrash({ drop }: Workshop, steps: readonly Step[]): boolean {
   const [only, ...others] = steps;
   if (only === undefined || others.length > 0) return false;
-  return only.kind !== 'applied' || !existsSync(join(drop.root, only.line.archived));
+  return only.kind !== 'applied' || !isThere(join(drop.root, only.line.archived));
 }
 
 function tell(workshop: Workshop, { steps }: Behind, isTold: boolean): boolean {
@@ -222,11 +237,16 @@ function whyLost({ db, access, folder }: Workshop): string | null {
   return theirs === null || isInUse(db) ? null : whyNotFrom(folder.journal, theirs);
 }
 
-/** Whoever came before has led access.db through what this journal says of it, but could not mark one that was missing. */
-function markAccess({ access, db, folder }: Workshop): void {
+/**
+ * Whoever came before has led access.db through what this journal says of it, but could not mark one of another journal.
+ *
+ * @returns whether it was of another
+ */
+function markAccess({ access, db, folder }: Workshop): boolean {
   const [mark, theirs] = [readMark(db), readMark(access)];
-  if (mark === null || theirs === null) return;
-  if (whyNotFrom(folder.journal, theirs) !== null) writing(access, () => setMark(access, mark));
+  if (mark === null || theirs === null || whyNotFrom(folder.journal, theirs) === null) return false;
+  writing(access, () => setMark(access, mark));
+  return true;
 }
 
 /** What no operation brings back: files of the archive without a record, and backfills without their file. */
@@ -234,7 +254,7 @@ function takeLeft(workshop: Workshop): void {
   const { db, drop, writer, log, now } = workshop;
   for (const record of unsettledFiles(db)) {
     const { number, name, outcome } = record;
-    if (outcome !== 'applying' || existsSync(drop.takenPath(number, name))) continue;
+    if (outcome !== 'applying' || isThere(drop.takenPath(number, name))) continue;
     const reason = 'it was not read to its end, and no longer lay where it was taken';
     const ended: FileRecord = {
       ...record,

@@ -19,7 +19,7 @@ import {
 import { join, sep } from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
 import { Refused, reasonOf } from '../refused.ts';
-import { isErrorCode, syncFolder } from '../store/folder.ts';
+import { type DataFolder, isErrorCode, isThere, syncFolder } from '../store/folder.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
 import { compareFiles, type ExportFileName, judgeName, judgeWindow } from './export-name.ts';
 
@@ -102,6 +102,19 @@ export class DropFolder {
         `cannot use the drop folder ${this.root}: ${reason}. See that its parent is there (and mounted), make it writable for this user, or name another with --drop.`,
       );
     }
+  }
+
+  /**
+   * For a command, which mostly was not told where the appliance's drop folder is.
+   *
+   * @throws Refused `configuration` where files were taken in, and none of them can have been taken out of here
+   */
+  requireOf({ root, detections }: DataFolder): void {
+    if (!isThere(detections) || isThere(join(this.root, 'archive'))) return;
+    throw new Refused(
+      'configuration',
+      `${this.root} is not the drop folder of ${root}: it has no archive/. Name the one that serve is given, with --drop or in the configuration.`,
+    );
   }
 
   /** @param path of one of our own folders, or one below, from the root on; @throws as {@link ensureRealFolder} */

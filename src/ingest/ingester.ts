@@ -54,6 +54,7 @@ export class Ingester {
     this.#settings = settings;
     const folder = dataFolder(settings.data);
     const drop = new DropFolder(settings.drop, settings);
+    if (settings.mode === 'requests') drop.requireOf(folder);
     drop.prepare();
     const log = (level: LogLevel, msg: string, fields: Record<string, unknown> = {}) =>
       send({ kind: 'log', level, msg, fields });
@@ -203,7 +204,8 @@ export class Ingester {
       const nextLookMs = (await this.#takeFiles('all')) ?? this.#settings.rescan_seconds * SECOND_MS;
       if (nextLookMs === 0) continue;
       await this.#retrying(() => this.#rest());
-      await this.#sleep(Math.min(nextLookMs, this.#settings.rescan_seconds * SECOND_MS));
+      const retryMs = this.#stuckBackfills.size > 0 ? RETRY_MS : Number.POSITIVE_INFINITY;
+      await this.#sleep(Math.min(nextLookMs, retryMs, this.#settings.rescan_seconds * SECOND_MS));
     }
   }
 

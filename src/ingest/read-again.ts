@@ -4,10 +4,12 @@
  * What stands in the journal and is not in the database is read from where the file lies now: in the archive, or,
  * where a crash came before the commit, in `.taken`.
  */
+
 import { createHash } from 'node:crypto';
-import { createReadStream, existsSync, readdirSync } from 'node:fs';
+import { createReadStream, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { isThere } from '../store/folder.ts';
 import type { JournalMark } from '../store/journal-lines.ts';
 import { parseInstant } from '../time.ts';
 import { findWindow, setLook, setWindow } from '../windows/ledger.ts';
@@ -98,7 +100,7 @@ export class ReadAgain {
     if (of === null) return false;
     const { drop } = this.#workshop;
     const own = drop.takenPath(of.number, of.name);
-    if (existsSync(own) || (of.moved !== null && existsSync(join(drop.root, of.moved)))) return false;
+    if (isThere(own) || (of.moved !== null && isThere(join(drop.root, of.moved)))) return false;
     for (const entry of readdirSync(dirname(own))) {
       const path = join(dirname(own), entry);
       if (entry.replace(/^\d+\./, '') !== shortName(of.name)) continue;
@@ -149,7 +151,7 @@ export class ReadAgain {
 
   #beginBackfill(line: BeganLine, mark: JournalMark): Outcome {
     const then = recordIn(line.began, 'applying', line, null);
-    if (!existsSync(this.#sourceOf(then, this.#archived.get(line.began) ?? null)))
+    if (!isThere(this.#sourceOf(then, this.#archived.get(line.began) ?? null)))
       return impossible(then, then.name, 'it is no longer in the archive');
     this.#workshop.settling.add(this.#workshop.drop.takenPath(then.number, then.name));
     return this.#commit(null, mark, () => saveFile(this.#workshop.db, then));
@@ -258,13 +260,12 @@ export class ReadAgain {
   #sourceOf(record: FileRecord, archived: string | null): string {
     const { drop } = this.#workshop;
     const path = archived === null ? null : join(drop.root, archived);
-    return path !== null && existsSync(path) ? path : drop.takenPath(record.number, record.name);
+    return path !== null && isThere(path) ? path : drop.takenPath(record.number, record.name);
   }
 
   /** @returns null when the file lies there as it was applied */
   async #whyNotThere({ name, sha256 }: FileRecord, path: string): Promise<Outcome | null> {
-    if (!existsSync(path))
-      return { kind: 'impossible', file: name, reason: 'it is no longer in the archive' };
+    if (!isThere(path)) return { kind: 'impossible', file: name, reason: 'it is no longer in the archive' };
     const found = this.#checked.get(path) ?? (await sha256Of(path));
     this.#checked.set(path, found);
     if (found === sha256) return null;

@@ -2,10 +2,11 @@
  * What commands ask of the one who ingests, through `ingest_request` in access.db: a running appliance does it,
  * or the command itself when none runs. A request stays open until it has an outcome, over restarts too.
  */
-import { existsSync } from 'node:fs';
+
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
 import { type Database, writing } from '../store/database.ts';
+import { isThere } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
 import { applyInBounds } from './backfill.ts';
 import { type ExportFileName, judgeName } from './export-name.ts';
@@ -17,6 +18,7 @@ import {
   type FileRecord,
   findResettable,
   saveFile,
+  unsettledFiles,
 } from './file-record.ts';
 import { readingOf, spanLine } from './operations.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
@@ -116,7 +118,7 @@ function outcomeOf(
     case 'replay':
       return replay(workshop, request, tell);
     case 'reset':
-      return reset(workshop, request);
+      return reset(workshop, request).catch((error) => ({ ok: false, reason: reasonOfFile(error) }));
     case 'remove':
       return remove(workshop, request.subscriptions, tell);
   }
@@ -168,7 +170,7 @@ async function replayFile(
 ): Promise<string | null> {
   const judged = judgeName(record.name);
   const path = record.destination === null ? null : join(workshop.drop.root, record.destination);
-  if (judged.kind !== 'export' || path === null || !existsSync(path)) return 'it is no longer in the archive';
+  if (judged.kind !== 'export' || path === null || !isThere(path)) return 'it is no longer in the archive';
   const order = replayOrder(workshop, path, judged.file);
   const reading = readingOf(order, rulesOf(workshop, order));
   const result = await applyInBounds(workshop, record.destination ?? record.name, order, {
@@ -187,6 +189,23 @@ async function replayFile(
   if (result.kind === 'read') noteUnknownRows(workshop, record, result.counts.unknown_rows);
   if (result.kind === 'read') return null;
   return result.kind === 'bad' ? 'it no longer fits the format' : result.reason;
+}
+
+/** A fault that came after the commit keeps the file only from its folder, for a while. */
+function afterFault(
+  { db, settling, drop }: Workshop,
+  wanted: { readonly export: ExportName; readonly window_start: number },
+  fault: string,
+): RequestOutcome {
+  const committed = unsettledFiles(db).find(
+    (record) =>
+      record.export === wanted.export &&
+      record.window_start === wanted.window_start &&
+      settling.has(drop.takenPath(record.number, record.name)),
+  );
+  if (committed === undefined) return { ok: false, reason: fault };
+  const { name, outcome } = committed;
+  return { ok: true, reset: { file: name, outcome, reason: `it could not be moved yet: ${fault}` } };
 }
 
 /** A file that cannot be read or moved is told to whoever asked, and keeps nothing else from being done. */
@@ -238,7 +257,7 @@ async function reset(
     }
     const path = join(workshop.drop.root, record.destination);
     const judged = judgeName(record.name);
-    if (!existsSync(path) || judged.kind !== 'export' || judged.file.kind !== 'window') {
+    if (!isThere(path) || judged.kind !== 'export' || judged.file.kind !== 'window') {
       // Somebody took the file away: the record must not stand in the way of an older one.
       workshop.writer.commit(workshop.writer.begin(new Set()), () =>
         clearDestination(workshop.db, record.number),
@@ -256,7 +275,7 @@ async function reset(
       replaces: record.number,
     };
     const dealt = await ingestWindowFile(workshop, waiting).catch(reasonOfFile);
-    if (typeof dealt === 'string') return { ok: false, reason: dealt };
+    if (typeof dealt === 'string') return afterFault(workshop, request, dealt);
     if (dealt === null) return { ok: false, reason: `${path} changed while it was being read. Try again.` };
     workshop.dealtWith(dealtWithOf(dealt));
     const reason = dealt.report.reason ?? null;

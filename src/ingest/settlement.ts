@@ -4,9 +4,9 @@
  * Every step can be done again. A crash between any two of them leaves the file in `.taken` and its record
  * unsettled; the next start goes through the same steps.
  */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { syncFolder } from '../store/folder.ts';
+import { isThere, syncFolder } from '../store/folder.ts';
 import { formatMs, utcDay } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { shortName } from './drop-folder.ts';
@@ -46,7 +46,7 @@ export function settle(workshop: Workshop, record: FileRecord): void {
   if (destination !== null) {
     const target = join(drop.root, destination);
     drop.ensureFolder(dirname(destination));
-    if (existsSync(taken)) {
+    if (isThere(taken)) {
       requireFree(target);
       if (record.outcome === 'failed' || record.outcome === 'refused' || record.outcome === 'held') {
         writeNote(`${target}.reason.json`, reasonOf(record, windowStatus(workshop, record)));
@@ -54,7 +54,7 @@ export function settle(workshop: Workshop, record: FileRecord): void {
       const skipped = drop.skippedPath(record.number);
       // A reading that was given up may have left one under this number.
       const hasSkipped = (record.report.bad_rows ?? 0) > 0;
-      if (hasSkipped && existsSync(skipped)) renameSync(skipped, `${target}.skipped.ndjson`);
+      if (hasSkipped && isThere(skipped)) renameSync(skipped, `${target}.skipped.ndjson`);
       renameSync(taken, target);
       syncFolder(dirname(target));
       syncFolder(dirname(taken));
@@ -112,7 +112,7 @@ function writeNote(path: string, note: object): void {
 
 /** Nothing is overwritten, not even what somebody else put there meanwhile. */
 function requireFree(target: string): void {
-  if (!existsSync(target)) return;
+  if (!isThere(target)) return;
   throw Object.assign(new Error(`EEXIST: ${target} is there already: move it away`), { code: 'EEXIST' });
 }
 
@@ -120,5 +120,5 @@ function isFree(workshop: Workshop, destination: string): boolean {
   const target = join(workshop.drop.root, destination);
   mkdirSync(dirname(dirname(target)), { recursive: true });
   const names = [target, `${target}.reason.json`, `${target}.skipped.ndjson`];
-  return !names.some((name) => existsSync(name)) && !isPromised(workshop.db, destination);
+  return !names.some((name) => isThere(name)) && !isPromised(workshop.db, destination);
 }

@@ -84,6 +84,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'The line has the accounts, subscriptions and licences that were added or changed since: make these changes again. Keys made since must be made again too.',
   ],
   [
+    'access.db was made beside another journal: what was changed here since is not known',
+    'Another access.db was put in place. Keys that this journal names as revoked are revoked in it. Compare its accounts, subscriptions and keys with what they should be.',
+  ],
+  [
     'a fault ended the appliance',
     'It has to be started again (a service manager does). The line has the cause; keep it for a report.',
   ],

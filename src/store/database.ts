@@ -84,11 +84,6 @@ export function openReader(path: string): Database {
   return db;
 }
 
-/** Opens a database that nobody else has, for what is done to a file as a whole; its schema is not looked at. */
-export function openUnshared(path: string): Database {
-  return open(path, { timeout: 0, fileMustExist: true });
-}
-
 /**
  * Opens a database to look through it, beside a running appliance or not, and leaves nothing behind.
  *

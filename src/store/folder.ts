@@ -1,24 +1,17 @@
 /**
- * The data folder: what lies where, the secret, and the lock that only one appliance holds.
+ * The data folder: what lies where in it, and whether this user can work in it.
  */
 
-import { randomBytes, randomUUID } from 'node:crypto';
 import {
   accessSync,
   closeSync,
   constants,
   existsSync,
   fsyncSync,
-  lchownSync,
-  linkSync,
   lstatSync,
   mkdirSync,
   openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
   statSync,
-  writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { Refused, reasonOf } from '../refused.ts';
@@ -71,77 +64,14 @@ export function ensureFolder(folder: DataFolder): void {
   }
 }
 
-/**
- * What root makes in the folder of another user is given to that one, who could not open it otherwise. Call it after
- * work in the folder; for everybody else it does nothing.
- */
-export function giveToOwner({ root }: DataFolder): void {
-  if (process.getuid?.() !== 0 || !existsSync(root)) return;
-  const { uid, gid } = statSync(root);
-  if (uid === 0) return;
-  for (const entry of readdirSync(root, { withFileTypes: true })) {
-    const path = join(root, entry.name);
-    const isOurs = OWN_NAME.test(entry.name) && (entry.isFile() || entry.isDirectory());
-    if (!isOurs || lstatSync(path).uid === uid) continue;
-    lchownSync(path, uid, gid);
-    if (!entry.isDirectory()) continue;
-    for (const name of readdirSync(path)) lchownSync(join(path, name), uid, gid);
-  }
-}
-
-/** The state and what restores leave; not the drop folder, photos or the configuration. */
-const OWN_NAME =
-  /^((detections\.db|access\.db|secret|journal|lock|alerts\.json)([.-].*)?|(replaced|incoming)-.*)$/;
-
-export const SECRET_BYTES = 32;
-
-/**
- * The secret from which the keys of cursors, tokens and photo addresses are derived; made on first use.
- *
- * It appears under its name only when it is whole and on disk, and an existing one is never replaced: a second
- * process that starts at the same moment reads what the first one made.
- */
-export function readSecret(folder: DataFolder): Buffer {
-  if (!existsSync(folder.secret)) {
-    refuseLost(folder);
-    createSecret(folder);
-  }
-  const secret = readFileSync(folder.secret);
-  if (secret.length !== SECRET_BYTES) {
-    throw new Refused(
-      'configuration',
-      `the secret ${folder.secret} has ${secret.length} bytes, not ${SECRET_BYTES}. Put back the one from a backup: without it no cursor that was given out is valid.`,
-    );
-  }
-  return secret;
-}
-
-/** A new one beside a database in use would make every cursor that was given out a 400. */
-function refuseLost({ root, secret, detections }: DataFolder): void {
-  if (!existsSync(detections)) return;
-  throw new Refused(
-    'configuration',
-    `the secret ${secret} is missing, and ${root} is in use: without it no cursor, access token or photo address that was given out is valid. Put back the file from a backup (tar -xf BACKUP secret). Where there is none: head -c ${SECRET_BYTES} /dev/urandom > ${secret}, and every client has to start again.`,
-  );
-}
-
-function createSecret(folder: DataFolder): void {
-  const draft = `${folder.secret}.${randomUUID()}`;
-  const file = openSync(draft, 'wx', 0o600);
+/** Whether there is something of that name. @throws the file system's error where that cannot be told */
+export function isThere(path: string): boolean {
   try {
-    writeSync(file, randomBytes(SECRET_BYTES));
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  try {
-    linkSync(draft, folder.secret);
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
-    if (!isErrorCode(error, 'EEXIST')) throw error;
-  } finally {
-    rmSync(draft, { force: true });
+    if (isErrorCode(error, 'ENOTDIR')) return false;
+    throw error;
   }
-  syncFolder(folder.root);
 }
 
 /** Makes the names in a folder durable: a rename is on disk only when its folder is. */

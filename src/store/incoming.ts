@@ -32,7 +32,7 @@ export function incomingNames(folder: DataFolder, nowMs: number): { incoming: st
 }
 
 /** A restore that was begun and not finished; null mostly. */
-function pendingRestore({ root }: DataFolder): string | null {
+export function pendingRestore({ root }: DataFolder): string | null {
   if (!existsSync(root)) return null;
   return readdirSync(root).find((name) => INCOMING.test(name)) ?? null;
 }

@@ -1,0 +1,67 @@
+/** The secret: 32 random bytes from which all that is signed gets its keys. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { Refused } from '../refused.ts';
+import { type DataFolder, isErrorCode, syncFolder } from './folder.ts';
+import { readJournalEnd } from './journal.ts';
+
+export const SECRET_BYTES = 32;
+
+/**
+ * The secret from which the keys of cursors, tokens and photo addresses are derived; made on first use.
+ *
+ * It appears under its name only when it is whole and on disk, and an existing one is never replaced: a second
+ * process that starts at the same moment reads what the first one made.
+ */
+export function readSecret(folder: DataFolder): Buffer {
+  if (!existsSync(folder.secret)) {
+    refuseLost(folder);
+    createSecret(folder);
+  }
+  const secret = readFileSync(folder.secret);
+  if (secret.length !== SECRET_BYTES) {
+    throw new Refused(
+      'configuration',
+      `the secret ${folder.secret} has ${secret.length} bytes, not ${SECRET_BYTES}. Put back the one from a backup: without it no cursor that was given out is valid.`,
+    );
+  }
+  return secret;
+}
+
+/** A new one beside a database in use would make every cursor that was given out a 400. */
+function refuseLost({ root, secret, detections, journal }: DataFolder): void {
+  const { position, file } = readJournalEnd(journal);
+  if (!existsSync(detections) && position === 0 && file === 0) return;
+  throw new Refused(
+    'configuration',
+    `the secret ${secret} is missing, and ${root} is in use: without it no cursor, access token or photo address that was given out is valid. Put back the file from a backup (tar -xf BACKUP secret). Where there is none, as the user of the appliance: (umask 077; head -c ${SECRET_BYTES} /dev/urandom > ${secret}), and every client has to start again.`,
+  );
+}
+
+function createSecret(folder: DataFolder): void {
+  const draft = `${folder.secret}.${randomUUID()}`;
+  const file = openSync(draft, 'wx', 0o600);
+  try {
+    writeSync(file, randomBytes(SECRET_BYTES));
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  try {
+    linkSync(draft, folder.secret);
+  } catch (error) {
+    if (!isErrorCode(error, 'EEXIST')) throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  syncFolder(folder.root);
+}
