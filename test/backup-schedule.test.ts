@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { backupName, deleteOld, listKept } from '../src/backup/kept-files.ts';
+import { backupName, deleteOld, listKept, newestGood } from '../src/backup/kept-files.ts';
+import { startSchedule } from '../src/backup/schedule.ts';
 import type { AlertDocument } from '../src/health/alerts.ts';
 import { openDetections } from '../src/store/detections.ts';
 import { DAY_MS, HOUR_MS } from '../src/time.ts';
@@ -84,6 +85,49 @@ describe('one is due', () => {
   });
 });
 
+test('one that is named for a time to come neither counts nor costs another its place', async () => {
+  await inFolder(async (folder) => {
+    const names = [4, 3, 2, 1].map((days) => backupName(Date.now() - days * DAY_MS));
+    const future = backupName(Date.now() + 400 * DAY_MS);
+    for (const name of [...names, future]) writeFileSync(join(folder, name), '');
+    assert.deepEqual(deleteOld(folder, 3, Date.now()), names.slice(0, 1));
+    assert.deepEqual(readdirSync(folder).sort(), [...names.slice(1), future].sort());
+    assert.equal(newestGood(listKept(folder), Date.now())?.name, names.at(-1));
+  });
+});
+
+test('after one was made the next is not begun at once, whatever the clock says', async () => {
+  const folder = join(installation.data, 'clock');
+  mkdirSync(folder);
+  let nowMs = Date.now();
+  const made: number[] = [];
+  const { close, look } = startSchedule(
+    {
+      data: installation.data,
+      drop: installation.drop,
+      folder,
+      every_hours: 1,
+      keep: 1,
+      now: () => nowMs,
+      log: () => {},
+      onAlert: () => {},
+    },
+    (_, target) => {
+      made.push(nowMs);
+      writeFileSync(target, '');
+      const result = { kind: 'written', bytes: 0, detections: 0, findings: [] } as const;
+      return { made: Promise.resolve(result), giveUp: async () => {} };
+    },
+  );
+  await until('one is made', () => readdirSync(folder).some((name) => name.endsWith('.tar')));
+  for (const aheadMs of [400 * DAY_MS, -400 * DAY_MS, 0]) {
+    nowMs = Date.now() + aheadMs;
+    look();
+  }
+  await close();
+  assert.equal(made.length, 1);
+});
+
 test('one whose test was cut off does not count, and goes', async () => {
   place(`${backupName(Date.now() - 1000)}.untested`);
   const serving = await installation.serve(HOURLY);
@@ -138,7 +182,7 @@ test('damaged ones count for nothing, and go when a good one follows', async () 
       listKept(folder).map(({ name }) => name),
       [`${day(5)}.damaged`, day(4), `${day(3)}.damaged`, day(2), day(1)],
     );
-    assert.deepEqual(deleteOld(folder, 2).sort(), [day(1), `${day(3)}.damaged`]);
+    assert.deepEqual(deleteOld(folder, 2, Date.now()).sort(), [day(1), `${day(3)}.damaged`]);
     assert.deepEqual(readdirSync(folder).sort(), [day(2), day(4), `${day(5)}.damaged`, day(6)]);
   });
 });

@@ -148,7 +148,7 @@ function windows(detections: Database, fromMs: number): Value[] {
 
 /** Files are left from a schedule that has ended, too: they have no value, since no new one will come. */
 function newestBackup({ folder, every_hours }: StandingSources['backup']): Value[] {
-  const newest = every_hours === 0 ? null : newestGood(listKept(folder));
+  const newest = every_hours === 0 ? null : newestGood(listKept(folder), Date.now());
   return newest === null ? [] : [{ labels: NO_LABELS, value: newest.at / SECOND_MS }];
 }
 

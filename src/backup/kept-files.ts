@@ -38,9 +38,13 @@ export function listKept(folder: string): KeptFile[] {
     .sort((a, b) => b.at - a.at);
 }
 
-/** @param files as {@link listKept} gives them; @returns null when no good one is among them */
-export function newestGood(files: readonly KeptFile[]): KeptFile | null {
-  return files.find(({ isDamaged }) => !isDamaged) ?? null;
+/**
+ * One from the future was made while the clock was wrong: to wait for its time could take years.
+ *
+ * @param files as {@link listKept} gives them; @returns null when no good one is among them
+ */
+export function newestGood(files: readonly KeptFile[], nowMs: number): KeptFile | null {
+  return files.find(({ isDamaged, at }) => !isDamaged && at <= nowMs) ?? null;
 }
 
 /**
@@ -77,13 +81,13 @@ export function removeUntested(folder: string): void {
 
 /**
  * Deletes what is older than the newest `keep` good ones, and those that did not pass their test before the newest good
- * one was made.
+ * one was made. What is named for a time to come counts for nothing, and stays.
  *
  * @returns the names of what was deleted
  */
-export function deleteOld(folder: string, keep: number): string[] {
+export function deleteOld(folder: string, keep: number, nowMs: number): string[] {
   const files = listKept(folder);
-  const good = files.filter(({ isDamaged }) => !isDamaged);
+  const good = files.filter(({ isDamaged, at }) => !isDamaged && at <= nowMs);
   const [newest] = good;
   const old = [
     ...good.slice(keep),

@@ -39,6 +39,8 @@ export interface ScheduleOptions {
 export type BackupAlert = 'backup overdue' | 'backup not restorable';
 
 export interface Schedule {
+  /** Looks whether one is due; it does so by itself every minute. */
+  look(): void;
   /** Gives up the backup that is being made, if there is one. */
   close(): Promise<void>;
 }
@@ -49,13 +51,15 @@ const RETRY_MS = HOUR_MS;
 /** How much later than due the newest may be, in parts of the time between two. */
 const OVERDUE_AFTER = 1.5;
 
-export function startSchedule(options: ScheduleOptions): Schedule {
+/** @param make makes one; a test gives its own */
+export function startSchedule(options: ScheduleOptions, make = makeAndOpen): Schedule {
   const { every_hours } = options;
-  if (every_hours === 0) return { close: async () => {} };
-  const scheduler = new Scheduler(options);
+  if (every_hours === 0) return { look() {}, close: async () => {} };
+  const scheduler = new Scheduler(options, make);
   scheduler.look();
   const looking = setInterval(() => scheduler.look(), LOOK_EVERY_MS);
   return {
+    look: () => scheduler.look(),
     async close() {
       clearInterval(looking);
       await scheduler.close();
@@ -71,26 +75,28 @@ export function isOverdue(newest: KeptFile, everyHours: number, nowMs: number): 
 class Scheduler {
   readonly #options: ScheduleOptions;
   readonly #everyMs: number;
+  readonly #make: typeof makeAndOpen;
   #making: Making | null = null;
   #failure: string | null = null;
   /** What was found in the newest one that did not pass its test, where that was in this run of the program. */
   #findings: string | null = null;
-  #retryAt = Number.NEGATIVE_INFINITY;
+  /** Monotonic. */
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
-  constructor(options: ScheduleOptions) {
+  constructor(options: ScheduleOptions, make: typeof makeAndOpen) {
     this.#options = options;
+    this.#make = make;
     this.#everyMs = options.every_hours * HOUR_MS;
   }
 
   look(): void {
     const nowMs = this.#options.now();
     const files = this.#list();
-    const newest = newestGood(files);
-    // One from the future was made while the clock was wrong: waiting for it could take years.
-    const isDue = newest === null || nowMs - newest.at >= this.#everyMs || newest.at > nowMs;
-    // A clock that was set back must not put it off, either.
-    const mayTry = nowMs >= this.#retryAt || this.#retryAt > nowMs + RETRY_MS;
+    const newest = newestGood(files, nowMs);
+    const isDue = newest === null || nowMs - newest.at >= this.#everyMs;
+    // Whatever the clock does: one at a time, and with time in between, since each may delete an older one.
+    const mayTry = performance.now() >= this.#notBeforeMs;
     if (isDue && mayTry && this.#making === null && !this.#isClosed) this.#begin(nowMs);
     this.#tell(files, newest, nowMs);
   }
@@ -114,7 +120,7 @@ class Scheduler {
 
   #begin(nowMs: number): void {
     const { folder } = this.#options;
-    this.#retryAt = nowMs + Math.min(RETRY_MS, this.#everyMs);
+    this.#notBeforeMs = performance.now() + Math.min(RETRY_MS, this.#everyMs);
     try {
       // Not its parents: where a disk is not mounted, they would fill another one.
       mkdirSync(folder, { mode: 0o700 });
@@ -126,7 +132,7 @@ class Scheduler {
     }
     const target = join(folder, backupName(nowMs));
     this.#removeLeft();
-    const making = makeAndOpen(this.#options, untested(target));
+    const making = this.#make(this.#options, untested(target));
     this.#making = making;
     void making.made.then((made) => {
       this.#making = null;
@@ -154,8 +160,7 @@ class Scheduler {
         return;
       }
       markTested(target, true);
-      this.#retryAt = Number.NEGATIVE_INFINITY;
-      const deleted = deleteOld(dirname(target), keep);
+      const deleted = deleteOld(dirname(target), keep, now());
       log('info', 'backup written and opened again', { ...fields, deleted });
     } catch (error) {
       this.#fail(reasonOf(error));

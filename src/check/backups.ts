@@ -22,7 +22,7 @@ export function checkBackups({ backup, dataFolder }: Config, nowMs: number): Fin
   if (!found.isDirectory()) return bad(CHECK, `${folder} is no folder`, RIGHTS);
   if (!isUsable(folder)) return bad(CHECK, `${folder}: this user may not read and write it`, RIGHTS);
   try {
-    const newest = newestGood(listKept(folder));
+    const newest = newestGood(listKept(folder), nowMs);
     return newest === null ? noneYet(folder) : judgeNewest(newest, every_hours, nowMs);
   } catch (error) {
     return bad(CHECK, `${folder}: ${reasonOf(error)}`, RIGHTS);

@@ -23,10 +23,11 @@ export class DropLook {
 
   /** @returns null when the folder cannot be used now */
   scan(): Scan | null {
-    const { drop, settling, now } = this.#workshop;
+    const { drop, settling, now, writer } = this.#workshop;
     let scan: Scan;
     try {
-      scan = drop.scan(now(), settling);
+      // A clock that is behind would have files refused as far ahead of their time.
+      scan = drop.scan(Math.max(now(), writer.reachedMs), settling);
     } catch (error) {
       this.#tell('drop folder not readable', error);
       return null;

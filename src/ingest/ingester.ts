@@ -20,6 +20,7 @@ import { ReaderClient } from './reader-client.ts';
 import { nextRequest, serveRequest } from './requests.ts';
 import { type OldestBackup, Retention } from './retention.ts';
 import { settle } from './settlement.ts';
+import { SteadyClock } from './steady-clock.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { readPause } from './subscribers.ts';
 import { Troubles } from './troubles.ts';
@@ -38,6 +39,7 @@ export class Ingester {
   readonly #troubles: Troubles;
   readonly #dropLook: DropLook;
   readonly #retention: Retention;
+  readonly #clock = new SteadyClock(Date.now);
   /** Files that could not be dealt with, and when they are tried again (monotonic milliseconds). */
   readonly #postponed = new Map<string, number>();
   /** Backfills that cannot be gone on with, by number, and when they are tried again. */
@@ -94,6 +96,8 @@ export class Ingester {
 
   stop(): void {
     this.#isStopping = true;
+    // A file of which no rows come could be read for minutes.
+    this.#workshop.reader.abort(new Stopping());
     this.#wake();
   }
 
@@ -348,7 +352,8 @@ export class Ingester {
   async #rest(): Promise<void> {
     this.#workshop.writer.flush();
     // A file that waits, during a pause or in a folder that cannot be read, is not missing.
-    if (readPause(this.#workshop.access) === null && this.#dropLook.isUsable) {
+    const isSteady = this.#clock.isSteady();
+    if (isSteady && readPause(this.#workshop.access) === null && this.#dropLook.isUsable) {
       await lookForMissing(this.#workshop).catch((error) => {
         // The folder has gone since it was looked into: there is another time.
         if (!isFileError(error)) throw error;
@@ -356,7 +361,7 @@ export class Ingester {
     }
     this.#troubles.set('disk full', null);
     if (this.#rowsSinceCheckpoint > 0) this.#checkpoint('TRUNCATE');
-    this.#retention.look();
+    if (isSteady) this.#retention.look();
   }
 
   #checkpoint(how: 'PASSIVE' | 'TRUNCATE' = 'PASSIVE'): void {

@@ -30,7 +30,7 @@ interface Waiting {
   readonly queue: RowBatch[];
   wake: () => void;
   isOver: boolean;
-  readonly end: (outcome: { result: ReadingResult } | { fault: ReadingFault }) => void;
+  readonly end: (outcome: { result: ReadingResult } | { fault: Error }) => void;
   readonly onProgress: (rows: number) => void;
 }
 
@@ -68,6 +68,14 @@ export class ReaderClient {
       result: outcome.promise,
       cancel: () => this.#send({ kind: 'cancel', session }),
     };
+  }
+
+  /** Ends all that is being read, with this fault. */
+  abort(fault: Error): void {
+    for (const session of [...this.#sessions.keys()]) {
+      this.#send({ kind: 'cancel', session });
+      this.#end(session, { fault });
+    }
   }
 
   async close(): Promise<void> {
@@ -109,7 +117,7 @@ export class ReaderClient {
     }
   }
 
-  #end(session: number, outcome: { result: ReadingResult } | { fault: ReadingFault }): void {
+  #end(session: number, outcome: { result: ReadingResult } | { fault: Error }): void {
     const waiting = this.#sessions.get(session);
     if (waiting === undefined) return;
     this.#sessions.delete(session);

@@ -1,0 +1,94 @@
+/** A clock that is wrong: what must not be done by it, and what clients are told all the same. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { SteadyClock } from '../src/ingest/steady-clock.ts';
+import { openDetections } from '../src/store/detections.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+beforeEach(async () => {
+  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+});
+afterEach(() => appliance?.stop());
+
+const apply = async () => {
+  const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  assert.equal(line.msg, 'file applied');
+};
+
+/** Has the newest finished window end so much later than now, as it does when the clock is set back after it. */
+async function setBack(byMs: number): Promise<number> {
+  await apply();
+  await appliance.serving().stop();
+  const start = Math.floor((Date.now() + byMs) / WINDOW_MS) * WINDOW_MS;
+  const db = openDetections(join(appliance.data, 'detections.db'));
+  db.prepare('UPDATE export_window SET window_start = ?').run(start);
+  db.close();
+  await appliance.restart();
+  return start + WINDOW_MS;
+}
+
+test('a change is never delivered before the end of a window that was told as complete', async () => {
+  const end = await setBack(2 * HOUR_MS);
+  await apply();
+  await appliance.serving().stop();
+  const db = openDetections(join(appliance.data, 'detections.db'));
+  const last = db
+    .prepare<[], { delivered_at: number }>('SELECT max(delivered_at) AS delivered_at FROM delivery')
+    .get();
+  db.close();
+  assert.ok((last?.delivered_at ?? 0) >= end);
+  await appliance.restart();
+});
+
+test('a clock that is behind has no file refused as far ahead of its time: it waits', async () => {
+  const end = await setBack(2 * DAY_MS);
+  const name = fileName('newswire', end + WINDOW_MS);
+  appliance.put(name, ndjson([newRow()]));
+  await apply();
+  assert.ok(existsSync(join(appliance.drop, name)));
+  assert.deepEqual(readdirSync(join(appliance.drop, 'refused')), []);
+});
+
+test('a stop does not wait for a file of which no rows come', async () => {
+  const name = fileName('newswire', nextWindowMs());
+  appliance.put(`${name}.gz`, gzipSync(Buffer.alloc(1_000_000_000, '\n'), { level: 1 }));
+  // It is begun when the log says nothing of it a while later: the thread is at nothing else.
+  await sleep(500);
+  assert.equal(await appliance.serving().stop(), 0);
+  assert.ok(existsSync(join(appliance.drop, `${name}.gz`)), 'it was not read to its end');
+  // Or the next start would read it.
+  rmSync(join(appliance.drop, `${name}.gz`));
+  await appliance.restart();
+});
+
+test('what cannot be undone waits until the clock has gone evenly for an hour', () => {
+  let [wallMs, monotonicMs] = [Date.now(), 0];
+  const clock = new SteadyClock(
+    () => wallMs,
+    () => monotonicMs,
+  );
+  const goOn = (ms: number) => {
+    wallMs += ms;
+    monotonicMs += ms;
+    return clock.isSteady();
+  };
+  assert.ok(goOn(0));
+  assert.ok(goOn(DAY_MS));
+  // It is corrected a little every day.
+  wallMs += MINUTE_MS;
+  assert.ok(goOn(1000));
+  for (const jumpMs of [40 * DAY_MS, -40 * DAY_MS]) {
+    wallMs += jumpMs;
+    assert.ok(!goOn(1000));
+    assert.ok(!goOn(HOUR_MS / 2));
+    assert.ok(goOn(HOUR_MS / 2));
+  }
+});
