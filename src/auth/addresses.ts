@@ -18,12 +18,16 @@ interface Network {
 
 /** Whether an address is one of those, or lies in one of the networks. @param list e.g. `['10.0.0.0/8', '::1']` */
 export function isAddressListed(list: readonly string[], address: string): boolean {
-  const bits = addressBits(address);
-  if (bits === null) return false;
-  return list.some((entry) => {
-    const network = networkOf(entry);
-    return network !== null && isWithin(network, bits);
-  });
+  return createAddressList(list)(address);
+}
+
+/** As {@link isAddressListed}, with the list read once for many addresses. */
+export function createAddressList(list: readonly string[]): (address: string) => boolean {
+  const networks = list.map(networkOf).filter((network) => network !== null);
+  return (address) => {
+    const bits = addressBits(address);
+    return bits !== null && networks.some((network) => isWithin(network, bits));
+  };
 }
 
 function isWithin(network: Network, bits: bigint): boolean {

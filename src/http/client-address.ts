@@ -5,7 +5,8 @@
  * The header is read from its right, where the trusted proxies write; what stands further left is the client's own
  * claim, and believing it would let anybody choose an address.
  */
-import { BlockList, isIP, SocketAddress } from 'node:net';
+import { isIP, SocketAddress } from 'node:net';
+import { createAddressList } from '../auth/addresses.ts';
 
 /** Address of a client. @param peer the socket's; @param forwarded the header's value */
 export type ClientAddress = (peer: string | undefined, forwarded: string | undefined) => string;
@@ -15,15 +16,7 @@ const MAPPED = '::ffff:';
 
 /** @param trusted addresses and networks in CIDR notation */
 export function createClientAddress(trusted: readonly string[]): ClientAddress {
-  const proxies = new BlockList();
-  for (const network of trusted) {
-    const [address = '', bits] = network.split('/');
-    const family = familyOf(address);
-    if (bits === undefined) proxies.addAddress(address, family);
-    else proxies.addSubnet(address, Number(bits), family);
-  }
-  const isTrusted = (address: string) => proxies.check(address, familyOf(address));
-
+  const isTrusted = createAddressList(trusted);
   return (peer, forwarded) => {
     let client = normalAddress(peer ?? UNKNOWN) ?? UNKNOWN;
     if (forwarded === undefined || trusted.length === 0) return client;
@@ -55,8 +48,4 @@ function withoutPort(text: string): string {
   if (bracketed !== undefined) return bracketed;
   const [, quad] = /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text) ?? [];
   return quad ?? text;
-}
-
-function familyOf(address: string): 'ipv4' | 'ipv6' {
-  return isIP(address) === 6 ? 'ipv6' : 'ipv4';
 }
