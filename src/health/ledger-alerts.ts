@@ -1,5 +1,5 @@
 /** The alerts that follow from what stands in `detections.db`: windows, files, rows; any process can tell them. */
-import type { ExportName } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import type { Alert, AlertName } from './alerts.ts';
@@ -45,12 +45,18 @@ interface FilesRow {
   readonly name: string;
 }
 
-export const WINDOWS_NOT_DONE = `
+/** Each half names what its index begins with, so that it reads from there and passes over nothing. */
+const countWindows = (which: string) => `
   SELECT export, status, count(*) AS windows, min(since) AS since, min(window_start) AS first,
     max(window_start) AS last
   FROM export_window
-  WHERE status <> 'done' AND (status <> 'abandoned' OR since > :abandoned_since)
+  WHERE status <> 'done' AND export IN (${EXPORT_NAMES.map((name) => `'${name}'`).join(', ')}) AND ${which}
   GROUP BY export, status`;
+
+export const WINDOWS_NOT_DONE = `
+  ${countWindows("status IN ('failed', 'missing')")}
+  UNION ALL
+  ${countWindows("status = 'abandoned' AND since > :abandoned_since")}`;
 
 export const HELD_FILES = `
   SELECT file.export, file.window_start, win.status, file.taken_at
