@@ -177,7 +177,7 @@ test('every request is logged once, without key and query', async () => {
   server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 1000);
   const good = await server.get(`${GOOD}&source_id=none`, key);
   const first = await server.get(GOOD, key);
-  const missing = await server.get(`/x/${'y'.repeat(5000)}?${key}`);
+  const missing = await server.get(`/x/${'y.'.repeat(2500)}?${key}`);
   const lines = server.lines.filter(({ msg }) => msg === 'request');
   const shown = lines.map(({ request_id, key_id, method, path, status, rows }) => [
     request_id,
@@ -190,13 +190,24 @@ test('every request is logged once, without key and query', async () => {
   assert.deepEqual(shown, [
     [good.headers.get('x-request-id'), id, 'GET', CHANGES, 200, 0],
     [first.headers.get('x-request-id'), id, 'GET', CHANGES, 200, 1],
-    [missing.headers.get('x-request-id'), undefined, 'GET', `/x/${'y'.repeat(27)}`, 404, undefined],
+    [missing.headers.get('x-request-id'), undefined, 'GET', `/x/${'y.'.repeat(13)}y`, 404, undefined],
   ]);
   for (const { duration_ms, level } of lines) assert.ok(typeof duration_ms === 'number' && level === 30);
   const text = JSON.stringify(server.lines);
   assert.doesNotMatch(text, new RegExp(key.slice(-20)));
   assert.doesNotMatch(text, /source_id/);
   assert.ok(text.length < 5000, 'a long path is cut');
+});
+
+test('a key in a path is not logged, even percent-encoded or with a slash in it', async () => {
+  const { id, key } = server.makeKey();
+  const secret = key.slice(-52);
+  for (const path of [key, key.replaceAll('_', '%5F'), key.replace('_live_', '_live_/')])
+    assert.equal((await server.get(`/v1/x/${path}`)).status, 404);
+  const paths = server.lines.filter(({ msg }) => msg === 'request').map(({ path }) => path);
+  const shown = `/v1/x/ww_live_${id}_[redacted]`;
+  assert.deepEqual(paths, [shown, shown, '/v1/x/[redacted]/[redacted]']);
+  assert.ok(!JSON.stringify(server.lines).includes(secret));
 });
 
 test('X-Forwarded-For is believed from a trusted proxy only', async () => {

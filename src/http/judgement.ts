@@ -19,6 +19,7 @@ import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
 import type { FaultLog } from './fault-log.ts';
+import { loggedPath } from './logged-path.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { type Exchange, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
 import { type Answer, type Call, type Found, type Route, splitTarget } from './routes.ts';
@@ -41,9 +42,6 @@ export interface Judge {
   readonly traffic: Traffic | null;
 }
 
-const PATH_CHARACTERS_LOGGED_MAX = 256;
-/** A key or token that somebody put into the path: what is secret of it must not reach the log. */
-const SECRET_IN_PATH = /(_(?:live|token)_[a-z2-7]{0,12}_)[\w-]+/gi;
 /** One host and port, or nothing (RFC 9112, 3.2; RFC 9110, 7.2); with a comma it would be two. */
 const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
 const CHUNKED = /^chunked$/i;
@@ -253,11 +251,6 @@ function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs
     },
     'request',
   );
-}
-
-function loggedPath(path: string): string {
-  const shown = path.slice(0, PATH_CHARACTERS_LOGGED_MAX);
-  return shown.includes('_') ? shown.replace(SECRET_IN_PATH, '$1[redacted]') : shown;
 }
 
 function ignore(): void {}
