@@ -14,7 +14,8 @@ const ADDRESS = /^(https?:\/\/)([^/?#\\]*)([^?#]*)(\?[^#]*)?(#.*)?$/is;
 const BLANK_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
 /** An address of only these characters, with well-formed escapes, is one already (RFC 3986, appendix A). */
 const CLEAN_PART = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*$/;
-const CLEAN_CHARACTER = /[A-Za-z0-9\-._~!$&'()*+,;=:@/?]/;
+/** A percent sign that begins no escape, or a run of characters that may not stand there. */
+const UNCLEAN = /%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]+/g;
 const HOST_LITERAL = /\[[0-9A-Fa-f:.vV]*\]/;
 
 export type Address =
@@ -78,10 +79,8 @@ function encodeAuthority(authority: string): string {
 
 function encodePart(part: string): string {
   if (CLEAN_PART.test(part)) return part;
-  // A percent sign that begins no escape is encoded like any other character that may not stand alone.
-  return part.replace(/%(?![0-9A-Fa-f]{2})|[^%]/gu, (character) =>
-    character === '%' ? '%25' : CLEAN_CHARACTER.test(character) ? character : encodeURIComponent(character),
-  );
+  // None of the characters in such a run is left as it is by encodeURIComponent.
+  return part.replace(UNCLEAN, encodeURIComponent);
 }
 
 function bad(expected: string): Address {
