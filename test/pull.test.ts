@@ -7,10 +7,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openReader } from '../src/store/database.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { inFolder, runProgram } from './support/program.ts';
 
 const MONTHS_BACKFILLED = 3;
@@ -237,34 +238,228 @@ function windowBefore(windows: number): string {
   return new Date((Math.floor(Date.now() / 600_000) - windows) * 600_000).toISOString();
 }
 
-describe('pull and answers that are no pages', () => {
-  const page = JSON.stringify({ data: [], next_cursor: 'abc', has_more: false, as_of: null });
+/** A subscription as /v1/me has it. */
+function subscription(id: number, ...content_types: string[]) {
+  const start = new Date().toISOString();
+  return { id, content_types, data_starts: Object.fromEntries(content_types.map((type) => [type, start])) };
+}
 
-  async function against(
+/**
+ * A service that has no rows, and notes what is asked of it besides /v1/me.
+ *
+ * @param answers the first ones, to those requests; what comes after is answered well
+ */
+async function withService(
+  subscriptions: object[],
+  answers: [number, Record<string, string>][],
+  use: (to: string[], folder: string, asked: string[]) => Promise<void>,
+): Promise<void> {
+  const page = JSON.stringify({ data: [], next_cursor: 'abc', has_more: false, as_of: null });
+  const asked: string[] = [];
+  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    const isMe = request.url === '/v1/me';
+    if (!isMe) asked.push(request.url ?? '');
+    const [status, headers] = (isMe ? undefined : answers.shift()) ?? [200, {}];
+    response.writeHead(status, { 'content-type': 'application/json', ...headers });
+    const body = isMe ? JSON.stringify({ subscriptions }) : page;
+    response.end(status === 200 ? body : JSON.stringify({ detail: `because of ${status}` }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  try {
+    await inFolder(async (folder) => {
+      writeFileSync(join(folder, 'key'), 'ww_live_x');
+      const to = ['pull', '--base-url', `http://127.0.0.1:${port}`, '--key-file', join(folder, 'key')];
+      await use(to, folder, asked);
+    });
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+describe('pull of some streams', () => {
+  /** The parameters of each request that choose streams. */
+  const chosen = (asked: string[]) =>
+    asked.map((url) => {
+      const { pathname, searchParams } = new URL(url, 'http://x');
+      return [pathname, searchParams.get('subscription_id'), searchParams.get('content_type')].join(' ');
+    });
+  const three = [7001, 7002, 7003].map((id) => subscription(id, 'text', 'image'));
+  const twelve = Array.from({ length: 12 }, (_, index) => subscription(7001 + index, 'text', 'image'));
+
+  for (const format of ['sqlite', 'ndjson']) {
+    test(`every request names them, and the copy goes on with them only (${format})`, () =>
+      withService(three, [], async (to, folder, asked) => {
+        const args = [...to, '--into', join(folder, 'copy'), '--format', format];
+        const some = ['--subscription', '7002,7001', '--content-type', 'text'];
+        const full = await pulled([...args, '--full', ...some]);
+        assert.equal(full.code, 0, full.told);
+        const stream = '/v1/detections/changes 7002,7001 text';
+        assert.deepEqual([...new Set(chosen(asked))].sort(), [
+          '/v1/detections 7001 text',
+          '/v1/detections 7002 text',
+          stream,
+        ]);
+        for (const same of [[], some, ['--subscription', '7001,7002']]) {
+          asked.length = 0;
+          assert.equal((await pulled([...args, ...same])).code, 0);
+          assert.deepEqual(chosen(asked), [stream]);
+        }
+        asked.length = 0;
+        for (const other of [
+          ['--subscription', '7001'],
+          ['--content-type', 'image'],
+        ]) {
+          const { code, told } = await pulled([...args, ...other]);
+          assert.equal(code, 2, told);
+          assert.match(told, /was begun with --subscription 7001,7002 --content-type text\. Leave/);
+        }
+        assert.deepEqual(asked, []);
+      }));
+
+    test(`a copy that an earlier version began is of all of them (${format})`, () =>
+      withService(three, [], async (to, folder, asked) => {
+        const into = join(folder, 'copy');
+        const args = [...to, '--into', into, '--format', format];
+        assert.equal((await pulled(args)).code, 0);
+        if (format === 'ndjson') {
+          const { selection: _, ...place } = JSON.parse(readFileSync(`${into}.place`, 'utf8'));
+          writeFileSync(`${into}.place`, JSON.stringify(place));
+        } else edit(into, 'DROP TABLE selection; PRAGMA user_version = 1');
+        const { code, told } = await pulled([...args, '--subscription', '7001']);
+        assert.equal(code, 2, told);
+        assert.match(told, /was begun without --subscription and --content-type/);
+        asked.length = 0;
+        assert.equal((await pulled(args)).code, 0);
+        assert.deepEqual(chosen(asked), ['/v1/detections/changes  ']);
+      }));
+  }
+
+  test('a copy whose note of them is damaged is refused', () =>
+    withService(three, [], async (to, folder) => {
+      const args = [...to, '--into', join(folder, 'copy.db')];
+      assert.equal((await pulled(args)).code, 0);
+      edit(join(folder, 'copy.db'), "UPDATE selection SET streams = '{}'");
+      const { code, told } = await pulled(args);
+      assert.deepEqual([code, /does not say which streams it is of.*--into/.test(told)], [1, true], told);
+    }));
+
+  test('more than 20 are refused before anything is read, and the file may be begun with fewer', () =>
+    withService(twelve, [], async (to, folder, asked) => {
+      const args = [...to, '--into', join(folder, 'copy.db')];
+      for (const more of [['--full'], []]) {
+        const { code, told } = await pulled([...args, ...more]);
+        assert.equal(code, 1, told);
+        assert.match(told, /24 streams.*at most 20.*--into.*--subscription, at most 4, or --content-type/);
+      }
+      assert.deepEqual(asked, []);
+      const fewer = await pulled([...args, '--full', '--content-type', 'image']);
+      assert.equal(fewer.code, 0, fewer.told);
+    }));
+
+  test('20 are not too many', () =>
+    withService(twelve.slice(0, 10), [], async (to, folder) => {
+      const { code, told } = await pulled([...to, '--into', join(folder, 'copy.db')]);
+      assert.equal(code, 0, told);
+    }));
+
+  test('what the key does not read is refused, and the file may be begun with what it reads', () =>
+    withService([subscription(7001, 'text')], [], async (to, folder, asked) => {
+      const args = [...to, '--into', join(folder, 'copy.db'), '--full'];
+      const other = await pulled([...args, '--subscription', '7001,7009']);
+      assert.equal(other.code, 1);
+      assert.match(other.told, /--subscription 7009: the key does not read it/);
+      const image = await pulled([...args, '--content-type', 'image']);
+      assert.equal(image.code, 1);
+      assert.match(image.told, /--content-type image: the key reads no such stream/);
+      assert.deepEqual(asked, []);
+      assert.equal((await pulled([...args, '--subscription', '7001'])).code, 0);
+    }));
+
+  test('of the appliance: a copy of one stream is that stream, and a key with many takes groups', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'copy.db');
+      const some = ['--subscription', '7001', '--content-type', 'text'];
+      const { code, told } = await pulled(pullArgs(folder, '--into', into, '--full', ...some));
+      assert.equal(code, 0, told);
+      const expected = [...(await periodWalk())].filter(([, row]) => {
+        const { subscription_id, content_type } = JSON.parse(row);
+        return subscription_id === 7001 && content_type === 'text';
+      });
+      assert.ok(expected.length > 0);
+      assert.deepEqual(copyIn(into), new Map(expected));
+
+      appliance.cli(['account', 'add', 'many', '--name', 'Many']);
+      const ids = Array.from({ length: 11 }, (_, index) => `${8001 + index}`);
+      for (const id of ids) appliance.cli(['subscription', 'add', id, '--account', 'many']);
+      const key = createKey(appliance.cli, 'many', ids.join(','));
+      const many = pullArgs(folder, '--into', join(folder, 'many.db'));
+      writeFileSync(join(folder, 'key'), key);
+      assert.match((await pulled(many)).told, /22 streams/);
+      const group = await pulled([...many, '--subscription', ids.slice(0, 4).join(',')]);
+      assert.equal(group.code, 0, group.told);
+    }));
+});
+
+describe('pull of a full copy that was broken off', () => {
+  const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+  const walkSince = (since: string) => JSON.stringify({ since, steps: [], cursor: null });
+
+  test('longer ago than the change stream reaches back, begins anew and ends equal', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'copy.db');
+      assert.equal((await pulled(pullArgs(folder, '--into', into, '--full'))).code, 0);
+      const walk = walkSince(daysAgo(32));
+      edit(
+        into,
+        `UPDATE state SET cursor = NULL; INSERT INTO walk VALUES ('${walk}'); DELETE FROM detections`,
+      );
+      const { code, told } = await pulled(pullArgs(folder, '--into', into, '--full'));
+      assert.equal(code, 0, told);
+      assert.match(told, /reaches back 31 days\. It begins anew; what was read stays\./);
+      assert.deepEqual(copyIn(into), await periodWalk());
+    }));
+
+  test('as lines too; one that is not too old goes on', () =>
+    withService([subscription(7001, 'text')], [], async (to, folder, asked) => {
+      for (const [days, paths] of [
+        [32, ['/v1/detections', '/v1/detections', '/v1/detections/changes']],
+        [29, ['/v1/detections/changes']],
+      ] as const) {
+        const into = join(folder, `${days}.ndjson`);
+        const since = daysAgo(days);
+        writeFileSync(into, '');
+        writeFileSync(`${into}.place`, JSON.stringify({ bytes: 0, cursor: null, walk: walkSince(since) }));
+        asked.length = 0;
+        const { code, told } = await pulled([...to, '--into', into, '--format', 'ndjson']);
+        assert.equal(code, 0, told);
+        assert.equal(/begins anew; what is read again is appended again/.test(told), days === 32, told);
+        const urls = asked.map((url) => new URL(url, 'http://x'));
+        assert.deepEqual(
+          urls.map(({ pathname }) => pathname),
+          paths,
+        );
+        assert.equal(urls.at(-1)?.searchParams.get('since') === since, days === 29);
+      }
+    }));
+});
+
+function edit(path: string, sql: string): void {
+  const db = new DatabaseSync(path);
+  db.exec(sql);
+  db.close();
+}
+
+describe('pull and answers that are no pages', () => {
+  const against = (
     answers: [number, Record<string, string>][],
     use: (program: { code: number | null; told: string }, asked: string[]) => void,
-  ): Promise<void> {
-    const asked: string[] = [];
-    const server = createServer((request: IncomingMessage, response: ServerResponse) => {
-      asked.push(request.url ?? '');
-      const [status, headers] = answers.shift() ?? [200, {}];
-      response.writeHead(status, { 'content-type': 'application/json', ...headers });
-      response.end(status === 200 ? page : JSON.stringify({ detail: `because of ${status}` }));
+  ) =>
+    withService([], answers, async (to, folder, asked) => {
+      const since = ['--since', new Date(Date.now() - 60_000).toISOString()];
+      use(await pulled([...to, ...since, '--into', join(folder, 'copy.db')]), asked);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    try {
-      await inFolder(async (folder) => {
-        writeFileSync(join(folder, 'key'), 'ww_live_x');
-        const to = ['--base-url', `http://127.0.0.1:${port}`, '--key-file', join(folder, 'key')];
-        const since = ['--since', new Date(Date.now() - 60_000).toISOString()];
-        use(await pulled(['pull', ...to, ...since, '--into', join(folder, 'copy.db')]), asked);
-      });
-    } finally {
-      server.closeAllConnections();
-      server.close();
-    }
-  }
 
   const isNeverRepeated = (status: number) =>
     against([[status, {}]], ({ code, told }, asked) => {
@@ -338,7 +533,7 @@ describe('pull, used wrongly', () => {
       assert.equal(readFileSync(into, 'utf8'), 'my notes');
     }));
 
-  test('a base address that is none, a format that is none, --since with --full', () =>
+  test('a base address that is none, a format that is none, --since with --full, streams that are none', () =>
     inFolder(async (folder) => {
       writeFileSync(join(folder, 'key'), 'ww_live_x');
       const common = ['pull', '--key-file', join(folder, 'key'), '--into', join(folder, 'copy.db')];
@@ -346,6 +541,9 @@ describe('pull, used wrongly', () => {
         ['--base-url', 'ftp://x'],
         ['--base-url', 'http://127.0.0.1:1', '--format', 'xml'],
         ['--base-url', 'http://127.0.0.1:1', '--full', '--since', '2026-01-01T00:00:00Z'],
+        ['--base-url', 'http://127.0.0.1:1', '--subscription', '7001,x'],
+        ['--base-url', 'http://127.0.0.1:1', '--subscription', '1,2,3,4,5'],
+        ['--base-url', 'http://127.0.0.1:1', '--content-type', 'video'],
       ]) {
         assert.equal((await pulled([...common, ...wrong])).code, 2, wrong.join(' '));
       }

@@ -129,6 +129,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
     'pull/answers.ts',
     'pull/full-copy.ts',
     'pull/lines.ts',
+    'pull/selection.ts',
   ],
   'better-sqlite3': ['store/addon.ts', 'store/database.ts'],
   chokidar: ['ingest/drop-folder.ts'],

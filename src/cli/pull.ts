@@ -1,16 +1,19 @@
 /** `wirewatch pull`: a client of the API, and an example of one that does it right. */
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Command } from 'commander';
-import { isBaseUrl } from '../config/format.ts';
+import { type Command, InvalidArgumentError } from 'commander';
+import { isBaseUrl, wholeNumber } from '../config/format.ts';
+import { type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import { readMe } from '../pull/answers.ts';
 import { type Api, createApi } from '../pull/api.ts';
 import { type Copy, openCopy } from '../pull/copy.ts';
 import { catchUp } from '../pull/following.ts';
-import { copyAll } from '../pull/full-copy.ts';
+import { copyAll, type Start } from '../pull/full-copy.ts';
 import { openLines } from '../pull/lines.ts';
+import { checkSelection, noteSelection, SUBSCRIPTIONS_MAX, settleSelection } from '../pull/selection.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
-import { addExamples, commonOptions, instantValue, integerValue } from './options.ts';
+import { addExamples, commonOptions, instantValue, integerValue, listValue } from './options.ts';
 import { print, printable, progress } from './output.ts';
 
 const POLL_SECONDS_DEFAULT = 60;
@@ -21,6 +24,8 @@ interface PullOptions {
   readonly into: string;
   readonly full?: boolean;
   readonly since?: number;
+  readonly subscription?: readonly number[];
+  readonly contentType?: ContentType;
   readonly follow?: boolean;
   readonly format?: string;
   readonly pollSeconds?: number;
@@ -39,6 +44,12 @@ export function register(program: Command): void {
       'begin with changes delivered at or after this time, at most 31 days ago',
       instantValue,
     )
+    .option(
+      '--subscription <list>',
+      `only these subscriptions, such as 7001,7002, at most ${SUBSCRIPTIONS_MAX}`,
+      subscriptionsValue,
+    )
+    .option('--content-type <type>', 'only text or only image', contentTypeValue)
     .option('--follow', 'go on until stopped, asking again and again')
     .option(
       '--poll-seconds <seconds>',
@@ -86,9 +97,21 @@ async function pull(options: PullOptions): Promise<Pulled> {
     },
   });
   try {
-    const since = await beginning(api, copy, options, onRows);
+    refuseMisuse(copy, options);
+    const selection = settleSelection(copy, options.into, {
+      subscriptions: options.subscription?.slice() ?? null,
+      content_type: options.contentType ?? null,
+    });
+    const { body, dateMs } = await api.get('/v1/me');
+    const me = readMe(body);
+    checkSelection(me, selection);
+    noteSelection(copy, selection);
+    const since = await beginning(api, copy, options, { me, dateMs, selection }, onRows, () => {
+      shown.end();
+      process.stderr.write(`${beginsAnew(options)}\n`);
+    });
     for (;;) {
-      await catchUp(api, copy, since, onRows);
+      await catchUp(api, copy, selection, since, onRows);
       if (options.follow !== true) break;
       await sleep((options.pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, {
         signal: stopping.signal,
@@ -107,27 +130,54 @@ async function pull(options: PullOptions): Promise<Pulled> {
 
 class Stopped extends Error {}
 
+/** @throws Refused `usage` for options that do not go together, or not with what the copy is */
+function refuseMisuse(copy: Copy, { into, full, since }: PullOptions): void {
+  if (since === undefined) return;
+  if (copy.cursor() !== null) {
+    throw new Refused(
+      'usage',
+      `${into} was begun already: --since is for a new copy. Leave it out to go on.`,
+    );
+  }
+  if (full === true || copy.walk() !== null)
+    throw new Refused('usage', '--full begins with the whole history: leave --since out');
+}
+
 /** @returns where the stream begins for a copy that has no cursor; what is asked of one that has does not matter */
 async function beginning(
   api: Api,
   copy: Copy,
   options: PullOptions,
+  start: Start,
   onRows: (rows: number) => void,
+  onAnew: () => void,
 ): Promise<string> {
-  if (copy.cursor() !== null) {
-    if (options.since === undefined) return '';
-    throw new Refused(
-      'usage',
-      `${options.into} was begun already: --since is for a new copy. Leave it out to go on.`,
-    );
-  }
-  if (options.full === true || copy.walk() !== null) {
-    if (options.since === undefined) return copyAll(api, copy, onRows);
-    throw new Refused('usage', '--full begins with the whole history: leave --since out');
-  }
+  if (copy.cursor() !== null) return '';
+  if (options.full === true || copy.walk() !== null) return copyAll(api, copy, start, onRows, onAnew);
   if (options.since !== undefined) return new Date(options.since).toISOString();
   // The server's clock, not this machine's: a time in the server's future would be refused.
-  return formatMs((await api.get('/v1/me')).dateMs);
+  return formatMs(start.dateMs);
+}
+
+function beginsAnew({ into, format }: PullOptions): string {
+  const kept = format === 'ndjson' ? 'what is read again is appended again' : 'what was read stays';
+  return `the full copy in ${printable(into)} was begun too long ago: the change stream reaches back 31 days. It begins anew; ${kept}.`;
+}
+
+/** Option value: subscription numbers, each once. */
+function subscriptionsValue(value: string): number[] {
+  const numbers = listValue(value).map((item) => wholeNumber(item, 1, NUMBER_MAX));
+  const known = numbers.filter((number) => number !== null);
+  if (known.length === numbers.length && known.length <= SUBSCRIPTIONS_MAX) return known;
+  throw new InvalidArgumentError(
+    `Expected at most ${SUBSCRIPTIONS_MAX} subscription numbers with commas between them, such as 7001,7002.`,
+  );
+}
+
+/** Option value: `text` or `image`. */
+function contentTypeValue(value: string): ContentType {
+  if (isContentType(value)) return value;
+  throw new InvalidArgumentError('Expected text or image.');
 }
 
 function open(options: PullOptions): Copy {

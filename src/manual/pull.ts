@@ -13,6 +13,15 @@ export function pullText(): string {
       'With --full the whole history: month by month back to data_starts, one stream after the other, then the change stream from the as_of of the first page on. What changes meanwhile comes with the stream.',
       "Without it, changes from --since on, at most 31 days ago; by default from now, by the server's clock.",
       'A file that was begun before is carried on; then neither --full nor --since is needed. With --follow it goes on until it is stopped, and asks again every --poll-seconds when nothing is new.',
+      'With --subscription and --content-type only what is named. The copy notes them: it goes on with the same ones, named again or not, and refuses others.',
+      'One copy has at most 20 streams, one for each subscription and content type. A key that reads more takes one copy for each group of them: the command says so before it reads anything.',
+      'The change stream reaches back 31 days: a full copy that was broken off and is carried on later than that begins anew, and says so. What was read stays; with --format ndjson it is appended again.',
+    ),
+    fenced(
+      'sh',
+      `
+wirewatch pull --base-url http://127.0.0.1:8080 --key-file key --into a.db --full --subscription 7001,7002
+wirewatch pull --base-url http://127.0.0.1:8080 --key-file key --into b.db --full --subscription 7003 --content-type text`,
     ),
     '2. The file',
     points(

@@ -28,6 +28,7 @@ export const Me = Type.Object({
   subscriptions: Type.Array(
     Type.Object({
       id: Type.Integer(),
+      content_types: Type.Array(Type.String()),
       data_starts: Type.Object({ text: DataStart, image: DataStart }),
     }),
   ),

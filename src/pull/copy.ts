@@ -1,7 +1,8 @@
 /**
  * A client's own copy of the detections: rows and cursor in one transaction, so that a crash never separates them.
  *
- * `detections` and `state` are for others to read; `walk` is where a full copy that was broken off goes on.
+ * `detections` and `state` are for others to read; `walk` is where a full copy that was broken off goes on, and
+ * `selection` which streams the copy is of.
  */
 import { type Database, openWriter, writing } from '../store/database.ts';
 import type { Migrations } from '../store/migrate.ts';
@@ -18,7 +19,12 @@ INSERT INTO state (cursor) VALUES (NULL);
 CREATE TABLE walk (progress TEXT NOT NULL) STRICT;
 `;
 
-const MIGRATIONS: Migrations = { application_id: 0x77770003, steps: [SCHEMA_1] };
+const SCHEMA_2 = `
+-- One row once the copy is begun, as JSON: the streams it is of. None in a copy that schema 1 began: all.
+CREATE TABLE selection (streams TEXT NOT NULL) STRICT;
+`;
+
+const MIGRATIONS: Migrations = { application_id: 0x77770003, steps: [SCHEMA_1, SCHEMA_2] };
 
 /** Delivery is at least once and in no order across procedures: the higher version stays. */
 const UPSERT_DETECTION = `
@@ -31,6 +37,9 @@ const SET_CURSOR = 'UPDATE state SET cursor = ?';
 const SELECT_WALK = 'SELECT progress FROM walk';
 const DELETE_WALK = 'DELETE FROM walk';
 const INSERT_WALK = 'INSERT INTO walk (progress) VALUES (?)';
+const SELECT_SELECTION = 'SELECT streams FROM selection';
+const DELETE_SELECTION = 'DELETE FROM selection';
+const INSERT_SELECTION = 'INSERT INTO selection (streams) VALUES (?)';
 
 /** A procedure's place, stored with the rows that it has read: one of both. */
 export type Place = { readonly cursor: string } | { readonly walk: string };
@@ -41,6 +50,9 @@ export interface Copy {
   readonly cursor: () => string | null;
   /** What a full copy that was broken off noted; null when there is none. */
   readonly walk: () => string | null;
+  /** Which streams it is of, as noted by `select`; null when nothing was. */
+  readonly selection: () => string | null;
+  readonly select: (streams: string) => void;
   /** Stores a page's rows together with the place behind them, or nothing of both. */
   readonly store: (rows: readonly Detection[], place: Place) => void;
   readonly close: () => void;
@@ -52,6 +64,12 @@ export function openCopy(path: string): Copy {
   return {
     cursor: () => db.prepare<unknown[], { cursor: string | null }>(SELECT_CURSOR).get()?.cursor ?? null,
     walk: () => db.prepare<unknown[], { progress: string }>(SELECT_WALK).get()?.progress ?? null,
+    selection: () => db.prepare<unknown[], { streams: string }>(SELECT_SELECTION).get()?.streams ?? null,
+    select: (streams) =>
+      writing(db, () => {
+        db.prepare(DELETE_SELECTION).run();
+        db.prepare(INSERT_SELECTION).run(streams);
+      }),
     store: (rows, place) =>
       writing(db, () => {
         for (const row of rows) upsert.run({ id: row.id, version: row.version, body: bodyOf(row) });

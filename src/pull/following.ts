@@ -2,6 +2,7 @@
 import { readChangesPage } from './answers.ts';
 import type { Api } from './api.ts';
 import type { Copy } from './copy.ts';
+import { parametersOf, type Selection } from './selection.ts';
 
 const LIMIT = 1000;
 
@@ -13,13 +14,15 @@ const LIMIT = 1000;
 export async function catchUp(
   api: Api,
   copy: Copy,
+  selection: Selection,
   since: string,
   onRows: (rows: number) => void,
 ): Promise<void> {
   for (;;) {
     const cursor = copy.cursor();
     const start = cursor === null ? { since } : { cursor };
-    const page = readChangesPage((await api.get('/v1/detections/changes', { ...start, limit: LIMIT })).body);
+    const query = { ...start, ...parametersOf(selection), limit: LIMIT };
+    const page = readChangesPage((await api.get('/v1/detections/changes', query)).body);
     if (page.data.length > 0 || page.next_cursor !== cursor)
       copy.store(page.data, { cursor: page.next_cursor });
     onRows(page.data.length);

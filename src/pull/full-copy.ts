@@ -10,13 +10,14 @@ import { Value } from '@sinclair/typebox/value';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { DAY_MS, formatMs, MINUTE_MS, utcDay } from '../time.ts';
-import { type Detection, readMe, readRangePage } from './answers.ts';
+import { type Detection, type Me, readRangePage } from './answers.ts';
 import type { Api } from './api.ts';
 import type { Copy } from './copy.ts';
 import { monthsBack } from './months.ts';
+import { isSelected, type Selection } from './selection.ts';
 
 const LIMIT = 1000;
-/** `since` reaches back 31 days: a walk that took longer has to begin anew. */
+/** `since` reaches back 31 days: a walk that is older begins anew, and a day is left for the rest of one that is not. */
 const SINCE_AGE_MS_MAX = 30 * DAY_MS;
 
 const Step = Type.Object({
@@ -39,17 +40,31 @@ const Walk = Type.Object({
 type Walk = { since: string | null; steps: Step[]; cursor: string | null };
 type Step = { subscription_id: number; content_type: 'text' | 'image'; from: string; to: string };
 
+/** What a run knows before it reads rows. */
+export interface Start {
+  readonly me: Me;
+  /** The server's clock when it said so, epoch milliseconds. */
+  readonly dateMs: number;
+  readonly selection: Selection;
+}
+
 /**
  * Begins a walk, or goes on with one that was broken off.
  *
+ * @param onAnew told when the walk that was broken off is too old to go on with, so that it begins anew
  * @returns the time from which the change stream is to be followed
  */
 export async function copyAll(
   api: Api,
   copy: Copy,
+  start: Start,
   onRows: (rows: number, left: string) => void,
+  onAnew: () => void,
 ): Promise<string> {
-  let walk = resumeWalk(copy) ?? (await beginWalk(api, copy));
+  const resumed = resumeWalk(copy);
+  const isTooOld = resumed !== null && isOlder(resumed.since, start.dateMs);
+  if (isTooOld) onAnew();
+  let walk = resumed === null || isTooOld ? await beginWalk(api, copy, start) : resumed;
   for (let step = walk.steps[0]; step !== undefined; step = walk.steps[0]) {
     const { body } = await api.get('/v1/detections', {
       ...step,
@@ -80,13 +95,12 @@ function resumeWalk(copy: Copy): Walk | null {
 }
 
 /** Plans the walk, and reads the first page of each content type for its `as_of`. */
-async function beginWalk(api: Api, copy: Copy): Promise<Walk> {
-  const { body, dateMs } = await api.get('/v1/me');
+async function beginWalk(api: Api, copy: Copy, { me, dateMs, selection }: Start): Promise<Walk> {
   const today = utcDay(dateMs);
-  const steps: Step[] = readMe(body).subscriptions.flatMap(({ id, data_starts }) =>
+  const steps: Step[] = me.subscriptions.flatMap(({ id, data_starts }) =>
     CONTENT_TYPES.flatMap((content_type) => {
       const start = data_starts[content_type];
-      if (start === undefined || start === null) return [];
+      if (start === undefined || start === null || !isSelected(selection, id, content_type)) return [];
       return monthsBack(today, start.slice(0, 10)).map((month) => ({
         subscription_id: id,
         content_type,
@@ -116,7 +130,12 @@ async function beginWalk(api: Api, copy: Copy): Promise<Walk> {
  */
 function beginningOf(asOf: string | null, dateMs: number): string {
   const fromClock = formatMs(dateMs - MINUTE_MS);
-  return asOf === null || Date.parse(asOf) < dateMs - SINCE_AGE_MS_MAX ? fromClock : asOf;
+  return asOf === null || isOlder(asOf, dateMs) ? fromClock : asOf;
+}
+
+/** Whether a time is too long ago for a stream to begin with it. */
+function isOlder(since: string | null, dateMs: number): boolean {
+  return since !== null && Date.parse(since) < dateMs - SINCE_AGE_MS_MAX;
 }
 
 function earlier(a: string, b: string): string {

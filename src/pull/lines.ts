@@ -15,7 +15,7 @@ import {
   renameSync,
   writeFileSync,
 } from 'node:fs';
-import { Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { Refused } from '../refused.ts';
 import { bodyOf, type Copy } from './copy.ts';
@@ -24,7 +24,11 @@ const Noted = Type.Object({
   bytes: Type.Integer({ minimum: 0 }),
   cursor: Type.Union([Type.String(), Type.Null()]),
   walk: Type.Union([Type.String(), Type.Null()]),
+  /** Missing where an earlier version wrote it. */
+  selection: Type.Optional(Type.String()),
 });
+
+type Noted = Static<typeof Noted>;
 
 export function openLines(path: string): Copy {
   const placePath = `${path}.place`;
@@ -46,12 +50,18 @@ export function openLines(path: string): Copy {
   return {
     cursor: () => noted.cursor,
     walk: () => noted.walk,
+    selection: () => noted.selection ?? null,
+    select: (streams) => {
+      noted = { ...noted, selection: streams };
+      writePlace(placePath, noted);
+    },
     store: (rows, place) => {
       const text = rows.map((row) => `${bodyOf(row)}\n`).join('');
       // Unlike writeSync, it throws when a full disk takes only the beginning.
       writeFileSync(file, text);
       fsyncSync(file);
       noted = {
+        ...noted,
         bytes: noted.bytes + Buffer.byteLength(text),
         cursor: 'cursor' in place ? place.cursor : noted.cursor,
         walk: 'walk' in place ? place.walk : null,
@@ -62,7 +72,7 @@ export function openLines(path: string): Copy {
   };
 }
 
-function readPlace(path: string): { bytes: number; cursor: string | null; walk: string | null } {
+function readPlace(path: string): Noted {
   if (!existsSync(path)) return { bytes: 0, cursor: null, walk: null };
   const noted: unknown = JSON.parse(readFileSync(path, 'utf8'));
   if (Value.Check(Noted, noted)) return noted;
@@ -72,7 +82,7 @@ function readPlace(path: string): { bytes: number; cursor: string | null; walk: 
   );
 }
 
-function writePlace(path: string, place: object): void {
+function writePlace(path: string, place: Noted): void {
   const draft = `${path}.tmp`;
   const file = openSync(draft, 'w', 0o600);
   try {
