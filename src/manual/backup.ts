@@ -30,7 +30,7 @@ export function backupText(): string {
     ),
     points(
       'Files are named wirewatch-TIME.tar by the time of their beginning (UTC). The newest keep are kept; no file with another name is ever deleted.',
-      'The appliance runs "wirewatch backup" for it, at the lowest priority, then "wirewatch verify": it is unpacked beside itself and looked through. One in which something is found becomes NAME.tar.damaged, counts for nothing, and deletes no older one; the alert "backup not restorable" says so.',
+      'The appliance runs "wirewatch backup" for it, at the lowest priority, then "wirewatch verify": it is unpacked beside itself and looked through. Until then it is called NAME.tar.untested, and counts for nothing. One in which something is found becomes NAME.tar.damaged, counts for nothing, and deletes no older one; the alert "backup not restorable" says so.',
       'One is due when the newest file is older than every_hours, at the first start at once. After a failure it is tried again within an hour, and the alert "backup overdue" has the cause.',
       'The folder is made where its parent is there, so that a disk that is not mounted is not taken for one.',
       'Without every_hours none is made: each takes as much room as the databases, and only you know another disk for them.',
