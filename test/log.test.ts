@@ -150,6 +150,19 @@ describe('on a terminal', { skip: terminalMissing }, () => {
 });
 
 describe('in a file', () => {
+  test('has the reason why the appliance could not start, which stderr has too', async () => {
+    await inFolder(async (folder) => {
+      const [file, data] = [path.join(folder, 'log'), path.join(folder, 'data')];
+      writeFileSync(data, 'no folder');
+      const run = serve(folder, file);
+      assert.equal(await run.ended, 78);
+      assert.match(run.told(), /cannot use the data folder/);
+      const last = linesOf(file).at(-1);
+      assert.deepEqual([last?.level, last?.msg], ['fatal', 'the appliance cannot start']);
+      assert.match(JSON.stringify(last), /cannot use the data folder/);
+    });
+  });
+
   test('lines are appended as JSON, and nothing is on stderr', async () => {
     await inFolder(async (folder) => {
       const file = path.join(folder, 'wirewatch.log');

@@ -5,6 +5,7 @@ import type { Command } from 'commander';
 import { type Appliance, startAppliance } from '../appliance.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../log.ts';
+import { reasonOf } from '../refused.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commandSummaries } from './manual.ts';
@@ -43,6 +44,10 @@ export async function serveAppliance(command: Command, kind: InstallationKind): 
     log,
     commands: commandSummaries(command.parent ?? command),
     onProgress: shown.update,
+  }).catch((error) => {
+    // stderr is told by whoever ends the process; a file would have nothing of it.
+    if (opened.kind === 'file') log.fatal({ reason: reasonOf(error) }, 'the appliance cannot start');
+    throw error;
   });
   // Before anybody hears that it is there, and may tell it to end.
   const signal = endSignal();

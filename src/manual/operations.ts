@@ -88,6 +88,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'Another access.db was put in place. Keys that this journal names as revoked are revoked in it. Compare its accounts, subscriptions and keys with what they should be.',
   ],
   [
+    'the appliance cannot start',
+    'Only where [log] file is set; on stderr the reason stands by itself. It says what to do.',
+  ],
+  [
     'a fault ended the appliance',
     'It has to be started again (a service manager does). The line has the cause; keep it for a report.',
   ],
