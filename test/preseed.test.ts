@@ -187,7 +187,7 @@ describe('a start', () => {
     await json('account', 'add', 'else', '--name', 'Else', '--data', other);
     writeFileSync(
       join(other, 'journal'),
-      '{"position":7}\n{"key_revoked":"abcdefghij23","at":"2026-01-01T00:00:00Z"}\n',
+      '{"journal":"7"}\n{"key_revoked":"abcdefghij23","at":"2026-01-01T00:00:00Z"}\n',
     );
     running = runProgram(['serve', '--data', other, '--config', file, '--port', '0']);
     await running.url();
