@@ -23,6 +23,7 @@ import type { Finding } from '../src/check/finding.ts';
 import { checkOpenFiles } from '../src/check/open-files.ts';
 import { HOUR_MS } from '../src/time.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from './support/certificates.ts';
+import { programCommand } from './support/command.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 
 interface Checked {
@@ -68,15 +69,19 @@ async function takePort(): Promise<{ port: string; close: () => void }> {
 /** Rights do not bind root: then it is run as a user who has none. */
 const OTHER_ID = 65_534;
 const isRoot = process.getuid?.() === 0;
-const WITHOUT_ANOTHER_USER =
-  isRoot && (process.env.WIREWATCH_PROGRAM !== undefined || spawnSync('setpriv', ['--version']).status !== 0)
-    ? 'it cannot be run as another user here'
-    : false;
+const AS_OTHER = [`--reuid=${OTHER_ID}`, `--regid=${OTHER_ID}`, '--clear-groups'];
+const WITHOUT_ANOTHER_USER = isRoot && !canBeRunByAnother() ? 'it cannot be run as another user here' : false;
+
+/** The program may lie where that user cannot get. */
+function canBeRunByAnother(): boolean {
+  if (process.env.WIREWATCH_PROGRAM !== undefined) return false;
+  const { command, args } = programCommand(['version']);
+  return spawnSync('setpriv', [...AS_OTHER, command, ...args]).status === 0;
+}
 
 function asAnother(args: readonly string[]): RunningProgram {
-  const [id, keep] = [`--reuid=${OTHER_ID}`, [`--regid=${OTHER_ID}`, '--clear-groups']];
   const through = (program: string, own: readonly string[]): [string, readonly string[]] =>
-    isRoot ? ['setpriv', [id, ...keep, program, ...own]] : [program, own];
+    isRoot ? ['setpriv', [...AS_OTHER, program, ...own]] : [program, own];
   return runProgram(args, {}, { through });
 }
 

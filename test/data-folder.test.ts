@@ -85,7 +85,11 @@ test('in the folder of another user root acts as that one', async (context) => {
     const backup = join(folder, 'one.tar');
     await runProgram(['backup', backup, '--data', mine]).ended;
     mkdirSync(data);
-    chownSync(data, NOBODY, NOBODY);
+    try {
+      chownSync(data, NOBODY, NOBODY);
+    } catch {
+      return context.skip('root may not give a folder away here');
+    }
     // That one must get there.
     chmodSync(folder, 0o755);
     await cli('account', 'add', 'a', '--name', 'A');
