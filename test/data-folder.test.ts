@@ -15,9 +15,18 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { inFolder, runProgram } from './support/program.ts';
+import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 
 const NOBODY = 65_534;
+
+const serveOn = (data: string, ...more: string[]) =>
+  runProgram(['serve', '--data', data, '--port', '0', ...more]);
+
+async function startedAndStopped(run: RunningProgram): Promise<void> {
+  await run.url();
+  run.kill('SIGTERM');
+  assert.equal(await run.ended, 0);
+}
 
 test('a link to a folder is a data folder: systemd makes one for a dynamic user', async () => {
   await inFolder(async (folder) => {
@@ -32,11 +41,8 @@ test('a link to a folder is a data folder: systemd makes one for a dynamic user'
 
 test('a secret that is missing beside a database in use is not replaced: every cursor would be refused', async () => {
   await inFolder(async (folder) => {
-    const serve = () => runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
-    const first = serve();
-    await first.url();
-    first.kill('SIGTERM');
-    await first.ended;
+    const serve = () => serveOn(join(folder, 'data'));
+    await startedAndStopped(serve());
     const secret = join(folder, 'data', 'secret');
     const content = readFileSync(secret);
     rmSync(secret);
@@ -45,20 +51,14 @@ test('a secret that is missing beside a database in use is not replaced: every c
     assert.match(second.told(), /the secret .* is missing, and .* is in use.*from a backup/);
     assert.ok(!existsSync(secret));
     writeFileSync(secret, content);
-    const third = serve();
-    await third.url();
-    third.kill('SIGTERM');
-    assert.equal(await third.ended, 0);
+    await startedAndStopped(serve());
   });
 });
 
 test('a database that is damaged ends the start with exit code 78, and says how to restore', async () => {
   await inFolder(async (folder) => {
-    const serve = () => runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
-    const first = serve();
-    await first.url();
-    first.kill('SIGTERM');
-    await first.ended;
+    const serve = () => serveOn(join(folder, 'data'));
+    await startedAndStopped(serve());
     const database = join(folder, 'data', 'detections.db');
     const content = readFileSync(database);
     // Behind the first page, which would make it no database at all.
@@ -78,10 +78,7 @@ test('in the folder of another user root acts as that one', async (context) => {
       assert.equal(await run.ended, 0, run.told());
     };
     const mine = join(folder, 'mine');
-    const first = runProgram(['serve', '--data', mine, '--port', '0']);
-    await first.url();
-    first.kill('SIGTERM');
-    await first.ended;
+    await startedAndStopped(serveOn(mine));
     const backup = join(folder, 'one.tar');
     await runProgram(['backup', backup, '--data', mine]).ended;
     mkdirSync(data);
@@ -107,10 +104,7 @@ test('in the folder of another user root acts as that one', async (context) => {
 test('a command that ingests is refused on another drop folder than the one that files were taken out of', async () => {
   await inFolder(async (folder) => {
     const [data, drop] = [join(folder, 'data'), join(folder, 'exports')];
-    const serve = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
-    await serve.url();
-    serve.kill('SIGTERM');
-    await serve.ended;
+    await startedAndStopped(serveOn(data, '--drop', drop));
     const replay = ['ingest', 'replay', '--data', data];
     const refused = runProgram(replay);
     assert.notEqual(await refused.ended, 0);
