@@ -73,6 +73,7 @@ export function catchUpAccess(access: Database, journal: string, nowMs: number):
     // In a journal that this database does not know, only what is said of keys can be relied on.
     const isForeign = mark !== null && whyNotFrom(journal, mark) !== null;
     const from = mark === null || isForeign ? 0 : mark.bytes;
+    const revoke = access.prepare(REVOKE);
     const keys: string[] = [];
     const changes: string[] = [];
     let last: JournalMark | null = null;
@@ -81,9 +82,7 @@ export function catchUpAccess(access: Database, journal: string, nowMs: number):
       if (typeof entry.changed === 'string' && !isForeign) changes.push(entry.changed);
       if (typeof entry.key_revoked !== 'string') continue;
       const atMs = typeof entry.at === 'string' ? parseInstant(entry.at) : null;
-      const { changes: revoked } = access
-        .prepare(REVOKE)
-        .run({ id: entry.key_revoked, revoked_at: atMs ?? nowMs });
+      const { changes: revoked } = revoke.run({ id: entry.key_revoked, revoked_at: atMs ?? nowMs });
       if (revoked > 0) keys.push(entry.key_revoked);
     }
     // Of what a foreign one follows on nothing is known: ingest looks into that, and marks it.

@@ -17,9 +17,15 @@ import {
 import { join } from 'node:path';
 import { Refused, reasonOf } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
-import { syncFile } from '../store/copy.ts';
 import { isDiskFull, takeLock } from '../store/database.ts';
-import { type DataFolder, dataFolder, ensureFolder, isErrorCode, syncFolder } from '../store/folder.ts';
+import {
+  type DataFolder,
+  dataFolder,
+  ensureFolder,
+  isErrorCode,
+  syncFile,
+  syncFolder,
+} from '../store/folder.ts';
 import { completeRestore, incomingNames, pendingRestore, stateFiles } from '../store/incoming.ts';
 import type { Now } from '../time.ts';
 import type { Manifest } from './backup-file.ts';

@@ -3,7 +3,6 @@
  *
  * The files themselves are the memory: a restart changes nothing, and a folder that was emptied makes one due.
  */
-
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { reasonOf } from '../refused.ts';

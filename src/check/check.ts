@@ -3,7 +3,6 @@
  *
  * It may be asked at any time, beside a running appliance or before the first start, and leaves nothing behind.
  */
-
 import { existsSync, statSync } from 'node:fs';
 import type { Seeds } from '../auth/preseed.ts';
 import type { Config } from '../config/load.ts';

@@ -1,5 +1,4 @@
 /** What lies in the data folder: both databases, page by page, and the journal and the secret beside them. */
-
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, type Stats } from 'node:fs';
 import { basename } from 'node:path';
 import { reasonOf } from '../refused.ts';

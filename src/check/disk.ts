@@ -1,5 +1,4 @@
 /** The disks of the data folder and of the drop folder: how much room there is, and how long it takes to be sure. */
-
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';

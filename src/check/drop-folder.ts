@@ -3,7 +3,6 @@
  *
  * What is tried has a name that begins with a dot, which a running appliance leaves alone, and is gone afterwards.
  */
-
 import { randomBytes } from 'node:crypto';
 import { renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';

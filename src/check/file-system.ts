@@ -4,7 +4,6 @@
  * SQLite's write-ahead log needs memory that processes share and locks that hold: a network file system gives
  * neither reliably (https://sqlite.org/wal.html, https://sqlite.org/faq.html#q5).
  */
-
 import { statfs } from 'node:fs/promises';
 import { reasonOf } from '../refused.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';

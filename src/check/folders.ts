@@ -1,5 +1,4 @@
 /** The data folder and the photo folder: whether this user, and nobody else, can use them as the appliance must. */
-
 import { accessSync, constants, readdirSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { reasonOf } from '../refused.ts';

@@ -1,5 +1,4 @@
 /** The address at which it listens, the one that clients are told, and the certificate. */
-
 import { statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { isInTheClear } from '../config/listening.ts';

@@ -4,7 +4,6 @@
  * It looks once a second, and again for every answer about health, so that both are of this moment. What the
  * databases tell is read anew when they have changed; what stands in none is kept as conditions.
  */
-
 import { statSync } from 'node:fs';
 import { CONTENT_TYPE_OF_EXPORT, EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Logger } from '../log.ts';

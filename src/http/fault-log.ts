@@ -4,7 +4,6 @@
  *
  * Nothing is lost by it: the counts add up, and every request has its own line with its id and status.
  */
-
 import type { Logger } from '../log.ts';
 import { formatMs, MINUTE_MS, type Now } from '../time.ts';
 

@@ -6,7 +6,6 @@
  * proven, versions are raised once by 1,000 first: a line in the journal and a row in the database, before anything
  * that is not proven is committed. Every step is a transaction that moves the mark, so a crash goes on where it was.
  */
-
 import { join } from 'node:path';
 import { Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';
@@ -46,18 +45,12 @@ export async function catchUp(workshop: Workshop, wait: (trouble: string) => Pro
 }
 
 async function catchUpAtOnce(workshop: Workshop): Promise<void> {
-  const { db, folder, log } = workshop;
+  const { log } = workshop;
   let operations = 0;
   let isTold = false;
   for (;;) {
-    const survey = surveyJournal(db, folder.journal);
+    const survey = surveyOf(workshop);
     if (survey.kind === 'even') {
-      const lost = whyLost(workshop);
-      if (lost !== null) {
-        beginAgain(workshop, lost);
-        markAccess(workshop);
-        continue;
-      }
       beginAt(workshop, survey.mark);
       if (markAccess(workshop)) {
         log(
@@ -227,14 +220,13 @@ function beginAgain(workshop: Workshop, reason: string): void {
   });
 }
 
-/**
- * A new database beside an access.db that remembers another journal: both the old database and its journal are gone.
- *
- * @returns in words what is lost; null where nothing is
- */
-function whyLost({ db, access, folder }: Workshop): string | null {
+/** A new database beside an access.db that remembers another journal is lost, too: the old one is gone, and its journal. */
+function surveyOf({ db, access, folder }: Workshop): Survey {
+  const survey = surveyJournal(db, folder.journal);
   const theirs = readMark(access);
-  return theirs === null || isInUse(db) ? null : whyNotFrom(folder.journal, theirs);
+  if (survey.kind !== 'even' || theirs === null || isInUse(db)) return survey;
+  const reason = whyNotFrom(folder.journal, theirs);
+  return reason === null ? survey : { kind: 'lost', reason };
 }
 
 /**

@@ -1,5 +1,4 @@
 /** NDJSON: a JSON object a line, and optionally a last line that states how many there were. */
-
 import { reasonOf } from '../refused.ts';
 import type { RawRow } from './export-row.ts';
 import { LINE_BYTES_MAX, wholeLines } from './lines.ts';

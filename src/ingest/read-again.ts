@@ -4,7 +4,6 @@
  * What stands in the journal and is not in the database is read from where the file lies now: in the archive, or,
  * where a crash came before the commit, in `.taken`.
  */
-
 import { createHash } from 'node:crypto';
 import { createReadStream, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';

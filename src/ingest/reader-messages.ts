@@ -1,5 +1,4 @@
 /** What the thread that writes and the thread that reads exports say to each other: plain data only. */
-
 import type { ExportFileName } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
 import type { RowBatch } from './row-batch.ts';

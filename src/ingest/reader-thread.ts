@@ -1,5 +1,4 @@
 /** The thread that reads exports: unpacks, checks and renders, and never touches a database. */
-
 import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../detection/photo.ts';

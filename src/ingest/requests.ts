@@ -2,7 +2,6 @@
  * What commands ask of the one who ingests, through `ingest_request` in access.db: a running appliance does it,
  * or the command itself when none runs. A request stays open until it has an outcome, over restarts too.
  */
-
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
 import { type Database, writing } from '../store/database.ts';

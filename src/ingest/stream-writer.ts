@@ -10,7 +10,6 @@
  * write, so the time is taken after the commit, told to the readers of this process at once, and written by the
  * next transaction. Until it is written it counts as later than any time that is asked for.
  */
-
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { appendEntry, appendPosition, readJournalEnd } from '../store/journal.ts';
@@ -114,7 +113,7 @@ export class StreamWriter {
     if (added.last_position > 0) {
       this.#lastPosition = added.last_position;
       // Not before a window that is told as complete ended, though the clock was set back: as_of said so.
-      this.#deliveredAtMs = Math.max(this.#deliveredAtMs, newestWindowEnd(this.#db), this.#now());
+      this.#deliveredAtMs = Math.max(this.reachedMs, this.#now());
       this.#isUnstamped = true;
       this.#onDelivered(added.first_position, this.#deliveredAtMs);
     }

@@ -2,7 +2,6 @@
  * The thread that writes used rows to `access.db`. A commit waits for the disk, and for commands that write at the
  * same time: on the main thread every request would wait with it.
  */
-
 import type { MessagePort } from 'node:worker_threads';
 import { reasonOf } from '../refused.ts';
 import { openAccess } from '../store/access.ts';

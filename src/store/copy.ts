@@ -2,8 +2,9 @@
  * A copy of a database as it is at one moment, made beside those who read and write it (VACUUM INTO,
  * https://sqlite.org/lang_vacuum.html): written anew row by row, so nothing that was deleted is in it.
  */
-import { chmodSync, closeSync, fsyncSync, openSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import { openReader } from './database.ts';
+import { syncFile } from './folder.ts';
 
 /**
  * One call, which nothing on its thread can interrupt.
@@ -30,15 +31,5 @@ export function copyBytes(from: string): number {
     return (pragma('page_count') - pragma('freelist_count')) * pragma('page_size');
   } finally {
     source.close();
-  }
-}
-
-/** Makes a file's content durable. */
-export function syncFile(path: string): void {
-  const file = openSync(path, 'r+');
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
   }
 }

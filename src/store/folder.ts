@@ -1,7 +1,6 @@
 /**
  * The data folder: what lies where in it, and whether this user can work in it.
  */
-
 import {
   accessSync,
   closeSync,
@@ -71,6 +70,16 @@ export function isThere(path: string): boolean {
   } catch (error) {
     if (isErrorCode(error, 'ENOTDIR')) return false;
     throw error;
+  }
+}
+
+/** Makes a file's content durable. */
+export function syncFile(path: string): void {
+  const file = openSync(path, 'r+');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
   }
 }
 

@@ -4,11 +4,11 @@
  * A database is known by its `application_id`, its schema by `user_version`. A newer schema than this program
  * knows, and a file that is something else, are refused with nothing touched.
  */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { Refused } from '../refused.ts';
 import type { Database } from './database.ts';
-import { isErrorCode, syncFolder } from './folder.ts';
+import { isErrorCode, syncFile, syncFolder } from './folder.ts';
 
 export interface Migrations {
   readonly application_id: number;
@@ -88,12 +88,7 @@ function copyTo(copy: string, db: Database, isStillOld: () => boolean): void {
   rmSync(draft, { force: true });
   try {
     db.prepare('VACUUM INTO ?').run(draft);
-    const file = openSync(draft, 'r');
-    try {
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+    syncFile(draft);
     // Another process may have been faster, and has made its copy.
     if (!isStillOld()) return;
     renameSync(draft, copy);
