@@ -25,14 +25,7 @@ import type { CommandSummary } from './manual/commands.ts';
 import { Refused } from './refused.ts';
 import { openAccess } from './store/access.ts';
 import { ACCESS_MIGRATIONS } from './store/access-schema.ts';
-import {
-  type Database,
-  isDamage,
-  isWriteLost,
-  openReader,
-  refuseForeign,
-  takeLock,
-} from './store/database.ts';
+import { type Database, isDamage, isWriteLost, openReader, takeLock } from './store/database.ts';
 import { deriveKey } from './store/derived-key.ts';
 import { DETECTIONS_MIGRATIONS } from './store/detections-schema.ts';
 import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
@@ -40,6 +33,7 @@ import { completeRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { readRevokedKeys } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
+import { refuseForeign } from './store/writer.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 import { COMMIT, VERSION } from './version.ts';
 

@@ -335,7 +335,7 @@ test('without a data folder, what only reads is exit code 78 with what to do', a
 
 test('several commands at once on a new folder all succeed', async () => {
   const fresh = join(root, 'fresh');
-  const ids = ['a', 'b', 'c', 'd'];
+  const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
   const ends = await Promise.all(
     ids.map((id) => wirewatch('account', 'add', id, '--name', id, '--data', fresh)),
   );
@@ -345,6 +345,7 @@ test('several commands at once on a new folder all succeed', async () => {
     listed.map((account: { id: string }) => account.id),
     ids,
   );
+  assert.ok(!readdirSync(fresh).some((name) => name.includes('.new-')), 'no draft is left');
 });
 
 test('text for people lists entries in aligned columns', async () => {

@@ -304,7 +304,7 @@ async function holdLock(path: string): Promise<ChildProcess> {
     JSON.stringify(pathToFileURL(join(import.meta.dirname, '..', 'src', 'store', file)).href);
   const script = `
     import { ACCESS_MIGRATIONS } from ${source('access-schema.ts')};
-    import { openWriter } from ${source('database.ts')};
+    import { openWriter } from ${source('writer.ts')};
     openWriter(${JSON.stringify(path)}, ACCESS_MIGRATIONS).exec('BEGIN EXCLUSIVE');
     console.log('held');
     setInterval(() => {}, 1000);`;

@@ -22,8 +22,9 @@ import fc from 'fast-check';
 import type { ExportName } from '../src/detection/content-type.ts';
 import { FORMS } from '../src/ingest/export-name.ts';
 import { createStreamCursors } from '../src/query/stream-cursor.ts';
-import { openReader, openWriter } from '../src/store/database.ts';
+import { openReader } from '../src/store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
+import { openWriter } from '../src/store/writer.ts';
 import { formatMs } from '../src/time.ts';
 import {
   createInstallation,

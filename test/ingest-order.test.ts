@@ -14,9 +14,10 @@ import { judgeName } from '../src/ingest/export-name.ts';
 import { readExport } from '../src/ingest/export-reading.ts';
 import type { RowBatch } from '../src/ingest/row-batch.ts';
 import { StreamWriter } from '../src/ingest/stream-writer.ts';
-import { type Database, openWriter } from '../src/store/database.ts';
+import type { Database } from '../src/store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
 import { readJournalEnd } from '../src/store/journal.ts';
+import { openWriter } from '../src/store/writer.ts';
 import { EXPORTED_AT_DEFAULT, exportRow } from './support/matches.ts';
 import { checkStreams } from './support/streams.ts';
 

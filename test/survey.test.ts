@@ -7,9 +7,10 @@ import { afterEach, beforeEach, test } from 'node:test';
 import fc from 'fast-check';
 import { StreamWriter } from '../src/ingest/stream-writer.ts';
 import { type Survey, surveyJournal } from '../src/ingest/survey.ts';
-import { type Database, openWriter } from '../src/store/database.ts';
+import type { Database } from '../src/store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
 import { appendChanged, appendPosition, appendRestored } from '../src/store/journal.ts';
+import { openWriter } from '../src/store/writer.ts';
 
 let folder = '';
 let journal = '';

@@ -1,5 +1,6 @@
 /** An update of the program: what an older version left is brought up to date, what a newer one wrote is not touched. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -7,10 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { Refused } from '../src/refused.ts';
 import { ACCESS_MIGRATIONS } from '../src/store/access-schema.ts';
-import { openWriter } from '../src/store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
-import { migrate } from '../src/store/migrate.ts';
+import { bringUpToDate, migrate } from '../src/store/migrate.ts';
+import { openWriter } from '../src/store/writer.ts';
 import { createInstallation, type Installation, putFile, type Serving } from './support/appliance.ts';
+import { programCommand } from './support/command.ts';
 import { contentOf, fileName, newRow, nextWindowMs, type Row } from './support/export-files.ts';
 import { asFirstVersionLeftIt, toSchema1 } from './support/first-version.ts';
 import { atRest, Client, journalOf, shown } from './support/put-back.ts';
@@ -123,6 +125,50 @@ test('a command that comes first brings access.db up to date, and says so', asyn
   const { stderr, stdout } = installation.cli(['account', 'list', '--json']);
   assert.match(stderr, /^access\.db was brought from schema 1 to 2; how it was: .*access\.db\.schema-1\n$/);
   assert.equal(JSON.parse(stdout)[0].id, 'agency');
+});
+
+/** Runs beside others. */
+function listAccounts(): Promise<{ code: number; stdout: string; stderr: string }> {
+  const { command, args, options } = programCommand(
+    ['account', 'list', '--json', '--data', installation.data],
+    {},
+  );
+  return new Promise((resolve) => {
+    execFile(command, args, options, (error, stdout, stderr) => {
+      resolve({
+        code: error === null ? 0 : Number(error.code),
+        stdout: String(stdout),
+        stderr: String(stderr),
+      });
+    });
+  });
+}
+
+test('several commands at once bring access.db up to date once', async () => {
+  await firstVersion(new Client(installation.key));
+  const ends = await Promise.all(Array.from({ length: 6 }, () => listAccounts()));
+  for (const end of ends) {
+    assert.equal(end.code, 0, end.stderr);
+    assert.equal(JSON.parse(end.stdout)[0].id, 'agency');
+  }
+  assert.equal(ends.filter(({ stderr }) => stderr.startsWith('access.db was brought')).length, 1);
+  assert.equal(schemaOf(join(installation.data, 'access.db.schema-1')), 1);
+  assert.ok(!existsSync(join(installation.data, 'access.db.schema-1.tmp')));
+});
+
+test('an update that waited for another process finds it done', async () => {
+  await firstVersion(new Client(installation.key));
+  const path = join(installation.data, 'access.db');
+  const faster = new Database(path);
+  faster.exec('BEGIN IMMEDIATE');
+  const waiting = listAccounts();
+  await sleep(500);
+  bringUpToDate(faster, path, ACCESS_MIGRATIONS);
+  faster.exec('COMMIT');
+  faster.close();
+  const { code, stderr } = await waiting;
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.ok(!existsSync(`${path}.schema-1`), 'the copy is of the one that changes it');
 });
 
 for (const [name, migrations] of DATABASES) {

@@ -8,9 +8,10 @@ import { EXPORT_NAMES, type ExportName } from '../src/detection/content-type.ts'
 import { DropFolder } from '../src/ingest/drop-folder.ts';
 import { StreamWriter } from '../src/ingest/stream-writer.ts';
 import { type LookPlace, lookForMissing } from '../src/ingest/window-look.ts';
-import { type Database, openWriter } from '../src/store/database.ts';
+import type { Database } from '../src/store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
 import { journalLines } from '../src/store/journal-lines.ts';
+import { openWriter } from '../src/store/writer.ts';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../src/time.ts';
 import { findWindow, listWindows, setWindow, type WindowStatus } from '../src/windows/ledger.ts';
 

@@ -4,7 +4,8 @@ import type { Preseed } from '../config/preseed.ts';
 import { readSecretFiles } from '../config/secret-file.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
-import { type Database, openRehearsal } from '../store/database.ts';
+import type { Database } from '../store/database.ts';
+import { openRehearsal } from '../store/writer.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
 /** @returns seeds null where they could not be read whole, or there are none */

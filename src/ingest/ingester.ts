@@ -4,10 +4,11 @@
  */
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { checkpoint } from '../store/checkpoint.ts';
-import { type Database, isDiskFull, openWriter } from '../store/database.ts';
+import { type Database, isDiskFull } from '../store/database.ts';
 import { openDetections } from '../store/detections.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readJournalEnd } from '../store/journal.ts';
+import { openWriter } from '../store/writer.ts';
 import { SECOND_MS } from '../time.ts';
 import { ingestBackfill, resumeUnfinished } from './backfill.ts';
 import { catchUp } from './catch-up.ts';

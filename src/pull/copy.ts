@@ -4,8 +4,9 @@
  * `detections` and `state` are for others to read; `walk` is where a full copy that was broken off goes on, and
  * `selection` which streams the copy is of.
  */
-import { type Database, openWriter, writing } from '../store/database.ts';
+import { type Database, writing } from '../store/database.ts';
 import type { Migrations } from '../store/migrate.ts';
+import { openWriter } from '../store/writer.ts';
 import type { Detection } from './answers.ts';
 
 const SCHEMA_1 = `

@@ -2,11 +2,12 @@
 import { existsSync } from 'node:fs';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from './access-schema.ts';
-import { type Database, isEmpty, openWriter } from './database.ts';
+import { type Database, isEmpty } from './database.ts';
 import { dataFolder, ensureFolder, isErrorCode } from './folder.ts';
 import { refuseHalfRestored } from './incoming.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from './installation.ts';
 import type { Migrated } from './migrate.ts';
+import { openWriter } from './writer.ts';
 
 export interface OpenAccessOptions {
   /** Without it either kind is accepted, and a new folder becomes an appliance's. */

@@ -8,72 +8,16 @@ import Driver from 'better-sqlite3';
 import { Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
 import { isErrorCode } from './folder.ts';
-import { bringUpToDate, type Migrated, type Migrations, migrate, schemaVersion } from './migrate.ts';
 
 export type Database = Driver.Database;
 export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
 
-/** How long a writer waits for another process's write, and a reader for a schema change. */
-const WRITER_BUSY_MS = 5_000;
+/** How long a reader waits for a schema change. */
 const READER_BUSY_MS = 250;
 /** A command that looks whether the lock is held has it for a moment itself. */
 const LOCK_BUSY_MS = 500;
 
-/** Large pages: rows are about a kilobyte, and a page of the stream should touch few of them. */
-const PAGE_BYTES = 16_384;
-const WRITER_CACHE_KIB = 128 * 1024;
 const READER_CACHE_KIB = 64 * 1024;
-
-/** After a checkpoint the log is cut to this size. */
-const WAL_BYTES_MAX = 64 * 1024 * 1024;
-
-/**
- * Opens a database for writing, creates it or brings its schema up to date.
- *
- * `synchronous=FULL`: without it a commit that was acknowledged can be lost with the power.
- *
- * @param onMigrated told when the schema was an older one
- * @throws Refused `configuration` when it is newer or not ours, with nothing touched
- */
-export function openWriter(
-  path: string,
-  migrations: Migrations,
-  onMigrated: (migrated: Migrated) => void = () => {},
-): Database {
-  refuseForeign(path, migrations);
-  const db = open(path, { timeout: WRITER_BUSY_MS });
-  db.pragma(`page_size = ${PAGE_BYTES}`);
-  if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
-    throw new Refused(
-      'configuration',
-      `${path}: the file system does not support SQLite's write-ahead log. Use a local disk for the data folder.`,
-    );
-  }
-  db.pragma('synchronous = FULL');
-  db.pragma('foreign_keys = ON');
-  db.pragma(`cache_size = -${WRITER_CACHE_KIB}`);
-  db.pragma(`journal_size_limit = ${WAL_BYTES_MAX}`);
-  const migrated = migrate(db, path, migrations);
-  if (migrated !== null) onMigrated(migrated);
-  return db;
-}
-
-/**
- * Looks whether a database can be opened by this program, without touching it: even to open it for writing can
- * move what stands in its log.
- *
- * @throws Refused `configuration` when it is newer or not ours
- */
-export function refuseForeign(path: string, migrations: Migrations): void {
-  if (isEmpty(path) && sizeOf(`${path}-wal`) > 0) throw emptied(path);
-  if (sizeOf(path) === 0) return;
-  const db = open(path, { timeout: WRITER_BUSY_MS, readonly: true });
-  try {
-    schemaVersion(db, path, migrations);
-  } finally {
-    db.close();
-  }
-}
 
 /** Opens a database that exists for reading; it waits only briefly, and never writes. */
 export function openReader(path: string): Database {
@@ -95,21 +39,6 @@ export function openInspector(path: string): Database {
   const db = open(path, { timeout: READER_BUSY_MS, fileMustExist: true });
   db.pragma('query_only = ON');
   return db;
-}
-
-/**
- * A copy in memory, with the schema of this program, to try something on; the caller closes it.
- *
- * @param db null: of a database that is new
- */
-export function openRehearsal(db: Database | null, migrations: Migrations): Database {
-  const content = db?.serialize() ?? null;
-  // Marked as one without a write-ahead log, which memory cannot have: https://sqlite.org/c3ref/deserialize.html
-  content?.fill(1, 18, 20);
-  const copy = open(content ?? ':memory:', {});
-  copy.pragma('foreign_keys = ON');
-  bringUpToDate(copy, db?.name ?? ':memory:', migrations);
-  return copy;
 }
 
 /**
@@ -207,19 +136,19 @@ export function isEmpty(path: string): boolean {
 }
 
 /** To open it would make SQLite delete the log beside it, and with that what the file's content still needs. */
-function emptied(path: string): Refused {
+export function emptied(path: string): Refused {
   return new Refused(
     'configuration',
     `${path} is empty, and its log beside it is not touched. Put a backup in its place: wirewatch restore FILE --replace`,
   );
 }
 
-function sizeOf(path: string): number {
+export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /** @param from a path, or the content of a database that is held in memory alone */
-function open(from: string | Buffer, options: Driver.Options): Database {
+export function open(from: string | Buffer, options: Driver.Options): Database {
   const db = new Driver(from, withNativeBinding(options));
   db.pragma('trusted_schema = OFF');
   db.pragma('cell_size_check = ON');

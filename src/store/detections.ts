@@ -1,8 +1,9 @@
 /** How the appliance opens `detections.db` for writing, with a plain-English refusal of what is damaged. */
 import { Refused } from '../refused.ts';
-import { type Database, isDamage, openWriter } from './database.ts';
+import { type Database, isDamage } from './database.ts';
 import { DETECTIONS_MIGRATIONS } from './detections-schema.ts';
 import type { Migrated } from './migrate.ts';
+import { openWriter } from './writer.ts';
 
 /**
  * @param onMigrated told when the schema was an older one

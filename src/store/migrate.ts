@@ -1,5 +1,5 @@
 /**
- * Schemas and their numbered migrations: forward only, one transaction each, after a copy.
+ * Schemas and their numbered migrations: forward only, all in one transaction, after a copy.
  *
  * A database is known by its `application_id`, its schema by `user_version`. A newer schema than this program
  * knows, and a file that is something else, are refused with nothing touched.
@@ -7,8 +7,9 @@
 import { renameSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { Refused } from '../refused.ts';
+import { copyDatabase } from './copy.ts';
 import type { Database } from './database.ts';
-import { isErrorCode, syncFile, syncFolder } from './folder.ts';
+import { isErrorCode, syncFolder } from './folder.ts';
 
 export interface Migrations {
   readonly application_id: number;
@@ -27,33 +28,43 @@ export interface Migrated {
 }
 
 /**
+ * Copy and change in one transaction: another process that would do the same waits, and finds it done.
+ *
+ * @param db a writer in WAL mode
  * @returns null when there was nothing to do, or the database is new
  * @throws Refused `configuration` when it is not ours or newer; `failed` when there is no room
  */
 export function migrate(db: Database, path: string, migrations: Migrations): Migrated | null {
   const to = migrations.steps.length;
-  const from = schemaVersion(db, path, migrations);
-  if (from === to) return null;
-  const copy = `${path}.schema-${from}`;
-  try {
-    if (from > 0) copyTo(copy, db, () => schemaVersion(db, path, migrations) === from);
+  const found = schemaVersion(db, path, migrations);
+  if (found === to) return null;
+  const copyAndChange = db.transaction((): Migrated | null => {
+    const from = schemaVersion(db, path, migrations);
+    if (from === to) return null;
+    const copy = `${path}.schema-${from}`;
+    if (from > 0) copyTo(copy, path);
     bringUpToDate(db, path, migrations);
+    return from === 0 ? null : { database: basename(path), from, to, copy };
+  });
+  try {
+    return copyAndChange.immediate();
   } catch (error) {
     if (!isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT')) throw error;
     throw new Refused(
       'failed',
-      `there is no room to bring ${path} from schema ${from} to ${to}: that takes a copy of it first. Nothing was changed; make room and start again.`,
+      `there is no room to bring ${path} from schema ${found} to ${to}: that takes a copy of it first. Nothing was changed; make room and start again.`,
       { cause: error },
     );
   }
-  return from === 0 ? null : { database: basename(path), from, to, copy };
 }
 
 /** Without a copy: for a database that nobody would miss, or of which there is one. */
 export function bringUpToDate(db: Database, path: string, migrations: Migrations): void {
-  const from = schemaVersion(db, path, migrations);
-  for (let version = from + 1; version <= migrations.steps.length; version += 1)
-    applyStep(db, path, migrations, version);
+  db.transaction(() => {
+    for (const step of migrations.steps.slice(schemaVersion(db, path, migrations))) db.exec(step);
+    db.pragma(`application_id = ${migrations.application_id}`);
+    db.pragma(`user_version = ${migrations.steps.length}`);
+  }).immediate();
 }
 
 /**
@@ -62,10 +73,8 @@ export function bringUpToDate(db: Database, path: string, migrations: Migrations
  * @throws Refused `configuration` when it is not ours, or newer than this program
  */
 export function schemaVersion(db: Database, path: string, migrations: Migrations): number {
-  const version = Number(db.pragma('user_version', { simple: true }));
-  const applicationId = Number(db.pragma('application_id', { simple: true }));
-  const isNew =
-    version === 0 && applicationId === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined;
+  // In one transaction: another process may be about to make this database.
+  const { version, applicationId, isNew } = db.transaction(() => readMarks(db))();
   if (isNew) return 0;
   if (applicationId !== migrations.application_id) {
     throw new Refused(
@@ -82,29 +91,23 @@ export function schemaVersion(db: Database, path: string, migrations: Migrations
   return version;
 }
 
+function readMarks(db: Database): { version: number; applicationId: number; isNew: boolean } {
+  const version = Number(db.pragma('user_version', { simple: true }));
+  const applicationId = Number(db.pragma('application_id', { simple: true }));
+  const isNew =
+    version === 0 && applicationId === 0 && db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined;
+  return { version, applicationId, isNew };
+}
+
 /** The copy appears under its name only when it is whole and on disk; one of an earlier attempt is replaced. */
-function copyTo(copy: string, db: Database, isStillOld: () => boolean): void {
+function copyTo(copy: string, path: string): void {
   const draft = `${copy}.tmp`;
   rmSync(draft, { force: true });
   try {
-    db.prepare('VACUUM INTO ?').run(draft);
-    syncFile(draft);
-    // Another process may have been faster, and has made its copy.
-    if (!isStillOld()) return;
+    copyDatabase(path, draft);
     renameSync(draft, copy);
     syncFolder(dirname(copy));
   } finally {
     rmSync(draft, { force: true });
   }
-}
-
-function applyStep(db: Database, path: string, migrations: Migrations, version: number): void {
-  const step = migrations.steps[version - 1] ?? '';
-  db.transaction(() => {
-    // Another process may have migrated while this one waited for the lock.
-    if (schemaVersion(db, path, migrations) >= version) return;
-    db.exec(step);
-    db.pragma(`application_id = ${migrations.application_id}`);
-    db.pragma(`user_version = ${version}`);
-  }).immediate();
 }

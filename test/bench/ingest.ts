@@ -2,8 +2,9 @@
 import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openReader, openWriter } from '../../src/store/database.ts';
+import { openReader } from '../../src/store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../../src/store/detections-schema.ts';
+import { openWriter } from '../../src/store/writer.ts';
 import { type Bench, median, type Row, SUBSCRIPTIONS } from './common.ts';
 import { command, startAppliance } from './program.ts';
 

@@ -16,7 +16,8 @@ import type { Traffic } from '../../src/http/traffic.ts';
 import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
 import type { Logger } from '../../src/log.ts';
 import { ACCESS_MIGRATIONS } from '../../src/store/access-schema.ts';
-import { type Database, openWriter } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/database.ts';
+import { openWriter } from '../../src/store/writer.ts';
 import { checkAnswersOf } from './checked-fetch.ts';
 import { createTestStore, type TestStore } from './store.ts';
 

@@ -13,8 +13,9 @@ import {
   renderMatch,
   renderStreamRow,
 } from '../../src/detection/match.ts';
-import { type Database, openReader, openWriter } from '../../src/store/database.ts';
+import { type Database, openReader } from '../../src/store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../../src/store/detections-schema.ts';
+import { openWriter } from '../../src/store/writer.ts';
 import { parseInstant } from '../../src/time.ts';
 
 /** One version of a detection, as it arrives. */
