@@ -13,6 +13,11 @@ export function jsonBaseUrl(baseUrl: string): Buffer {
   return Buffer.from(JSON.stringify(baseUrl).slice(1, -1));
 }
 
+/** @param stored one detection; @param baseUrl of {@link jsonBaseUrl} */
+export function withBaseUrl(stored: string, baseUrl: Buffer): string {
+  return stored.replace(BASE_URL_MARK, () => baseUrl.toString());
+}
+
 /** @param json stored detections; @param baseUrl of {@link jsonBaseUrl} */
 export function putBaseUrl(json: Buffer, baseUrl: Buffer): Buffer {
   const marks: number[] = [];

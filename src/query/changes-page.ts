@@ -6,11 +6,10 @@
  * of anybody else's is never touched.
  */
 import type { ContentType } from '../detection/content-type.ts';
-import { BASE_URL_MARK } from '../detection/match.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading } from '../store/database.ts';
 import { asOfMs, readStanding, type Standing } from './as-of.ts';
-import { putBaseUrl } from './base-url.ts';
+import { putBaseUrl, withBaseUrl } from './base-url.ts';
 import type { StreamStart } from './changes-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { type DetectionFilters, type FilterSql, filterSql, type SqlValue } from './filters.ts';
@@ -126,13 +125,7 @@ function readMatching(
 }
 
 function projectRows(rows: readonly PageRow[], projection: Projection, { baseUrl }: ChangesQuery): Matching {
-  const address = baseUrl.toString();
-  const texts = rows.map(({ body }) =>
-    renderProjected(
-      body.replace(BASE_URL_MARK, () => address),
-      projection,
-    ),
-  );
+  const texts = rows.map(({ body }) => renderProjected(withBaseUrl(body, baseUrl), projection));
   return { data: Buffer.from(texts.join(',')), rows: rows.length, last: rows.at(-1)?.position ?? null };
 }
 

@@ -1,6 +1,6 @@
 /** One detection by its id (contract: GET /v1/detections/{id}). */
-import { BASE_URL_MARK } from '../detection/match.ts';
 import type { Database } from '../store/database.ts';
+import { withBaseUrl } from './base-url.ts';
 import { readView, VIEW_PARAMETERS } from './common-parameters.ts';
 import { type ParameterTable, parseParameters } from './parameters.ts';
 import { type Projection, renderProjected } from './projection.ts';
@@ -34,6 +34,6 @@ export function readOneDetection(
 ): string | null {
   const found = oneDetection(db).get({ id, streams: JSON.stringify(streams) });
   if (found === undefined) return null;
-  const body = found.body.replace(BASE_URL_MARK, () => baseUrl.toString());
+  const body = withBaseUrl(found.body, baseUrl);
   return projection === null ? body : renderProjected(body, projection);
 }

@@ -8,11 +8,10 @@
  * second into order stays small, though a backfill may have given a million detections the same second.
  */
 import type { ContentType } from '../detection/content-type.ts';
-import { BASE_URL_MARK } from '../detection/match.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading, type Statement } from '../store/database.ts';
 import { asOfMs, readStanding } from './as-of.ts';
-import { putBaseUrl } from './base-url.ts';
+import { putBaseUrl, withBaseUrl } from './base-url.ts';
 import { type DetectionFilters, type FilterSql, filterSql, type SqlValue } from './filters.ts';
 import type { Period } from './period.ts';
 import type { PeriodSort } from './period-parameters.ts';
@@ -208,13 +207,7 @@ function readPart(
 ): Rows {
   if (projection !== null) {
     const rows = statements.rows(db, streams.length, conditions).all(values);
-    const address = baseUrl.toString();
-    const texts = rows.map(({ body }) =>
-      renderProjected(
-        body.replace(BASE_URL_MARK, () => address),
-        projection,
-      ),
-    );
+    const texts = rows.map(({ body }) => renderProjected(withBaseUrl(body, baseUrl), projection));
     return { data: [Buffer.from(texts.join(','))], rows: rows.length, last: rows.at(-1) ?? null };
   }
   const part = statements.text(db, streams.length, conditions).get(values);
