@@ -2,8 +2,8 @@
  * Where log lines go: a file descriptor, or a file that is opened anew when it was renamed away.
  *
  * Lines are written together and in the background: a system call for each would cost a small request a third of its
- * time, and a reader that stands still must not hold up the appliance. Where nothing can be written (a full disk),
- * lines wait up to a limit and are then counted and left out; writing is tried again every second. At the end of
+ * time, and a reader that stands still must not hold up the appliance. Where nothing can be written (a full disk, a pipe without
+ * a reader), lines wait up to a limit and are then counted and left out; writing is tried again every second. At the end of
  * the process what waits is written at once, and given up where that fails: sonic-boom, which pino brings for this,
  * would try for ever there.
  */
@@ -45,7 +45,6 @@ export class LogOutput {
   #block: Buffer = Buffer.alloc(0);
   #isWriting = false;
   #isFailing = false;
-  #isGone = false;
   #lost = 0;
   #timer: NodeJS.Timeout | null = null;
   #flushed: (() => void)[] = [];
@@ -58,7 +57,6 @@ export class LogOutput {
 
   /** @param line with its line break */
   write(line: string): void {
-    if (this.#isGone) return;
     if (this.#waitingLength + line.length > WAITING_LENGTH_MAX) {
       this.#lost += 1;
       return;
@@ -88,7 +86,7 @@ export class LogOutput {
     this.#timer = null;
     this.#takeNextFile();
     if (this.#block.length === 0) this.#takeWaiting();
-    if (this.#block.length === 0 || this.#isGone) {
+    if (this.#block.length === 0) {
       this.#settle();
       return;
     }
@@ -129,13 +127,6 @@ export class LogOutput {
   }
 
   #failed(error: NodeJS.ErrnoException): void {
-    if (error.code === 'EPIPE') {
-      // The reader has gone and does not come back.
-      this.#isGone = true;
-      this.#waiting = [];
-      this.#settle();
-      return;
-    }
     const isBehind = error.code === 'EAGAIN';
     if (!isBehind) {
       if (!this.#isFailing) this.#listener.onFailure(error);
@@ -153,7 +144,6 @@ export class LogOutput {
   }
 
   #writeLast(): void {
-    if (this.#isGone) return;
     // What is on its way is written by the system before the process is gone.
     if (this.#isWriting) this.#block = Buffer.alloc(0);
     let rest = Buffer.concat([this.#block, Buffer.from(this.#waiting.join(''))]);

@@ -9,6 +9,7 @@ import type { AlertDocument } from '../src/health/alerts.ts';
 import { openDetections } from '../src/store/detections.ts';
 import { DAY_MS, HOUR_MS } from '../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from './support/appliance.ts';
+import { makeCertificate, WITHOUT_OPENSSL } from './support/certificates.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { inFolder } from './support/program.ts';
 import { until } from './support/until.ts';
@@ -149,6 +150,18 @@ test('it is made with the settings of the appliance, whatever a configuration sa
   } finally {
     rmSync(unused);
   }
+});
+
+test('nor with half of them, where some are variables', { skip: WITHOUT_OPENSSL }, async () => {
+  const { certificate, key } = makeCertificate(join(installation.data, '..'), 'own');
+  const half = join(installation.data, '..', 'half.toml');
+  writeFileSync(half, `[server]\ntls_key = ${JSON.stringify(key)}\n[backup]\nevery_hours = 1\n`);
+  const serving = await installation.serve({
+    WIREWATCH_CONFIG: half,
+    WIREWATCH_SERVER_TLS_CERTIFICATE: certificate,
+  });
+  await written(serving);
+  await serving.stop();
 });
 
 test('the newest are kept, and no file of another name is touched', async () => {

@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { asFirstVersionLeftIt } from './support/first-version.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 
 const NOBODY = 65_534;
@@ -98,6 +99,25 @@ test('in the folder of another user root acts as that one', async (context) => {
     const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
     assert.ok(names.includes('detections.db') && names.some((name) => /replaced-.*access\.db/.test(name)));
     for (const name of names) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
+  });
+});
+
+test('so it does where it brings a database up to date, only to look into it', async (context) => {
+  if (process.getuid?.() !== 0) return context.skip('only root can try it');
+  await inFolder(async (folder) => {
+    chmodSync(folder, 0o755);
+    const data = join(folder, 'data');
+    await startedAndStopped(serveOn(data));
+    asFirstVersionLeftIt(data);
+    try {
+      for (const name of ['', ...readdirSync(data, { recursive: true, encoding: 'utf8' })])
+        chownSync(join(data, name), NOBODY, NOBODY);
+    } catch {
+      return context.skip('root may not give a folder away here');
+    }
+    const status = runProgram(['ingest', 'status', '--data', data]);
+    assert.equal(await status.ended, 0, status.told());
+    assert.equal(lstatSync(join(data, 'access.db.schema-1')).uid, NOBODY);
   });
 });
 

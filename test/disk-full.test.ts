@@ -5,11 +5,13 @@ import {
   appendFileSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +20,7 @@ import { readAlertFile } from '../src/health/alert-file.ts';
 import { isErrorCode } from '../src/store/folder.ts';
 import { putFile } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+import { asFirstVersionLeftIt } from './support/first-version.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 import { until } from './support/until.ts';
 
@@ -131,6 +134,37 @@ test('the disk of the data folder is full', {
     assert.ok(existsSync(join(drop, 'archive')));
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
+  });
+});
+
+test('no room for the copy before an update is exit code 1: what watches over the service tries again', {
+  skip: !canMount && 'no disk can be mounted here',
+}, async () => {
+  await inFolder(async (folder) => {
+    const [data, disk, drop] = [join(folder, 'data'), join(folder, 'disk'), join(folder, 'drop')];
+    await install(data);
+    for (const made of [disk, drop]) mkdirSync(made);
+    const before = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0'], SETTINGS);
+    await before.url();
+    const name = fileName('newswire', nextWindowMs());
+    putFile(drop, name, rowsOf(1000));
+    await applied(before, name);
+    before.kill('SIGTERM');
+    assert.equal(await before.ended, 0);
+    asFirstVersionLeftIt(data);
+    // Room for what SQLite keeps beside the databases, and not for a copy of the larger one.
+    const used = readdirSync(data).map((file) => statSync(join(data, file)).size);
+    const room = Math.round(statSync(join(data, 'detections.db')).size / 2);
+    const ballast = DISK_MIB * 1024 * 1024 - used.reduce((sum, size) => sum + size, 0) - room;
+    writeFileSync(join(data, 'ballast'), Buffer.alloc(ballast));
+    const run = runProgram(['serve', '--data', disk, '--drop', drop, '--port', '0'], SETTINGS, {
+      through: (program, args) => [
+        'unshare',
+        [...NAMESPACE, RUN_ON_DISK, 'sh', disk, data, join(folder, 'pid'), program, ...args],
+      ],
+    });
+    assert.equal(await run.ended, 1, run.told());
+    assert.match(run.told(), /there is no room to bring .*detections\.db from schema 1 to 2/);
   });
 });
 

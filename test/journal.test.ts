@@ -77,6 +77,16 @@ test('the highest numbers count, wherever they stand', () => {
   assert.equal(isJournaled(6), false);
 });
 
+test('the parts of a long backfill do not hide that a later file was applied', () => {
+  appendEntry(path, { began: 5, position: 100 });
+  appendEntry(path, { applied: 6, reading: {}, position: 200 });
+  const part = `${JSON.stringify({ part: 5, position: 300, rules: 'x'.repeat(1000) })}\n`;
+  appendFileSync(path, part.repeat(200));
+  assert.deepEqual(readJournalEnd(path), { position: 300, file: 6 });
+  appendEntry(path, { applied: 5, position: 300 });
+  assert.deepEqual(readJournalEnd(path), { position: 300, file: 6 });
+});
+
 test('a line that was cut off is ended by the next one, and swallows nothing', () => {
   appendPosition(path, 100);
   applied(1, 100);

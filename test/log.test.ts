@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
   closeSync,
+  constants,
   existsSync,
   mkdirSync,
   openSync,
@@ -117,7 +118,8 @@ describe('on a terminal', { skip: terminalMissing }, () => {
       const { log, kind } = await openLog({ level: 'info', file: '', terminal });
       log.child({ token: 'S3CRET' }).info({ kind, headers: { Authorization: 'S3CRET' } }, 'a line');`;
     const [program, args] = onTerminal(process.execPath, ['--input-type=module', '--eval', code]);
-    const { stdout } = spawnSync(program, args, { encoding: 'utf8', env: { ...process.env, NO_COLOR: '1' } });
+    const env = { PATH: process.env.PATH, NO_COLOR: '1' };
+    const { stdout } = spawnSync(program, args, { encoding: 'utf8', env });
     assert.match(stdout, /INFO: a line \{.*"kind":"terminal"/);
     assert.match(stdout, /redacted/);
     assert.doesNotMatch(stdout, /S3CRET/);
@@ -312,6 +314,29 @@ describe('where it cannot be written', { skip: noFullDevice }, () => {
       assert.ok(readFileSync(file, 'utf8').endsWith('\nafterwards\n'));
       assert.equal(failures.length, 1);
       rmSync(file);
+    });
+  });
+
+  test('a pipe whose reader has gone is a failure like others: what comes next goes into the next file', async () => {
+    await inFolder(async (folder) => {
+      const [pipe, file] = [path.join(folder, 'pipe'), path.join(folder, 'log')];
+      spawnSync('mkfifo', [pipe]);
+      const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
+      const failures: string[] = [];
+      const output = new LogOutput(openLogFile(pipe), {
+        onFailure: (error) => failures.push(error.message),
+        onLost: () => {},
+      });
+      const flushed = () => new Promise<void>((resolve) => output.flush(resolve));
+      closeSync(reader);
+      output.write('a line\n');
+      await flushed();
+      assert.equal(failures.length, 1);
+      assert.match(failures[0] ?? '', /EPIPE/);
+      output.switchTo(openLogFile(file));
+      output.write('another\n');
+      await flushed();
+      assert.equal(readFileSync(file, 'utf8'), 'a line\nanother\n');
     });
   });
 

@@ -544,6 +544,7 @@ describe('pull, used wrongly', () => {
         ['--base-url', 'http://127.0.0.1:1', '--subscription', '7001,x'],
         ['--base-url', 'http://127.0.0.1:1', '--subscription', '1,2,3,4,5'],
         ['--base-url', 'http://127.0.0.1:1', '--content-type', 'video'],
+        ['--base-url', 'http://127.0.0.1:1', '--poll-seconds', '86401'],
       ]) {
         assert.equal((await pulled([...common, ...wrong])).code, 2, wrong.join(' '));
       }

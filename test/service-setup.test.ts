@@ -267,6 +267,13 @@ test('for this system it prints what is left to run: folders that are missing, t
   ]);
 });
 
+test('a data folder with a space in its name, and a percent sign', () => {
+  const root = newRoot();
+  setup(root, '--data', '/srv/wire watch/100%');
+  assert.match(read(root, USER), /^u wirewatch - "Wirewatch" "\/srv\/wire watch\/100%%"$/m);
+  assert.match(read(root, UNIT), /^ExecStart=.* serve --data "\/srv\/wire watch\/100%%" /m);
+});
+
 describe('what is kept', () => {
   test('a configuration that is there: it is not touched, the unit follows it, and what it overrules is said', () => {
     const root = newRoot();

@@ -20,6 +20,7 @@ import { verify } from '../src/backup/verify.ts';
 import { ACCESS_MIGRATIONS } from '../src/store/access-schema.ts';
 import type { Database } from '../src/store/database.ts';
 import { openDetections } from '../src/store/detections.ts';
+import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
 import { dataFolder } from '../src/store/folder.ts';
 import { openWriter } from '../src/store/writer.ts';
 import { formatMs } from '../src/time.ts';
@@ -466,6 +467,27 @@ describe('the archive', () => {
     };
     assert.deepEqual(await found(damage), []);
   });
+});
+
+test('a file that the appliance deletes for its age meanwhile is not missing, nor does its log have to wait', async () => {
+  const copy = join(work, 'copy-deleting');
+  cpSync(good, copy, { recursive: true });
+  const db = openWriter(join(copy, 'detections.db'), DETECTIONS_MIGRATIONS);
+  let busy: unknown = null;
+  const onProgress = (what: string, done: number) => {
+    if (what !== 'checking archived files' || done !== 1) return;
+    const { destination } = db
+      .prepare<[], { destination: string }>('SELECT destination FROM ingest_file WHERE number = 2')
+      .get() ?? { destination: '' };
+    rmSync(join(copy, 'drop', destination));
+    db.exec('UPDATE ingest_file SET destination = NULL WHERE number = 2');
+    busy = db.prepare<[], { busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy;
+  };
+  const archive = { drop: join(copy, 'drop'), hashes: true };
+  const findings = await verify(dataFolder(copy), { archive, onProgress });
+  db.close();
+  assert.deepEqual(findings.list(), []);
+  assert.equal(busy, 0);
 });
 
 test('rows of a subscription that is being removed are not looked at', async () => {

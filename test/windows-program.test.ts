@@ -53,10 +53,12 @@ async function gaps(): Promise<{ window_start: string; status: string }[]> {
 }
 
 test('a new installation has no missing windows, and looks once a day', async () => {
+  assert.match(appliance.cli(['window', 'list']).stdout, /^No windows yet: /);
   await appliance.dropped(fileName('newswire', at(0)), ndjson([newRow()]));
   await appliance.restart();
   await appliance.dropped(fileName('newswire', at(3)), ndjson([newRow()]));
   assert.deepEqual(starts('missing'), []);
+  assert.equal(appliance.cli(['window', 'list', '--status', 'missing']).stdout, 'No such windows.\n');
   assert.deepEqual(await gaps(), []);
   assert.ok(!appliance.serving().log.some(({ msg }) => msg === 'missing windows looked for'));
 });

@@ -2,8 +2,10 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { shortName } from '../ingest/drop-folder.ts';
 import type { Database } from '../store/database.ts';
+import { isErrorCode } from '../store/folder.ts';
 import type { Findings } from './findings.ts';
 
 interface ArchivedFile {
@@ -16,10 +18,11 @@ interface ArchivedFile {
 }
 
 /** Those that retention deleted have no destination any more. */
-export const ARCHIVED = `
+const ARCHIVED = `
   SELECT number, name, sha256, bytes, destination, settled FROM ingest_file
-  WHERE outcome = 'applied' AND destination IS NOT NULL ORDER BY number`;
+  WHERE outcome = 'applied' AND destination IS NOT NULL`;
 
+const RECORDED_AFTER_MS = 2000;
 const READ_BYTES = 1024 * 1024;
 
 export interface ArchiveOptions {
@@ -29,21 +32,39 @@ export interface ArchiveOptions {
   readonly onFiles: (done: number, total: number) => void;
 }
 
+/** @param db without a transaction: the appliance settles and deletes files while others are read */
 export async function checkArchive(
   db: Database,
   findings: Findings,
   { drop, hashes, onFiles }: ArchiveOptions,
 ): Promise<void> {
-  const files = db.prepare<unknown[], ArchivedFile>(ARCHIVED).all();
+  const files = db.prepare<unknown[], ArchivedFile>(`${ARCHIVED} ORDER BY number`).all();
+  const suspects: ArchivedFile[] = [];
   for (const [index, file] of files.entries()) {
-    const path = pathOf(drop, file);
-    const what = `file ${file.number}, ${file.destination},`;
-    if (path === null) findings.add('archive', `${what} is not in ${drop}`);
-    else if (hashes && (await hashOf(path)) !== file.sha256)
-      findings.add('archive', `${what} has another SHA-256 than when it was applied`);
-    else if (statSync(path).size !== file.bytes)
-      findings.add('archive', `${what} has another length than when it was applied`);
+    if ((await faultOf(file, drop, hashes)) !== null) suspects.push(file);
     onFiles(index + 1, files.length);
+  }
+  if (suspects.length === 0) return;
+  // What was moved or deleted meanwhile is in its record soon.
+  await sleep(RECORDED_AFTER_MS);
+  const record = db.prepare<unknown[], ArchivedFile>(`${ARCHIVED} AND number = ?`);
+  for (const { number } of suspects) {
+    const file = record.get(number);
+    const fault = file === undefined ? null : await faultOf(file, drop, hashes);
+    if (fault !== null) findings.add('archive', `file ${number}, ${file?.destination}, ${fault}`);
+  }
+}
+
+/** @returns in words what is wrong with it; null when it is as it was applied */
+async function faultOf(file: ArchivedFile, drop: string, hashes: boolean): Promise<string | null> {
+  const path = pathOf(drop, file);
+  if (path === null) return `is not in ${drop}`;
+  try {
+    if (hashes && (await hashOf(path)) !== file.sha256) return 'has another SHA-256 than when it was applied';
+    return statSync(path).size === file.bytes ? null : 'has another length than when it was applied';
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT')) return `is not in ${drop}`;
+    throw error;
   }
 }
 

@@ -46,13 +46,15 @@ interface Verified {
   readonly findings: readonly { readonly check: string; readonly detail: string }[];
 }
 
+/** Of the program's own variables, those that are no settings. */
+const NO_SETTINGS = ['WIREWATCH_ADDON_DIR', 'WIREWATCH_DEBUG'];
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 /** The exit code of `verify` when it found something. */
 const FOUND = 1;
 
 /**
  * Writes it, then opens it again and looks through what comes out. What the appliance was started with holds for it, and
- * no configuration that somebody may be changing meanwhile.
+ * no configuration that somebody may be changing meanwhile: neither the file nor half of it, in variables.
  */
 export function makeAndOpen({ data, drop }: Folders, target: string): Making {
   const [program, ...before] = ownCommand();
@@ -63,7 +65,7 @@ export function makeAndOpen({ data, drop }: Folders, target: string): Making {
       child = execFile(
         program,
         [...before, ...args],
-        { maxBuffer: OUTPUT_BYTES_MAX },
+        { maxBuffer: OUTPUT_BYTES_MAX, env: withoutSettings(process.env) },
         (error, stdout, stderr) => {
           const code = typeof error?.code === 'number' ? error.code : -1;
           resolve({
@@ -101,6 +103,13 @@ export function makeAndOpen({ data, drop }: Folders, target: string): Making {
       if (child.kill('SIGKILL')) await gone;
     },
   };
+}
+
+function withoutSettings(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const entries = Object.entries(environment);
+  return Object.fromEntries(
+    entries.filter(([name]) => !name.startsWith('WIREWATCH_') || NO_SETTINGS.includes(name)),
+  );
 }
 
 /** What the command said, without its name before it. */

@@ -1,6 +1,6 @@
 /**
  * Looks through a whole installation, in its data folder or unpacked from a backup. It only reads, each database as
- * of one moment: an appliance may run beside it.
+ * of one moment, and files as they are: an appliance may run beside it.
  */
 import { existsSync, statSync } from 'node:fs';
 import { surveyJournal } from '../ingest/survey.ts';
@@ -47,20 +47,23 @@ export async function verify(folder: DataFolder, options: VerifyOptions): Promis
   }
   try {
     const all = new Set([...removed, ...removedSince(db, folder.journal)]);
-    await checkDetections(db, folder, findings, all, options);
+    checkDetections(db, folder, findings, all, options);
+    // A snapshot that is held while files are read would let the log of a running appliance grow.
+    db.exec('COMMIT');
+    await checkFiles(db, findings, options);
   } finally {
     db.close();
   }
   return findings;
 }
 
-async function checkDetections(
+function checkDetections(
   db: Database,
   folder: DataFolder,
   findings: Findings,
   removed: ReadonlySet<number>,
-  { archive, onProgress }: VerifyOptions,
-): Promise<void> {
+  { onProgress }: VerifyOptions,
+): void {
   const rows = db.prepare<unknown[], { rows: number }>(ROWS).get()?.rows ?? 0;
   const attempt = (names: readonly CheckName[], check: () => void) => {
     try {
@@ -79,6 +82,13 @@ async function checkDetections(
     checkJournal(db, folder.journal, findings);
     checkMark(db, 'detections.db', folder.journal, findings);
   });
+}
+
+async function checkFiles(
+  db: Database,
+  findings: Findings,
+  { archive, onProgress }: VerifyOptions,
+): Promise<void> {
   if (archive === null) {
     findings.skip('archive', 'the drop folder is not part of a backup');
     return;

@@ -23,7 +23,6 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { type Database, isDamage, isDiskFull, isForbidden, openReader } from '../store/database.ts';
@@ -241,8 +240,6 @@ async function hashPart(path: string, { onProgress }: BackupOptions): Promise<Pa
     onProgress(`checking ${basename(path)}`, bytes, size);
   }
   syncFile(path);
-  // Lets a message that asks to stop be heard.
-  await sleep(0);
   return { bytes, sha256: hash.digest('hex') };
 }
 

@@ -8,6 +8,7 @@ import { type ExportFileName, judgeName, judgeWindow } from '../ingest/export-na
 import type { LineError, ReadingResult } from '../ingest/export-reading.ts';
 import { filesNamed, findSameContent } from '../ingest/file-record.ts';
 import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
+import { switchedOff } from '../ingest/window-file.ts';
 import { Refused } from '../refused.ts';
 import { openReader } from '../store/database.ts';
 import { formatMs } from '../time.ts';
@@ -122,7 +123,7 @@ async function explain(path: string, config: Config): Promise<Explanation> {
   const same = withDetections(config, null, (db) => findSameContent(db, file, sha256));
   return {
     ...verdict,
-    when_dropped: fateOf(file, result, status, same),
+    when_dropped: fateOf(file, config.exports[file.export].enabled, result, status, same),
     window_status: status,
     same_content_as: same,
     unknown_rows,
@@ -168,6 +169,7 @@ function subscribersOf(config: Config): Subscribers {
 
 function fateOf(
   file: ExportFileName,
+  isEnabled: boolean,
   result: ReadingResult,
   status: string | null,
   same: number | null,
@@ -176,8 +178,9 @@ function fateOf(
     const due = judgeWindow(file.window_start, Date.now());
     if (due === 'too far ahead') return 'it goes to refused/: its window is more than a day ahead';
     if (due === 'early') return 'it stays where it is until its window has ended, and is read then';
-    if (status === 'failed' || status === 'abandoned') return `it goes to held/: its window is ${status}`;
   }
+  if (!isEnabled) return `it goes to refused/: ${switchedOff(file.export)}`;
+  if (status === 'failed' || status === 'abandoned') return `it goes to held/: its window is ${status}`;
   if (result.kind === 'truncated')
     return 'it is given time to grow, then goes to failed/: its packing is cut off';
   if (result.kind !== 'read') return 'it goes to failed/ with the reasons, and nothing of it is applied';

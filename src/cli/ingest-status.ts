@@ -6,10 +6,10 @@ import type { ExportName } from '../detection/content-type.ts';
 import { judgeName } from '../ingest/export-name.ts';
 import { type FileRecord, newestFiles, unsettledFiles } from '../ingest/file-record.ts';
 import { readPause } from '../ingest/subscribers.ts';
-import { openAccess } from '../store/access.ts';
-import { isLocked } from '../store/database.ts';
+import { type Database, isLocked } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
+import { lookingIntoAccess } from './access.ts';
 import { configOf, folderOf, withDetections } from './ingest-settings.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
 import { print, table } from './output.ts';
@@ -73,7 +73,8 @@ export function registerStatus(ingest: Command): void {
       integerValue(0, FILES_MAX),
     )
     .action((options: { files?: number }, self: Command) => {
-      const status = statusOf(configOf(self), options.files ?? FILES_DEFAULT);
+      const files = options.files ?? FILES_DEFAULT;
+      const status = lookingIntoAccess(self, (access) => statusOf(access, configOf(self), files));
       print(status, { json: commonOptions(self).json, text: () => statusText(status) });
     });
   addDropOption(command);
@@ -92,36 +93,31 @@ interface Status {
   readonly files: readonly FileDocument[];
 }
 
-function statusOf(config: Config, filesMax: number): Status {
+function statusOf(access: Database, config: Config, filesMax: number): Status {
   const folder = folderOf(config);
-  const access = openAccess(folder.root);
-  try {
-    const pause = readPause(access);
-    const ledger = withDetections(config, NOTHING_INGESTED, (db) => ({
-      newest: { newswire: newestDone(db, 'newswire'), imagewire: newestDone(db, 'imagewire') },
-      applying: unsettledFiles(db).filter(({ outcome }) => outcome === 'applying'),
-      files: newestFiles(db, filesMax),
-    }));
-    const exportState = (name: ExportName) => {
-      const end = ledger.newest[name];
-      return { enabled: config.exports[name].enabled, newest_done: end === null ? null : formatMs(end) };
-    };
-    return {
-      running: existsSync(folder.lock) && isLocked(folder.lock),
-      paused_since: pause === null ? null : formatMs(pause),
-      drop: config.ingest.drop,
-      waiting: countWaiting(config.ingest.drop),
-      exports: { newswire: exportState('newswire'), imagewire: exportState('imagewire') },
-      applying: ledger.applying.map((record) => ({
-        file: record.name,
-        rows: record.report.rows ?? 0,
-        rows_applied: record.rows_applied,
-      })),
-      files: ledger.files.map(fileDocument),
-    };
-  } finally {
-    access.close();
-  }
+  const pause = readPause(access);
+  const ledger = withDetections(config, NOTHING_INGESTED, (db) => ({
+    newest: { newswire: newestDone(db, 'newswire'), imagewire: newestDone(db, 'imagewire') },
+    applying: unsettledFiles(db).filter(({ outcome }) => outcome === 'applying'),
+    files: newestFiles(db, filesMax),
+  }));
+  const exportState = (name: ExportName) => {
+    const end = ledger.newest[name];
+    return { enabled: config.exports[name].enabled, newest_done: end === null ? null : formatMs(end) };
+  };
+  return {
+    running: existsSync(folder.lock) && isLocked(folder.lock),
+    paused_since: pause === null ? null : formatMs(pause),
+    drop: config.ingest.drop,
+    waiting: countWaiting(config.ingest.drop),
+    exports: { newswire: exportState('newswire'), imagewire: exportState('imagewire') },
+    applying: ledger.applying.map((record) => ({
+      file: record.name,
+      rows: record.report.rows ?? 0,
+      rows_applied: record.rows_applied,
+    })),
+    files: ledger.files.map(fileDocument),
+  };
 }
 
 const NOTHING_INGESTED: {

@@ -17,6 +17,7 @@ import { addExamples, commonOptions, instantValue, integerValue, listValue } fro
 import { print, printable, progress } from './output.ts';
 
 const POLL_SECONDS_DEFAULT = 60;
+const POLL_SECONDS_MAX = 86_400;
 
 interface PullOptions {
   readonly baseUrl: string;
@@ -54,7 +55,7 @@ export function register(program: Command): void {
     .option(
       '--poll-seconds <seconds>',
       `how long to wait when nothing is new (default: ${POLL_SECONDS_DEFAULT})`,
-      integerValue(1),
+      integerValue(1, POLL_SECONDS_MAX),
     )
     .option('--format <format>', 'sqlite or ndjson (default: sqlite)')
     .action(async (options: PullOptions, self: Command) => {

@@ -51,7 +51,12 @@ function registerList(window: Command): void {
         const windows = withDetections(configOf(self), [], (db) => listWindows(db, wanted)).map(
           windowDocument,
         );
-        print(windows, { json: commonOptions(self).json, text: () => windowTable(windows) });
+        const none =
+          wanted.export === null && wanted.status === null
+            ? 'No windows yet: they are known from the first one that was read.'
+            : 'No such windows.';
+        const text = () => (windows.length === 0 ? none : windowTable(windows));
+        print(windows, { json: commonOptions(self).json, text });
       },
     );
   addExamples(command, ['window list', 'window list newswire --status failed']);
@@ -155,7 +160,6 @@ function windowDocument(window: ExportWindow): WindowDocument {
 }
 
 function windowTable(windows: readonly WindowDocument[]): string {
-  if (windows.length === 0) return 'No windows yet: they are known from the first one that was read.';
   return table(windows, [
     { title: 'EXPORT', value: (window) => window.export },
     { title: 'WINDOW START', value: (window) => window.window_start },

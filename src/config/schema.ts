@@ -100,7 +100,7 @@ const Ingest = Type.Object(
       minimum: 0,
       maximum: 3_600_000,
       default: 500,
-      description: 'A dropped file is read once its size has not changed for so many milliseconds.',
+      description: 'A dropped file is read once it has not changed for so many milliseconds.',
     }),
     truncated_seconds: Type.Number({
       exclusiveMinimum: 0,

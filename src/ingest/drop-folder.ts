@@ -6,6 +6,7 @@
  * trusted for that, since copying tools set them.
  */
 import {
+  type BigIntStats,
   closeSync,
   constants,
   fsyncSync,
@@ -41,7 +42,8 @@ export type Waiting = {
 } & (
   | {
       readonly kind: 'export';
-      readonly file: ExportFileName /** It has had its time: cut off is cut off. */;
+      readonly file: ExportFileName;
+      /** It has had its time: cut off is cut off. */
       readonly isFinal: boolean;
     }
   | { readonly kind: 'refused'; readonly reason: string }
@@ -223,8 +225,7 @@ export class DropFolder {
   }
 
   look(path: string): Look {
-    const stats = lstatSync(path, { bigint: true });
-    return { size: stats.size, mtimeNs: stats.mtimeNs, ino: stats.ino, dev: stats.dev };
+    return lookOf(lstatSync(path, { bigint: true }));
   }
 
   *#entries(settling: ReadonlySet<string>): Generator<Entry> {
@@ -242,7 +243,8 @@ export class DropFolder {
   *#entry(name: string, path: string): Generator<Entry> {
     if (judgeName(name).kind === 'unfinished') return;
     try {
-      if (lstatSync(path).isFile()) yield { kind: 'file', name, path, look: this.look(path) };
+      const stats = lstatSync(path, { bigint: true });
+      if (stats.isFile()) yield { kind: 'file', name, path, look: lookOf(stats) };
       else yield { kind: 'left alone', name };
     } catch (error) {
       // Gone since, or a name that is no UTF-8 and so cannot be spelled.
@@ -342,4 +344,8 @@ function syncFile(path: string): void {
 
 function isSameLook(a: Look, b: Look): boolean {
   return a.size === b.size && a.mtimeNs === b.mtimeNs && a.ino === b.ino && a.dev === b.dev;
+}
+
+function lookOf({ size, mtimeNs, ino, dev }: BigIntStats): Look {
+  return { size, mtimeNs, ino, dev };
 }

@@ -14,9 +14,9 @@ export interface IngestListener {
 }
 
 export interface IngestClient {
-  /** Settles when both databases are open; rejects with Refused when the data or drop folder cannot be used. */
+  /** Settles when both databases are open; rejects with Refused when they or the drop folder cannot be used. */
   readonly ready: Promise<void>;
-  /** Settles when the thread has ended: with null when it was asked to, else with the fault that ended it. */
+  /** Settles when the thread has ended: with null when it was asked to, else with the fault, or the Refused, that ended it. */
   readonly ended: Promise<Error | null>;
   /** Rolls back what is half done and ends the thread. */
   stop(): Promise<void>;
@@ -27,15 +27,20 @@ export function startIngest(settings: IngestSettings, listener: IngestListener):
   const ended = Promise.withResolvers<Error | null>();
   ready.promise.catch(() => {});
   const worker = startWorker({ workerData: { role: 'ingest', settings } });
+  let isReady = false;
   let fault: Error | null = null;
   worker.on('message', (message: FromIngest) => {
     switch (message.kind) {
       case 'ready':
+        isReady = true;
         ready.resolve();
         break;
-      case 'refused':
-        ready.reject(new Refused('configuration', message.detail));
+      case 'refused': {
+        const refusal = new Refused(message.code, message.detail);
+        if (isReady) fault = refusal;
+        else ready.reject(refusal);
         break;
+      }
       case 'log':
         listener.onLog(message.level, message.msg, message.fields);
         break;

@@ -1,5 +1,6 @@
 /** What the ingesting thread is started with, and what it and the main thread say to each other. */
 import type { ExportName } from '../detection/content-type.ts';
+import type { RefusedCode } from '../refused.ts';
 import type { FileOutcome } from './file-record.ts';
 import type { TroubleName } from './troubles.ts';
 
@@ -55,4 +56,4 @@ export type FromIngest =
   /** Something keeps the thread from its work; detail null: no longer. */
   | { readonly kind: 'trouble'; readonly name: TroubleName; readonly detail: string | null }
   /** The thread cannot start: the detail is for the operator. */
-  | { readonly kind: 'refused'; readonly detail: string };
+  | { readonly kind: 'refused'; readonly code: RefusedCode; readonly detail: string };

@@ -16,7 +16,7 @@ export async function runIngester(
     ingester = new Ingester(settings, send, oldestBackup);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    send({ kind: 'refused', detail: error.message });
+    send(refused(error));
     return;
   }
   port.on('message', (message: ToIngest) => {
@@ -25,8 +25,16 @@ export async function runIngester(
   send({ kind: 'ready' });
   try {
     await ingester.run();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    send(refused(error));
   } finally {
     await ingester.close();
     port.close();
   }
+}
+
+/** An error loses its class on the way to another thread. */
+function refused({ code, message }: Refused): FromIngest {
+  return { kind: 'refused', code, detail: message };
 }

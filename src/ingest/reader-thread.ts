@@ -124,8 +124,12 @@ class SkippedRows {
 
   close(): void {
     if (this.#file === null) return;
-    fsyncSync(this.#file);
-    closeSync(this.#file);
+    const file = this.#file;
     this.#file = null;
+    try {
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
   }
 }

@@ -4,7 +4,7 @@
  * Every step can be done again. A crash between any two of them leaves the file in `.taken` and its record
  * unsettled; the next start goes through the same steps.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isThere, syncFolder } from '../store/folder.ts';
 import { formatMs, utcDay } from '../time.ts';
@@ -118,7 +118,6 @@ function requireFree(target: string): void {
 
 function isFree(workshop: Workshop, destination: string): boolean {
   const target = join(workshop.drop.root, destination);
-  mkdirSync(dirname(dirname(target)), { recursive: true });
   const names = [target, `${target}.reason.json`, `${target}.skipped.ndjson`];
   return !names.some((name) => isThere(name)) && !isPromised(workshop.db, destination);
 }

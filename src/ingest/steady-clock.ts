@@ -1,7 +1,8 @@
 /**
  * Whether the clock can be trusted with what cannot be undone: deleting what is old, giving up what is long missing.
  *
- * A clock that jumps is wrong before it or after it. Until it has gone evenly for an hour, nothing is done by it.
+ * A clock that jumps is wrong before it or after it. Until it has gone evenly for an hour, nothing is done by it. At
+ * a start there is nothing to compare it with, and it is taken as it is.
  */
 import { HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
 

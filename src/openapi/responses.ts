@@ -93,7 +93,7 @@ export const RETRY_AFTER = {
   'Retry-After': header(text('^[1-9]\\d*$'), 'Seconds to wait.'),
 };
 
-/** What every endpoint for a credential can answer beside its own. @param codes400 whether it has parameters */
+/** What every endpoint for a credential can answer beside its own. */
 export function keyedProblems(): Record<string, Response> {
   return {
     400: problem(['invalid_request'], 'once verified'),

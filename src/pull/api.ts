@@ -5,7 +5,7 @@
  * given; 400, 401, 403 and 404 are never sent again unchanged.
  */
 import { Refused } from '../refused.ts';
-import { SECOND_MS } from '../time.ts';
+import { DAY_MS, SECOND_MS } from '../time.ts';
 
 export interface Reply {
   readonly body: unknown;
@@ -31,6 +31,8 @@ export interface Api {
 
 const FIRST_WAIT_MS = SECOND_MS;
 const WAIT_MS_MAX = 5 * 60 * SECOND_MS;
+/** A server may ask for more; it is asked again then. A timer can't hold more than 24 days. */
+const PAUSE_MS_MAX = DAY_MS;
 const TIMEOUT_MS = 60 * SECOND_MS;
 const RETRIED = new Set([429, 500, 502, 503, 504]);
 
@@ -51,7 +53,7 @@ export function createApi(options: ApiOptions): Api {
         const outcome = await attempt(url, options);
         if (outcome.kind === 'reply') return outcome.reply;
         if (outcome.kind === 'refused') throw new Refused('failed', outcome.detail);
-        const pauseMs = outcome.afterMs ?? waitMs;
+        const pauseMs = Math.min(outcome.afterMs ?? waitMs, PAUSE_MS_MAX);
         options.onWait(outcome.reason, pauseMs);
         await options.sleep(pauseMs);
       }

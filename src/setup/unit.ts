@@ -45,7 +45,7 @@ export function unitText(terms: UnitTerms): string {
 }
 
 export function sysusersText(user: string, data: string): string {
-  return `# The user of the service, without a login. systemd-sysusers makes it.\nu ${user} - "Wirewatch" ${data}\n`;
+  return `# The user of the service, without a login. systemd-sysusers makes it.\nu ${user} - "Wirewatch" ${words([data])}\n`;
 }
 
 function unitSection({ data, needed }: UnitTerms): string {

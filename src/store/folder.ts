@@ -7,12 +7,15 @@ import {
   constants,
   existsSync,
   fsyncSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   openSync,
+  renameSync,
+  rmSync,
   statSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Refused, reasonOf } from '../refused.ts';
 
 export interface DataFolder {
@@ -71,6 +74,24 @@ export function isThere(path: string): boolean {
     if (isErrorCode(error, 'ENOTDIR')) return false;
     throw error;
   }
+}
+
+/**
+ * Gives a file that is whole and on disk its name, unless there is one of that name already; its former name is gone.
+ *
+ * Of several processes that do so at the same moment, one prevails. Where the file system has no hard links, the last
+ * of those that saw none: there they must not begin at the same moment.
+ */
+export function appearAs(path: string, draft: string): void {
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if (isErrorCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS')) {
+      if (!isThere(path)) renameSync(draft, path);
+    } else if (!isErrorCode(error, 'EEXIST')) throw error;
+  }
+  rmSync(draft, { force: true });
+  syncFolder(dirname(path));
 }
 
 /** Makes a file's content durable. */

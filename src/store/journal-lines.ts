@@ -11,11 +11,13 @@ export interface JournalMark {
   readonly line: string;
 }
 
+export type JournalEntry = Readonly<Record<string, unknown>>;
+
 export interface JournalLine {
   /** Where the line begins and where it ends, its line feed included. */
   readonly start: number;
   readonly end: number;
-  readonly entry: Readonly<Record<string, unknown>>;
+  readonly entry: JournalEntry;
   readonly mark: JournalMark;
 }
 
@@ -104,7 +106,7 @@ export function identityOf(file: number): string | null {
 }
 
 /** The object in a line; null where there is none. */
-export function parseLine(line: string): Readonly<Record<string, unknown>> | null {
+export function parseLine(line: string): JournalEntry | null {
   try {
     const entry: unknown = JSON.parse(line);
     return isObject(entry) ? entry : null;
@@ -114,7 +116,7 @@ export function parseLine(line: string): Readonly<Record<string, unknown>> | nul
 }
 
 /** A count in a line; 0 where there is none. */
-export function numberIn(entry: Readonly<Record<string, unknown>> | null, name: string): number {
+export function numberIn(entry: JournalEntry | null, name: string): number {
   const value = entry?.[name];
   return typeof value === 'number' && Number.isSafeInteger(value) ? value : 0;
 }

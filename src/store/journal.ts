@@ -13,9 +13,16 @@ import { closeSync, existsSync, fstatSync, fsyncSync, openSync, readSync, writeF
 import { dirname } from 'node:path';
 import { formatMs } from '../time.ts';
 import { syncFolder } from './folder.ts';
-import { identityOf, type JournalMark, lineCheck, numberIn, parseLine } from './journal-lines.ts';
+import {
+  identityOf,
+  type JournalEntry,
+  type JournalMark,
+  lineCheck,
+  numberIn,
+  parseLine,
+} from './journal-lines.ts';
 
-/** What the journal's last lines say; it need not be read whole, since both numbers only grow. */
+/** What the journal's last lines say; it need not be read whole. */
 export interface JournalEnd {
   /** The highest position that may have been given out. */
   readonly position: number;
@@ -28,6 +35,11 @@ const TAIL_BYTES = 64 * 1024;
 
 /** The names under which lines carry the ingest number of a file that was taken. */
 const FILE_NUMBERS = ['applied', 'began', 'part', 'unapplied'];
+
+/** Whether a line is the first that names its file: such numbers only grow, as positions do. */
+function isFirstOfFile(entry: JournalEntry): boolean {
+  return 'began' in entry || 'unapplied' in entry || ('applied' in entry && 'reading' in entry);
+}
 
 /** Before a transaction commits that is in the journal already: these positions will never be given out again. */
 export function appendPosition(path: string, position: number): void {
@@ -90,13 +102,15 @@ export function readJournalEnd(path: string): JournalEnd {
   if (!existsSync(path)) return end;
   for (let bytes = TAIL_BYTES; ; bytes *= 16) {
     const tail = readTail(path, bytes);
+    let hasFirst = false;
     for (const line of tail.text.split('\n')) {
       const entry = parseLine(line);
       end.position = Math.max(end.position, numberIn(entry, 'position'));
       end.file = Math.max(end.file, ...FILE_NUMBERS.map((name) => numberIn(entry, name)));
+      hasFirst ||= entry !== null && isFirstOfFile(entry);
     }
-    // A run of revoked keys can fill a tail; then a longer one is read.
-    if (tail.isWhole || (end.position > 0 && end.file > 0)) return end;
+    // A run of revoked keys, or the parts of a backfill, can fill a tail; then a longer one is read.
+    if (tail.isWhole || (end.position > 0 && hasFirst)) return end;
   }
 }
 

@@ -1,17 +1,8 @@
 /** The secret: 32 random bytes from which all that is signed gets its keys. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { Refused } from '../refused.ts';
-import { type DataFolder, isErrorCode, syncFolder } from './folder.ts';
+import { appearAs, type DataFolder } from './folder.ts';
 import { readJournalEnd } from './journal.ts';
 
 export const SECRET_BYTES = 32;
@@ -56,12 +47,5 @@ function createSecret(folder: DataFolder): void {
   } finally {
     closeSync(file);
   }
-  try {
-    linkSync(draft, folder.secret);
-  } catch (error) {
-    if (!isErrorCode(error, 'EEXIST')) throw error;
-  } finally {
-    rmSync(draft, { force: true });
-  }
-  syncFolder(folder.root);
+  appearAs(folder.secret, draft);
 }

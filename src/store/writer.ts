@@ -2,11 +2,10 @@
  * How a database is opened for writing: made where it is missing, brought up to date where it is older, refused
  * where it is newer or not ours.
  */
-import { linkSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { rmSync } from 'node:fs';
 import { Refused } from '../refused.ts';
 import { type Database, emptied, isEmpty, open, sizeOf } from './database.ts';
-import { isErrorCode, isThere, syncFile, syncFolder } from './folder.ts';
+import { appearAs, isThere, syncFile } from './folder.ts';
 import { bringUpToDate, type Migrated, type Migrations, migrate, schemaVersion } from './migrate.ts';
 
 /** How long a writer waits for another process's write. */
@@ -85,11 +84,7 @@ function create(path: string, migrations: Migrations): void {
       db.close();
     }
     syncFile(draft);
-    linkSync(draft, path);
-    syncFolder(dirname(path));
-  } catch (error) {
-    // Another process was faster; or there are no hard links here, and it is made in its place.
-    if (!isErrorCode(error, 'EEXIST', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS')) throw error;
+    appearAs(path, draft);
   } finally {
     removeDraft(draft);
   }

@@ -1,0 +1,122 @@
+/** `ingest explain` and `ingest validate`: what they say of a file is what the appliance makes of it. */
+import assert from 'node:assert/strict';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { DAY_MS, formatMs, WINDOW_MS } from '../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs, packed } from './support/export-files.ts';
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+before(async () => {
+  appliance = await startAppliance({
+    WIREWATCH_INGEST_QUIET_MS: '0',
+    WIREWATCH_INGEST_TRUNCATED_SECONDS: '0.2',
+    WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false',
+  });
+});
+after(() => appliance?.stop());
+
+/** Puts a file where the appliance does not look; @returns what is said of it there */
+function explain(name: string, content: string | Buffer) {
+  const path = join(appliance.data, name);
+  writeFileSync(path, content);
+  const explained = JSON.parse(appliance.cli(['ingest', 'explain', path, '--json']).stdout);
+  const validated = appliance.cli(['ingest', 'validate', path, '--json'], { anyStatus: true });
+  assert.equal(JSON.parse(validated.stdout).valid, explained.valid);
+  assert.equal(validated.status, explained.valid === true ? 0 : 1);
+  return explained;
+}
+
+/** Explains a file, drops it, and compares where it goes and what it changes. */
+async function foretold(name: string, content: string | Buffer, said: RegExp) {
+  const explained = explain(name, content);
+  assert.match(explained.when_dropped, said);
+  const line = await appliance.dropped(name, content);
+  const folder = /goes to (\w+\/)/.exec(explained.when_dropped)?.[1] ?? 'nowhere';
+  assert.ok(String(line.destination).startsWith(folder), JSON.stringify(line));
+  return { explained, line };
+}
+
+test('a window that is applied: how many detections it makes, changes and leaves', async () => {
+  const known = newRow();
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([known]));
+  const windowMs = nextWindowMs();
+  const scored = { ...known, strength_score: 12.5, last_scored_at: formatMs(windowMs) };
+  const rows = [known, scored, newRow(), newRow({ subscription_id: 7999 })];
+  const name = fileName('newswire', windowMs);
+  const { explained, line } = await foretold(name, ndjson(rows), /^it is applied and goes to archive\/$/);
+  const { created, updated, rescored, unchanged } = line;
+  assert.deepEqual(explained.effect, { rows: 3, created, updated, rescored, unchanged });
+  assert.deepEqual([created, updated, rescored, unchanged], [1, 1, 0, 1]);
+  assert.deepEqual(explained.unknown_rows, line.unknown_rows);
+  assert.equal(explained.export, 'newswire');
+  assert.deepEqual(explained.history, []);
+
+  const again = await foretold(
+    name,
+    ndjson(rows),
+    new RegExp(`^it goes to archive/ and changes nothing: file ${line.number} `),
+  );
+  assert.equal(again.explained.window_status, 'done');
+  assert.equal(again.explained.same_content_as, line.number);
+  assert.equal(again.explained.history[0].outcome, 'applied');
+  assert.equal(again.line.msg, 'file repeated');
+});
+
+test('a window that is bad fails with the same reasons, and the next one for it is held', async () => {
+  const windowMs = nextWindowMs();
+  const bad = ndjson([newRow(), newRow({ strength_score: 'high' })]);
+  const name = fileName('newswire', windowMs);
+  const { explained, line } = await foretold(name, bad, /^it goes to failed\/ with the reasons, and nothing/);
+  assert.equal(explained.valid, false);
+  assert.equal(explained.effect, null);
+  assert.equal(explained.errors_total, 1);
+  assert.deepEqual(explained.errors[0].line, 2);
+  assert.equal(line.msg, 'file failed');
+  const good = ndjson([newRow()]);
+  const held = await foretold(name, good, /^it goes to held\/: its window is failed$/);
+  assert.equal(held.line.msg, 'file held');
+});
+
+test('one whose packing is cut off is given time', async () => {
+  const whole = packed('ndjson.gz', ndjson([newRow(), newRow()]));
+  const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
+  await foretold(name, whole.subarray(0, -10), /^it is given time to grow, then goes to failed\//);
+});
+
+test('an export that is switched off, whatever is in the file', async () => {
+  for (const content of [ndjson([newRow({ unique_id: 'x' })]), 'no row']) {
+    const name = fileName('imagewire', nextWindowMs());
+    const said = /^it goes to refused\/: the export imagewire is switched off/;
+    assert.equal((await foretold(name, content, said)).line.msg, 'file refused');
+  }
+});
+
+test('a window that has not ended, one of tomorrow, and a name that is none', async () => {
+  const nowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
+  const early = fileName('newswire', nowMs + 2 * WINDOW_MS);
+  assert.match(explain(early, ndjson([newRow()])).when_dropped, /^it stays where it is until its window has/);
+  appliance.put(early, ndjson([newRow()]));
+  const ahead = fileName('newswire', nowMs + 2 * DAY_MS);
+  await foretold(ahead, ndjson([newRow()]), /^it goes to refused\/: its window is more than a day ahead$/);
+  assert.ok(existsSync(join(appliance.drop, early)), 'a later file was dealt with, and it waits');
+  await foretold('newswire.tomorrow.xml', 'x', /^it goes to refused\/$/);
+  assert.match(explain('.newswire.part', 'x').when_dropped, /left alone until it has its final name/);
+});
+
+test('a name that was dropped before has a history without a file', async () => {
+  const windowMs = nextWindowMs();
+  const name = fileName('newswire', windowMs);
+  await appliance.dropped(name, ndjson([newRow()]));
+  const explained = JSON.parse(appliance.cli(['ingest', 'explain', name, '--json']).stdout);
+  assert.equal(explained.window_start, formatMs(windowMs));
+  assert.deepEqual(
+    explained.history.map(({ outcome }: { outcome: string }) => outcome),
+    ['applied'],
+  );
+  assert.match(appliance.cli(['ingest', 'explain', name]).stdout, /no file to look into, only its history/);
+  const unknown = appliance.cli(['ingest', 'explain', 'newswire.never.ndjson'], { anyStatus: true });
+  assert.equal(unknown.status, 1);
+});
