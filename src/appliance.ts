@@ -25,18 +25,21 @@ import type { CommandSummary } from './manual/commands.ts';
 import { Refused } from './refused.ts';
 import { openAccess } from './store/access.ts';
 import { ACCESS_MIGRATIONS } from './store/access-schema.ts';
-import { type Database, isDamage, isWriteLost, openReader, takeLock } from './store/database.ts';
+import { type Database, isDamage, isWriteLost, openReader } from './store/database.ts';
 import { deriveKey } from './store/derived-key.ts';
 import { DETECTIONS_MIGRATIONS } from './store/detections-schema.ts';
 import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
-import { completeRestore } from './store/incoming.ts';
+import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
+import { type Release, takeLock, takeStateAlone } from './store/locks.ts';
 import { readRevokedKeys } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
 import { refuseForeign } from './store/writer.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 import { COMMIT, VERSION } from './version.ts';
 
+/** How long a command may take to leave what it is at. */
+const GIVE_WAY_MS = 30 * SECOND_MS;
 /** How long requests that are under way may take when the appliance stops. */
 const GRACE_MS = 10 * SECOND_MS;
 /** Within which a fault of the ingesting thread is put down to keys that could not be checked. */
@@ -68,16 +71,17 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
   const { config, log } = options;
   const folder = dataFolder(config.dataFolder);
   ensureFolder(folder);
-  const releaseLock = takeLock(folder.lock);
-  if (releaseLock === null) {
-    throw new Refused(
-      'failed',
-      `another process already runs on the data folder ${folder.root}. Stop it first, or name another folder with --data.`,
-    );
-  }
+  const releaseLocks = await takeLocks(folder, log);
   try {
-    if (completeRestore(folder) !== undefined)
+    if (pendingRestore(folder) !== null) {
+      const releaseState = takeStateAlone(folder);
+      try {
+        completeRestore(folder);
+      } finally {
+        releaseState();
+      }
       log.warn({ data: folder.root }, 'a restore that had been cut off was completed');
+    }
     refuseNewer(folder);
     const dailyRows = prepareAccess(options, folder);
     const secret = readSecret(folder);
@@ -138,14 +142,42 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
         await usage.close();
         detections.close();
         access.close();
-        releaseLock();
+        releaseLocks();
         await nextTurn();
       },
     };
   } catch (error) {
-    releaseLock();
+    releaseLocks();
     throw error;
   }
+}
+
+/** @throws Refused `failed` when an appliance runs there, or a command is at work that does not give way */
+async function takeLocks({ root, lock, serveLock }: DataFolder, log: Logger): Promise<Release> {
+  const releaseServe = takeLock(serveLock);
+  if (releaseServe === null) {
+    throw new Refused(
+      'failed',
+      `another process already runs on the data folder ${root}. Stop it first, or name another folder with --data.`,
+    );
+  }
+  for (let untilMs = performance.now() + GIVE_WAY_MS, isTold = false; ; isTold = true) {
+    const releaseLock = takeLock(lock);
+    if (releaseLock !== null) {
+      return () => {
+        releaseLock();
+        releaseServe();
+      };
+    }
+    if (performance.now() > untilMs) break;
+    if (!isTold) log.info({ data: root }, 'a command is at work on the data folder: it is asked to give way');
+    await nextTurn();
+  }
+  releaseServe();
+  throw new Refused(
+    'failed',
+    `a command is at work on the data folder ${root}, a restore perhaps. Start again when it has ended.`,
+  );
 }
 
 /** Both are looked at before the first is brought up to date: a refusal leaves everything as it was. */

@@ -145,7 +145,9 @@ test('it leaves the folder of an installation in use alone', async () => {
     assert.equal(await run.ended, 78);
     assert.match(run.told(), /belongs to an installation in use.*--data/);
     assert.equal(run.printed(), '');
-    const made = readdirSync(installation.data).filter((name) => !before.includes(name) && name !== 'lock');
+    const made = readdirSync(installation.data).filter(
+      (name) => !before.includes(name) && !name.startsWith('lock'),
+    );
     assert.deepEqual(made, []);
     const keys = JSON.parse(installation.cli(['key', 'list', '--json']).stdout);
     assert.deepEqual(

@@ -2,7 +2,7 @@
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 import { ROOT } from '../ingest/survey.ts';
 import type { Database } from '../store/database.ts';
-import { journalLines, numberIn, whyNotFrom } from '../store/journal-lines.ts';
+import { journalLines, numberIn, parseLine, whyNotFrom } from '../store/journal-lines.ts';
 import { readMark } from '../store/journal-mark.ts';
 import { parseInstant } from '../time.ts';
 import type { Findings } from './findings.ts';
@@ -70,7 +70,7 @@ export function checkMark(
   if (reason !== null) findings.add('journal mark', `${name}: ${reason}`);
 }
 
-/** @param to null: the end of the file, where a line that is not whole may be being written */
+/** @param to null: the end of the file, where lines may have come since, and one may be being written */
 function checkUnreadable(path: string, from: number, to: number | null, findings: Findings): void {
   const file = openSync(path, 'r');
   try {
@@ -79,7 +79,8 @@ function checkUnreadable(path: string, from: number, to: number | null, findings
     const read = readSync(file, bytes, 0, bytes.length, from);
     let at = from;
     for (const line of bytes.toString('latin1', 0, read).split('\n').slice(0, -1)) {
-      if (!isCutOff(line)) findings.add('journal', `the line that begins at byte ${at} cannot be read`);
+      if (!isCutOff(line) && parseLine(line) === null)
+        findings.add('journal', `the line that begins at byte ${at} cannot be read`);
       at += line.length + 1;
     }
   } finally {

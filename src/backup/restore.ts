@@ -9,7 +9,9 @@ import {
   existsSync,
   mkdirSync,
   openSync,
+  readdirSync,
   renameSync,
+  rmdirSync,
   rmSync,
   statfsSync,
   statSync,
@@ -17,7 +19,7 @@ import {
 import { join } from 'node:path';
 import { Refused, reasonOf } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
-import { isDiskFull, takeLock } from '../store/database.ts';
+import { isDiskFull } from '../store/database.ts';
 import {
   type DataFolder,
   dataFolder,
@@ -27,6 +29,7 @@ import {
   syncFolder,
 } from '../store/folder.ts';
 import { completeRestore, incomingNames, pendingRestore, stateFiles } from '../store/incoming.ts';
+import { type Release, takeLock, takeStateAlone } from '../store/locks.ts';
 import type { Now } from '../time.ts';
 import type { Manifest } from './backup-file.ts';
 import { type Outlook, outlook } from './outlook.ts';
@@ -61,6 +64,8 @@ export type RestoreOutcome =
 
 /** Unpacked and not yet complete: left by a restore that was killed, it is nobody's. */
 const UNPACKED = '.incoming';
+/** With SQLite's own beside them. */
+const OWN_LOCKS = /^lock(-state)?(-journal)?$/;
 const SPARE_BYTES = 1024 * 1024;
 
 /** @throws Refused `failed`, with nothing touched, when the backup is not good or the folder cannot take it */
@@ -69,7 +74,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
   const folder = dataFolder(options.data);
   actAsOwner(folder);
   const bytes = sizeOf(file);
-  const isNewFolder = !existsSync(folder.root);
+  const isNewFolder = ensureFolder(folder);
   const release = lock(folder);
   let isUntouched = true;
   try {
@@ -108,8 +113,20 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
   } catch (error) {
     throw explained(error, folder, isUntouched);
   } finally {
+    if (isNewFolder && isUntouched) removeEmpty(folder);
     release();
-    if (isNewFolder && isUntouched) rmSync(folder.root, { recursive: true, force: true });
+  }
+}
+
+/** Not where somebody else has begun something there meanwhile. */
+function removeEmpty({ root }: DataFolder): void {
+  const there = readdirSync(root);
+  if (!there.every((name) => OWN_LOCKS.test(name))) return;
+  for (const name of there) rmSync(join(root, name), { force: true });
+  try {
+    rmdirSync(root);
+  } catch (error) {
+    if (!isErrorCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   }
 }
 
@@ -133,12 +150,20 @@ async function unpackSound({ file, onProgress }: RestoreOptions, stage: DataFold
   );
 }
 
-/** Makes the data folder where it is missing. */
-function lock(folder: DataFolder): () => void {
-  ensureFolder(folder);
-  const release = takeLock(folder.lock);
-  if (release !== null) return release;
-  throw new Refused('failed', `an appliance runs on ${folder.root}. Stop it first; nothing was changed.`);
+function lock(folder: DataFolder): Release {
+  const releaseLock = takeLock(folder.lock);
+  if (releaseLock === null)
+    throw new Refused('failed', `an appliance runs on ${folder.root}. Stop it first; nothing was changed.`);
+  try {
+    const releaseState = takeStateAlone(folder);
+    return () => {
+      releaseState();
+      releaseLock();
+    };
+  } catch (error) {
+    releaseLock();
+    throw error;
+  }
 }
 
 /** A journal alone is what was kept for this very purpose. */

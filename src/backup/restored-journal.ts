@@ -34,6 +34,10 @@ export function chooseJournal(stage: DataFolder, folder: DataFolder, nowMs: numb
   const reason = whyBroken(folder.journal, stage.journal);
   if (reason === null) {
     copyFileSync(folder.journal, stage.journal);
+    // A command that revoked a key may have been killed before it could say so in the journal.
+    const named = new Set([...journalLines(stage.journal)].map(({ entry }) => entry.key_revoked));
+    for (const id of revokedSince(stage, folder))
+      if (!named.has(id)) appendKeyRevoked(stage.journal, id, nowMs);
     return { kind: 'continued' };
   }
   const position = highestPosition(folder);

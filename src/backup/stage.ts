@@ -7,8 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { takeLock } from '../store/database.ts';
-import { isErrorCode } from '../store/folder.ts';
+import { takeLock } from '../store/locks.ts';
 
 const STAGE = /^\.wirewatch-backup-[0-9a-f]{16}$/;
 const LOCK = 'lock';
@@ -48,7 +47,8 @@ function tryLock(path: string): (() => void) | null {
   try {
     return takeLock(join(path, LOCK));
   } catch (error) {
-    if (isErrorCode(error, 'SQLITE_CANTOPEN') && !existsSync(path)) return null;
+    // Of a folder that is gone there are many words.
+    if (!existsSync(join(path, LOCK))) return null;
     throw error;
   }
 }

@@ -30,6 +30,7 @@ import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
 import { type DataFolder, dataFolder, isErrorCode, syncFile, syncFolder } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
 import { journalIdentity } from '../store/journal-lines.ts';
+import { keepInPlace } from '../store/locks.ts';
 import type { Migrations } from '../store/migrate.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { formatMs, type Now } from '../time.ts';
@@ -87,10 +88,11 @@ const COUNTS_OF_ACCESS = `
 export async function writeBackup(options: BackupOptions): Promise<WrittenBackup> {
   const { target } = options;
   const folder = dataFolder(options.data);
-  requireInstallation(folder);
-  requireOutside(folder, options);
-  requireFreeName(target, options.replace);
+  const release = keepInPlace(folder, false);
   try {
+    requireInstallation(folder);
+    requireOutside(folder, options);
+    requireFreeName(target, options.replace);
     requireRoom(folder, dirname(target), options.freeBytes ?? freeBytesOf);
     const stage = makeStage(dirname(target));
     try {
@@ -110,6 +112,8 @@ export async function writeBackup(options: BackupOptions): Promise<WrittenBackup
     }
   } catch (error) {
     throw explained(error, target, folder);
+  } finally {
+    release();
   }
 }
 

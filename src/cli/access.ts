@@ -17,10 +17,17 @@ import { Refused } from '../refused.ts';
 import { openAccess } from '../store/access.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import type { Database } from '../store/database.ts';
-import { dataFolder } from '../store/folder.ts';
+import { dataFolder, ensureFolder } from '../store/folder.ts';
+import { keepInPlace } from '../store/locks.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, listValue, optionValue } from './options.ts';
 import { printable } from './output.ts';
+
+/** An access database, which no restore replaces before it is closed. */
+export interface OpenAccess {
+  readonly db: Database;
+  close(): void;
+}
 
 /**
  * Opens the access database of a data folder, as of everything that the journal says of it: what a command changes in
@@ -28,40 +35,55 @@ import { printable } from './output.ts';
  *
  * @param create makes a missing one
  */
-export function openCaughtUp(data: string, options: { create?: boolean } = {}): Database {
-  const db = open(data, options);
+export function openCaughtUp(data: string, options: { create?: boolean } = {}): OpenAccess {
+  const opened = open(data, options);
   try {
-    const { keys, changes } = catchUpAccess(db, dataFolder(data).journal, Date.now());
+    const { keys, changes } = catchUpAccess(opened.db, dataFolder(data).journal, Date.now());
     const isOlder = 'wirewatch: access.db is older than the journal';
     if (keys.length > 0) process.stderr.write(`${isOlder}: keys are revoked again: ${keys.join(', ')}\n`);
     if (changes.length > 0) {
       const lacking = printable(changes.join('; '));
       process.stderr.write(`${isOlder}: what was changed since is not in it, make it again: ${lacking}\n`);
     }
-    return db;
+    return opened;
   } catch (error) {
-    db.close();
+    opened.close();
     throw error;
   }
 }
 
-function open(data: string, { create = false }: { create?: boolean } = {}): Database {
-  actAsOwner(dataFolder(data));
-  return openAccess(data, {
-    create,
-    onMigrated: ({ database, from, to, copy }) => {
-      process.stderr.write(`${database} was brought from schema ${from} to ${to}; how it was: ${copy}\n`);
-    },
-  });
+function open(data: string, { create = false }: { create?: boolean } = {}): OpenAccess {
+  const folder = dataFolder(data);
+  actAsOwner(folder);
+  if (create) ensureFolder(folder);
+  const release = keepInPlace(folder, true);
+  try {
+    const db = openAccess(data, {
+      create,
+      onMigrated: ({ database, from, to, copy }) => {
+        process.stderr.write(`${database} was brought from schema ${from} to ${to}; how it was: ${copy}\n`);
+      },
+    });
+    return {
+      db,
+      close() {
+        db.close();
+        release();
+      },
+    };
+  } catch (error) {
+    release();
+    throw error;
+  }
 }
 
 /** Runs `work`, which changes nothing, on the access database of the command's data folder. */
 export function lookingIntoAccess<Result>(command: Command, work: (db: Database) => Result): Result {
-  const db = open(resolveDataFolder(commonOptions(command)));
+  const { db, close } = open(resolveDataFolder(commonOptions(command)));
   try {
     return work(db);
   } finally {
-    db.close();
+    close();
   }
 }
 
@@ -71,11 +93,11 @@ export function withAccess<Result>(
   work: (db: Database) => Result,
   options: { create?: boolean } = {},
 ): Result {
-  const db = openCaughtUp(resolveDataFolder(commonOptions(command)), options);
+  const { db, close } = openCaughtUp(resolveDataFolder(commonOptions(command)), options);
   try {
     return work(db);
   } finally {
-    db.close();
+    close();
   }
 }
 

@@ -8,7 +8,7 @@ import type { AlertDocument } from '../health/alerts.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { openAlerts } from '../health/open-alerts.ts';
 import { Refused } from '../refused.ts';
-import { isLocked } from '../store/database.ts';
+import { isLocked } from '../store/locks.ts';
 import { configOf, folderOf, withDetections } from './ingest-settings.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
@@ -24,7 +24,7 @@ export function register(program: Command): void {
       if (!existsSync(folder.root)) {
         throw new Refused('configuration', `there is no data folder ${folder.root}. Name it with --data.`);
       }
-      const isRunning = existsSync(folder.lock) && isLocked(folder.lock);
+      const isRunning = isLocked(folder.serveLock);
       if (!isRunning) {
         process.stderr.write(
           'wirewatch: the appliance does not run: only what its database tells is listed. Start it with: wirewatch serve\n',

@@ -6,7 +6,8 @@ import type { ExportName } from '../detection/content-type.ts';
 import { judgeName } from '../ingest/export-name.ts';
 import { type FileRecord, newestFiles, unsettledFiles } from '../ingest/file-record.ts';
 import { readPause } from '../ingest/subscribers.ts';
-import { type Database, isLocked } from '../store/database.ts';
+import type { Database } from '../store/database.ts';
+import { isLocked } from '../store/locks.ts';
 import { formatMs } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
 import { lookingIntoAccess } from './access.ts';
@@ -106,7 +107,7 @@ function statusOf(access: Database, config: Config, filesMax: number): Status {
     return { enabled: config.exports[name].enabled, newest_done: end === null ? null : formatMs(end) };
   };
   return {
-    running: existsSync(folder.lock) && isLocked(folder.lock),
+    running: isLocked(folder.serveLock),
     paused_since: pause === null ? null : formatMs(pause),
     drop: config.ingest.drop,
     waiting: countWaiting(config.ingest.drop),

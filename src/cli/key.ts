@@ -187,8 +187,11 @@ function registerRevoke(key: Command): void {
     .argument('<id>', ID_HELP, keyIdValue)
     .action((id: string, _options: unknown, self: Command) => {
       const nowMs = Date.now();
-      const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs));
-      recordRevoked(self, key, nowMs);
+      const { key, wasRevoked } = withAccess(self, (db) => {
+        const revoked = revokeKey(db, id, nowMs);
+        recordRevoked(self, revoked.key, nowMs);
+        return revoked;
+      });
       printKey(self, key, wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.`);
     });
   addExamples(command, ['key revoke abcdefghij23']);

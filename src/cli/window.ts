@@ -1,6 +1,7 @@
 /** `wirewatch window`: the ten-minute windows of the exports. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
+import type { ResettableStatus } from '../ingest/requests.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
 import {
@@ -65,7 +66,7 @@ function registerList(window: Command): void {
 /** What lets a window be read again that waits for the operator's word. */
 interface Release {
   readonly name: 'reset' | 'accept';
-  readonly from: WindowStatus;
+  readonly from: ResettableStatus;
   readonly description: string;
 }
 
@@ -94,7 +95,12 @@ function registerRelease(window: Command, { name, from, description }: Release):
     .description(description)
     .action(async (exportName: ExportName, start: number, _options, self: Command) => {
       requireStatus(statusOf(self, exportName, start), { name, from, description }, exportName, start);
-      const outcome = await serveRequest(self, { kind: 'reset', export: exportName, window_start: start });
+      const outcome = await serveRequest(self, {
+        kind: 'reset',
+        export: exportName,
+        window_start: start,
+        from,
+      });
       if (!outcome.ok) throw new Refused('failed', outcome.reason);
       if (!('reset' in outcome)) return;
       const { file, outcome: became, reason } = outcome.reset;

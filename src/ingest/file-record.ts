@@ -66,10 +66,10 @@ const SELECT_SAME_CONTENT = `
   LIMIT 1`;
 
 /** Those that a window can be read from again: the newest first, held ones before failed ones. */
-const SELECT_RESETTABLE = `
+const SELECT_LEFT = `
   SELECT ${COLUMNS} FROM ingest_file
   WHERE export = :export AND window_start = :window_start AND outcome IN ('held', 'failed') AND destination IS NOT NULL
-  ORDER BY outcome = 'held' DESC, number DESC LIMIT 1`;
+  ORDER BY outcome = 'held' DESC, number DESC`;
 
 const SELECT_ARCHIVED = `
   SELECT ${COLUMNS} FROM ingest_file
@@ -132,11 +132,10 @@ export function findSameContent(db: Database, file: ExportFileName, sha256: stri
   return db.prepare<unknown[], { number: number }>(SELECT_SAME_CONTENT).get(wanted)?.number ?? null;
 }
 
-export function findResettable(db: Database, exportName: ExportName, windowStart: number): FileRecord | null {
-  const row = db
-    .prepare<unknown[], Row>(SELECT_RESETTABLE)
-    .get({ export: exportName, window_start: windowStart });
-  return row === undefined ? null : fromRow(row);
+/** Files of a window that lie in held/ or failed/, the one that a reset reads first. */
+export function filesLeft(db: Database, exportName: ExportName, windowStart: number): FileRecord[] {
+  const window = { export: exportName, window_start: windowStart };
+  return db.prepare<unknown[], Row>(SELECT_LEFT).all(window).map(fromRow);
 }
 
 /** Applied files, first to last, that were finished in `[from, to)`, epoch milliseconds. */

@@ -6,8 +6,9 @@ import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { checkpoint } from '../store/checkpoint.ts';
 import { type Database, isDiskFull } from '../store/database.ts';
 import { openDetections } from '../store/detections.ts';
-import { dataFolder } from '../store/folder.ts';
+import { dataFolder, isErrorCode, isThere } from '../store/folder.ts';
 import { readJournalEnd } from '../store/journal.ts';
+import { isLocked } from '../store/locks.ts';
 import { openWriter } from '../store/writer.ts';
 import { SECOND_MS } from '../time.ts';
 import { ingestBackfill, resumeUnfinished } from './backfill.ts';
@@ -21,6 +22,7 @@ import { ReaderClient } from './reader-client.ts';
 import { nextRequest, serveRequest } from './requests.ts';
 import { type OldestBackup, Retention } from './retention.ts';
 import { settle } from './settlement.ts';
+import { Sleeper } from './sleeper.ts';
 import { SteadyClock } from './steady-clock.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { readPause } from './subscribers.ts';
@@ -31,6 +33,7 @@ import { Stopping, type Workshop } from './workshop.ts';
 
 /** How often it is looked whether a command changed something. */
 const COMMANDS_EVERY_MS = 200;
+const CHECKPOINT_ROWS = 10_000;
 /** After a full disk, and after a file that could not be dealt with. */
 const RETRY_MS = 10 * SECOND_MS;
 
@@ -47,9 +50,8 @@ export class Ingester {
   readonly #stuckBackfills = new Map<number, number>();
   #isStopping = false;
   #isCaughtUp = false;
-  #isWoken = false;
+  readonly #sleeper = new Sleeper();
   #isSettlingStuck = false;
-  #endSleep: () => void = () => {};
   #accessVersion = 0;
   #rowsSinceCheckpoint = 0;
 
@@ -99,16 +101,16 @@ export class Ingester {
     this.#isStopping = true;
     // A file of which no rows come could be read for minutes.
     this.#workshop.reader.abort(new Stopping());
-    this.#wake();
+    this.#sleeper.wake();
   }
 
   /** Works until it is stopped; in `requests` mode until nothing is asked for. */
   async run(): Promise<void> {
     const { drop, access } = this.#workshop;
-    const commands = setInterval(() => this.#noticeCommands(access), COMMANDS_EVERY_MS);
+    const commands = setInterval(() => this.#noticeOthers(access), COMMANDS_EVERY_MS);
     if (this.#settings.mode === 'serve') {
       drop.watch(
-        () => this.#wake(),
+        () => this.#sleeper.wake(),
         (error) =>
           this.#workshop.log('warn', 'no events from the drop folder: it is rescanned instead', {
             err: error,
@@ -146,8 +148,7 @@ export class Ingester {
   async #catchUp(): Promise<void> {
     await catchUp(this.#workshop, async (trouble) => {
       this.#troubles.set('file stuck', trouble);
-      this.#isWoken = false;
-      await this.#sleep(RETRY_MS);
+      await this.#nap();
       this.#check();
     });
     this.#isCaughtUp = true;
@@ -201,7 +202,7 @@ export class Ingester {
 
   async #loop(): Promise<void> {
     while (!this.#isStopping) {
-      this.#isWoken = false;
+      this.#sleeper.begin();
       await this.#retrying(async () => this.#settleLeft());
       await this.#resumeBackfills();
       await this.#serveRequests();
@@ -210,7 +211,7 @@ export class Ingester {
       if (nextLookMs === 0) continue;
       await this.#retrying(() => this.#rest());
       const retryMs = this.#stuckBackfills.size > 0 ? RETRY_MS : Number.POSITIVE_INFINITY;
-      await this.#sleep(Math.min(nextLookMs, retryMs, this.#settings.rescan_seconds * SECOND_MS));
+      await this.#sleeper.sleep(Math.min(nextLookMs, retryMs, this.#settings.rescan_seconds * SECOND_MS));
     }
   }
 
@@ -271,6 +272,8 @@ export class Ingester {
         await this.#waitForRoom(error);
         return this.#retrying(async () => this.#settleLeft());
       }
+      // Taken away by whoever dropped it.
+      if (isErrorCode(error, 'ENOENT') && !isThere(waiting.path)) return;
       const err = this.#noteStuck(waiting.name, error);
       this.#postponed.set(waiting.path, performance.now() + RETRY_MS);
       this.#workshop.log('error', 'cannot deal with a dropped file: check its rights; it is tried again', {
@@ -330,8 +333,7 @@ export class Ingester {
       err: plainError(error),
     });
     this.#troubles.set('disk full', plainError(error).message);
-    this.#isWoken = false;
-    await this.#sleep(RETRY_MS);
+    await this.#nap();
     this.#check();
   }
 
@@ -370,29 +372,18 @@ export class Ingester {
     checkpoint(this.#workshop.db, how);
   }
 
-  #noticeCommands(access: Database): void {
+  #noticeOthers(access: Database): void {
+    // A command that works where no appliance runs gives way to one that starts.
+    if (this.#settings.mode === 'requests' && isLocked(this.#workshop.folder.serveLock)) return this.stop();
     const version = Number(access.pragma('data_version', { simple: true }));
     if (version === this.#accessVersion) return;
     this.#accessVersion = version;
-    this.#wake();
+    this.#sleeper.wake();
   }
 
-  #wake(): void {
-    this.#isWoken = true;
-    this.#endSleep();
-  }
-
-  /** Ends early when something happens, also when that was before it began. */
-  #sleep(ms: number): Promise<void> {
-    if (this.#isWoken || this.#isStopping) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#endSleep = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+  /** Before something is tried again. */
+  async #nap(): Promise<void> {
+    this.#sleeper.begin();
+    if (!this.#isStopping) await this.#sleeper.sleep(RETRY_MS);
   }
 }
-
-const CHECKPOINT_ROWS = 10_000;

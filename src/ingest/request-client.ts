@@ -1,7 +1,8 @@
 /** The command's end of a request to the one who ingests. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Database, takeLock } from '../store/database.ts';
+import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
+import { isLocked, takeLock } from '../store/locks.ts';
 import { type IngestListener, startIngest } from './ingest-client.ts';
 import type { IngestSettings } from './ingest-settings.ts';
 import { type RequestOutcome, requestState } from './requests.ts';
@@ -17,7 +18,7 @@ export interface RequestWatch {
 /**
  * Waits until a request is served: by the appliance when one runs on the data folder, else by a thread of this process.
  *
- * A request that is given up half-way is served by the next one who ingests.
+ * An appliance that starts meanwhile takes over. A request that is given up half-way is served by the next one who ingests.
  */
 export async function untilServed(
   access: Database,
@@ -32,7 +33,8 @@ export async function untilServed(
     if (state.outcome !== null) return state.outcome;
     if (state.progress !== null && state.progress !== shown) onProgress(state.progress);
     shown = state.progress;
-    const releaseLock = takeLock(folder.lock);
+    // An appliance that is about to start would find the lock taken again.
+    const releaseLock = isLocked(folder.serveLock) ? null : takeLock(folder.lock);
     if (releaseLock === null) {
       await sleep(LOOK_EVERY_MS);
       continue;

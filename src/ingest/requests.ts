@@ -7,6 +7,7 @@ import type { ExportName } from '../detection/content-type.ts';
 import { type Database, writing } from '../store/database.ts';
 import { isThere } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
+import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { applyInBounds } from './backfill.ts';
 import { type ExportFileName, judgeName } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
@@ -15,7 +16,7 @@ import {
   clearDestination,
   dealtWithOf,
   type FileRecord,
-  findResettable,
+  filesLeft,
   saveFile,
   unsettledFiles,
 } from './file-record.ts';
@@ -23,16 +24,26 @@ import { readingOf, spanLine } from './operations.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
 import { type RemovedRows, removeSubscription } from './removal.ts';
 import { rulesOf } from './rules.ts';
+import { noteAgain } from './settlement.ts';
 import { ingestWindowFile, switchedOff, type WaitingWindow } from './window-file.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
 export type IngestRequest =
   /** Reads archived files again; the bounds are of the time at which a file was first applied, epoch milliseconds. */
   | { readonly kind: 'replay'; readonly from: number; readonly to: number }
-  /** Reads the newest held file of a failed or abandoned window, or the failed one again. */
-  | { readonly kind: 'reset'; readonly export: ExportName; readonly window_start: number }
+  /** Reads the newest held file of a failed or abandoned window, or the failed one again, if it still is. */
+  | {
+      readonly kind: 'reset';
+      readonly export: ExportName;
+      readonly window_start: number;
+      /** The status in which the window was when it was asked for; absent in a request of an earlier version. */
+      readonly from?: ResettableStatus;
+    }
   /** Deletes what is there of subscriptions that were removed. */
   | { readonly kind: 'remove'; readonly subscriptions: readonly number[] };
+
+/** Of a window whose files are held until somebody asks for them. */
+export type ResettableStatus = Extract<WindowStatus, 'failed' | 'abandoned'>;
 
 export interface ReplayCounts {
   files: number;
@@ -243,17 +254,19 @@ function noteUnknownRows(
 
 async function reset(
   workshop: Workshop,
-  request: { readonly export: ExportName; readonly window_start: number },
+  request: Extract<IngestRequest, { kind: 'reset' }>,
 ): Promise<RequestOutcome> {
+  const window = `the window ${request.export} ${formatMs(request.window_start)}`;
+  const status = findWindow(workshop.db, request.export, request.window_start)?.status;
+  if (request.from !== undefined && status !== request.from)
+    return {
+      ok: false,
+      reason: `${window} is ${status} by now: nothing was read. See: wirewatch window list`,
+    };
   for (;;) {
-    const record = findResettable(workshop.db, request.export, request.window_start);
-    if (record === null || record.destination === null) {
-      const start = formatMs(request.window_start);
-      return {
-        ok: false,
-        reason: `no file of the window ${request.export} ${start} lies in held/ or failed/. Drop one.`,
-      };
-    }
+    const [record] = filesLeft(workshop.db, request.export, request.window_start);
+    if (record === undefined || record.destination === null)
+      return { ok: false, reason: `no file of ${window} lies in held/ or failed/. Drop one.` };
     const path = join(workshop.drop.root, record.destination);
     const judged = judgeName(record.name);
     if (!isThere(path) || judged.kind !== 'export' || judged.file.kind !== 'window') {
@@ -277,6 +290,8 @@ async function reset(
     if (typeof dealt === 'string') return afterFault(workshop, request, dealt);
     if (dealt === null) return { ok: false, reason: `${path} changed while it was being read. Try again.` };
     workshop.dealtWith(dealtWithOf(dealt));
+    for (const left of filesLeft(workshop.db, request.export, request.window_start))
+      noteAgain(workshop, left);
     const reason = dealt.report.reason ?? null;
     return { ok: true, reset: { file: dealt.destination ?? dealt.name, outcome: dealt.outcome, reason } };
   }

@@ -64,6 +64,13 @@ export function settle(workshop: Workshop, record: FileRecord): void {
   writer.note(() => markSettled(workshop.db, record.number));
 }
 
+/** Writes the note beside a file anew, after its window has come into another status. */
+export function noteAgain(workshop: Workshop, record: FileRecord): void {
+  const target = join(workshop.drop.root, record.destination ?? '');
+  if (record.destination === null || !isThere(target)) return;
+  writeNote(`${target}.reason.json`, reasonOf(record, windowStatus(workshop, record)));
+}
+
 /** What a person reads beside a file that was not applied. */
 function reasonOf(record: FileRecord, status: WindowStatus | undefined): object {
   const { reason, errors, errors_total } = record.report;
@@ -92,6 +99,8 @@ function nextStep(record: FileRecord, status: WindowStatus | undefined): string 
         ? 'Nothing of this file was applied. Mend it and drop it again.'
         : `Nothing of this file was applied. Drop a mended file for this window, then run: wirewatch window reset ${record.export} ${start}`;
     case 'held':
+      if (status === 'done')
+        return 'The window was read from another file. To have this one read as well, drop it again.';
       return `To have this file read, run: wirewatch window ${status === 'abandoned' ? 'accept' : 'reset'} ${record.export} ${start}`;
     default:
       return 'Drop the file again under a name that the appliance knows, once the reason is mended.';

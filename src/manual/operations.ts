@@ -244,7 +244,7 @@ export function operationsText(): string {
       'SIGTERM or Ctrl-C: requests get ten seconds to finish, a file that is half read is rolled back and read again at the next start, a backfill goes on where it was. A second signal ends at once, which is safe too.',
       'After the clock has jumped, nothing is deleted from archive/ and no window is given up until it has gone evenly for an hour. While it is behind, files of windows that it does not know of yet wait.',
       'After a crash or a power cut the next start finishes what was begun. There is nothing to repair by hand.',
-      'A second appliance on the same data folder is refused with exit code 1. The lock ends with its process: a file named lock that is left over is no obstacle.',
+      'A second appliance on the same data folder is refused with exit code 1. The lock ends with its process: files named lock… that are left over are no obstacle. A command that does the work itself, since no appliance runs, gives way to one that starts, which goes on with it.',
       'Replay and reset are done by the running appliance, or by the command itself where none runs.',
     ),
     'An older file was put back',

@@ -26,7 +26,7 @@ wirewatch pull --base-url http://127.0.0.1:8080 --key-file key --into b.db --ful
     '2. The file',
     points(
       'SQLite: detections (id, version, body), the body being the detection as JSON without event, and state with one row, the cursor. Rows and cursor are written in one transaction, so it may be killed at any moment. Read it with any SQLite, while pull runs too.',
-      'With --format ndjson every version that is read is a line that is appended. How far the lines go, and the cursor, stand beside it in FILE.place; lines behind that length are cut off when it goes on.',
+      'With --format ndjson every version that is read is a line that is appended. How far the lines go, and the cursor, stand beside it in FILE.place, and FILE.lock keeps a second pull away; lines behind that length are cut off when it goes on.',
     ),
     '3. When the service says no',
     points(

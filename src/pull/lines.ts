@@ -18,6 +18,7 @@ import {
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { Refused } from '../refused.ts';
+import { type Release, takeLock } from '../store/locks.ts';
 import { bodyOf, type Copy } from './copy.ts';
 
 const Noted = Type.Object({
@@ -30,7 +31,21 @@ const Noted = Type.Object({
 
 type Noted = Static<typeof Noted>;
 
+/** @throws Refused `failed` when another pull is at work on it, or it is no copy */
 export function openLines(path: string): Copy {
+  // A database has a lock of its own; of two that append lines, each would cut off the other's.
+  const release = takeLock(`${path}.lock`);
+  if (release === null)
+    throw new Refused('failed', `another pull is at work on ${path}. Stop it first, or name another file.`);
+  try {
+    return openAlone(path, release);
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+function openAlone(path: string, release: Release): Copy {
   const placePath = `${path}.place`;
   let noted = readPlace(placePath);
   const file = openSync(path, 'a');
@@ -68,7 +83,10 @@ export function openLines(path: string): Copy {
       };
       writePlace(placePath, noted);
     },
-    close: () => closeSync(file),
+    close() {
+      closeSync(file);
+      release();
+    },
   };
 }
 

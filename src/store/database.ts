@@ -14,8 +14,6 @@ export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
 
 /** How long a reader waits for a schema change. */
 const READER_BUSY_MS = 250;
-/** A command that looks whether the lock is held has it for a moment itself. */
-const LOCK_BUSY_MS = 500;
 
 const READER_CACHE_KIB = 64 * 1024;
 
@@ -39,37 +37,6 @@ export function openInspector(path: string): Database {
   const db = open(path, { timeout: READER_BUSY_MS, fileMustExist: true });
   db.pragma('query_only = ON');
   return db;
-}
-
-/**
- * Takes the lock that one process at a time can hold; it ends with the process, however that ends.
- *
- * @returns what gives the lock back; null when another process holds it
- */
-export function takeLock(path: string): (() => void) | null {
-  const db = open(path, { timeout: LOCK_BUSY_MS });
-  try {
-    db.exec('BEGIN EXCLUSIVE');
-  } catch (error) {
-    db.close();
-    if (isErrorCode(error, 'SQLITE_BUSY')) return null;
-    throw error;
-  }
-  return () => db.close();
-}
-
-/** Whether a process holds the lock of {@link takeLock}. */
-export function isLocked(path: string): boolean {
-  const db = open(path, { timeout: 0, readonly: true });
-  try {
-    db.prepare('SELECT 1 FROM sqlite_schema').get();
-    return false;
-  } catch (error) {
-    if (isErrorCode(error, 'SQLITE_BUSY')) return true;
-    throw error;
-  } finally {
-    db.close();
-  }
 }
 
 /** Runs `work` in one write transaction, taken at once: a reader that turns writer could be refused half-way. */

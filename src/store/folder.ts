@@ -26,7 +26,10 @@ export interface DataFolder {
   readonly access: string;
   readonly journal: string;
   readonly secret: string;
+  /** Locks: see locks.ts. */
   readonly lock: string;
+  readonly serveLock: string;
+  readonly stateLock: string;
   /** The alerts that the running appliance has open. */
   readonly alerts: string;
 }
@@ -39,6 +42,8 @@ export function dataFolder(root: string): DataFolder {
     journal: join(root, 'journal'),
     secret: join(root, 'secret'),
     lock: join(root, 'lock'),
+    serveLock: join(root, 'lock-serve'),
+    stateLock: join(root, 'lock-state'),
     alerts: join(root, 'alerts.json'),
   };
 }
@@ -46,15 +51,17 @@ export function dataFolder(root: string): DataFolder {
 /**
  * Creates the folder (0700) where it is missing; it may be a link to one, as systemd makes it for a dynamic user.
  *
+ * @returns whether it was missing
  * @throws Refused `configuration` when this user cannot write to it, or to what lies in it
  */
-export function ensureFolder(folder: DataFolder): void {
-  const { root, detections, access, journal, lock, secret } = folder;
+export function ensureFolder(folder: DataFolder): boolean {
+  const { root, detections, access, journal, lock, serveLock, stateLock, secret } = folder;
+  let isNew = false;
   try {
-    mkdirSync(root, { recursive: true, mode: 0o700 });
+    isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
     if (!statSync(root).isDirectory()) throw new Error('it is not a folder');
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
-    for (const path of [detections, access, journal, lock])
+    for (const path of [detections, access, journal, lock, serveLock, stateLock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
     if (existsSync(secret)) accessSync(secret, constants.R_OK);
   } catch (error) {
@@ -64,6 +71,7 @@ export function ensureFolder(folder: DataFolder): void {
       `cannot use the data folder ${root}: ${reason}. Run this as the user whom it belongs to, give it to this one (chown -R), or name another with --data.`,
     );
   }
+  return isNew;
 }
 
 /** Whether there is something of that name. @throws the file system's error where that cannot be told */

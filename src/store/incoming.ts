@@ -10,7 +10,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Refused } from '../refused.ts';
-import { type DataFolder, syncFolder } from './folder.ts';
+import { type DataFolder, isErrorCode, syncFolder } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
 /** The journal last: it is the newest witness as long as the databases are the old ones. */
@@ -47,7 +47,7 @@ export function refuseHalfRestored(folder: DataFolder): void {
 }
 
 /**
- * Puts what is complete in its place; the caller holds the folder's lock.
+ * Puts what is complete in its place; the caller holds the folder's lock, and its state alone.
  *
  * @returns the name of the folder that holds what was there before, null where nothing was; undefined where there was
  *   nothing to do
@@ -66,7 +66,12 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
   const from = join(root, incoming);
   const moveAside = (name: string) => () => {
     mkdirSync(join(root, aside), { recursive: true, mode: 0o700 });
-    renameSync(join(root, name), join(root, aside, name));
+    try {
+      renameSync(join(root, name), join(root, aside, name));
+    } catch (error) {
+      // SQLite takes a log away when the last one who reads the database has closed it.
+      if (!isErrorCode(error, 'ENOENT')) throw error;
+    }
     syncFolder(join(root, aside));
     syncFolder(root);
   };

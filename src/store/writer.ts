@@ -2,6 +2,7 @@
  * How a database is opened for writing: made where it is missing, brought up to date where it is older, refused
  * where it is newer or not ours.
  */
+import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { Refused } from '../refused.ts';
 import { type Database, emptied, isEmpty, open, sizeOf } from './database.ts';
@@ -74,8 +75,7 @@ export function openRehearsal(db: Database | null, migrations: Migrations): Data
  * none sees the half of another, nor does the next start after a crash.
  */
 function create(path: string, migrations: Migrations): void {
-  const draft = `${path}.new-${process.pid}`;
-  removeDraft(draft);
+  const draft = `${path}.new-${randomUUID()}`;
   try {
     const db = openFile(draft);
     try {

@@ -1,0 +1,83 @@
+/**
+ * Who may do what in a data folder at the same time. Each lock is SQLite's own on an empty file: it ends with the
+ * process that holds it, however that ends.
+ *
+ * | file | held by |
+ * |---|---|
+ * | `lock` | the one who ingests or restores: an appliance, or a command that does the work where none runs |
+ * | `lock-serve` | an appliance, from before it has the first: a command that ingests gives way to it |
+ * | `lock-state` | commands together, while they work on what is there; a restore alone, which puts something else there |
+ */
+import { existsSync } from 'node:fs';
+import { Refused } from '../refused.ts';
+import { type Database, isForbidden, open } from './database.ts';
+import { type DataFolder, isErrorCode } from './folder.ts';
+
+/** Whoever looks whether a lock is held has it for a moment itself. */
+const LOOK_MS = 500;
+/** How long a command waits for a restore, and a restore for commands. */
+const RESTORE_MS = 5_000;
+const COMMANDS_MS = 5_000;
+
+export type Release = () => void;
+
+/** Takes a lock for one process alone. @returns null when another has it, or shares it */
+export function takeLock(path: string, waitMs = LOOK_MS): Release | null {
+  return hold(open(path, { timeout: waitMs }), 'BEGIN EXCLUSIVE');
+}
+
+/**
+ * What puts something else in the place of what is in the data folder begins with this.
+ *
+ * @throws Refused `failed` while a command works on what is there
+ */
+export function takeStateAlone({ root, stateLock }: DataFolder): Release {
+  const release = takeLock(stateLock, COMMANDS_MS);
+  if (release !== null) return release;
+  throw new Refused(
+    'failed',
+    `a command is at work on ${root}, a backup perhaps. Wait until it has ended; nothing was changed.`,
+  );
+}
+
+/** Whether a process has a lock for itself alone. */
+export function isLocked(path: string): boolean {
+  if (!existsSync(path)) return false;
+  const release = hold(open(path, { timeout: 0, readonly: true }), SHARED);
+  release?.();
+  return release === null;
+}
+
+/**
+ * Keeps a restore from putting something else in the place of what is in the data folder.
+ *
+ * @param create whether the caller may make the lock's file: it has to belong to the folder's owner
+ * @throws Refused `failed` while one is under way
+ */
+export function keepInPlace({ root, stateLock }: DataFolder, create: boolean): Release {
+  if (!existsSync(create ? root : stateLock)) return () => {};
+  let release: Release | null;
+  try {
+    release = hold(open(stateLock, { timeout: RESTORE_MS, readonly: !create }), SHARED);
+  } catch (error) {
+    // Who may not write here is told so by what it does next.
+    if (isForbidden(error)) return () => {};
+    throw error;
+  }
+  if (release === null)
+    throw new Refused('failed', `a restore into ${root} is under way. Try again when it has ended.`);
+  return release;
+}
+
+const SHARED = 'BEGIN; SELECT 1 FROM sqlite_schema';
+
+function hold(db: Database, how: string): Release | null {
+  try {
+    db.exec(how);
+  } catch (error) {
+    db.close();
+    if (isErrorCode(error, 'SQLITE_BUSY')) return null;
+    throw error;
+  }
+  return () => db.close();
+}

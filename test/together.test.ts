@@ -1,0 +1,229 @@
+/** Several processes at work on one installation: each does its part, or says whom it waits for. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { restore } from '../src/backup/restore.ts';
+import { addRequest, requestState } from '../src/ingest/requests.ts';
+import { openAccess } from '../src/store/access.ts';
+import { dataFolder } from '../src/store/folder.ts';
+import { isLocked, keepInPlace, takeLock } from '../src/store/locks.ts';
+import { createInstallation, type Installation, putFile, startAppliance } from './support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+import { runProgram } from './support/program.ts';
+import { until } from './support/until.ts';
+
+const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
+
+let installation: Installation;
+beforeEach(() => {
+  installation = createInstallation(SETTINGS);
+});
+afterEach(() => installation.remove());
+
+const folderOf = () => dataFolder(installation.data);
+const run = (...args: string[]) => runProgram([...args, '--data', installation.data], SETTINGS);
+
+async function applied(): Promise<void> {
+  const serving = await installation.serve();
+  putFile(installation.drop, fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  await serving.logged('the file', ({ msg }) => msg === 'file applied');
+  assert.equal(await serving.stop(), 0);
+}
+
+test('a command that ingests does not begin while an appliance starts, and is served by it', async () => {
+  await applied();
+  const { lock, serveLock } = folderOf();
+  const release = takeLock(serveLock);
+  const replay = run('ingest', 'replay');
+  await sleep(1500);
+  assert.ok(!isLocked(lock), 'it leaves the lock to the appliance');
+  release?.();
+  const serving = await installation.serve();
+  assert.equal(await replay.ended, 0, replay.told());
+  await serving.stop();
+});
+
+test('an appliance that starts while a command ingests waits for it to give way', async () => {
+  await applied();
+  const { lock } = folderOf();
+  const release = takeLock(lock);
+  const starting = installation.begin();
+  await starting.logged('that it waits', ({ msg }) => msg.startsWith('a command is at work'));
+  release?.();
+  await starting.listening();
+  const second = run('serve', '--port', '0');
+  assert.equal(await second.ended, 1);
+  assert.match(second.told(), /another process already runs on the data folder/);
+  assert.equal(await starting.stop(), 0);
+});
+
+test('a command gives way in the middle of its work, and what it wanted is done by the appliance', async () => {
+  const first = await installation.serve();
+  const files = Array.from({ length: 20 }, () => fileName('newswire', nextWindowMs()));
+  const rows = (count: number) => Array.from({ length: count }, () => newRow());
+  for (const name of files) putFile(installation.drop, name, ndjson(rows(400)));
+  for (const name of files)
+    await first.logged(name, ({ msg, file }) => msg === 'file applied' && file === name);
+  await first.stop();
+  const replay = run('ingest', 'replay', '--json');
+  let hasEnded = false;
+  void replay.ended.then(() => {
+    hasEnded = true;
+  });
+  await until('that it works', () => hasEnded || isLocked(folderOf().lock));
+  const serving = await installation.serve();
+  assert.equal(await replay.ended, 0, replay.told());
+  assert.equal(JSON.parse(replay.printed()).files, files.length);
+  await serving.stop();
+  assert.equal(installation.cli(['verify']).status, 0);
+});
+
+test('of two resets of one window the second finds it read, and reads no older file over it', async () => {
+  const appliance = await startAppliance(SETTINGS);
+  try {
+    const windowMs = nextWindowMs();
+    const name = fileName('newswire', windowMs);
+    const [older, newer] = [newRow(), newRow()];
+    for (const content of ['{"bad"', ndjson([older]), ndjson([newer])])
+      await appliance.dropped(name, content);
+    await appliance.serving().stop();
+    const access = openAccess(appliance.data);
+    const request = { kind: 'reset', export: 'newswire', window_start: windowMs, from: 'failed' } as const;
+    const ids = [1, 2].map((at) => addRequest(access, request, at));
+    await appliance.restart();
+    const outcomes = () => ids.map((id) => requestState(access, id).outcome);
+    await until('both outcomes', () => !outcomes().includes(null));
+    const [one, two] = outcomes();
+    access.close();
+    assert.ok(one?.ok === true && 'reset' in one && one.reset.outcome === 'applied', JSON.stringify(one));
+    assert.ok(two?.ok === false && /is done by now: nothing was read/.test(two.reason), JSON.stringify(two));
+    assert.ok(await appliance.detection(idOf(newer)));
+    assert.equal(await appliance.detection(idOf(older)), null);
+
+    // What is left in held/ says how it is read all the same.
+    const held = join(appliance.drop, 'held');
+    const [left = ''] = readdirSync(held).filter((file) => !file.endsWith('.reason.json'));
+    const { next } = JSON.parse(readFileSync(join(held, `${left}.reason.json`), 'utf8'));
+    assert.match(next, /read from another file. To have this one read as well, drop it again/);
+    const line = await appliance.dropped(name, readFileSync(join(held, left)));
+    assert.equal(line.msg, 'file applied');
+    assert.ok(await appliance.detection(idOf(older)));
+  } finally {
+    await appliance.stop();
+  }
+});
+
+test("files that are taken away before their turn are nobody's fault", async () => {
+  const serving = await installation.serve();
+  const names = Array.from({ length: 12 }, () => fileName('newswire', nextWindowMs()));
+  const rows = Array.from({ length: 2000 }, () => newRow());
+  for (const name of names) putFile(installation.drop, name, ndjson(rows));
+  await serving.logged('the first', ({ msg }) => msg === 'file applied');
+  for (const name of names.slice(6)) rmSync(join(installation.drop, name), { force: true });
+  const last = fileName('newswire', nextWindowMs());
+  putFile(installation.drop, last, ndjson([newRow()]));
+  await serving.logged('the last', ({ msg, file }) => msg === 'file applied' && file === last);
+  assert.deepEqual(
+    serving.log.filter(({ level }) => level === 'error'),
+    [],
+  );
+  await serving.stop();
+});
+
+test('several backups at once into one folder are all good', async () => {
+  await applied();
+  const folder = join(dirname(installation.data), 'backups');
+  mkdirSync(folder);
+  const targets = [1, 2, 3, 4].map((at) => join(folder, `${at}.tar`));
+  const runs = targets.map((target) => run('backup', target));
+  for (const one of runs) assert.equal(await one.ended, 0, one.told());
+  for (const target of targets) assert.equal(installation.cli(['verify', target]).status, 0);
+  assert.deepEqual(readdirSync(folder).sort(), ['1.tar', '2.tar', '3.tar', '4.tar']);
+});
+
+describe('a restore', () => {
+  let backup: string;
+  beforeEach(async () => {
+    await applied();
+    backup = join(dirname(installation.data), 'backup.tar');
+    assert.equal(await run('backup', backup).ended, 0);
+  });
+  const options = (data: string, onProgress: () => void = () => {}) => ({
+    file: backup,
+    data,
+    drop: installation.drop,
+    replace: true,
+    now: Date.now,
+    onProgress,
+  });
+
+  test('into a new folder that comes to nothing leaves what others begin there', async () => {
+    const content = readFileSync(backup);
+    content.fill(0, content.length - 200_000);
+    writeFileSync(backup, content);
+    const data = join(dirname(installation.data), 'new');
+    await assert.rejects(restore(options(data)), /cannot be restored/);
+    assert.ok(!existsSync(data));
+    const meanwhile = {
+      ...options(data),
+      // It is asked for when the folder is there and nothing is unpacked yet.
+      get onProgress() {
+        openAccess(data, { create: true }).close();
+        return () => {};
+      },
+    };
+    await assert.rejects(restore(meanwhile), /cannot be restored/);
+    assert.ok(existsSync(dataFolder(data).access));
+  });
+
+  test('waits for no command that is at work, nor does one begin while it is under way', async () => {
+    const release = keepInPlace(folderOf(), true);
+    await assert.rejects(
+      restore(options(installation.data)),
+      /a command is at work on .*nothing was changed/,
+    );
+    release();
+    const add = ['account', 'add', 'late', '--name', 'Late'];
+    const said: string[] = [];
+    const meanwhile = () => {
+      if (said.length === 0) said.push(installation.cli(add, { anyStatus: true }).stderr);
+    };
+    assert.equal((await restore(options(installation.data, meanwhile))).kind, 'restored');
+    assert.match(said.join(), /^wirewatch: a restore into .* is under way/);
+    assert.equal(installation.cli(add).status, 0);
+  });
+
+  test('keeps a key revoked of which only the database knew', async () => {
+    const access = openAccess(installation.data);
+    const { id } = access.prepare<[], { id: string }>('SELECT id FROM api_key').get() ?? { id: '' };
+    access.prepare('UPDATE api_key SET revoked_at = ? WHERE id = ?').run(Date.now(), id);
+    access.close();
+    const restored = await restore(options(installation.data));
+    assert.ok(restored.kind === 'restored' && restored.journal.kind === 'continued');
+    const keys: { id: string; status: string }[] = JSON.parse(
+      installation.cli(['key', 'list', '--json']).stdout,
+    );
+    const serving = await installation.serve();
+    const answer = await fetch(`${serving.url}/v1/me`, {
+      headers: { authorization: `Bearer ${installation.key}` },
+    });
+    assert.equal(answer.status, 401);
+    await serving.stop();
+    assert.ok(keys.some((key) => key.id === id));
+  });
+});
+
+test('a copy of lines that another pull writes is left alone', async () => {
+  const folder = dirname(installation.data);
+  const into = join(folder, 'copy.ndjson');
+  writeFileSync(join(folder, 'key'), installation.key);
+  const release = takeLock(`${into}.lock`);
+  const args = ['--base-url', 'http://127.0.0.1:1', '--key-file', join(folder, 'key'), '--format', 'ndjson'];
+  const second = runProgram(['pull', ...args, '--into', into]);
+  assert.equal(await second.ended, 1);
+  assert.match(second.told(), /another pull is at work on .*copy\.ndjson/);
+  assert.ok(!existsSync(into));
+  release?.();
+});
