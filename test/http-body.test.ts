@@ -194,3 +194,30 @@ test('an answer that ends the connection reaches a client that is still sending'
   });
   assert.match(received, /^HTTP\/1\.1 405 /);
 });
+
+test('a method that nobody knows is as wrong as others: 405 on a path that exists, 404 elsewhere', async () => {
+  const send = (request: string) =>
+    exchangeBytes(server.port, `${request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+  for (const method of ['FOO', 'get', 'GETX', 'X', 'BREW', 'HEAD_', "M-%!'~"]) {
+    for (const [target, allow] of [
+      ['/v1/me', 'GET'],
+      ['/v1/health?x=1', 'GET, HEAD'],
+      ['/v1/detections/x', 'GET'],
+      ['/oauth/token', 'POST'],
+      ['http://x/v1/me', 'GET'],
+    ] as const) {
+      const request = `${method} ${target}`;
+      const received = await send(request);
+      assert.match(received, new RegExp(`^HTTP/1\\.1 405 [^]*\r\nAllow: ${allow}\r\n`), request);
+      assert.equal(received.includes('\r\nPragma: no-cache\r\n'), target === '/oauth/token');
+      const body = JSON.parse(received.slice(received.indexOf('\r\n\r\n')));
+      assert.deepEqual([body.title, body.status], ['Method not allowed', 405]);
+    }
+    assert.match(await send(`${method} /nope`), /^HTTP\/1\.1 404 /);
+    assert.match(await send(`${method} /v1/me/`), /^HTTP\/1\.1 404 /);
+  }
+  const second = `${get('/v1/nowhere')}BREW /v1/me HTTP/1.1\r\nHost: x\r\n\r\n`;
+  assert.match(await exchangeBytes(server.port, second), /^HTTP\/1\.1 404 [^]*HTTP\/1\.1 405 /);
+  for (const malformed of ['FO(O /v1/me', 'FOO', 'FOO /v1/me x', ' FOO /v1/me'])
+    assert.match(await send(malformed), /^HTTP\/1\.1 400 /, malformed);
+});

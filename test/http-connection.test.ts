@@ -73,7 +73,7 @@ test('a head that is too large is 431; one of a legal size passes', async () => 
 
 test('a head that is too slow is 408', () => {
   const timeout = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
-  assert.equal(malformedReply(timeout).problem.status, 408);
+  assert.equal(malformedReply(timeout, () => ({ kind: 'no_path' })).problem.status, 408);
 });
 
 test('HTTP/1.1 without a Host is 400, HTTP/1.0 needs none', async () => {

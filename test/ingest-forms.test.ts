@@ -162,10 +162,34 @@ test('a line has at most 1 MiB', async () => {
       {
         line: form === 'csv.zst' ? 3 : 2,
         column: null,
-        value: null,
+        value: form === 'csv.zst' ? null : JSON.stringify(row).slice(0, 200),
         expected: 'a line of at most 1048576 bytes',
       },
     ]);
+  }
+});
+
+test('where bad rows are left out, so is a line of NDJSON that is longer', async () => {
+  const other = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_INGEST_BAD_ROWS: 'skip' });
+  try {
+    const good = [newRow(), newRow(), newRow()] as const;
+    const long = [rowOfBytes(1024 * 1024 + 1), rowOfBytes(5_000_000)] as const;
+    const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
+    const rows = [good[0], long[0], good[1], long[1], long[0], good[2]];
+    const line = await other.dropped(name, packed('ndjson.gz', ndjson(rows)));
+    assert.deepEqual([line.msg, line.rows, line.bad_rows, line.created], ['file applied', 6, 3, 3]);
+    for (const row of good) assert.ok(await other.detection(idOf(row)));
+    const skipped = readFileSync(join(other.drop, `${line.destination}.skipped.ndjson`), 'utf8');
+    const notes = skipped
+      .trimEnd()
+      .split('\n')
+      .map((text) => JSON.parse(text));
+    assert.deepEqual(
+      notes.map((note) => note.line),
+      [2, 4, 5],
+    );
+  } finally {
+    await other.stop();
   }
 });
 

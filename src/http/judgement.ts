@@ -22,7 +22,7 @@ import type { FaultLog } from './fault-log.ts';
 import { loggedPath } from './logged-path.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { type Exchange, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
-import { type Answer, type Call, type Found, type Route, splitTarget } from './routes.ts';
+import { type Answer, type Call, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
 import { NO_ENDPOINT, type Traffic } from './traffic.ts';
 
 export interface Judge {
@@ -68,12 +68,8 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
   const found = judge.find(path, request.method ?? '');
   if (found.kind === 'route') return false;
   const exchange = openExchange(request, response);
-  if (found.kind === 'no_path') {
-    sendProblem(judge, exchange, { code: 'not_found', detail: 'There is no endpoint at this path.' });
-  } else {
-    const detail = `This endpoint answers ${found.allow}.`;
-    sendProblem(judge, exchange, { code: 'method_not_allowed', detail }, ['Allow', found.allow]);
-  }
+  const headers = found.kind === 'no_method' ? ['Allow', found.allow] : [];
+  sendProblem(judge, exchange, unroutedProblem(found), headers);
   return true;
 }
 

@@ -8,20 +8,34 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from '../log.ts';
 import { isErrorCode } from '../store/folder.ts';
 import { endSoon } from './connections.ts';
-import { PROBLEM_TYPE, type Problem, renderOAuthError, renderProblem } from './problem.ts';
+import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import { TOKEN_PATH } from './reply.ts';
-import { splitTarget } from './routes.ts';
+import { type Found, splitTarget, type Unrouted, unroutedProblem } from './routes.ts';
 
 export interface RawReply {
   readonly problem: Required<Problem>;
   /** Whether the token endpoint was meant, whose answers have a header and a form of their own. */
   readonly isForToken: boolean;
+  /** Further ones, a line each. */
+  readonly headers?: readonly string[];
 }
 
-const REQUEST_LINE = /^POST (\S+) HTTP\//;
+const REQUEST_LINE = /^([\w!#$%&'*+.^`|~-]+) (\S+) HTTP\/1\.[01]\r?\n/;
+const TOKEN_REQUEST = /^POST (\S+) HTTP\//;
 
-/** @param error that the parser or a timeout gave */
-export function malformedReply(error: Error): RawReply {
+/**
+ * @param error that the parser or a timeout gave
+ * @param find of the table of routes: the parser knows some methods and stops at all others
+ */
+export function malformedReply(error: Error, find: (path: string, method: string) => Found): RawReply {
+  if (isErrorCode(error, 'HPE_INVALID_METHOD')) {
+    const [, method, target] = REQUEST_LINE.exec(headOf(error, Number.POSITIVE_INFINITY)) ?? [];
+    if (method !== undefined && target !== undefined) {
+      const { path } = splitTarget(target);
+      const found = find(path, method);
+      if (found.kind !== 'route') return unroutedReply(found, path === TOKEN_PATH);
+    }
+  }
   const reply = (status: number, detail: string): RawReply => ({
     problem: { code: 'invalid_request', status, detail },
     isForToken: isForToken(error),
@@ -34,11 +48,14 @@ export function malformedReply(error: Error): RawReply {
   return reply(400, 'This is not a well-formed HTTP/1.1 request.');
 }
 
+function unroutedReply(found: Unrouted, isForToken: boolean): RawReply {
+  const problem = unroutedProblem(found);
+  const headers = found.kind === 'no_method' ? [`Allow: ${found.allow}`] : [];
+  return { problem: { ...problem, status: PROBLEMS[problem.code].status }, isForToken, headers };
+}
+
 /** A CONNECT names an address, which is no path of this service. */
-export const CONNECT_REPLY: RawReply = {
-  problem: { code: 'not_found', status: 404, detail: 'There is no endpoint at this path.' },
-  isForToken: false,
-};
+export const CONNECT_REPLY: RawReply = unroutedReply({ kind: 'no_path' }, false);
 
 /** To a client that speaks plain HTTP where TLS is spoken. */
 export const PLAIN_HTTP_REPLY: RawReply = {
@@ -53,17 +70,22 @@ export function isTlsFailure(error: Error): error is Error & { readonly code: st
 
 /** Whether the head that could not be read to its end begins as one for the token endpoint, as far as it is there. */
 function isForToken(error: Error): boolean {
-  if (!('rawPacket' in error) || !(error.rawPacket instanceof Uint8Array)) return false;
+  return splitTarget(TOKEN_REQUEST.exec(headOf(error, 0))?.[1] ?? '').path === TOKEN_PATH;
+}
+
+/** The head in which the parser stopped, up to there and so many bytes further, as far as it is there. */
+function headOf(error: Error, further: number): string {
+  if (!('rawPacket' in error) || !(error.rawPacket instanceof Uint8Array)) return '';
   const read = 'bytesParsed' in error ? Number(error.bytesParsed) : 0;
-  const text = Buffer.from(error.rawPacket).toString('latin1', 0, read);
-  const head = text.slice(text.lastIndexOf('\r\n\r\n') + 1).trimStart();
-  return splitTarget(REQUEST_LINE.exec(head)?.[1] ?? '').path === TOKEN_PATH;
+  const text = Buffer.from(error.rawPacket).toString('latin1');
+  const start = text.slice(0, read).lastIndexOf('\r\n\r\n') + 1;
+  return text.slice(start, read + further).replace(/^[\r\n]+/, '');
 }
 
 /** Writes an answer to a bare connection and ends it. */
 export function replyRaw(
   socket: Duplex,
-  { problem, isForToken }: RawReply,
+  { problem, isForToken, headers = [] }: RawReply,
   baseUrl: string,
   log: Logger,
 ): void {
@@ -81,6 +103,7 @@ export function replyRaw(
     `Content-Type: ${isOAuth ? 'application/json' : PROBLEM_TYPE}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `Date: ${new Date().toUTCString()}`,
+    ...headers,
     'Connection: close',
   ];
   socket.on('error', () => socket.destroy());

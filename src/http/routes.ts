@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Credential } from '../auth/authorize.ts';
 import type { Scope } from '../auth/scopes.ts';
 import type { FileBody } from './file-body.ts';
+import type { Problem } from './problem.ts';
 
 /** What an endpoint is told about a request. */
 export interface Call {
@@ -72,10 +73,9 @@ export interface OpenRoute extends RouteBase {
 
 export type Route = KeyedRoute | OpenRoute;
 
-export type Found =
-  | { readonly kind: 'route'; readonly route: Route }
-  | { readonly kind: 'no_path' }
-  | { readonly kind: 'no_method'; readonly allow: string };
+export type Found = { readonly kind: 'route'; readonly route: Route } | Unrouted;
+
+export type Unrouted = { readonly kind: 'no_path' } | { readonly kind: 'no_method'; readonly allow: string };
 
 /** @returns what finds the route of a path (without its query) and a method */
 export function createRouteTable(routes: readonly Route[]): (path: string, method: string) => Found {
@@ -91,6 +91,12 @@ export function createRouteTable(routes: readonly Route[]): (path: string, metho
     if (method === route.method || (method === 'HEAD' && route.head)) return { kind: 'route', route };
     return { kind: 'no_method', allow: route.head ? `${route.method}, HEAD` : route.method };
   };
+}
+
+export function unroutedProblem(found: Unrouted): Problem {
+  return found.kind === 'no_path'
+    ? { code: 'not_found', detail: 'There is no endpoint at this path.' }
+    : { code: 'method_not_allowed', detail: `This endpoint answers ${found.allow}.` };
 }
 
 function varyingRoute(varying: ReadonlyMap<string, Route>, path: string): Route | undefined {

@@ -222,7 +222,7 @@ function answerMalformed(server: Server, judge: Judge): void {
       bare?.destroy();
       judge.log.info({ reason: error.code }, 'tls failed');
     } else if (isErrorCode(error, 'ECONNRESET')) socket.destroy();
-    else breakOff(socket, malformedReply(error));
+    else breakOff(socket, malformedReply(error, judge.find));
   });
   server.on('connect', (_request, socket) => breakOff(socket, CONNECT_REPLY));
 }

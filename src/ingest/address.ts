@@ -4,6 +4,7 @@
  * An address is kept as given; only what RFC 3986 does not allow in it is percent-encoded. It is not parsed by
  * the WHATWG rules, which would rewrite it (a backslash would become a slash, and with it the host another).
  */
+import { isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { getDomain } from 'tldts';
 
@@ -16,7 +17,9 @@ const BLANK_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
 const CLEAN_PART = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*$/;
 /** A percent sign that begins no escape, or a run of characters that may not stand there. */
 const UNCLEAN = /%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]+/g;
-const HOST_LITERAL = /\[[0-9A-Fa-f:.vV]*\]/;
+const HOST_AND_PORT = /^(\[[^\]]*\]|.*?)(:\d*)?$/s;
+/** Of versions of the Internet Protocol that are yet to come. */
+const FUTURE_LITERAL = /^\[v[0-9a-f]+\.[\w\-.~!$&'()*+,;=:]+\]$/i;
 
 export type Address =
   | { readonly kind: 'address'; readonly url: string; readonly host: string }
@@ -70,11 +73,13 @@ function hostOf(authority: string): string {
   return literal ?? afterUser.replace(/:\d*$/, '');
 }
 
+/** A user may have colons, a host (RFC 3986, 3.2.2: an address literal or a name) neither these nor an @. */
 function encodeAuthority(authority: string): string {
-  const literal = HOST_LITERAL.exec(authority);
-  if (!literal) return encodePart(authority);
-  const end = literal.index + literal[0].length;
-  return encodePart(authority.slice(0, literal.index)) + literal[0] + encodePart(authority.slice(end));
+  const at = authority.lastIndexOf('@');
+  const user = at < 0 ? '' : `${encodePart(authority.slice(0, at)).replaceAll('@', '%40')}@`;
+  const [, host = '', port = ''] = HOST_AND_PORT.exec(authority.slice(at + 1)) ?? [];
+  const isLiteral = host.startsWith('[') && (isIPv6(host.slice(1, -1)) || FUTURE_LITERAL.test(host));
+  return user + (isLiteral ? host : encodePart(host).replaceAll(':', '%3A')) + port;
 }
 
 function encodePart(part: string): string {

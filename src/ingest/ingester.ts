@@ -354,9 +354,9 @@ export class Ingester {
   /** Nothing waits: what was put off is done. */
   async #rest(): Promise<void> {
     this.#workshop.writer.flush();
-    // A file that waits, during a pause or in a folder that cannot be read, is not missing.
+    // A file that waits in a folder that cannot be read is not missing.
     const isSteady = this.#clock.isSteady();
-    if (isSteady && readPause(this.#workshop.access) === null && this.#dropLook.isUsable) {
+    if (isSteady && this.#dropLook.isUsable) {
       await lookForMissing(this.#workshop).catch((error) => {
         // The folder has gone since it was looked into: there is another time.
         if (!isFileError(error)) throw error;

@@ -10,8 +10,10 @@ export type Lines =
   | { readonly kind: 'lines'; readonly first_line: number; readonly text: string }
   /** A line that is not UTF-8; what can be read of it stands in `text`. */
   | { readonly kind: 'not utf-8'; readonly line: number; readonly text: string }
-  /** A line over the limit: nothing after it is read. */
-  | { readonly kind: 'too long'; readonly line: number };
+  /** A line over the limit, of which only the beginning is kept. */
+  | { readonly kind: 'too long'; readonly line: number; readonly text: string };
+
+const BEGINNING_BYTES = 200;
 
 /** Lines are counted from 1. The text of a block ends with its last newline, but for the last block of a file. */
 export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
@@ -19,13 +21,21 @@ export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator
   let restBytes = 0;
   let line = 1;
   let isStart = true;
-  for await (const chunk of chunks) {
-    const end = chunk.lastIndexOf(NEWLINE) + 1;
+  let isTooLong = false;
+  for await (const read of chunks) {
+    let chunk = read;
     const firstEnd = chunk.indexOf(NEWLINE);
-    if (restBytes + (firstEnd < 0 ? chunk.length : firstEnd) > LINE_BYTES_MAX) {
-      yield { kind: 'too long', line };
-      return;
+    if (!isTooLong && restBytes + (firstEnd < 0 ? chunk.length : firstEnd) > LINE_BYTES_MAX) {
+      yield { kind: 'too long', line, text: beginningOf([...rest, chunk]) };
+      [rest, restBytes, isStart, isTooLong] = [[], 0, false, true];
     }
+    if (isTooLong) {
+      if (firstEnd < 0) continue;
+      chunk = chunk.subarray(firstEnd + 1);
+      line += 1;
+      isTooLong = false;
+    }
+    const end = chunk.lastIndexOf(NEWLINE) + 1;
     if (end === 0) {
       rest.push(chunk);
       restBytes += chunk.length;
@@ -60,6 +70,11 @@ function* decoded(block: Buffer, firstLine: number): Generator<Lines, number> {
     at = end;
   }
   return line;
+}
+
+function beginningOf(chunks: readonly Buffer[]): string {
+  const bytes = Buffer.concat(chunks.map((chunk) => chunk.subarray(0, BEGINNING_BYTES)));
+  return bytes.toString('utf8', 0, BEGINNING_BYTES);
 }
 
 function withoutMark(block: Buffer): Buffer {

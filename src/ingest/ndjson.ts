@@ -15,8 +15,8 @@ export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenera
         yield [badRow(block.line, 'UTF-8 text', block.text)];
         break;
       case 'too long':
-        yield [badFile(block.line, `a line of at most ${LINE_BYTES_MAX} bytes`)];
-        return;
+        yield [badRow(block.line, `a line of at most ${LINE_BYTES_MAX} bytes`, block.text)];
+        break;
     }
   }
 }

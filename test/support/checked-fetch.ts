@@ -53,8 +53,16 @@ const origins = new Set<string>();
 const checks = new Map<TSchema, TypeCheck<TSchema>>();
 const plainFetch = globalThis.fetch;
 
+/** RFC 3986: scheme, authority (user, a literal or a name, port), path, query, fragment. */
+const URI = (() => {
+  const plain = "[\\w\\-.~!$&'()*+,;=]|%[\\da-f]{2}";
+  const authority = `(?:(?:${plain}|:)*@)?(?:\\[[\\da-fv:.]+\\]|(?:${plain})*)(?::\\d*)?`;
+  const path = `(?:/(?:${plain}|[:@/])*)?`;
+  const further = `(?:${plain}|[:@/?])*`;
+  return new RegExp(`^[a-z][a-z\\d+.-]*://${authority}${path}(?:\\?${further})?(?:#${further})?$`, 'i');
+})();
 FormatRegistry.Set('date-time', (text) => !Number.isNaN(Date.parse(text)));
-FormatRegistry.Set('uri', (text) => URL.canParse(text));
+FormatRegistry.Set('uri', (text) => URI.test(text));
 FormatRegistry.Set('uuid', (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text));
 
 globalThis.fetch = async (input, init) => {
