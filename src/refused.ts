@@ -64,3 +64,12 @@ export function reasonOf(error: unknown, told = ''): string {
   if (words === undefined) return error.message;
   return 'path' in error && error.path !== told ? `${words} (${error.path})` : words;
 }
+
+/** The code by which Node, SQLite and TLS name an error; empty where there is none. */
+export function errorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+export function isErrorCode(error: unknown, ...codes: string[]): boolean {
+  return codes.includes(errorCode(error));
+}

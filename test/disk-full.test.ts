@@ -1,4 +1,5 @@
 /** A full disk: ingest waits with an alert that needs someone, reads go on, and it goes on by itself. */
+
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -17,7 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readAlertFile } from '../src/health/alert-file.ts';
-import { isErrorCode } from '../src/store/folder.ts';
+import { isErrorCode } from '../src/refused.ts';
 import { putFile } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { asFirstVersionLeftIt } from './support/first-version.ts';

@@ -1,11 +1,12 @@
 /** The archive against the records of files: what was applied can be read again. */
+
 import { createHash } from 'node:crypto';
 import { createReadStream, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { shortName } from '../ingest/drop-folder.ts';
+import { isErrorCode } from '../refused.ts';
 import type { Database } from '../store/database.ts';
-import { isErrorCode } from '../store/folder.ts';
 import type { Findings } from './findings.ts';
 
 interface ArchivedFile {

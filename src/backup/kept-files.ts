@@ -2,9 +2,11 @@
  * The files of the schedule: known by their names, which say when each was begun. No other file in the folder is ever
  * counted or deleted.
  */
+
 import { lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isErrorCode, syncFolder } from '../store/folder.ts';
+import { isErrorCode } from '../refused.ts';
+import { syncFolder } from '../store/folder.ts';
 import { parseInstant } from '../time.ts';
 
 /** One that did not pass its test is kept under another name until a good one follows: somebody may want to see it. */

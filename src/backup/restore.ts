@@ -17,17 +17,10 @@ import {
   statSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import { isDiskFull } from '../store/database.ts';
-import {
-  type DataFolder,
-  dataFolder,
-  ensureFolder,
-  isErrorCode,
-  syncFile,
-  syncFolder,
-} from '../store/folder.ts';
+import { type DataFolder, dataFolder, ensureFolder, syncFile, syncFolder } from '../store/folder.ts';
 import { completeRestore, incomingNames, pendingRestore, stateFiles } from '../store/incoming.ts';
 import { type Release, takeLock, takeStateAlone } from '../store/locks.ts';
 import type { Now } from '../time.ts';

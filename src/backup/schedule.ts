@@ -5,8 +5,7 @@
  */
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { reasonOf } from '../refused.ts';
-import { isErrorCode } from '../store/folder.ts';
+import { isErrorCode, reasonOf } from '../refused.ts';
 import { formatMs, HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
 import {
   backupName,

@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { isDiskFull } from '../store/database.ts';
-import { dataFolder, isErrorCode } from '../store/folder.ts';
+import { dataFolder } from '../store/folder.ts';
 import { Findings } from './findings.ts';
 import { makeStage } from './stage.ts';
 import { unpackTar } from './tar-file.ts';

@@ -23,11 +23,11 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
-import { Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { type Database, isDamage, isDiskFull, isForbidden, openReader } from '../store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
-import { type DataFolder, dataFolder, isErrorCode, syncFile, syncFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder, syncFile, syncFolder } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
 import { journalIdentity } from '../store/journal-lines.ts';
 import { keepInPlace } from '../store/locks.ts';

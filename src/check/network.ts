@@ -4,9 +4,8 @@ import { createServer } from 'node:net';
 import { isInTheClear } from '../config/listening.ts';
 import type { Settings } from '../config/schema.ts';
 import { judgeTlsPair, readTlsFiles, type TlsPaths, timeFault } from '../http/tls-pair.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { isForbidden } from '../store/database.ts';
-import { isErrorCode } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 

@@ -6,9 +6,8 @@
  */
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
-import { Refused, type RefusedCode } from '../refused.ts';
+import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';
 import { isDamage, isDiskFull, isForbidden } from '../store/database.ts';
-import { isErrorCode } from '../store/folder.ts';
 import * as account from './account.ts';
 import * as alert from './alert.ts';
 import * as backup from './backup.ts';

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { type Appliance, startAppliance } from '../appliance.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../log.ts';
-import { reasonOf } from '../refused.ts';
+import { isErrorCode, reasonOf } from '../refused.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commandSummaries } from './manual.ts';
@@ -105,7 +105,7 @@ function hasHungUp(terminal: number): boolean {
     writeSync(terminal, '');
     return false;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EIO';
+    return isErrorCode(error, 'EIO');
   }
 }
 

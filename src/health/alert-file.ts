@@ -4,9 +4,10 @@
  * A file, since neither a damaged database nor a full disk must keep it from being told. It is padded and written
  * in place: that needs no room where it was there before.
  */
+
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isErrorCode } from '../store/folder.ts';
+import { isErrorCode } from '../refused.ts';
 import { ALERTS, type AlertDocument, type AlertName } from './alerts.ts';
 
 /** More than all alerts together have. */

@@ -8,7 +8,7 @@ import { statSync } from 'node:fs';
 import { CONTENT_TYPE_OF_EXPORT, EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Logger } from '../log.ts';
 import { readStanding } from '../query/as-of.ts';
-import { reasonOf } from '../refused.ts';
+import { isErrorCode, reasonOf } from '../refused.ts';
 import { type Database, isDamage, openReader, type Statement } from '../store/database.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import { writeAlertFile } from './alert-file.ts';
@@ -295,5 +295,5 @@ function fileState(path: string): string {
 }
 
 function isGone(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  return isErrorCode(error, 'ENOENT');
 }

@@ -2,11 +2,12 @@
  * Replies to what is no request: bytes that are not HTTP, heads that are too large or too slow, CONNECT. They have
  * the headers and the form of every other answer; Node's own have neither.
  */
+
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '../log.ts';
-import { isErrorCode } from '../store/folder.ts';
+import { isErrorCode } from '../refused.ts';
 import { endSoon } from './connections.ts';
 import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import { TOKEN_PATH } from './reply.ts';

@@ -4,10 +4,11 @@
  * The name is made here, of digits, and only a regular file counts: neither a link nor a pipe in the folder is
  * followed or waited for, so nothing outside it is ever read.
  */
+
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isErrorCode } from '../store/folder.ts';
+import { isErrorCode } from '../refused.ts';
 import { type FileState, readState } from './file-body.ts';
 
 /** In the order in which they are looked for. */

@@ -1,4 +1,5 @@
 /** The HTTP server put together: its listener, endpoints and judgement, and the one door to polka. */
+
 import type { Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
@@ -17,9 +18,9 @@ import type { Logger } from '../log.ts';
 import type { RecentDeliveries } from '../query/delivery.ts';
 import { createQueryCursors } from '../query/query-cursor.ts';
 import { createStreamCursors } from '../query/stream-cursor.ts';
+import { isErrorCode } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';
-import { isErrorCode } from '../store/folder.ts';
 import type { Now } from '../time.ts';
 import { createClientAddress } from './client-address.ts';
 import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';

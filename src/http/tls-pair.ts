@@ -6,8 +6,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
-import { Refused, reasonOf } from '../refused.ts';
-import { isErrorCode } from '../store/folder.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 
 export interface TlsPaths {

@@ -19,8 +19,8 @@ import {
 } from 'node:fs';
 import { join, sep } from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
-import { Refused, reasonOf } from '../refused.ts';
-import { type DataFolder, isErrorCode, isThere, syncFolder } from '../store/folder.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { type DataFolder, isThere, syncFolder } from '../store/folder.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
 import { compareFiles, type ExportFileName, judgeName, judgeWindow } from './export-name.ts';
 

@@ -1,7 +1,8 @@
 /** A look into the drop folder, and what keeps it from being read or from being written. */
+
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
-import { isErrorCode } from '../store/folder.ts';
+import { isErrorCode } from '../refused.ts';
 import { OWN_FOLDERS, requireRealFolder, type Scan } from './drop-folder.ts';
 import { plainError } from './faults.ts';
 import type { Troubles } from './troubles.ts';

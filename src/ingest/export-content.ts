@@ -1,11 +1,12 @@
 /**
  * The content of an export file: opened, hashed and unpacked as it is read, in chunks of bounded size.
  */
+
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib';
-import { isErrorCode } from '../store/folder.ts';
+import { errorCode, isErrorCode } from '../refused.ts';
 import type { Form } from './export-name.ts';
 
 const CHUNK_BYTES = 256 * 1024;
@@ -161,7 +162,7 @@ function unreadable(error: unknown, form: Form): unknown {
   if (isErrorCode(error, 'Z_BUF_ERROR')) {
     return new UnreadableContent('truncated', `the ${packing} data ends before its end`, { cause: error });
   }
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = errorCode(error);
   if (code.startsWith('Z_') || code.startsWith('ZSTD_')) {
     const reason = error instanceof Error ? error.message : code;
     return new UnreadableContent('damaged', `the ${packing} data is damaged: ${reason}`, { cause: error });

@@ -1,4 +1,5 @@
 /** Which faults concern one file alone, and how a fault crosses to the main thread's log. */
+import { errorCode } from '../refused.ts';
 import { isDiskFull } from '../store/database.ts';
 
 const FILE_ERRORS = [
@@ -16,7 +17,7 @@ const FILE_ERRORS = [
 
 /** Faults of one file, not of the disk or the database: the others can go on. */
 export function isFileError(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = errorCode(error);
   return FILE_ERRORS.includes(code);
 }
 

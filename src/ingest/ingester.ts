@@ -2,11 +2,12 @@
  * The one who ingests: owns the writing connection to detections.db, looks into the drop folder, deals with one file
  * after the other, and serves what commands ask for.
  */
+import { isErrorCode } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { checkpoint } from '../store/checkpoint.ts';
 import { type Database, isDiskFull } from '../store/database.ts';
 import { openDetections } from '../store/detections.ts';
-import { dataFolder, isErrorCode, isThere } from '../store/folder.ts';
+import { dataFolder, isThere } from '../store/folder.ts';
 import { readJournalEnd } from '../store/journal.ts';
 import { isLocked } from '../store/locks.ts';
 import { openWriter } from '../store/writer.ts';
@@ -374,7 +375,7 @@ export class Ingester {
 
   #noticeOthers(access: Database): void {
     // A command that works where no appliance runs gives way to one that starts.
-    if (this.#settings.mode === 'requests' && isLocked(this.#workshop.folder.serveLock)) return this.stop();
+    if (this.#settings.mode === 'requests' && isLocked(this.#workshop.folder.serveLock)) this.stop();
     const version = Number(access.pragma('data_version', { simple: true }));
     if (version === this.#accessVersion) return;
     this.#accessVersion = version;

@@ -2,7 +2,7 @@
 import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../detection/photo.ts';
-import { reasonOf } from '../refused.ts';
+import { errorCode, reasonOf } from '../refused.ts';
 import { type BadRow, jsonText, NESTED_TOO_DEEPLY, readExport } from './export-reading.ts';
 import type { FromReader, ReaderSettings, ReadingOrder, ToReader } from './reader-messages.ts';
 import { BATCHES_IN_FLIGHT_MAX } from './row-batch.ts';
@@ -100,7 +100,7 @@ async function serve(
     send({ kind: 'end', session: order.session, result });
   } catch (error) {
     skipped.close();
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const code = errorCode(error);
     const message = error instanceof Cancelled ? 'cancelled' : reasonOf(error);
     send({ kind: 'fault', session: order.session, code, message });
   }

@@ -2,10 +2,12 @@
  * Files that lie in the archive and are in no record: what is left when the journal does not say what a database
  * lacks. They are taken out of the archive and read as if they had just been dropped, so nothing is lost.
  */
+
 import { type Dirent, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
+import { isErrorCode } from '../refused.ts';
 import type { Database } from '../store/database.ts';
-import { isErrorCode, syncFolder } from '../store/folder.ts';
+import { syncFolder } from '../store/folder.ts';
 import { judgeName } from './export-name.ts';
 import type { Workshop } from './workshop.ts';
 

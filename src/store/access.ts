@@ -1,9 +1,9 @@
 /** How commands and the appliance open `access.db` for writing: the one way in, with its plain-English refusals. */
 import { existsSync } from 'node:fs';
-import { Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from './access-schema.ts';
 import { type Database, isEmpty } from './database.ts';
-import { dataFolder, ensureFolder, isErrorCode } from './folder.ts';
+import { dataFolder, ensureFolder } from './folder.ts';
 import { refuseHalfRestored } from './incoming.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from './installation.ts';
 import type { Migrated } from './migrate.ts';

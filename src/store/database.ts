@@ -5,9 +5,8 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import Driver from 'better-sqlite3';
-import { Refused } from '../refused.ts';
+import { errorCode, isErrorCode, Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
-import { isErrorCode } from './folder.ts';
 
 export type Database = Driver.Database;
 export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
@@ -81,19 +80,19 @@ export function isDiskFull(error: unknown): boolean {
 
 /** Whether an error says that a database's content is not what SQLite wrote. */
 export function isDamage(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = errorCode(error);
   return code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB';
 }
 
 /** Whether an error says that something that was written may not be on the disk. */
 export function isWriteLost(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = errorCode(error);
   return code === 'EIO' || /^SQLITE_IOERR_(DIR_)?(FSYNC|WRITE|TRUNCATE)/.test(code);
 }
 
 /** Whether an error says that a file may not be opened, or not be written to, by this user. */
 export function isForbidden(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = errorCode(error);
   return ['EACCES', 'EPERM'].includes(code) || /^SQLITE_(CANTOPEN|READONLY)/.test(code);
 }
 

@@ -16,7 +16,7 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 
 export interface DataFolder {
   readonly root: string;
@@ -120,10 +120,4 @@ export function syncFolder(path: string): void {
   } finally {
     closeSync(handle);
   }
-}
-
-export function isErrorCode(error: unknown, ...codes: string[]): boolean {
-  return (
-    error instanceof Error && 'code' in error && typeof error.code === 'string' && codes.includes(error.code)
-  );
 }

@@ -9,8 +9,8 @@
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Refused } from '../refused.ts';
-import { type DataFolder, isErrorCode, syncFolder } from './folder.ts';
+import { isErrorCode, Refused } from '../refused.ts';
+import { type DataFolder, syncFolder } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
 /** The journal last: it is the newest witness as long as the databases are the old ones. */

@@ -9,9 +9,9 @@
  * | `lock-state` | commands together, while they work on what is there; a restore alone, which puts something else there |
  */
 import { existsSync } from 'node:fs';
-import { Refused } from '../refused.ts';
+import { isErrorCode, Refused } from '../refused.ts';
 import { type Database, isForbidden, open } from './database.ts';
-import { type DataFolder, isErrorCode } from './folder.ts';
+import type { DataFolder } from './folder.ts';
 
 /** Whoever looks whether a lock is held has it for a moment itself. */
 const LOOK_MS = 500;

@@ -6,10 +6,10 @@
  */
 import { renameSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { Refused } from '../refused.ts';
+import { isErrorCode, Refused } from '../refused.ts';
 import { copyDatabase } from './copy.ts';
 import type { Database } from './database.ts';
-import { isErrorCode, syncFolder } from './folder.ts';
+import { syncFolder } from './folder.ts';
 
 export interface Migrations {
   readonly application_id: number;
