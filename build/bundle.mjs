@@ -5,9 +5,6 @@
  * better-sqlite3 from node_modules. The executable (build/executable.mjs) uses the same function with
  * `packed`, where better-sqlite3's JavaScript is inside and its addon is handed over as an object
  * (src/store/addon.ts).
- *
- * Text files (.toml, .md) become strings when imported by something bundled; Node itself cannot import them,
- * so what also runs unbundled (the tests) must not rely on it.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -49,7 +46,6 @@ export async function bundle({
     sourcemap: packed ? false : 'linked',
     sourcesContent: false,
     legalComments: 'none',
-    loader: { '.toml': 'text', '.md': 'text' },
     define: {
       'import.meta.url': 'importMetaUrl',
       'import.meta.dirname': '__dirname',

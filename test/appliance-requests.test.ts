@@ -199,9 +199,8 @@ test('other versions, bodies and methods do no harm', async () => {
   );
   const smuggled = await exchange(`${get}Content-Length: ${last.length}\r\n\r\n${last}${last}`);
   assert.equal([...smuggled.matchAll(/HTTP\/1\.1 /g)].length, 2);
-  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY', 'PROPFIND']) {
+  const methods = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY', 'PROPFIND', 'get', 'BREW'];
+  for (const method of methods) {
     assert.match(await answerTo(GOOD, authorization, method), /^405 This endpoint answers GET\.$/, method);
   }
-  for (const method of ['get', 'BREW'])
-    assert.match(await answerTo(GOOD, authorization, method), /^400 /, method);
 });

@@ -78,6 +78,18 @@ test('common options are taken before and after the command', () => {
   }
 });
 
+test('a command whose defaults are its own says so in its help', () => {
+  for (const [command, data] of [
+    ['serve', './wirewatch-data'],
+    ['demo', './wirewatch-demo'],
+    ['setup', '/var/lib/wirewatch'],
+  ] as const) {
+    const { stdout } = wirewatch(command, '--help');
+    const [, said = ''] = /--data <dir>\s+data folder \(default: ([^)]*)\)/.exec(stdout) ?? [];
+    assert.ok(said.replace(/\s+/g, ' ').includes(`WIREWATCH_DATA, else ${data}`), `${command}: ${said}`);
+  }
+});
+
 test('--help is on stdout with examples, exit 0', () => {
   for (const args of [['--help'], ['-h'], ['help'], ['version', '--help'], ['help', 'version']]) {
     const { status, stdout, stderr } = wirewatch(...args);

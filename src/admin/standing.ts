@@ -132,7 +132,7 @@ function storageFacts({ monitor, detections, folder, backup, now }: StandingSour
       name: 'wirewatch_backup_newest_timestamp_seconds',
       help: 'When the newest good scheduled backup was begun.',
       labels: [],
-      read: () => newestBackup(backup),
+      read: () => newestBackup(backup, now()),
     },
   ];
 }
@@ -147,8 +147,8 @@ function windows(detections: Database, fromMs: number): Value[] {
 }
 
 /** Files are left from a schedule that has ended, too: they have no value, since no new one will come. */
-function newestBackup({ folder, every_hours }: StandingSources['backup']): Value[] {
-  const newest = every_hours === 0 ? null : newestGood(listKept(folder), Date.now());
+function newestBackup({ folder, every_hours }: StandingSources['backup'], nowMs: number): Value[] {
+  const newest = every_hours === 0 ? null : newestGood(listKept(folder), nowMs);
   return newest === null ? [] : [{ labels: NO_LABELS, value: newest.at / SECOND_MS }];
 }
 

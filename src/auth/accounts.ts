@@ -127,8 +127,6 @@ export function accountDocument(account: Account) {
   };
 }
 
-export type AccountDocument = ReturnType<typeof accountDocument>;
-
 function update(db: Database, account: Account): Account {
   const { id, name, daily_rows, suspended_at } = account;
   const print_metadata = account.print_metadata ? 1 : 0;

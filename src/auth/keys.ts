@@ -179,8 +179,6 @@ export function keyDocument(key: Key, nowMs: number) {
   };
 }
 
-export type KeyDocument = ReturnType<typeof keyDocument>;
-
 function putSubscriptions(
   db: Database,
   keyId: string,

@@ -124,8 +124,6 @@ export function subscriptionDocument(subscription: Subscription) {
   return { id, account: account_id, name, time_zone, content_types, created_at: formatMs(created_at) };
 }
 
-export type SubscriptionDocument = ReturnType<typeof subscriptionDocument>;
-
 function subscriptionOf(row: SubscriptionRow): Subscription {
   return { ...row, content_types: JSON.parse(row.content_types) };
 }

@@ -14,7 +14,7 @@ interface AppliedRecord {
   readonly finished_at: number;
 }
 
-export const APPLIED = `
+const APPLIED = `
   SELECT number, name, sha256, finished_at FROM ingest_file
   WHERE outcome = 'applied' AND settled = 1 AND sha256 IS NOT NULL ORDER BY number`;
 const HAS_MARK = "SELECT 1 FROM sqlite_schema WHERE name = 'journal_mark'";

@@ -16,29 +16,29 @@ interface FileRow {
   readonly outcome: string;
 }
 
-export const WINDOWS_OFF_GRID = `
+const WINDOWS_OFF_GRID = `
   SELECT export, window_start, status, file FROM export_window WHERE window_start % ${WINDOW_MS} <> 0`;
 
 /** A window that is done or failed was brought there by a file of its own. */
-export const WINDOWS_WITHOUT_FILE = `
+const WINDOWS_WITHOUT_FILE = `
   SELECT win.export, win.window_start, win.status, win.file
   FROM export_window AS win LEFT JOIN ingest_file AS file
     ON file.number = win.file AND file.export = win.export AND file.window_start = win.window_start
       AND file.outcome = iif(win.status = 'done', 'applied', 'failed')
   WHERE win.status IN ('done', 'failed') AND file.number IS NULL`;
 
-export const FILES_WITHOUT_WINDOW = `
+const FILES_WITHOUT_WINDOW = `
   SELECT file.number, file.name, file.outcome
   FROM ingest_file AS file LEFT JOIN export_window AS win
     ON win.export = file.export AND win.window_start = file.window_start AND win.status = 'done'
   WHERE file.outcome = 'applied' AND file.window_start IS NOT NULL AND win.export IS NULL`;
 
-export const FILES_NOT_WHOLE = `
+const FILES_NOT_WHOLE = `
   SELECT number, name, outcome FROM ingest_file
   WHERE (outcome = 'applied' AND (sha256 IS NULL OR length(sha256) <> 64))
     OR (outcome <> 'applying' AND finished_at IS NULL)`;
 
-export const EXPORTS_WITHOUT_EXPECTATION = `
+const EXPORTS_WITHOUT_EXPECTATION = `
   SELECT DISTINCT win.export FROM export_window AS win
   WHERE win.status = 'done' AND NOT EXISTS (SELECT 1 FROM export_expectation AS own WHERE own.export = win.export)`;
 

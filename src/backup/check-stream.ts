@@ -9,7 +9,7 @@ import { RAISE_VERSIONS } from '../detection/raise.ts';
 import type { Database, Statement } from '../store/database.ts';
 import type { Findings } from './findings.ts';
 
-export const STREAM_ROWS = `
+const STREAM_ROWS = `
   SELECT position, stream, sequence, substr(body, 1, 128) AS start FROM stream_row ORDER BY position`;
 const DELIVERIES = 'SELECT first_position, last_position, delivered_at FROM delivery ORDER BY first_position';
 const HEADS = 'SELECT stream, sequence, position FROM stream_head ORDER BY stream';

@@ -46,7 +46,8 @@ export async function verify(folder: DataFolder, options: VerifyOptions): Promis
     return findings;
   }
   try {
-    const all = new Set([...removed, ...removedSince(db, folder.journal)]);
+    // One that was asked for since may have begun.
+    const all = new Set([...removed, ...openRemovals(folder), ...removedSince(db, folder.journal)]);
     checkDetections(db, folder, findings, all, options);
     // A snapshot that is held while files are read would let the log of a running appliance grow.
     db.exec('COMMIT');
@@ -112,11 +113,26 @@ function checkAccess(folder: DataFolder, findings: Findings): ReadonlySet<number
   if (access === null) return new Set();
   try {
     checkMark(access, 'access.db', folder.journal, findings);
-    const open = access.prepare<unknown[], { id: number }>(BEING_REMOVED).all();
-    return new Set(open.map(({ id }) => id));
+    return new Set(beingRemoved(access));
   } finally {
     access.close();
   }
+}
+
+function openRemovals({ access }: DataFolder): number[] {
+  const db = openReader(access);
+  try {
+    return beingRemoved(db);
+  } finally {
+    db.close();
+  }
+}
+
+function beingRemoved(access: Database): number[] {
+  return access
+    .prepare<unknown[], { id: number }>(BEING_REMOVED)
+    .all()
+    .map(({ id }) => id);
 }
 
 /** Subscriptions whose removal a database that was put back has yet to be led through again. */

@@ -27,7 +27,7 @@ import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { type Database, isDamage, isDiskFull, isForbidden, openReader } from '../store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
-import { type DataFolder, dataFolder, syncFile, syncFolder } from '../store/folder.ts';
+import { appearAs, type DataFolder, dataFolder, syncFile, syncFolder } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
 import { journalIdentity } from '../store/journal-lines.ts';
 import { keepInPlace } from '../store/locks.ts';
@@ -103,9 +103,10 @@ export async function writeBackup(options: BackupOptions): Promise<WrittenBackup
       const bytes = await packTar(stage.path, names, packed, (done) =>
         options.onProgress('writing', Math.min(done, total), total),
       );
-      requireFreeName(target, options.replace);
-      renameSync(packed, target);
-      syncFolder(dirname(target));
+      if (options.replace) {
+        renameSync(packed, target);
+        syncFolder(dirname(target));
+      } else if (!appearAs(target, packed)) throw nameTaken(target);
       return { path: target, bytes, manifest };
     } finally {
       stage.remove();
@@ -289,8 +290,11 @@ function requireFreeName(target: string, replace: boolean): void {
       `${target} is not a file. Name the file that the backup is to be, such as ${join(target, 'wirewatch.tar')}.`,
     );
   }
-  if (!replace)
-    throw new Refused('failed', `${target} is there already. Name another file, or replace it with --force.`);
+  if (!replace) throw nameTaken(target);
+}
+
+function nameTaken(target: string): Refused {
+  return new Refused('failed', `${target} is there already. Name another file, or replace it with --force.`);
 }
 
 /** Once as copies and once as the tar: so much is needed for a while, half of it stays. */

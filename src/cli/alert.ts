@@ -9,7 +9,7 @@ import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { openAlerts } from '../health/open-alerts.ts';
 import { Refused } from '../refused.ts';
 import { isLocked } from '../store/locks.ts';
-import { configOf, folderOf, withDetections } from './ingest-settings.ts';
+import { configOf, folderOf, withDetections } from './config.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
 

@@ -3,7 +3,7 @@ import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
-import { configOf } from './ingest-settings.ts';
+import { configOf } from './config.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
 

@@ -10,7 +10,7 @@ import { type Database, openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { formatMs, HOUR_MS, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
-import { addExamples, addSettingFlags, commonOptions } from './options.ts';
+import { addExamples, addSettingFlags, commonOptions, stateDefaults } from './options.ts';
 import { print, progress, table } from './output.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
 
@@ -36,6 +36,7 @@ export function register(program: Command): void {
       await ended;
     });
   addSettingFlags(command);
+  stateDefaults(command, { data: 'WIREWATCH_DATA, else ./wirewatch-demo' });
   addExamples(command, ['demo', 'demo --port 9090']);
 }
 

@@ -38,8 +38,3 @@ The last one prints the key, this one time. Export files go into ${drop}
 
 `;
 }
-
-/** An option for a line to paste, quoted where a shell would take it apart. */
-export function pasted(flag: string, value: string): string {
-  return ` ${flag} ${/^[\w./:@%+,-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`}`;
-}

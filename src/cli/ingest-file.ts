@@ -13,7 +13,7 @@ import { Refused } from '../refused.ts';
 import { openReader } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { findWindow } from '../windows/ledger.ts';
-import { configOf, folderOf, withDetections } from './ingest-settings.ts';
+import { configOf, folderOf, withDetections } from './config.ts';
 import { type FileDocument, fileDocument, fileTable } from './ingest-status.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print, progress } from './output.ts';

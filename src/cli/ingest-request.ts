@@ -8,7 +8,7 @@ import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';
 import { readSecret } from '../store/secret.ts';
 import { openCaughtUp } from './access.ts';
-import { configOf, folderOf } from './ingest-settings.ts';
+import { configOf, folderOf } from './config.ts';
 
 /** Has a request served, and waits for it: see {@link untilServed}. */
 export function serveRequest(command: Command, wanted: IngestRequest): Promise<RequestOutcome> {

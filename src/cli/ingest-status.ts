@@ -11,7 +11,7 @@ import { isLocked } from '../store/locks.ts';
 import { formatMs } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
 import { lookingIntoAccess } from './access.ts';
-import { configOf, folderOf, withDetections } from './ingest-settings.ts';
+import { configOf, folderOf, withDetections } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
 import { print, table } from './output.ts';
 

@@ -5,7 +5,7 @@
 import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
 import { addKey, getKey, type Key, keyDocument, listKeys, revokeKey, setKey } from '../auth/keys.ts';
-import { type Config, loadConfig } from '../config/load.ts';
+import type { Config } from '../config/load.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { appendKeyRevoked } from '../store/journal.ts';
@@ -21,6 +21,7 @@ import {
   requireChanges,
   withAccess,
 } from './access.ts';
+import { configOf } from './config.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import {
   addressesValue,
@@ -271,16 +272,6 @@ function recordRevoked(command: Command, key: Key, nowMs: number): void {
       { cause: error },
     );
   }
-}
-
-function configOf(command: Command): Config {
-  const common = commonOptions(command);
-  return loadConfig({
-    flags: {},
-    env: process.env,
-    file: common.config,
-    dataFolder: resolveDataFolder(common),
-  });
 }
 
 /** Where a client finds the appliance. */

@@ -4,7 +4,7 @@
  * The common options belong to the program itself, so commander takes them before and after the command's
  * name; a command asks for them with {@link commonOptions}.
  */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, Help, InvalidArgumentError, Option } from 'commander';
 import { wholeNumber } from '../config/format.ts';
 import type { SettingFlags } from '../config/load.ts';
 import { listItems, type Reading, readSwitch } from '../config/terms.ts';
@@ -27,6 +27,20 @@ export function addCommonOptions(program: Command): void {
     )
     .option('--json', 'print one JSON document');
 }
+
+/** Has the help of a command state its own defaults of common options. */
+export function stateDefaults(command: Command, own: Partial<Record<'data' | 'config', string>>): void {
+  const restated = (option: Option): Option => {
+    const text = own[option.attributeName() as keyof typeof own];
+    if (text === undefined) return option;
+    return new Option(option.flags, option.description.replace(/\(default: .*\)$/, `(default: ${text})`));
+  };
+  command.configureHelp({
+    visibleGlobalOptions: (of) => SHOWN.visibleGlobalOptions(of).map(restated),
+  });
+}
+
+const SHOWN = Object.assign(new Help(), { showGlobalOptions: true });
 
 /** The common options of the command that runs, wherever on the line they stood. */
 export function commonOptions(command: Command): CommonOptions {

@@ -134,7 +134,7 @@ export function createProgram(): Command {
 function settle(command: Command, name: string): void {
   command
     .exitOverride()
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ ...command.configureHelp(), showGlobalOptions: true })
     .configureOutput({
       outputError: (message, write) => write(printable(message.replace(/^error: /, `wirewatch: `))),
     })

@@ -8,9 +8,9 @@ import { addRequest } from '../ingest/requests.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { lookingIntoAccess } from './access.ts';
+import { configOf, withDetections } from './config.ts';
 import { confirm } from './confirm.ts';
 import { serveAdded } from './ingest-request.ts';
-import { configOf, withDetections } from './ingest-settings.ts';
 import { commonOptions } from './options.ts';
 import { print } from './output.ts';
 

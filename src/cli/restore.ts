@@ -2,7 +2,7 @@
 import path from 'node:path';
 import type { Command } from 'commander';
 import { type Restored, restore } from '../backup/restore.ts';
-import { configOf } from './ingest-settings.ts';
+import { configOf } from './config.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
 

@@ -1,10 +1,11 @@
 /** `wirewatch serve`: the appliance. */
 import type { Command } from 'commander';
 import { isInTheClear } from '../config/listening.ts';
+import { pasted } from '../setup/shell.ts';
 import { openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { firstSteps, firstStepsText, pasted } from './first-steps.ts';
+import { firstSteps, firstStepsText } from './first-steps.ts';
 import { addExamples, addSettingFlags, commonOptions } from './options.ts';
 import { printable } from './output.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
@@ -46,8 +47,8 @@ function sayWhatIsMissing({ appliance, config, log }: Serving, command: Command)
   const common = commonOptions(command);
   const isDefault = resolveDataFolder({ data: undefined }) === config.dataFolder;
   const options = [
-    isDefault ? '' : pasted('--data', config.dataFolder),
-    common.config === undefined || config.configFile === null ? '' : pasted('--config', config.configFile),
+    isDefault ? '' : ` --data ${pasted(config.dataFolder)}`,
+    common.config === undefined || config.configFile === null ? '' : ` --config ${pasted(config.configFile)}`,
   ].join('');
   const db = openReader(dataFolder(config.dataFolder).access);
   try {

@@ -6,7 +6,7 @@ import { Refused } from '../refused.ts';
 import { type SetupFile, type SetupResult, setUp, takeBack, type UndoChoices } from '../setup/carry-out.ts';
 import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { addExamples, addSettingFlags, commonOptions, settingFlags } from './options.ts';
+import { addExamples, addSettingFlags, commonOptions, settingFlags, stateDefaults } from './options.ts';
 import { print } from './output.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
@@ -33,6 +33,10 @@ export function register(program: Command): void {
       if (result.not_applied.length > 0) process.exitCode = 1;
     });
   addSettingFlags(command);
+  stateDefaults(command, {
+    data: `WIREWATCH_DATA, else ${SERVICE_DATA}, or ./wirewatch-data without a service`,
+    config: `${SERVICE_CONFIG}, or wirewatch.toml in the data folder without a service`,
+  });
   addExamples(command, [
     'setup --dry-run',
     'setup --drop /srv/exports --base-url https://detections.example.org',

@@ -8,7 +8,7 @@ import { verifyBackup } from '../backup/verify-backup.ts';
 import { Refused } from '../refused.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
 import { beGentle } from './backup.ts';
-import { configOf, folderOf } from './ingest-settings.ts';
+import { configOf, folderOf } from './config.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
 

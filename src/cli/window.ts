@@ -11,8 +11,8 @@ import {
   WINDOW_STATUSES,
   type WindowStatus,
 } from '../windows/ledger.ts';
+import { configOf, withDetections } from './config.ts';
 import { serveRequest } from './ingest-request.ts';
-import { configOf, withDetections } from './ingest-settings.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
 import { print, table } from './output.ts';
 

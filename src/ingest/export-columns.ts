@@ -25,8 +25,7 @@ const TEXT: readonly ExportName[] = ['newswire'];
 const IMAGE: readonly ExportName[] = ['imagewire'];
 
 const ID: ColumnKind = { type: 'integer', least: 1, most: NUMBER_MAX };
-const ID_OR_ZERO: ColumnKind = { type: 'integer', least: 0, most: NUMBER_MAX };
-const COUNT: ColumnKind = { type: 'integer', least: 0, most: NUMBER_MAX };
+const NUMBER: ColumnKind = { type: 'integer', least: 0, most: NUMBER_MAX };
 const STRING: ColumnKind = { type: 'string' };
 const TIMESTAMP: ColumnKind = { type: 'timestamp', bound: 'none' };
 const ADDRESS: ColumnKind = { type: 'address' };
@@ -36,8 +35,8 @@ export const SOURCE_ID_CHARACTERS_MAX = 200;
 
 export const EXPORT_COLUMNS: readonly ExportColumn[] = [
   required('subscription_id', ID),
-  required('source_internal_id', ID_OR_ZERO),
-  required('article_id', ID_OR_ZERO),
+  required('source_internal_id', NUMBER),
+  required('article_id', NUMBER),
   required('first_detected_at', { type: 'timestamp', bound: 'both' }),
   required('last_scored_at', { type: 'timestamp', bound: 'latest' }),
   required('strength_score', { type: 'score' }),
@@ -47,11 +46,11 @@ export const EXPORT_COLUMNS: readonly ExportColumn[] = [
   optional('source_published_at', TIMESTAMP, BOTH),
   optional('source_language', STRING, TEXT),
   optional('source_syndicated', BOOLEAN, TEXT),
-  optional('source_sentences', COUNT, TEXT),
+  optional('source_sentences', NUMBER, TEXT),
   optional('source_image_url', ADDRESS, IMAGE),
   optional('source_origin_url', ADDRESS, IMAGE),
-  optional('strength_matched_sentences', COUNT, TEXT),
-  optional('strength_article_sentences', COUNT, TEXT),
+  optional('strength_matched_sentences', NUMBER, TEXT),
+  optional('strength_article_sentences', NUMBER, TEXT),
   optional('article_url', ADDRESS, BOTH),
   optional('article_domain', STRING, BOTH),
   optional('article_published_at', TIMESTAMP, BOTH),

@@ -86,7 +86,6 @@ export class Ingester {
       progress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
       between: () => this.#between(),
       check: () => this.#check(),
-      isStopping: () => this.#isStopping,
       settling: new Set(),
       nextNumber: () => {
         lastNumber = Math.max(lastNumber, lastFileNumber(db)) + 1;

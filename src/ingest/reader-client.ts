@@ -26,7 +26,7 @@ export interface Reading {
 
 export type OrderWithoutSession = Omit<ReadingOrder, 'session'>;
 
-interface Waiting {
+interface Session {
   readonly queue: RowBatch[];
   wake: () => void;
   isOver: boolean;
@@ -36,7 +36,7 @@ interface Waiting {
 
 export class ReaderClient {
   readonly #worker: Worker;
-  readonly #sessions = new Map<number, Waiting>();
+  readonly #sessions = new Map<number, Session>();
   #lastSession = 0;
   #failure: ReadingFault | null = null;
 
@@ -53,7 +53,7 @@ export class ReaderClient {
     const outcome = Promise.withResolvers<ReadingResult>();
     // Whoever stops half-way does not ask for the result, and that is no fault.
     outcome.promise.catch(() => {});
-    const waiting: Waiting = {
+    const waiting: Session = {
       queue: [],
       wake: () => {},
       isOver: false,
@@ -82,7 +82,7 @@ export class ReaderClient {
     await this.#worker.terminate();
   }
 
-  async *#batches(session: number, waiting: Waiting): AsyncGenerator<RowBatch> {
+  async *#batches(session: number, waiting: Session): AsyncGenerator<RowBatch> {
     for (;;) {
       const batch = waiting.queue.shift();
       if (batch !== undefined) {

@@ -28,7 +28,6 @@ export interface Workshop {
   readonly between: () => Promise<void>;
   /** Throws Stopping when the thread is to end. */
   readonly check: () => void;
-  readonly isStopping: () => boolean;
   /** Paths in `.taken` of files that are dealt with and wait to be moved on. */
   readonly settling: Set<string>;
   /** Gives out ingest numbers: each once, also when what it was for came to nothing. */

@@ -57,14 +57,14 @@ export const METRICS: readonly (readonly [name: string, labels: string, what: st
   ['wirewatch_build_info', 'version, commit', 'Always 1.'],
 ];
 
-export const SCRAPE_CONFIG = `
+const SCRAPE_CONFIG = `
 scrape_configs:
   - job_name: wirewatch
     static_configs:
       - targets: ["127.0.0.1:9464"]
 `;
 
-export const ALERT_RULES = `
+const ALERT_RULES = `
 groups:
   - name: wirewatch
     rules:

@@ -3,7 +3,7 @@ import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { SCOPES } from '../auth/scopes.ts';
 import { type ContentType, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FIELDS } from '../detection/fields.ts';
-import { TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
+import { DATA_GAPS_MAX, TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
 import { SECOND_MS } from '../time.ts';
 import { detectionSchema } from './detection-schema.ts';
 import { ERRORS } from './errors.ts';
@@ -21,8 +21,6 @@ import {
   words,
 } from './vocabulary.ts';
 
-/** Windows listed of one content type. */
-const GAPS_MAX = 200;
 const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
 
 const AS_OF = nullable(
@@ -79,7 +77,7 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
     }),
     subscriptions: Type.Array(ref('Subscription'), { description: "The key's own." }),
     data_gaps: byContentType(
-      Type.Array(ref('Gap'), { maxItems: GAPS_MAX }),
+      Type.Array(ref('Gap'), { maxItems: DATA_GAPS_MAX }),
       'Export windows of the last 90 days that have contributed no detections, newest first.',
     ),
     limits: ref('AccountLimits'),

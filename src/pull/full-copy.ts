@@ -58,7 +58,7 @@ export async function copyAll(
   api: Api,
   copy: Copy,
   start: Start,
-  onRows: (rows: number, left: string) => void,
+  onRows: (rows: number) => void,
   onAnew: () => void,
 ): Promise<string> {
   const resumed = resumeWalk(copy);
@@ -77,7 +77,7 @@ export async function copyAll(
       ? { ...walk, cursor: page.next_cursor }
       : { ...walk, steps: walk.steps.slice(1), cursor: null };
     copy.store(page.data, { walk: JSON.stringify(walk) });
-    onRows(page.data.length, `${step.from.slice(0, 7)} of ${step.subscription_id}:${step.content_type}`);
+    onRows(page.data.length);
   }
   if (walk.since === null) throw new Error('a walk without a beginning of the stream');
   return walk.since;

@@ -2,7 +2,7 @@
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
 import { Refused } from '../refused.ts';
-import { nextSteps, pasted, stepsAfterUndo } from './next-steps.ts';
+import { nextSteps, stepsAfterUndo } from './next-steps.ts';
 import { marked, placeFile, removeFile, stateOf, wasMadeWith } from './own-file.ts';
 import {
   below,
@@ -14,6 +14,7 @@ import {
   SYSUSERS_PATH,
   UNIT_PATH,
 } from './plan.ts';
+import { pasted } from './shell.ts';
 
 export interface SetupFile {
   readonly what: PlannedFile['what'];

@@ -8,6 +8,7 @@ import {
   type SetupChoices,
   SYSUSERS_PATH,
 } from './plan.ts';
+import { pasted } from './shell.ts';
 import { stateDirectory } from './unit.ts';
 
 const WITHOUT_SYSTEMD =
@@ -106,9 +107,4 @@ function inImage({ root, data }: SetupChoices, { folders, files }: Plan): string
   for (const folder of missing)
     lines.push(`# ${below('/', folder)} has to be there, writable for the user of the service.`);
   return lines;
-}
-
-/** A word as a shell takes it. */
-export function pasted(value: string): string {
-  return /^[\w./:@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
 }

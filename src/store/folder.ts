@@ -89,17 +89,23 @@ export function isThere(path: string): boolean {
  *
  * Of several processes that do so at the same moment, one prevails. Where the file system has no hard links, the last
  * of those that saw none: there they must not begin at the same moment.
+ *
+ * @returns whether it is this one that has the name
  */
-export function appearAs(path: string, draft: string): void {
+export function appearAs(path: string, draft: string): boolean {
+  let isOurs = true;
   try {
     linkSync(draft, path);
   } catch (error) {
     if (isErrorCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS')) {
-      if (!isThere(path)) renameSync(draft, path);
-    } else if (!isErrorCode(error, 'EEXIST')) throw error;
+      isOurs = !isThere(path);
+      if (isOurs) renameSync(draft, path);
+    } else if (isErrorCode(error, 'EEXIST')) isOurs = false;
+    else throw error;
   }
   rmSync(draft, { force: true });
   syncFolder(dirname(path));
+  return isOurs;
 }
 
 /** Makes a file's content durable. */

@@ -32,6 +32,8 @@ export function readSecret(folder: DataFolder): Buffer {
 function refuseLost({ root, secret, detections, journal }: DataFolder): void {
   const { position, file } = readJournalEnd(journal);
   if (!existsSync(detections) && position === 0 && file === 0) return;
+  // Made meanwhile, by the one who began to use it.
+  if (existsSync(secret)) return;
   throw new Refused(
     'configuration',
     `the secret ${secret} is missing, and ${root} is in use: without it no cursor, access token or photo address that was given out is valid. Put back the file from a backup (tar -xf BACKUP secret). Where there is none, as the user of the appliance: (umask 077; head -c ${SECRET_BYTES} /dev/urandom > ${secret}), and every client has to start again.`,

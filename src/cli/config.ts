@@ -1,4 +1,4 @@
-/** The configuration and the folders of a command that reads or asks what the appliance ingests. */
+/** The configuration and the folders of a command. */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Config, loadConfig } from '../config/load.ts';
