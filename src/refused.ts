@@ -73,3 +73,14 @@ export function errorCode(error: unknown): string {
 export function isErrorCode(error: unknown, ...codes: string[]): boolean {
   return codes.includes(errorCode(error));
 }
+
+const PROBLEMS_SHOWN_MAX = 100;
+
+/** Several problems as one detail. @param heading said behind their number, such as `settings are wrong` */
+export function listed(problems: readonly string[], heading: string): string {
+  const [first] = problems;
+  if (problems.length === 1 && first !== undefined) return first;
+  const lines = problems.slice(0, PROBLEMS_SHOWN_MAX).map((problem) => `\n  ${problem}`);
+  const more = problems.length - lines.length;
+  return `${problems.length} ${heading}:${lines.join('')}${more > 0 ? `\n  and ${more} more` : ''}`;
+}

@@ -70,8 +70,12 @@ export function formatMs(ms: number): string {
 
 /** Renders a window's start as in file names, `20261121T1010Z`. */
 export function formatWindowStart(windowStartMs: number): string {
-  const iso = new Date(windowStartMs).toISOString();
-  return `${iso.slice(0, 4)}${iso.slice(5, 7)}${iso.slice(8, 10)}T${iso.slice(11, 13)}${iso.slice(14, 16)}Z`;
+  return `${formatCompact(windowStartMs).slice(0, 13)}Z`;
+}
+
+/** Renders an instant as in names of files, `20261121T101000Z`; fractions of a second are cut. */
+export function formatCompact(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`;
 }
 
 /** Reads a window's start as in file names; null when it is no time or no multiple of ten minutes. */

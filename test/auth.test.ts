@@ -112,7 +112,7 @@ test("a key's types are those it names that the subscription has at this moment"
   const image = makeKey({ subscriptions: [{ id: 7003, content_types: ['image'] }] }).key;
   const types = (key: string) => ask(key).subscriptions.map((subscription) => subscription.content_types);
   assert.deepEqual([types(open), types(image)], [[['text', 'image']], [['image']]]);
-  setSubscription(db, 7003, { content_types: ['text'] });
+  setSubscription(db, 7003, { content_types: ['text'] }, NOW_MS);
   assert.deepEqual([types(open), types(image)], [[['text']], [[]]]);
 });
 
@@ -215,12 +215,12 @@ test('what an operator changes holds for the next request', () => {
   const { id, key } = makeKey();
   ask(key);
   setKey(db, id, { scopes: ['exports:create'], daily_rows: 9 });
-  setAccount(db, 'acme', { name: 'Acme' });
+  setAccount(db, 'acme', { name: 'Acme' }, NOW_MS);
   assert.deepEqual(
     [ask(key).scopes, ask(key).daily_rows, ask(key).account.name],
     [['exports:create'], 9, 'Acme'],
   );
-  setAccount(db, 'acme', { name: 'Acme News' });
+  setAccount(db, 'acme', { name: 'Acme News' }, NOW_MS);
   revokeKey(db, id, NOW_MS);
   refusal('unauthorized', () => ask(key));
 });

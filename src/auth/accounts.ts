@@ -6,7 +6,7 @@
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
-import { noteChange } from './journaled.ts';
+import { type Note, noteChange } from './journaled.ts';
 
 export interface Account {
   readonly id: string;
@@ -51,7 +51,12 @@ const UPDATE_ACCOUNT = `
   WHERE id = :id`;
 
 /** @throws Refused `failed` when there is one with this id */
-export function addAccount(db: Database, account: NewAccount, nowMs: number): Account {
+export function addAccount(
+  db: Database,
+  account: NewAccount,
+  nowMs: number,
+  note: Note = noteChange,
+): Account {
   return writing(db, () => {
     if (findAccount(db, account.id) !== null) {
       throw new Refused(
@@ -61,7 +66,7 @@ export function addAccount(db: Database, account: NewAccount, nowMs: number): Ac
     }
     const { id, name, daily_rows } = account;
     db.prepare(INSERT_ACCOUNT).run({ id, name, daily_rows, created_at: nowMs });
-    noteChange(db, `account ${id} added`, nowMs);
+    note(db, `account ${id} added`, nowMs);
     return getAccount(db, id);
   });
 }
@@ -85,7 +90,13 @@ export function getAccount(db: Database, id: string): Account {
   );
 }
 
-export function setAccount(db: Database, id: string, changes: AccountChanges, nowMs = Date.now()): Account {
+export function setAccount(
+  db: Database,
+  id: string,
+  changes: AccountChanges,
+  nowMs: number,
+  note: Note = noteChange,
+): Account {
   return writing(db, () => {
     const found = getAccount(db, id);
     const changed = update(db, {
@@ -96,7 +107,7 @@ export function setAccount(db: Database, id: string, changes: AccountChanges, no
     });
     const { print_metadata } = changed;
     if (print_metadata !== found.print_metadata)
-      noteChange(db, `account ${id}: print metadata ${print_metadata ? 'on' : 'off'}`, nowMs);
+      note(db, `account ${id}: print metadata ${print_metadata ? 'on' : 'off'}`, nowMs);
     return changed;
   });
 }

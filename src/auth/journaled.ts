@@ -27,10 +27,6 @@ export interface Lacking {
  * @param what in words
  */
 export function noteChange(access: Database, what: string, nowMs: number): void {
-  if (held !== null) {
-    held.push(what);
-    return;
-  }
   const { journal } = dataFolder(dirname(access.name));
   const mark = readMark(access);
   const lost = mark === null ? null : whyNotFrom(journal, mark);
@@ -39,32 +35,20 @@ export function noteChange(access: Database, what: string, nowMs: number): void 
   setMark(access, appendChanged(journal, what, nowMs));
 }
 
+/** Where a change is noted: {@link noteChange}, unless it may yet be given up. */
+export type Note = typeof noteChange;
+
 /** Runs `work`, which makes changes and may yet be given up: they are noted when it has come to its end. */
-export function notingAtTheEnd<Result>(access: Database, nowMs: number, work: () => Result): Result {
+export function notingAtTheEnd<Result>(
+  access: Database,
+  nowMs: number,
+  work: (note: Note) => Result,
+): Result {
   const changes: string[] = [];
-  held = changes;
-  let result: Result;
-  try {
-    result = work();
-  } finally {
-    held = null;
-  }
+  const result = work((_, what) => changes.push(what));
   for (const what of changes) noteChange(access, what, nowMs);
   return result;
 }
-
-/** Runs `work` on a database that nobody keeps: its changes are noted nowhere. */
-export function notingNothing<Result>(work: () => Result): Result {
-  held = [];
-  try {
-    return work();
-  } finally {
-    held = null;
-  }
-}
-
-/** What {@link notingAtTheEnd} holds back while it runs; nothing else can run meanwhile. */
-let held: string[] | null = null;
 
 /** Revokes again what the journal says is revoked, and notes how far in the journal access.db has come. */
 export function catchUpAccess(access: Database, journal: string, nowMs: number): Lacking {

@@ -7,10 +7,10 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
-import { Refused } from '../refused.ts';
+import { listed, Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { addAccount, findAccount, setAccount } from './accounts.ts';
-import { notingAtTheEnd, notingNothing } from './journaled.ts';
+import { type Note, notingAtTheEnd } from './journaled.ts';
 import { addKey, findKey, type KeyTerms, keyHash, revokeKey } from './keys.ts';
 import { openRemoval } from './open-removals.ts';
 import { addSubscription, findSubscription, type Subscription } from './subscriptions.ts';
@@ -69,8 +69,6 @@ export interface Preseeded {
   readonly differences: readonly string[];
 }
 
-const PROBLEMS_SHOWN_MAX = 100;
-
 /**
  * @param db a writer on access.db
  * @param revokedKeys ids that the journal names as revoked: asked for only where a key is created. A database that
@@ -83,7 +81,9 @@ export function preseed(
   revokedKeys: () => ReadonlySet<string>,
   nowMs: number,
 ): Preseeded {
-  return writing(db, () => notingAtTheEnd(db, nowMs, () => createAll(db, seeds, revokedKeys, nowMs)));
+  return writing(db, () =>
+    notingAtTheEnd(db, nowMs, (note) => createAll(db, seeds, revokedKeys, nowMs, note)),
+  );
 }
 
 /**
@@ -94,7 +94,8 @@ export function preseed(
  */
 export function rehearsePreseed(copy: Database, seeds: Seeds, nowMs: number): Preseeded {
   // Keys that were revoked once are revoked again, which refuses nothing.
-  return notingNothing(() => createAll(copy, seeds, () => new Set(), nowMs));
+  const revokedKeys = () => new Set<string>();
+  return createAll(copy, seeds, revokedKeys, nowMs, () => {});
 }
 
 function createAll(
@@ -102,8 +103,9 @@ function createAll(
   seeds: Seeds,
   revokedKeys: () => ReadonlySet<string>,
   nowMs: number,
+  note: Note,
 ): Preseeded {
-  const accounts = createMissing(seeds.accounts, accountSteps(db, nowMs));
+  const accounts = createMissing(seeds.accounts, accountSteps(db, nowMs, note));
   // Of these rows are still being deleted: they, and what names them, have to wait for another start.
   const isLeft = (id: number) => openRemoval(db, id) !== null;
   const [laterSubscriptions, subscriptionsNow] = divided(seeds.subscriptions, ({ id }) => isLeft(id));
@@ -112,11 +114,12 @@ function createAll(
     ...laterSubscriptions.map(({ id }) => `subscription ${id}: being removed`),
     ...laterKeys.map(({ id }) => `key ${id}: of a subscription that is being removed`),
   ];
-  const subscriptions = createMissing(subscriptionsNow, subscriptionSteps(db, nowMs));
+  const subscriptions = createMissing(subscriptionsNow, subscriptionSteps(db, nowMs, note));
   const keys = createMissing(keysNow, keySteps(db, nowMs));
   const outcomes = [accounts, subscriptions, keys];
   const problems = outcomes.flatMap((outcome) => outcome.problems);
-  if (problems.length > 0) throw refusal(problems);
+  if (problems.length > 0)
+    throw new Refused('configuration', listed(problems, 'entries of the configuration cannot be created'));
   const created = {
     accounts: accounts.created.map(({ id }) => id),
     subscriptions: subscriptions.created.map(({ id }) => id),
@@ -163,7 +166,7 @@ function createMissing<Seed extends Placed>(seeds: readonly Seed[], steps: Steps
   return { created, differences, problems };
 }
 
-function accountSteps(db: Database, nowMs: number): Steps<SeedAccount> {
+function accountSteps(db: Database, nowMs: number, note: Note): Steps<SeedAccount> {
   return {
     label: ({ id }) => `account ${id}`,
     differences(seed) {
@@ -173,14 +176,14 @@ function accountSteps(db: Database, nowMs: number): Steps<SeedAccount> {
       return [...differing(seed, found, ['name', 'daily_rows', 'print_metadata']), ...suspended];
     },
     create({ id, name, daily_rows, print_metadata }) {
-      addAccount(db, { id, name, daily_rows: daily_rows ?? null }, nowMs);
-      if (print_metadata === true) setAccount(db, id, { print_metadata }, nowMs);
+      addAccount(db, { id, name, daily_rows: daily_rows ?? null }, nowMs, note);
+      if (print_metadata === true) setAccount(db, id, { print_metadata }, nowMs, note);
     },
     blamed: () => 'id',
   };
 }
 
-function subscriptionSteps(db: Database, nowMs: number): Steps<SeedSubscription> {
+function subscriptionSteps(db: Database, nowMs: number, note: Note): Steps<SeedSubscription> {
   return {
     label: ({ id }) => `subscription ${id}`,
     differences(seed) {
@@ -189,7 +192,12 @@ function subscriptionSteps(db: Database, nowMs: number): Steps<SeedSubscription>
     },
     create({ id, account_id, name, time_zone, content_types }) {
       const terms = { name: name ?? null, time_zone: time_zone ?? 'UTC' };
-      addSubscription(db, { id, account_id, ...terms, content_types: content_types ?? CONTENT_TYPES }, nowMs);
+      addSubscription(
+        db,
+        { id, account_id, ...terms, content_types: content_types ?? CONTENT_TYPES },
+        nowMs,
+        note,
+      );
     },
     blamed: () => 'account',
   };
@@ -263,15 +271,4 @@ function endRevoked(
       revokeKey(db, id, nowMs);
       return `key ${id}: revoked`;
     });
-}
-
-function refusal(problems: readonly string[]): Refused {
-  const [first] = problems;
-  if (problems.length === 1 && first !== undefined) return new Refused('configuration', first);
-  const lines = problems.slice(0, PROBLEMS_SHOWN_MAX).map((problem) => `\n  ${problem}`);
-  const more = problems.length - lines.length;
-  return new Refused(
-    'configuration',
-    `${problems.length} entries of the configuration cannot be created:${lines.join('')}${more > 0 ? `\n  and ${more} more` : ''}`,
-  );
 }

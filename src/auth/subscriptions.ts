@@ -8,7 +8,7 @@ import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { getAccount } from './accounts.ts';
-import { noteChange } from './journaled.ts';
+import { type Note, noteChange } from './journaled.ts';
 import { openRemoval } from './open-removals.ts';
 
 export interface Subscription {
@@ -51,7 +51,12 @@ const UPDATE_SUBSCRIPTION = `
   UPDATE subscription SET name = :name, time_zone = :time_zone, content_types = :content_types WHERE id = :id`;
 
 /** @throws Refused `failed` when there is one with this id, or rows of one that was removed, or no such account */
-export function addSubscription(db: Database, subscription: NewSubscription, nowMs: number): Subscription {
+export function addSubscription(
+  db: Database,
+  subscription: NewSubscription,
+  nowMs: number,
+  note: Note = noteChange,
+): Subscription {
   return writing(db, () => {
     getAccount(db, subscription.account_id);
     const found = findSubscription(db, subscription.id);
@@ -69,7 +74,7 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
     }
     const content_types = JSON.stringify(subscription.content_types);
     db.prepare(INSERT_SUBSCRIPTION).run({ ...subscription, content_types, created_at: nowMs });
-    noteChange(db, `subscription ${subscription.id} added, with ${subscription.content_types}`, nowMs);
+    note(db, `subscription ${subscription.id} added, with ${subscription.content_types}`, nowMs);
     return getSubscription(db, subscription.id);
   });
 }
@@ -98,7 +103,7 @@ export function setSubscription(
   db: Database,
   id: number,
   changes: SubscriptionChanges,
-  nowMs = Date.now(),
+  nowMs: number,
 ): Subscription {
   return writing(db, () => {
     const found = getSubscription(db, id);

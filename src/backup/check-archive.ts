@@ -1,12 +1,12 @@
 /** The archive against the records of files: what was applied can be read again. */
 
-import { createHash } from 'node:crypto';
-import { createReadStream, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { shortName } from '../ingest/drop-folder.ts';
 import { isErrorCode } from '../refused.ts';
 import type { Database } from '../store/database.ts';
+import { sha256Of } from '../store/folder.ts';
 import type { Findings } from './findings.ts';
 
 interface ArchivedFile {
@@ -24,7 +24,6 @@ const ARCHIVED = `
   WHERE outcome = 'applied' AND destination IS NOT NULL`;
 
 const RECORDED_AFTER_MS = 2000;
-const READ_BYTES = 1024 * 1024;
 
 export interface ArchiveOptions {
   readonly drop: string;
@@ -61,7 +60,8 @@ async function faultOf(file: ArchivedFile, drop: string, hashes: boolean): Promi
   const path = pathOf(drop, file);
   if (path === null) return `is not in ${drop}`;
   try {
-    if (hashes && (await hashOf(path)) !== file.sha256) return 'has another SHA-256 than when it was applied';
+    if (hashes && (await sha256Of(path)) !== file.sha256)
+      return 'has another SHA-256 than when it was applied';
     return statSync(path).size === file.bytes ? null : 'has another length than when it was applied';
   } catch (error) {
     if (isErrorCode(error, 'ENOENT')) return `is not in ${drop}`;
@@ -74,10 +74,4 @@ function pathOf(drop: string, { number, name, destination, settled }: ArchivedFi
   const paths = [join(drop, destination)];
   if (settled === 0) paths.push(join(drop, '.taken', `${number}.${shortName(name)}`));
   return paths.find((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true) ?? null;
-}
-
-async function hashOf(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) hash.update(chunk);
-  return hash.digest('hex');
 }

@@ -7,7 +7,7 @@ import { lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
 import { syncFolder } from '../store/folder.ts';
-import { parseInstant } from '../time.ts';
+import { formatCompact, parseInstant } from '../time.ts';
 
 /** One that did not pass its test is kept under another name until a good one follows: somebody may want to see it. */
 const DAMAGED = '.damaged';
@@ -23,7 +23,7 @@ export interface KeptFile {
 }
 
 export function backupName(atMs: number): string {
-  return `wirewatch-${new Date(atMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z.tar`;
+  return `wirewatch-${formatCompact(atMs)}.tar`;
 }
 
 /** The newest first. @throws the file system's error when the folder cannot be read */

@@ -13,7 +13,6 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
-  statfsSync,
   statSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -27,6 +26,7 @@ import type { Now } from '../time.ts';
 import type { Manifest } from './backup-file.ts';
 import { type Outlook, outlook } from './outlook.ts';
 import { chooseJournal, type JournalChoice } from './restored-journal.ts';
+import { freeBytes, inMib } from './room.ts';
 import { unpackTar } from './tar-file.ts';
 import { verify } from './verify.ts';
 
@@ -187,13 +187,11 @@ function sizeOf(file: string): number {
 }
 
 function requireRoom({ root }: DataFolder, bytes: number): void {
-  const disk = statfsSync(root);
-  const free = disk.bavail * disk.bsize;
+  const free = freeBytes(root);
   if (free >= bytes + SPARE_BYTES) return;
-  const mib = (count: number) => Math.ceil(count / 1024 ** 2).toLocaleString('en-US');
   throw new Refused(
     'failed',
-    `there is no room for the backup in ${root}: ${mib(bytes)} MiB are needed, ${mib(free)} are free. Nothing was changed. Make room and try again.`,
+    `there is no room for the backup in ${root}: ${inMib(bytes)} MiB are needed, ${inMib(free)} are free. Nothing was changed. Make room and try again.`,
   );
 }
 

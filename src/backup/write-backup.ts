@@ -6,10 +6,8 @@
  * not know yet, and never the other way round. Everything is made in a folder beside the target, checked there, and
  * appears under its name when it is whole and on disk.
  */
-import { createHash } from 'node:crypto';
 import {
   closeSync,
-  createReadStream,
   existsSync,
   fstatSync,
   lstatSync,
@@ -17,7 +15,6 @@ import {
   readSync,
   realpathSync,
   renameSync,
-  statfsSync,
   statSync,
   writeFileSync,
   writeSync,
@@ -27,7 +24,7 @@ import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { type Database, isDamage, isDiskFull, isForbidden, openReader } from '../store/database.ts';
 import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
-import { appearAs, type DataFolder, dataFolder, syncFile, syncFolder } from '../store/folder.ts';
+import { appearAs, type DataFolder, dataFolder, sha256Of, syncFile, syncFolder } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
 import { journalIdentity } from '../store/journal-lines.ts';
 import { keepInPlace } from '../store/locks.ts';
@@ -45,6 +42,7 @@ import {
   type PartName,
 } from './backup-file.ts';
 import { copyOnThread } from './copy-thread.ts';
+import { freeBytes, inMib } from './room.ts';
 import { makeStage } from './stage.ts';
 import { packTar } from './tar-file.ts';
 
@@ -71,9 +69,10 @@ export interface WrittenBackup {
 
 /** What besides the copies has to fit: the manifest, the tar's own blocks. */
 const SPARE_BYTES = 1024 * 1024;
+/** Far more than a line of the journal has. */
+const LINE_BYTES_MAX = 1024 * 1024;
 /** What ingest is left on its own disk: it must not stand still for the sake of a backup. */
 const SPARE_OF_INGEST_BYTES = 512 * 1024 * 1024;
-const READ_BYTES = 1024 * 1024;
 
 const COUNTS_OF_DETECTIONS = `
   SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS stream_rows,
@@ -93,7 +92,7 @@ export async function writeBackup(options: BackupOptions): Promise<WrittenBackup
     requireInstallation(folder);
     requireOutside(folder, options);
     requireFreeName(target, options.replace);
-    requireRoom(folder, dirname(target), options.freeBytes ?? freeBytesOf);
+    requireRoom(folder, dirname(target), (options.freeBytes ?? freeBytes)(dirname(target)));
     const stage = makeStage(dirname(target));
     try {
       const manifest = await fillStage(folder, stage.path, options);
@@ -174,7 +173,7 @@ function copyJournal(from: string, to: string): Manifest['journal'] {
     const { size } = fstatSync(source);
     const copy = openSync(to, 'wx', 0o600);
     try {
-      const buffer = Buffer.alloc(READ_BYTES);
+      const buffer = Buffer.alloc(LINE_BYTES_MAX);
       let wholeBytes = 0;
       for (let at = 0; at < size; ) {
         const read = readSync(source, buffer, 0, Math.min(buffer.length, size - at), at);
@@ -237,15 +236,13 @@ function inspect<Counts>(
 
 async function hashPart(path: string, { onProgress }: BackupOptions): Promise<Part> {
   const { size } = statSync(path);
-  const hash = createHash('sha256');
   let bytes = 0;
-  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) {
-    hash.update(chunk);
-    bytes += chunk.length;
+  const sha256 = await sha256Of(path, (read) => {
+    bytes += read;
     onProgress(`checking ${basename(path)}`, bytes, size);
-  }
+  });
   syncFile(path);
-  return { bytes, sha256: hash.digest('hex') };
+  return { bytes, sha256 };
 }
 
 function requireInstallation(folder: DataFolder): void {
@@ -298,26 +295,16 @@ function nameTaken(target: string): Refused {
 }
 
 /** Once as copies and once as the tar: so much is needed for a while, half of it stays. */
-function requireRoom(folder: DataFolder, where: string, freeBytes: (folder: string) => number): void {
+function requireRoom(folder: DataFolder, where: string, free: number): void {
   const paths = [folder.detections, folder.access, folder.journal];
   const isSameDisk = statSync(where).dev === statSync(folder.root).dev;
   const spare = isSameDisk ? SPARE_OF_INGEST_BYTES : SPARE_BYTES;
   const needed = 2 * paths.reduce((sum, path) => sum + sizeWithLog(path), 0) + spare;
-  const free = freeBytes(where);
   if (free >= needed) return;
   throw new Refused(
     'failed',
     `there is no room for a backup in ${where}: about ${inMib(needed)} MiB are needed while it is made, ${inMib(free)} are free. Make room, or name a file on another disk.`,
   );
-}
-
-function freeBytesOf(folder: string): number {
-  const disk = statfsSync(folder);
-  return disk.bavail * disk.bsize;
-}
-
-function inMib(bytes: number): string {
-  return Math.ceil(bytes / 1024 ** 2).toLocaleString('en-US');
 }
 
 function sizeWithLog(path: string): number {

@@ -7,7 +7,7 @@
 import path from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { Refused } from '../refused.ts';
+import { listed, Refused } from '../refused.ts';
 import { parseInstant } from '../time.ts';
 import { type ConfigFile, readConfigFile } from './file.ts';
 import { normalBaseUrl } from './format.ts';
@@ -50,7 +50,6 @@ export type Config = Settings & {
 };
 
 const DEFAULT_PREFIX: string = SETTINGS_SCHEMA.properties.keys.properties.prefix.default;
-const PROBLEMS_SHOWN_MAX = 100;
 /** Other variables with our prefix are not ours: Kubernetes injects some for every service, by its name. */
 const STRICT_VARIABLE = /^WIREWATCH_(SERVER|EXPORTS|INGEST|PHOTOS|LIMITS|KEYS|BACKUP|LOG|ADMIN)_/;
 
@@ -93,7 +92,7 @@ export function loadConfig(sources: ConfigSources): Config {
   const file = configFile.kind === 'none' ? null : configFile.file;
   const prefix = String(holding.get('keys.prefix')?.value ?? DEFAULT_PREFIX);
   const preseed = readPreseed({ file: file ?? '', tables, prefix }, problems);
-  if (problems.length > 0) throw new Refused('configuration', report(problems));
+  if (problems.length > 0) throw new Refused('configuration', listed(problems, 'settings are wrong'));
   return { ...resolved(settings, holding, file, sources.dataFolder), preseed };
 }
 
@@ -296,12 +295,4 @@ function put(settings: Record<string, unknown>, at: string, value: unknown): voi
     put(inner, rest.join('.'), value);
     settings[first] = inner;
   }
-}
-
-function report(problems: readonly string[]): string {
-  const [first] = problems;
-  if (problems.length === 1 && first !== undefined) return first;
-  const lines = problems.slice(0, PROBLEMS_SHOWN_MAX).map((problem) => `\n  ${problem}`);
-  const more = problems.length - lines.length;
-  return `${problems.length} settings are wrong:${lines.join('')}${more > 0 ? `\n  and ${more} more` : ''}`;
 }

@@ -2,7 +2,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { hashKey, type ParsedKey, parseKey } from '../auth/key.ts';
 import type { SeedKey, Seeds } from '../auth/preseed.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { listed, Refused, reasonOf } from '../refused.ts';
 import { type ConfiguredKey, findDoubles, type Preseed } from './preseed.ts';
 
 /** Far more than a key has: what is longer is some other file. */
@@ -35,7 +35,8 @@ export function readSecretFiles({ accounts, subscriptions, keys }: Preseed): Rea
     }
   });
   findDoubles(read, problems);
-  if (problems.length > 0) throw new Refused('configuration', problems.join('\n  '));
+  if (problems.length > 0)
+    throw new Refused('configuration', listed(problems, 'keys of the configuration cannot be read'));
   return { seeds: { accounts, subscriptions, keys: read }, readable_by_all };
 }
 

@@ -4,11 +4,9 @@
  * What stands in the journal and is not in the database is read from where the file lies now: in the archive, or,
  * where a crash came before the commit, in `.taken`.
  */
-import { createHash } from 'node:crypto';
-import { createReadStream, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
-import { isThere } from '../store/folder.ts';
+import { isThere, sha256Of } from '../store/folder.ts';
 import type { JournalMark } from '../store/journal-lines.ts';
 import { parseInstant } from '../time.ts';
 import { findWindow, setLook, setWindow } from '../windows/ledger.ts';
@@ -340,10 +338,4 @@ function isSame(counts: ApplyCounts, then: Partial<ApplyCounts>): boolean {
 
 function impossible(record: FileRecord | null, name: string, reason: string): Outcome {
   return { kind: 'impossible', file: record?.name ?? name, reason };
-}
-
-async function sha256Of(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash);
-  return hash.digest('hex');
 }

@@ -1,10 +1,12 @@
 /**
  * The data folder: what lies where in it, and whether this user can work in it.
  */
+import { createHash } from 'node:crypto';
 import {
   accessSync,
   closeSync,
   constants,
+  createReadStream,
   existsSync,
   fsyncSync,
   linkSync,
@@ -17,6 +19,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+
+const READ_BYTES = 1024 * 1024;
 
 export interface DataFolder {
   readonly root: string;
@@ -106,6 +110,16 @@ export function appearAs(path: string, draft: string): boolean {
   rmSync(draft, { force: true });
   syncFolder(dirname(path));
   return isOurs;
+}
+
+/** The SHA-256 of a file's content, in hex. @param onBytes told how many were read each time */
+export async function sha256Of(path: string, onBytes: (bytes: number) => void = () => {}): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) {
+    hash.update(chunk);
+    onBytes(chunk.length);
+  }
+  return hash.digest('hex');
 }
 
 /** Makes a file's content durable. */

@@ -10,6 +10,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode, Refused } from '../refused.ts';
+import { formatCompact } from '../time.ts';
 import { type DataFolder, syncFolder } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
@@ -25,7 +26,7 @@ export function stateFiles(folder: DataFolder): string[] {
 /** Where a complete new state is to lie, and where the old one goes, both in the data folder, and not there yet. */
 export function incomingNames(folder: DataFolder, nowMs: number): { incoming: string; aside: string } {
   for (let ms = nowMs; ; ms += 1000) {
-    const time = `${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`;
+    const time = formatCompact(ms);
     const names = { incoming: `incoming-${time}`, aside: `replaced-${time}` };
     if (!Object.values(names).some((name) => existsSync(join(folder.root, name)))) return names;
   }
