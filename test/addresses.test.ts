@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { after, describe, test } from 'node:test';
+import { normalAddress } from '../src/auth/addresses.ts';
 import { createClientAddress } from '../src/http/client-address.ts';
 import { addressNetwork } from '../src/limits/address-network.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from './support/server.ts';
@@ -76,11 +77,14 @@ describe('the client behind proxies', () => {
 });
 
 test('an IPv6 network of 64 bits counts as one address, an IPv4 address for itself however it is written', () => {
-  assert.equal(addressNetwork('2001:db8::1'), addressNetwork('2001:DB8:0:0:ffff:1:2:3'));
-  assert.notEqual(addressNetwork('2001:db8::1'), addressNetwork('2001:db8:0:1::1'));
-  assert.equal(addressNetwork('::ffff:203.0.113.5'), '203.0.113.5');
-  assert.equal(addressNetwork('::ffff:cb00:7105'), '203.0.113.5');
-  assert.equal(addressNetwork('::1'), '0:0:0:0::/64');
+  const networkOf = (written: string) => addressNetwork(normalAddress(written) ?? 'none');
+  assert.equal(networkOf('2001:db8::1'), networkOf('2001:DB8:0:0:ffff:1:2:3'));
+  assert.notEqual(networkOf('2001:db8::1'), networkOf('2001:db8:0:1::1'));
+  assert.equal(networkOf('::ffff:203.0.113.5'), '203.0.113.5');
+  assert.equal(networkOf('::ffff:cb00:7105'), '203.0.113.5');
+  assert.equal(networkOf('::1'), '0:0:0:0::/64');
+  assert.equal(networkOf('::192.0.2.1'), '0:0:0:0::/64');
+  assert.equal(networkOf('fe80::1%eth0'), 'fe80:0:0:0::/64');
 });
 
 describe('over IPv6', { skip }, () => {

@@ -1,19 +1,25 @@
 /**
- * Lists of addresses and networks, and whether an address is in one. Pure.
+ * Addresses in their one spelling, and lists of addresses and networks. Pure.
  *
- * Everything is compared as 128 bits, an IPv4 address as the IPv6 address it is mapped to (RFC 4291, 2.5.5.2): a
- * socket that listens on `::` reports `10.0.0.1` as `::ffff:10.0.0.1`, and both must meet the same rule.
+ * An IPv4 address that is mapped into IPv6 (RFC 4291, 2.5.5.2) is that IPv4 address: a socket that listens on `::`
+ * reports `10.0.0.1` as `::ffff:10.0.0.1`, and both must meet the same rule. Each family has a list of its own: a wide
+ * IPv6 network, `::/0` for one, does not take in the IPv4 addresses.
  */
-import { isIP } from 'node:net';
+import { BlockList, isIP, SocketAddress } from 'node:net';
 
-const BITS = 128;
-/** An IPv4 address within the 128 bits: `::ffff:0:0/96`. */
+const MAPPED = '::ffff:';
+/** Where the IPv4 address begins within a mapped one. */
 const MAPPED_PREFIX = 96;
-const MAPPED_BASE = 0xffffn << 32n;
 
-interface Network {
-  readonly bits: bigint;
-  readonly prefix: number;
+/** An address in its one spelling, without its zone (`%eth0`); null when it is none. */
+export function normalAddress(text: string): string | null {
+  const plain = text.split('%', 1)[0] ?? '';
+  const version = isIP(plain);
+  if (version === 4) return plain;
+  if (version === 0) return null;
+  const { address } = new SocketAddress({ address: plain, family: 'ipv6' });
+  const mapped = address.startsWith(MAPPED) ? address.slice(MAPPED.length) : '';
+  return isIP(mapped) === 4 ? mapped : address;
 }
 
 /** Whether an address is one of those, or lies in one of the networks. @param list e.g. `['10.0.0.0/8', '::1']` */
@@ -23,51 +29,34 @@ export function isAddressListed(list: readonly string[], address: string): boole
 
 /** As {@link isAddressListed}, with the list read once for many addresses. */
 export function createAddressList(list: readonly string[]): (address: string) => boolean {
-  const networks = list.map(networkOf).filter((network) => network !== null);
-  return (address) => {
-    const bits = addressBits(address);
-    return bits !== null && networks.some((network) => isWithin(network, bits));
+  const networks = { ipv4: new BlockList(), ipv6: new BlockList() };
+  for (const entry of list) {
+    const network = networkOf(entry);
+    if (network !== null) networks[network.family].addSubnet(network.address, network.prefix, network.family);
+  }
+  return (text) => {
+    const address = normalAddress(text);
+    if (address === null) return false;
+    const family = familyOf(address);
+    return networks[family].check(address, family);
   };
 }
 
-function isWithin(network: Network, bits: bigint): boolean {
-  // A wide IPv6 network, `::/0` for one, does not take in the IPv4 addresses.
-  if (network.prefix < MAPPED_PREFIX && bits >> 32n === MAPPED_BASE >> 32n) return false;
-  const rest = BigInt(BITS - network.prefix);
-  return network.bits >> rest === bits >> rest;
+type Family = 'ipv4' | 'ipv6';
+
+function networkOf(entry: string): { address: string; prefix: number; family: Family } | null {
+  const [given = '', length, ...more] = entry.split('/');
+  const address = normalAddress(given);
+  if (address === null || more.length > 0) return null;
+  const bits = isIP(given) === 4 ? 32 : 128;
+  const prefix = length === undefined ? bits : /^(0|[1-9]\d{0,2})$/.test(length) ? Number(length) : bits + 1;
+  if (prefix > bits) return null;
+  const isMapped = bits === 128 && familyOf(address) === 'ipv4';
+  if (!isMapped) return { address, prefix, family: familyOf(address) };
+  if (prefix >= MAPPED_PREFIX) return { address, prefix: prefix - MAPPED_PREFIX, family: 'ipv4' };
+  return { address: `${MAPPED}${address}`, prefix, family: 'ipv6' };
 }
 
-function networkOf(text: string): Network | null {
-  const [address = '', length, ...more] = text.split('/');
-  const bits = addressBits(address);
-  if (bits === null || more.length > 0) return null;
-  if (length === undefined) return { bits, prefix: BITS };
-  if (!/^(0|[1-9]\d{0,2})$/.test(length)) return null;
-  const prefix = Number(length) + (isIP(address) === 4 ? MAPPED_PREFIX : 0);
-  return prefix <= BITS ? { bits, prefix } : null;
-}
-
-/** The 128 bits of an address; a zone (`%eth0`) is left out. Null when it is no address. */
-function addressBits(address: string): bigint | null {
-  const plain = address.split('%', 1)[0] ?? '';
-  const version = isIP(plain);
-  if (version === 0) return null;
-  if (version === 4) return MAPPED_BASE | quadBits(plain);
-  const colon = plain.lastIndexOf(':');
-  const last = plain.slice(colon + 1);
-  if (!last.includes('.')) return groupBits(plain);
-  return groupBits(`${plain.slice(0, colon + 1)}0:0`) | quadBits(last);
-}
-
-function quadBits(quad: string): bigint {
-  return quad.split('.').reduce((bits, part) => (bits << 8n) | BigInt(part), 0n);
-}
-
-/** The bits of an IPv6 address that is known to be well formed and has no dotted part. */
-function groupBits(address: string): bigint {
-  const [head = '', tail] = address.split('::');
-  const before = head === '' ? [] : head.split(':');
-  const after = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = Array<string>(8 - before.length - after.length).fill('0');
-  return [...before, ...zeros, ...after].reduce((bits, group) => (bits << 16n) | BigInt(`0x${group}`), 0n);
+function familyOf(address: string): Family {
+  return isIP(address) === 4 ? 'ipv4' : 'ipv6';
 }

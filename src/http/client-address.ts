@@ -5,14 +5,12 @@
  * The header is read from its right, where the trusted proxies write; what stands further left is the client's own
  * claim, and believing it would let anybody choose an address.
  */
-import { isIP, SocketAddress } from 'node:net';
-import { createAddressList } from '../auth/addresses.ts';
+import { createAddressList, normalAddress } from '../auth/addresses.ts';
 
 /** Address of a client. @param peer the socket's; @param forwarded the header's value */
 export type ClientAddress = (peer: string | undefined, forwarded: string | undefined) => string;
 
 const UNKNOWN = '0.0.0.0';
-const MAPPED = '::ffff:';
 
 /** @param trusted addresses and networks in CIDR notation */
 export function createClientAddress(trusted: readonly string[]): ClientAddress {
@@ -29,17 +27,6 @@ export function createClientAddress(trusted: readonly string[]): ClientAddress {
     }
     return client;
   };
-}
-
-/** An address in its one spelling, an IPv4 address mapped into IPv6 as IPv4; null when it is none. */
-function normalAddress(text: string): string | null {
-  const plain = text.split('%', 1)[0] ?? '';
-  const version = isIP(plain);
-  if (version === 4) return plain;
-  if (version === 0) return null;
-  const { address } = new SocketAddress({ address: plain, family: 'ipv6' });
-  const mapped = address.startsWith(MAPPED) ? address.slice(MAPPED.length) : '';
-  return isIP(mapped) === 4 ? mapped : address;
 }
 
 /** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
