@@ -31,7 +31,7 @@ import { DETECTIONS_MIGRATIONS } from './store/detections-schema.ts';
 import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
 import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
-import { type Release, takeLock, takeStateAlone } from './store/locks.ts';
+import { makeStateLock, type Release, takeLock, takeStateAlone } from './store/locks.ts';
 import { readRevokedKeys } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
 import { refuseForeign } from './store/writer.ts';
@@ -73,6 +73,7 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
   ensureFolder(folder);
   const releaseLocks = await takeLocks(folder, log);
   try {
+    makeStateLock(folder);
     if (pendingRestore(folder) !== null) {
       const releaseState = takeStateAlone(folder);
       try {
@@ -161,23 +162,28 @@ async function takeLocks({ root, lock, serveLock }: DataFolder, log: Logger): Pr
       `another process already runs on the data folder ${root}. Stop it first, or name another folder with --data.`,
     );
   }
-  for (let untilMs = performance.now() + GIVE_WAY_MS, isTold = false; ; isTold = true) {
-    const releaseLock = takeLock(lock);
-    if (releaseLock !== null) {
-      return () => {
-        releaseLock();
-        releaseServe();
-      };
+  try {
+    for (let untilMs = performance.now() + GIVE_WAY_MS, isTold = false; ; isTold = true) {
+      const releaseLock = takeLock(lock);
+      if (releaseLock !== null) {
+        return () => {
+          releaseLock();
+          releaseServe();
+        };
+      }
+      if (performance.now() > untilMs) break;
+      if (!isTold)
+        log.info({ data: root }, 'a command is at work on the data folder: it is asked to give way');
+      await nextTurn();
     }
-    if (performance.now() > untilMs) break;
-    if (!isTold) log.info({ data: root }, 'a command is at work on the data folder: it is asked to give way');
-    await nextTurn();
+    throw new Refused(
+      'failed',
+      `a command is at work on the data folder ${root}, a restore perhaps. Start again when it has ended.`,
+    );
+  } catch (error) {
+    releaseServe();
+    throw error;
   }
-  releaseServe();
-  throw new Refused(
-    'failed',
-    `a command is at work on the data folder ${root}, a restore perhaps. Start again when it has ended.`,
-  );
 }
 
 /** Both are looked at before the first is brought up to date: a refusal leaves everything as it was. */

@@ -457,6 +457,8 @@ const ADDRESSES: readonly [given: string, shown: string, domain: string | null][
   ['https://[2001:db8::1]:8080/', 'https://[2001:db8::1]:8080/', null],
   ['https://[v1.fe80::a]/', 'https://[v1.fe80::a]/', null],
   ['https://[::zz]/', 'https://%5B%3A%3Azz%5D/', null],
+  ['https://[fe80::1%eth0]/', 'https://%5Bfe80%3A%3A1%25eth0%5D/', null],
+  ['https://[fe80::1%25eth0]/', 'https://%5Bfe80%3A%3A1%25eth0%5D/', null],
   ['https://[::1', 'https://%5B%3A:1', null],
   ['https://example.com/ünï?q=é#ø', 'https://example.com/%C3%BCn%C3%AF?q=%C3%A9#%C3%B8', 'example.com'],
   ['https://example.com/😀', 'https://example.com/%F0%9F%98%80', 'example.com'],

@@ -4,17 +4,24 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { restore } from '../src/backup/restore.ts';
+import { writeBackup } from '../src/backup/write-backup.ts';
 import { addRequest, requestState } from '../src/ingest/requests.ts';
 import { openAccess } from '../src/store/access.ts';
+import { openReader } from '../src/store/database.ts';
 import { dataFolder } from '../src/store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../src/store/locks.ts';
 import { createInstallation, type Installation, putFile, startAppliance } from './support/appliance.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs, packed } from './support/export-files.ts';
 import { runProgram } from './support/program.ts';
 import { until } from './support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
+
+/** Four gigabytes of empty lines: it takes long to read, and there is nothing in it. */
+const BLANK = gzipSync(Buffer.alloc(250_000_000, '\n'), { level: 1 });
+const LONG = Buffer.concat(Array.from({ length: 16 }, () => BLANK));
 
 let installation: Installation;
 beforeEach(() => {
@@ -37,7 +44,11 @@ test('a command that ingests does not begin while an appliance starts, and is se
   const { lock, serveLock } = folderOf();
   const release = takeLock(serveLock);
   const replay = run('ingest', 'replay');
-  await sleep(1500);
+  const access = openReader(folderOf().access);
+  const asked = access.prepare<[], number>('SELECT count(*) FROM ingest_request').pluck();
+  await until('that it asks', () => asked.get() === 1);
+  access.close();
+  await sleep(1000);
   assert.ok(!isLocked(lock), 'it leaves the lock to the appliance');
   release?.();
   const serving = await installation.serve();
@@ -59,25 +70,22 @@ test('an appliance that starts while a command ingests waits for it to give way'
   assert.equal(await starting.stop(), 0);
 });
 
-test('a command gives way in the middle of its work, and what it wanted is done by the appliance', async () => {
-  const first = await installation.serve();
-  const files = Array.from({ length: 20 }, () => fileName('newswire', nextWindowMs()));
-  const rows = (count: number) => Array.from({ length: count }, () => newRow());
-  for (const name of files) putFile(installation.drop, name, ndjson(rows(400)));
-  for (const name of files)
-    await first.logged(name, ({ msg, file }) => msg === 'file applied' && file === name);
-  await first.stop();
-  const replay = run('ingest', 'replay', '--json');
-  let hasEnded = false;
-  void replay.ended.then(() => {
-    hasEnded = true;
-  });
-  await until('that it works', () => hasEnded || isLocked(folderOf().lock));
+test('a command gives way in the middle of its work, which the appliance goes on with', async () => {
   const serving = await installation.serve();
-  assert.equal(await replay.ended, 0, replay.told());
-  assert.equal(JSON.parse(replay.printed()).files, files.length);
+  const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
+  putFile(installation.drop, name, packed('ndjson.gz', ndjson([newRow()])));
+  const line = await serving.logged('the file', ({ msg }) => msg === 'file applied');
   await serving.stop();
-  assert.equal(installation.cli(['verify']).status, 0);
+  writeFileSync(join(installation.drop, String(line.destination)), LONG);
+  const replay = run('ingest', 'replay');
+  const replayed = replay.ended.then(() => 'replayed' as const);
+  const { lock } = folderOf();
+  await until('that it works', () => isLocked(lock));
+  const starting = installation.begin();
+  assert.notEqual(await Promise.race([starting.listening(), replayed]), 'replayed');
+  replay.kill('SIGTERM');
+  await replay.ended;
+  assert.equal(await starting.stop(), 0);
 });
 
 test('of two resets of one window the second finds it read, and reads no older file over it', async () => {
@@ -117,11 +125,18 @@ test('of two resets of one window the second finds it read, and reads no older f
 
 test("files that are taken away before their turn are nobody's fault", async () => {
   const serving = await installation.serve();
-  const names = Array.from({ length: 12 }, () => fileName('newswire', nextWindowMs()));
-  const rows = Array.from({ length: 2000 }, () => newRow());
-  for (const name of names) putFile(installation.drop, name, ndjson(rows));
-  await serving.logged('the first', ({ msg }) => msg === 'file applied');
-  for (const name of names.slice(6)) rmSync(join(installation.drop, name), { force: true });
+  installation.cli(['ingest', 'pause']);
+  putFile(
+    installation.drop,
+    fileName('newswire', nextWindowMs(), 'ndjson.gz'),
+    LONG.subarray(0, LONG.length / 4),
+  );
+  const names = Array.from({ length: 6 }, () => fileName('newswire', nextWindowMs()));
+  for (const name of names) putFile(installation.drop, name, ndjson([newRow()]));
+  installation.cli(['ingest', 'resume']);
+  // By now the first is being read, and the others are next.
+  await sleep(500);
+  for (const name of names) rmSync(join(installation.drop, name), { force: true });
   const last = fileName('newswire', nextWindowMs());
   putFile(installation.drop, last, ndjson([newRow()]));
   await serving.logged('the last', ({ msg, file }) => msg === 'file applied' && file === last);
@@ -193,6 +208,32 @@ describe('a restore', () => {
     assert.equal((await restore(options(installation.data, meanwhile))).kind, 'restored');
     assert.match(said.join(), /^wirewatch: a restore into .* is under way/);
     assert.equal(installation.cli(add).status, 0);
+  });
+
+  test('waits for no backup either, also where no command was ever at work', async () => {
+    rmSync(folderOf().stateLock);
+    await (await installation.serve()).stop();
+    assert.ok(existsSync(folderOf().stateLock));
+    const again = join(dirname(installation.data), 'again.tar');
+    let isRefused = false;
+    const meanwhile = async () => {
+      await assert.rejects(restore(options(installation.data)), /a command is at work/);
+      isRefused = true;
+    };
+    let begun: Promise<void> | null = null;
+    await writeBackup({
+      data: installation.data,
+      drop: installation.drop,
+      target: again,
+      replace: false,
+      now: Date.now,
+      onProgress: () => {
+        begun ??= meanwhile();
+      },
+    });
+    await begun;
+    assert.ok(isRefused);
+    assert.equal(installation.cli(['verify', again]).status, 0);
   });
 
   test('keeps a key revoked of which only the database knew', async () => {

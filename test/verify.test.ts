@@ -1,5 +1,6 @@
 /** `wirewatch verify`: whatever is damaged is found, each by its own check, and nothing else is said. */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import {
   appendFileSync,
   cpSync,
@@ -467,6 +468,16 @@ describe('the archive', () => {
     };
     assert.deepEqual(await found(damage), []);
   });
+});
+
+test('an access.db that is rubbish, or empty, is found like other faults', async () => {
+  for (const content of [randomBytes(90_000), Buffer.alloc(0)]) {
+    const rubbish = (folder: string) => {
+      for (const end of ['-wal', '-shm']) rmSync(join(folder, `access.db${end}`), { force: true });
+      writeFileSync(join(folder, 'access.db'), content);
+    };
+    assertOnly(await found(rubbish), 'access.db', /./);
+  }
 });
 
 test('a file that the appliance deletes for its age meanwhile is not missing, nor does its log have to wait', async () => {

@@ -21,7 +21,7 @@ import { actAsOwner } from '../store/acting-user.ts';
 import { isDiskFull } from '../store/database.ts';
 import { type DataFolder, dataFolder, ensureFolder, syncFile, syncFolder } from '../store/folder.ts';
 import { completeRestore, incomingNames, pendingRestore, stateFiles } from '../store/incoming.ts';
-import { type Release, takeLock, takeStateAlone } from '../store/locks.ts';
+import { isLocked, type Release, takeLock, takeStateAlone } from '../store/locks.ts';
 import type { Now } from '../time.ts';
 import type { Manifest } from './backup-file.ts';
 import { type Outlook, outlook } from './outlook.ts';
@@ -106,8 +106,11 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
   } catch (error) {
     throw explained(error, folder, isUntouched);
   } finally {
-    if (isNewFolder && isUntouched) removeEmpty(folder);
-    release();
+    try {
+      if (isNewFolder && isUntouched) removeEmpty(folder);
+    } finally {
+      release();
+    }
   }
 }
 
@@ -145,8 +148,10 @@ async function unpackSound({ file, onProgress }: RestoreOptions, stage: DataFold
 
 function lock(folder: DataFolder): Release {
   const releaseLock = takeLock(folder.lock);
-  if (releaseLock === null)
-    throw new Refused('failed', `an appliance runs on ${folder.root}. Stop it first; nothing was changed.`);
+  if (releaseLock === null) {
+    const who = isLocked(folder.serveLock) ? 'an appliance runs' : 'a command that ingests is at work';
+    throw new Refused('failed', `${who} on ${folder.root}. Stop it first; nothing was changed.`);
+  }
   try {
     const releaseState = takeStateAlone(folder);
     return () => {

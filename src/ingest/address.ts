@@ -17,6 +17,8 @@ const BLANK_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
 const CLEAN_PART = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*$/;
 /** A percent sign that begins no escape, or a run of characters that may not stand there. */
 const UNCLEAN = /%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]+/g;
+/** What nearly every address has. */
+const PLAIN_AUTHORITY = /^[\w\-.~]+(?::\d*)?$/;
 const HOST_AND_PORT = /^(\[[^\]]*\]|.*?)(:\d*)?$/s;
 /** Of versions of the Internet Protocol that are yet to come. */
 const FUTURE_LITERAL = /^\[v[0-9a-f]+\.[\w\-.~!$&'()*+,;=:]+\]$/i;
@@ -75,11 +77,17 @@ function hostOf(authority: string): string {
 
 /** A user may have colons, a host (RFC 3986, 3.2.2: an address literal or a name) neither these nor an @. */
 function encodeAuthority(authority: string): string {
+  if (PLAIN_AUTHORITY.test(authority)) return authority;
   const at = authority.lastIndexOf('@');
   const user = at < 0 ? '' : `${encodePart(authority.slice(0, at)).replaceAll('@', '%40')}@`;
   const [, host = '', port = ''] = HOST_AND_PORT.exec(authority.slice(at + 1)) ?? [];
-  const isLiteral = host.startsWith('[') && (isIPv6(host.slice(1, -1)) || FUTURE_LITERAL.test(host));
+  const isLiteral = host.startsWith('[') && (isLiteral6(host.slice(1, -1)) || FUTURE_LITERAL.test(host));
   return user + (isLiteral ? host : encodePart(host).replaceAll(':', '%3A')) + port;
+}
+
+/** Without a zone, which is of one machine: RFC 3986 has none. */
+function isLiteral6(text: string): boolean {
+  return isIPv6(text) && !text.includes('%');
 }
 
 function encodePart(part: string): string {

@@ -1,4 +1,5 @@
 /** One detection by its id (contract: GET /v1/detections/{id}). */
+import { streamOfId } from '../detection/id.ts';
 import type { Database } from '../store/database.ts';
 import { withBaseUrl } from './base-url.ts';
 import { readView, VIEW_PARAMETERS } from './common-parameters.ts';
@@ -22,8 +23,7 @@ export interface OneQuery {
   readonly baseUrl: Buffer;
 }
 
-export const ONE_DETECTION = `
-  SELECT body FROM detection WHERE id = @id AND stream IN (SELECT value FROM json_each(@streams))`;
+export const ONE_DETECTION = 'SELECT body FROM detection WHERE id = @id';
 
 const oneDetection = preparedOnce<{ body: string }>(ONE_DETECTION);
 
@@ -32,7 +32,8 @@ export function readOneDetection(
   db: Database,
   { id, streams, projection, baseUrl }: OneQuery,
 ): string | null {
-  const found = oneDetection(db).get({ id, streams: JSON.stringify(streams) });
+  if (!streams.includes(streamOfId(id))) return null;
+  const found = oneDetection(db).get({ id });
   if (found === undefined) return null;
   const body = withBaseUrl(found.body, baseUrl);
   return projection === null ? body : renderProjected(body, projection);

@@ -101,7 +101,7 @@ export function appearAs(path: string, draft: string): boolean {
   try {
     linkSync(draft, path);
   } catch (error) {
-    if (isErrorCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS')) {
+    if (isErrorCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EXDEV')) {
       isOurs = !isThere(path);
       if (isOurs) renameSync(draft, path);
     } else if (isErrorCode(error, 'EEXIST')) isOurs = false;

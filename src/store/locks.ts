@@ -8,7 +8,7 @@
  * | `lock-serve` | an appliance, from before it has the first: a command that ingests gives way to it |
  * | `lock-state` | commands together, while they work on what is there; a restore alone, which puts something else there |
  */
-import { existsSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { isErrorCode, Refused } from '../refused.ts';
 import { type Database, isForbidden, open } from './database.ts';
 import type { DataFolder } from './folder.ts';
@@ -46,6 +46,11 @@ export function isLocked(path: string): boolean {
   const release = hold(open(path, { timeout: 0, readonly: true }), SHARED);
   release?.();
   return release === null;
+}
+
+/** Makes the file that {@link keepInPlace} shares, for those who may not make it themselves. */
+export function makeStateLock({ stateLock }: DataFolder): void {
+  closeSync(openSync(stateLock, 'a', 0o600));
 }
 
 /**

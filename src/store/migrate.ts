@@ -6,9 +6,9 @@
  */
 import { renameSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { isErrorCode, Refused } from '../refused.ts';
+import { Refused } from '../refused.ts';
 import { copyDatabase } from './copy.ts';
-import type { Database } from './database.ts';
+import { type Database, isDiskFull } from './database.ts';
 import { syncFolder } from './folder.ts';
 
 export interface Migrations {
@@ -49,7 +49,7 @@ export function migrate(db: Database, path: string, migrations: Migrations): Mig
   try {
     return copyAndChange.immediate();
   } catch (error) {
-    if (!isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT')) throw error;
+    if (!isDiskFull(error)) throw error;
     throw new Refused(
       'failed',
       `there is no room to bring ${path} from schema ${found} to ${to}: that takes a copy of it first. Nothing was changed; make room and start again.`,
