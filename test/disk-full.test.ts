@@ -1,5 +1,4 @@
 /** A full disk: ingest waits with an alert that needs someone, reads go on, and it goes on by itself. */
-
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {

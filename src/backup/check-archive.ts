@@ -1,5 +1,4 @@
 /** The archive against the records of files: what was applied can be read again. */
-
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

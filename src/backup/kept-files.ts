@@ -2,7 +2,6 @@
  * The files of the schedule: known by their names, which say when each was begun. No other file in the folder is ever
  * counted or deleted.
  */
-
 import { lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isErrorCode } from '../refused.ts';

@@ -35,14 +35,14 @@ export function chooseJournal(stage: DataFolder, folder: DataFolder, nowMs: numb
   if (reason === null) {
     copyFileSync(folder.journal, stage.journal);
     // A command that revoked a key may have been killed before it could say so in the journal.
-    const named = new Set([...journalLines(stage.journal)].map(({ entry }) => entry.key_revoked));
-    for (const id of revokedSince(stage, folder))
-      if (!named.has(id)) appendKeyRevoked(stage.journal, id, nowMs);
+    const { inDatabase, inJournal } = revokedSince(stage, folder);
+    for (const id of inDatabase.difference(inJournal)) appendKeyRevoked(stage.journal, id, nowMs);
     return { kind: 'continued' };
   }
   const position = highestPosition(folder);
   if (position > readJournalEnd(stage.journal).position) appendPosition(stage.journal, position);
-  for (const id of revokedSince(stage, folder)) appendKeyRevoked(stage.journal, id, nowMs);
+  const { inDatabase, inJournal } = revokedSince(stage, folder);
+  for (const id of inDatabase.union(inJournal)) appendKeyRevoked(stage.journal, id, nowMs);
   appendRestored(stage.journal, reason, nowMs);
   return { kind: 'broken', reason };
 }
@@ -92,12 +92,19 @@ function highestPosition(folder: DataFolder): number {
   return Math.max(inJournal, inDatabase);
 }
 
-/** Keys that the backup still lets in, and that the old state, by its journal or its database, does not. */
-function revokedSince(stage: DataFolder, folder: DataFolder): string[] {
-  const revoked = new Set<unknown>(readable([], () => keyIds(folder.access, REVOKED)));
-  for (const { entry } of readable([], () => [...journalLines(folder.journal)]))
-    revoked.add(entry.key_revoked);
-  return keyIds(stage.access, NOT_REVOKED).filter((id) => revoked.has(id));
+/** Keys that the backup still lets in, and that the old state, by its database or its journal, does not. */
+function revokedSince(
+  stage: DataFolder,
+  folder: DataFolder,
+): Record<'inDatabase' | 'inJournal', ReadonlySet<string>> {
+  const alive = keyIds(stage.access, NOT_REVOKED);
+  const ended = new Set(readable([], () => keyIds(folder.access, REVOKED)));
+  const lines = readable([], () => [...journalLines(folder.journal)]);
+  const named = new Set(lines.map(({ entry }) => entry.key_revoked));
+  return {
+    inDatabase: new Set(alive.filter((id) => ended.has(id))),
+    inJournal: new Set(alive.filter((id) => named.has(id))),
+  };
 }
 
 function keyIds(path: string, sql: string): string[] {

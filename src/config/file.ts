@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, TomlError, type TomlTableWithoutBigInt } from 'smol-toml';
-import { Refused, reasonOf } from '../refused.ts';
+import { errorCode, Refused, reasonOf } from '../refused.ts';
 
 /** The name under which a configuration in the data folder is found without being named. */
 export const CONFIG_FILE_NAME = 'wirewatch.toml';
@@ -58,9 +58,9 @@ function readBytes(file: string, optional: boolean): Buffer | null {
   try {
     return readFileSync(file);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : null;
+    const code = errorCode(error);
     if (optional && (code === 'ENOENT' || code === 'ENOTDIR')) return null;
-    const reasons = new Map<unknown, string>([
+    const reasons = new Map<string, string>([
       ['ENOENT', 'there is no such file'],
       ['EISDIR', 'it is a folder; name the file'],
       ['EACCES', 'it may not be read by this user. Run this as the user of the appliance'],

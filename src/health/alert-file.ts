@@ -4,7 +4,6 @@
  * A file, since neither a damaged database nor a full disk must keep it from being told. It is padded and written
  * in place: that needs no room where it was there before.
  */
-
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode } from '../refused.ts';

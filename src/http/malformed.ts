@@ -2,12 +2,11 @@
  * Replies to what is no request: bytes that are not HTTP, heads that are too large or too slow, CONNECT. They have
  * the headers and the form of every other answer; Node's own have neither.
  */
-
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '../log.ts';
-import { isErrorCode } from '../refused.ts';
+import { errorCode, isErrorCode } from '../refused.ts';
 import { endSoon } from './connections.ts';
 import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import { TOKEN_PATH } from './reply.ts';
@@ -66,7 +65,7 @@ export const PLAIN_HTTP_REPLY: RawReply = {
 
 /** Whether TLS failed, not HTTP: there is nobody who could read an answer. */
 export function isTlsFailure(error: Error): error is Error & { readonly code: string } {
-  return 'code' in error && typeof error.code === 'string' && /^ERR_(SSL|TLS)_/.test(error.code);
+  return /^ERR_(SSL|TLS)_/.test(errorCode(error));
 }
 
 /** Whether the head that could not be read to its end begins as one for the token endpoint, as far as it is there. */

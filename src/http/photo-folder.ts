@@ -4,7 +4,6 @@
  * The name is made here, of digits, and only a regular file counts: neither a link nor a pipe in the folder is
  * followed or waited for, so nothing outside it is ever read.
  */
-
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
 /** The HTTP server put together: its listener, endpoints and judgement, and the one door to polka. */
-
 import type { Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';

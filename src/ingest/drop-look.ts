@@ -1,5 +1,4 @@
 /** A look into the drop folder, and what keeps it from being read or from being written. */
-
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';

@@ -1,7 +1,6 @@
 /**
  * The content of an export file: opened, hashed and unpacked as it is read, in chunks of bounded size.
  */
-
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';

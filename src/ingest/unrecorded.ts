@@ -2,7 +2,6 @@
  * Files that lie in the archive and are in no record: what is left when the journal does not say what a database
  * lacks. They are taken out of the archive and read as if they had just been dropped, so nothing is lost.
  */
-
 import { type Dirent, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
