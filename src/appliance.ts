@@ -1,7 +1,8 @@
 /** The appliance as a whole: the lock, the ingesting thread, the readers and the server, started and stopped in order. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Admin, type AdminOptions, startAdmin } from './admin/listener.ts';
-import { createMetrics, type Metrics } from './admin/metrics.ts';
+import type { Worker } from 'node:worker_threads';
+import type { Admin, AdminOptions } from './admin/listener.ts';
+import type { Metrics } from './admin/metrics.ts';
 import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
 import { catchUpAccess } from './auth/journaled.ts';
 import { preseed } from './auth/preseed.ts';
@@ -22,28 +23,25 @@ import { readUsage } from './limits/usage.ts';
 import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
 import type { CommandSummary } from './manual/commands.ts';
-import { Refused } from './refused.ts';
+import { paced } from './pace.ts';
 import { openAccess } from './store/access.ts';
-import { ACCESS_MIGRATIONS } from './store/access-schema.ts';
-import { type Database, isDamage, isWriteLost, openReader } from './store/database.ts';
+import { type Database, openReader } from './store/database.ts';
+import { isDamage, isDiskFull, isWriteLost } from './store/database-errors.ts';
 import { deriveKey } from './store/derived-key.ts';
-import { DETECTIONS_MIGRATIONS } from './store/detections-schema.ts';
 import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
 import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
-import { makeStateLock, type Release, takeLock, takeStateAlone } from './store/locks.ts';
+import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
+import { refuseNewer } from './store/newer.ts';
 import { readRevokedKeys } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
-import { refuseForeign } from './store/writer.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 import { COMMIT, VERSION } from './version.ts';
 
-/** How long a command may take to leave what it is at. */
-const GIVE_WAY_MS = 30 * SECOND_MS;
 /** How long requests that are under way may take when the appliance stops. */
 const GRACE_MS = 10 * SECOND_MS;
 /** Within which a fault of the ingesting thread is put down to keys that could not be checked. */
-const KEYS_FAILED_LATELY_MS = 3 * SECOND_MS;
+const KEYS_FAILED_LATELY_MS = paced(3 * SECOND_MS);
 /** Delivery times that the database has by now; what is kept is far more than what may still be missing. */
 const RECENT_DELIVERIES_MAX = 64;
 
@@ -60,146 +58,122 @@ export interface ApplianceOptions {
   readonly config: Config;
   readonly kind: InstallationKind;
   readonly log: Logger;
+  /** Of bootIngestThread; ended when the start fails. */
+  readonly ingestThread: Worker;
   /** Every command, for the manual that the administration shows. */
-  readonly commands: readonly CommandSummary[];
+  readonly commands: () => Promise<readonly CommandSummary[]>;
   /** Shows on a terminal how far a long file is. */
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
 
+/** What a start has begun: undone when it fails, the last first. */
+type Begun = (() => unknown)[];
+
 /** @throws Refused when the folders cannot be used, another process uses them, or the address is taken */
 export async function startAppliance(options: ApplianceOptions): Promise<Appliance> {
+  const begun: Begun = [];
+  try {
+    return await start(options, begun);
+  } catch (error) {
+    for (const undo of begun.reverse()) await undo();
+    // It did nothing yet where it is not among what was begun.
+    await options.ingestThread.terminate();
+    throw error;
+  }
+}
+
+async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance> {
   const { config, log } = options;
   const folder = dataFolder(config.dataFolder);
   ensureFolder(folder);
-  const releaseLocks = await takeLocks(folder, log);
-  try {
-    makeStateLock(folder);
-    if (pendingRestore(folder) !== null) {
-      const releaseState = takeStateAlone(folder);
-      try {
-        completeRestore(folder);
-      } finally {
-        releaseState();
-      }
-      log.warn({ data: folder.root }, 'a restore that had been cut off was completed');
-    }
-    refuseNewer(folder);
-    const dailyRows = prepareAccess(options, folder);
-    const secret = readSecret(folder);
-    const recentDeliveries = new Map<number, number>();
-    const metrics = config.admin.port === 0 ? null : createMetrics(Date.now);
-    const conditions = createConditions(Date.now, (name) => {
-      // What is damaged is neither served nor written any more.
-      if (name === 'database damaged') void ingest.stop();
-    });
-    const access = createAccessReader(folder.access);
-    const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
-    const listener: IngestListener = {
-      onLog: (level, msg, fields) => log[level](fields, msg),
-      onDelivered: (firstPosition, deliveredAtMs) => {
-        recentDeliveries.set(firstPosition, deliveredAtMs);
-        const [oldest] = recentDeliveries.keys();
-        if (recentDeliveries.size > RECENT_DELIVERIES_MAX && oldest !== undefined)
-          recentDeliveries.delete(oldest);
-      },
-      onTrouble: (name, detail) => conditions.set(name, detail),
-      onDealtWith: (file) => metrics?.dealtWith(file),
-      onProgress: options.onProgress,
-    };
-    const ingest = startLastingIngest(settings, listener, whileKeysFail(access, conditions, log));
-    await ingest.ready;
-    void reportEnd(ingest, conditions, log);
-    const detections = openReader(folder.detections);
-    const health = watchHealth(config, folder, { detections, access, conditions, log });
-    const undo = async (error: unknown): Promise<never> => {
+  const releaseLocks = await takeServeLocks(folder, () =>
+    log.info({ data: folder.root }, 'a command is at work on the data folder: it is asked to give way'),
+  );
+  begun.push(releaseLocks);
+  completeCutOffRestore(folder, log);
+  refuseNewer(folder);
+  const dailyRows = prepareAccess(options, folder);
+  const secret = readSecret(folder);
+  const recentDeliveries = new Map<number, number>();
+  const metrics = config.admin.port === 0 ? null : await loadMetrics();
+  const conditions = createConditions(Date.now, (name) => {
+    // What is damaged is neither served nor written any more.
+    if (name === 'database damaged') void ingest.stop();
+  });
+  const access = createAccessReader(folder.access);
+  begun.push(access.close);
+  const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
+  const listener: IngestListener = {
+    onLog: (level, msg, fields) => log[level](fields, msg),
+    onDelivered: (firstPosition, deliveredAtMs) => {
+      recentDeliveries.set(firstPosition, deliveredAtMs);
+      const [oldest] = recentDeliveries.keys();
+      if (recentDeliveries.size > RECENT_DELIVERIES_MAX && oldest !== undefined)
+        recentDeliveries.delete(oldest);
+    },
+    onTrouble: (name, detail) => conditions.set(name, detail),
+    onDealtWith: (file) => metrics?.dealtWith(file),
+    onProgress: options.onProgress,
+  };
+  const ingest = startLastingIngest(
+    settings,
+    listener,
+    whileKeysFail(access, conditions, log),
+    options.ingestThread,
+  );
+  // Before the locks are free: it must not go on writing once another process can take them.
+  begun.push(ingest.stop);
+  await ingest.ready;
+  void reportEnd(ingest, conditions, log);
+  const detections = openReader(folder.detections);
+  begun.push(() => detections.close());
+  const health = watchHealth(config, folder, { detections, access, conditions, log });
+  begun.push(health.close);
+  const server = await startServer({
+    config,
+    stores: { detections, access },
+    health,
+    conditions,
+    secret,
+    recentDeliveries,
+    dailyRows,
+    traffic: metrics,
+    log,
+    now: Date.now,
+  });
+  begun.push(() => server.close(0));
+  const admin = await openAdmin(metrics, options, { folder, monitor: health, detections, server });
+  begun.push(() => admin?.close());
+  const usage = keepUsage(folder.root, dailyRows, log);
+  begun.push(usage.close);
+  const backups = scheduleBackups(config, conditions, log);
+  return {
+    url: server.url,
+    drop: config.ingest.drop,
+    renewCertificate: server.renewCertificate,
+    stop: async () => {
+      await Promise.all([server.close(GRACE_MS), ingest.stop(), admin?.close(), backups.close()]);
       health.close();
-      await ingest.stop();
-      throw error;
-    };
-    const server = await startServer({
-      config,
-      stores: { detections, access },
-      health,
-      conditions,
-      secret,
-      recentDeliveries,
-      dailyRows,
-      traffic: metrics,
-      log,
-      now: Date.now,
-    }).catch(undo);
-    const admin = await openAdmin(metrics, options, { folder, monitor: health, detections, server }).catch(
-      (error) => server.close(0).then(() => undo(error)),
-    );
-    const usage = keepUsage(folder.root, dailyRows, log);
-    const backups = scheduleBackups(config, conditions, log);
-    return {
-      url: server.url,
-      drop: config.ingest.drop,
-      renewCertificate: server.renewCertificate,
-      stop: async () => {
-        await Promise.all([server.close(GRACE_MS), ingest.stop(), admin?.close(), backups.close()]);
-        health.close();
-        await usage.close();
-        detections.close();
-        access.close();
-        releaseLocks();
-        await nextTurn();
-      },
-    };
-  } catch (error) {
-    releaseLocks();
-    throw error;
-  }
-}
-
-/** @throws Refused `failed` when an appliance runs there, or a command is at work that does not give way */
-async function takeLocks({ root, lock, serveLock }: DataFolder, log: Logger): Promise<Release> {
-  const releaseServe = takeLock(serveLock);
-  if (releaseServe === null) {
-    throw new Refused(
-      'failed',
-      `another process already runs on the data folder ${root}. Stop it first, or name another folder with --data.`,
-    );
-  }
-  try {
-    for (let untilMs = performance.now() + GIVE_WAY_MS, isTold = false; ; isTold = true) {
-      const releaseLock = takeLock(lock);
-      if (releaseLock !== null) {
-        return () => {
-          releaseLock();
-          releaseServe();
-        };
-      }
-      if (performance.now() > untilMs) break;
-      if (!isTold)
-        log.info({ data: root }, 'a command is at work on the data folder: it is asked to give way');
+      await usage.close();
+      detections.close();
+      access.close();
+      releaseLocks();
       await nextTurn();
-    }
-    throw new Refused(
-      'failed',
-      `a command is at work on the data folder ${root}, a restore perhaps. Start again when it has ended.`,
-    );
-  } catch (error) {
-    releaseServe();
-    throw error;
-  }
+    },
+  };
 }
 
-/** Both are looked at before the first is brought up to date: a refusal leaves everything as it was. */
-function refuseNewer({ access, detections }: DataFolder): void {
-  const databases = [
-    { path: access, migrations: ACCESS_MIGRATIONS },
-    { path: detections, migrations: DETECTIONS_MIGRATIONS },
-  ];
-  for (const { path, migrations } of databases) {
-    try {
-      refuseForeign(path, migrations);
-    } catch (error) {
-      // What cannot be read at all is told by those who open it.
-      if (error instanceof Refused) throw error;
-    }
+/** What a crash in the middle of a restore has left, before anything is opened. */
+function completeCutOffRestore(folder: DataFolder, log: Logger): void {
+  makeStateLock(folder);
+  if (pendingRestore(folder) === null) return;
+  const releaseState = takeStateAlone(folder);
+  try {
+    completeRestore(folder);
+  } finally {
+    releaseState();
   }
+  log.warn({ data: folder.root }, 'a restore that had been cut off was completed');
 }
 
 /**
@@ -235,12 +209,30 @@ function createConfigured(
 ): void {
   if (readable_by_all.length > 0)
     log.warn({ files: readable_by_all }, 'every user of this machine can read these secret files');
-  const { created, differences } = preseed(access, seeds, () => readRevokedKeys(folder.journal), Date.now());
+  const preseeded = unlessFull(log, () =>
+    preseed(access, seeds, () => readRevokedKeys(folder.journal), Date.now()),
+  );
+  if (preseeded === null) return;
+  const { created, differences } = preseeded;
   const { accounts, subscriptions, keys } = created;
   if (accounts.length + subscriptions.length + keys.length > 0)
     log.info(created, 'created what the configuration names');
   if (differences.length > 0)
     log.warn({ differences }, 'what is there differs from the configuration, and stays as it is');
+}
+
+/** Those who have their keys go on reading. @returns null when the disk is full */
+function unlessFull<Result>(log: Logger, work: () => Result): Result | null {
+  try {
+    return work();
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+    log.error(
+      { err: error },
+      'the disk is full: what the configuration names was not created. Make room and start again',
+    );
+    return null;
+  }
 }
 
 function scheduleBackups(config: Config, conditions: Conditions, log: Logger): Schedule {
@@ -294,6 +286,12 @@ function enabledExports({ exports }: Config): ExportName[] {
   return EXPORT_NAMES.filter((name) => exports[name].enabled);
 }
 
+/** The administration is off by default, and loading what it needs would hold up every start. */
+async function loadMetrics(): Promise<Metrics> {
+  const { createMetrics } = await import('./admin/metrics.ts');
+  return createMetrics(Date.now);
+}
+
 /** @param metrics null: the administration is off; @throws Refused `failed` when it cannot listen */
 async function openAdmin(
   metrics: Metrics | null,
@@ -301,11 +299,12 @@ async function openAdmin(
   open: Pick<AdminOptions, 'folder' | 'monitor' | 'detections'> & { readonly server: RunningServer },
 ): Promise<Admin | null> {
   if (metrics === null) return null;
+  const { startAdmin } = await import('./admin/listener.ts');
   const { server, ...sources } = open;
   return startAdmin({
     ...sources,
     metrics,
-    commands,
+    commands: await commands(),
     settings: config.admin,
     backup: config.backup,
     enabled: new Set(enabledExports(config)),

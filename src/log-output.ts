@@ -1,13 +1,14 @@
 /**
  * Where log lines go: a file descriptor, or a file that is opened anew when it was renamed away.
  *
- * Lines are written together and in the background: a system call for each would cost a small request a third of its
- * time, and a reader that stands still must not hold up the appliance. Where nothing can be written (a full disk, a pipe without
+ * Lines are written in the background, the first after a pause at once and those that follow it together: a system call
+ * for each would cost a small request a third of its time, and a reader that stands still must not hold up the appliance. Where nothing can be written (a full disk, a pipe without
  * a reader), lines wait up to a limit and are then counted and left out; writing is tried again every second. At the end of
  * the process what waits is written at once, and given up where that fails: sonic-boom, which pino brings for this,
  * would try for ever there.
  */
 import { close, constants, openSync, write, writeSync } from 'node:fs';
+import { paced } from './pace.ts';
 
 export interface LogOutputListener {
   /** Writing failed for the first time since it last went well. */
@@ -17,10 +18,10 @@ export interface LogOutputListener {
 }
 
 const WRITE_LENGTH = 4096;
-const WRITE_EVERY_MS = 50;
-const RETRY_MS = 1000;
+const WRITE_EVERY_MS = paced(50);
+const RETRY_MS = paced(1000);
 /** A reader of a pipe is behind. */
-const RETRY_FULL_PIPE_MS = 50;
+const RETRY_FULL_PIPE_MS = paced(50);
 /** Some thousands of lines. */
 const WAITING_LENGTH_MAX = 1024 * 1024;
 /** How long the end of the process may be held up by a reader that is behind. */
@@ -44,6 +45,7 @@ export class LogOutput {
   /** What is being written, or could not be. */
   #block: Buffer = Buffer.alloc(0);
   #isWriting = false;
+  #writtenAtMs = Number.NEGATIVE_INFINITY;
   #isFailing = false;
   #lost = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -65,7 +67,7 @@ export class LogOutput {
     this.#waitingLength += line.length;
     if (this.#isWriting || this.#isFailing) return;
     if (this.#waitingLength >= WRITE_LENGTH) this.#writeNow();
-    else this.#writeIn(WRITE_EVERY_MS);
+    else this.#writeIn(Math.max(0, this.#writtenAtMs + WRITE_EVERY_MS - performance.now()));
   }
 
   /** Calls back when everything is written, or cannot be. */
@@ -91,6 +93,7 @@ export class LogOutput {
       return;
     }
     this.#isWriting = true;
+    this.#writtenAtMs = performance.now();
     write(this.#fd, this.#block, (error, bytes) => {
       this.#isWriting = false;
       if (error === null) this.#written(bytes);

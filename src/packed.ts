@@ -28,7 +28,7 @@ export function startWorker(options: WorkerOptions = {}): Worker {
     const script = `${getAsset('worker.cjs', 'utf8')}\n//# sourceURL=worker.cjs`;
     return new Worker(script, { ...options, eval: true });
   }
-  if (bundled) return new Worker(fileURLToPath(new URL('worker.cjs', import.meta.url)), options);
+  if (bundled) return new Worker(fileURLToPath(new URL('main.cjs', import.meta.url)), options);
   return new Worker(new URL('worker.ts', import.meta.url), options);
 }
 

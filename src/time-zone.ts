@@ -1,12 +1,4 @@
-/**
- * Time zones: their names, and where days begin and end in them (contract: GET /v1/detections, `time_zone`; Me,
- * `time_zone` of a subscription). The one door to Temporal.
- *
- * A day is its text, `2026-11-21`. It begins with the first instant at which a clock in the zone shows it: where
- * clocks skip midnight that is later than 00:00. A day that a zone never had begins and ends at one instant.
- */
-import { Temporal } from 'temporal-polyfill';
-import { DAY_MS, parseInstant } from './time.ts';
+/** The names of time zones (contract: GET /v1/detections, `time_zone`; Me, `time_zone` of a subscription). */
 
 /** The tz database's own short names; every other one that the runtime knows is an ambiguous abbreviation. */
 const SHORT_NAMES = new Set('CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET'.split(' '));
@@ -37,35 +29,6 @@ export function zoneId(name: string): string {
   const zone = runtimeZone(name);
   if (zone === null) throw new Error(`the runtime does not know the time zone ${name}`);
   return zone;
-}
-
-/** Whether a text is a day of the calendar, `YYYY-MM-DD`, from year 1 on. */
-export function isDay(text: string): boolean {
-  return /^\d{4}-\d\d-\d\d$/.test(text) && parseInstant(`${text}T00:00:00Z`) !== null;
-}
-
-/** The first instant of a day, epoch milliseconds. @param zone of {@link zoneId} */
-export function dayStartMs(day: string, zone: string): number {
-  return startMs(Temporal.PlainDate.from(day), zone);
-}
-
-/** The first instant after a day, epoch milliseconds. @param zone of {@link zoneId} */
-export function dayEndMs(day: string, zone: string): number {
-  return startMs(Temporal.PlainDate.from(day).add({ days: 1 }), zone);
-}
-
-/** The day that a clock in the zone shows. @param zone of {@link zoneId} */
-export function dayAt(ms: number, zone: string): string {
-  return Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(zone).toPlainDate().toString();
-}
-
-/** The number of calendar days from one to another, both counted. */
-export function daysFromTo(first: string, last: string): number {
-  return (Date.parse(last) - Date.parse(first)) / DAY_MS + 1;
-}
-
-function startMs(day: Temporal.PlainDate, zone: string): number {
-  return day.toZonedDateTime(zone).epochMilliseconds;
 }
 
 /** A zone is asked for with every page of a period, and to ask the runtime takes longer than a small page. */

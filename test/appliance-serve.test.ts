@@ -316,7 +316,7 @@ test('a start on an empty folder makes what it needs, for its owner alone', asyn
 });
 
 test('keys of one installation mean nothing to another', async () => {
-  const other = createInstallation();
+  const other = createInstallation({}, true);
   try {
     await serving(async () => {
       const response = await fetch(`${url}${CHANGES}`, { headers: { authorization: `Bearer ${other.key}` } });

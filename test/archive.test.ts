@@ -6,11 +6,12 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backupName } from '../src/backup/kept-files.ts';
@@ -180,6 +181,24 @@ describe('[ingest] archive_days', () => {
     await appliance.restart(settings);
     await appliance.serving().logged('that some were', ({ msg }) => msg === DELETED);
     assert.deepEqual(left(), [false, false, true]);
+  });
+
+  test('one that cannot be deleted keeps no other, nor ingest, from going on', async () => {
+    await past([96, 72, 48]);
+    const [first = ''] = files;
+    rmSync(first);
+    mkdirSync(first);
+    await appliance.restart(settings);
+    const line = await appliance
+      .serving()
+      .logged('that one was not', ({ msg }) => msg.startsWith('cannot delete an old'));
+    assert.deepEqual([line.level, line.file], ['warn', relative(appliance.drop, first)]);
+    await appliance
+      .serving()
+      .logged('that the others were', ({ msg, files: count }) => msg === DELETED && count === 2);
+    assert.deepEqual(left(), [true, false, false]);
+    await apply();
+    rmdirSync(first);
   });
 
   test('deletes nothing while it cannot be seen which backups there are', async () => {

@@ -90,7 +90,7 @@ test('a good key gives the credential with all it may read', () => {
     scopes: ['detections:read', 'reports:read'],
     expires_at,
     daily_rows: 70,
-    account: { id: 'acme', name: 'Acme News', daily_rows: 5000 },
+    account: { id: 'acme', name: 'Acme News', daily_rows: 5000, created_at: NOW_MS },
     subscriptions: [
       { id: 7001, name: 'Wire', time_zone: 'Europe/Berlin', content_types: ['text', 'image'] },
       { id: 7002, name: null, time_zone: 'Europe/Berlin', content_types: ['image'] },

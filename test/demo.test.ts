@@ -90,7 +90,9 @@ test('keys and calls work, exports keep coming, and it can be started again wher
       const detection = await paste(calls.detection);
       assert.deepEqual([detection.status, JSON.parse(await detection.text()).event], [200, undefined]);
 
-      const { rows, cursor } = await readStream(url, all.key, fiveMinutesAgo());
+      // More may have come since it counted them.
+      const first = await readStream(url, all.key, fiveMinutesAgo());
+      const rows = first.rows.slice(0, versions);
       assert.equal(rows.length, versions);
       assert.equal(new Set(rows.map(({ id }) => id)).size, detections);
       assert.deepEqual(new Set(rows.map((row) => row.content_type)), new Set(['text', 'image']));
@@ -101,13 +103,13 @@ test('keys and calls work, exports keep coming, and it can be started again wher
       const fewer = await readStream(url, some.key, fiveMinutesAgo());
       const readable = rows.filter((row) => `${row.subscription_id}:${row.content_type}` === some.reads);
       assert.ok(readable.length > 0 && readable.length < rows.length);
-      assert.deepEqual(fewer.rows, readable);
+      assert.deepEqual(fewer.rows.slice(0, readable.length), readable);
 
       const untilMs = performance.now() + DROP_PATIENCE_MS;
       for (;;) {
-        const { rows: more } = await readStream(url, all.key, cursor);
-        seen = rows.length + more.length;
-        if (more.length > 0) break;
+        const { rows: more } = await readStream(url, all.key, first.cursor);
+        seen = first.rows.length + more.length;
+        if (seen > versions) break;
         assert.ok(performance.now() < untilMs, 'nothing came');
         await sleep(1000);
       }

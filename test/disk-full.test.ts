@@ -19,7 +19,7 @@ import { test } from 'node:test';
 import { readAlertFile } from '../src/health/alert-file.ts';
 import { isErrorCode } from '../src/refused.ts';
 import { putFile } from './support/appliance.ts';
-import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { asFirstVersionLeftIt } from './support/first-version.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 import { until } from './support/until.ts';
@@ -35,7 +35,10 @@ const SETTINGS = {
 /** A disk of its own, in a namespace that ends with the program: no right is needed where the kernel allows that. */
 const NAMESPACE = ['--user', '--map-root-user', '--mount', 'sh', '-euc'];
 const MOUNT = `mount -t tmpfs -o size=${DISK_MIB}m tmpfs "$1"`;
-const RUN_ON_DISK = `${MOUNT}; cp -a "$2/." "$1"; echo $$ > "$3"; shift 3; exec "$@"`;
+const COPY = `${MOUNT}; cp -a "$2/." "$1"`;
+const FILL = 'dd if=/dev/zero of="$1/ballast" bs=4096 2>/dev/null || true';
+const RUN_ON_DISK = `${COPY}; echo $$ > "$3"; shift 3; exec "$@"`;
+const RUN_ON_FULL_DISK = `${COPY}; ${FILL}; echo $$ > "$3"; shift 3; exec "$@"`;
 
 const canMount = spawnSync('unshare', [...NAMESPACE, MOUNT, 'sh', tmpdir()]).status === 0;
 
@@ -134,6 +137,99 @@ test('the disk of the data folder is full', {
     assert.ok(existsSync(join(drop, 'archive')));
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
+  });
+});
+
+/** A data folder with ten detections, for {@link RUN_ON_FULL_DISK}; SQLite's -shm files stay in it. */
+async function installUsed(folder: string, end: NodeJS.Signals) {
+  const [data, disk, drop] = [join(folder, 'data'), join(folder, 'disk'), join(folder, 'drop')];
+  const key = await install(data);
+  for (const made of [disk, drop]) mkdirSync(made);
+  const run = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0'], SETTINGS);
+  await run.url();
+  const name = fileName('newswire', nextWindowMs());
+  const row = newRow();
+  putFile(drop, name, `${ndjson([row])}${rowsOf(9)}`);
+  await applied(run, name);
+  run.kill(end);
+  await run.ended;
+  const pidFile = join(folder, 'pid');
+  const start = (...more: string[]) =>
+    runProgram(['serve', '--data', disk, '--drop', drop, '--port', '0', ...more], SETTINGS, {
+      through: (program, args) => [
+        'unshare',
+        [...NAMESPACE, RUN_ON_FULL_DISK, 'sh', disk, data, pidFile, program, ...args],
+      ],
+    });
+  const seen = () => `/proc/${readFileSync(pidFile, 'utf8').trim()}/root${disk}`;
+  return { data, drop, key, row, start, seen };
+}
+
+for (const [how, end] of [
+  ['was stopped', 'SIGTERM'],
+  ['was killed', 'SIGKILL'],
+] as const) {
+  test(`a start on a full disk, after one that ${how}: reads go on, ingest waits for room`, {
+    skip: !canMount && 'no disk can be mounted here',
+  }, async () => {
+    await inFolder(async (folder) => {
+      const { drop, key, row, start, seen } = await installUsed(folder, end);
+      const config = join(folder, 'wirewatch.toml');
+      writeFileSync(config, '[[accounts]]\nid = "late"\nname = "Late"\n');
+      const run = start('--config', config);
+      const url = await run.url();
+      assert.ok(run.log().some(({ msg }) => /^the disk is full: what the configuration names/.test(msg)));
+      const opened = await run.until('the alert', () => alertLine(run, 'opened'));
+      assert.equal(opened.page_worthy, true);
+      assert.equal((await fetch(`${url}/v1/health`)).status, 503);
+      await until('the alert in the file', async () =>
+        ((await readAlertFile(join(seen(), 'alerts.json'))) ?? []).some(({ name }) => name === 'disk full'),
+      );
+      const second = fileName('newswire', nextWindowMs());
+      putFile(drop, second, rowsOf(1500));
+      assert.deepEqual(await streamOf(url, key), Array(10).fill(1));
+      const read = async (path: string) => {
+        const response = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${key}` } });
+        assert.equal(response.status, 200, path);
+        return JSON.parse(await response.text());
+      };
+      const day = String(row.first_detected_at).slice(0, 10);
+      assert.ok((await read(`/v1/detections?from=${day}&to=${day}`)).data.length > 0);
+      await read(`/v1/detections/${idOf(row)}`);
+      assert.equal((await read('/v1/me')).account.id, 'agency');
+
+      rmSync(join(seen(), 'ballast'));
+      await applied(run, second);
+      await run.until('the end of the alert', () => alertLine(run, 'closed'));
+      assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+    });
+  });
+}
+
+test('on a full disk, a start that would have to revoke a key again is exit code 1', {
+  skip: !canMount && 'no disk can be mounted here',
+}, async () => {
+  await inFolder(async (folder) => {
+    const { data, key, start } = await installUsed(folder, 'SIGTERM');
+    const line = { key_revoked: key.split('_')[2], at: new Date().toISOString() };
+    appendFileSync(join(data, 'journal'), `${JSON.stringify(line)}\n`);
+    const run = start();
+    assert.equal(await run.ended, 1);
+    assert.match(run.told(), /disk is full\. Make room and try again/);
+  });
+});
+
+test("without a file of SQLite's that a full disk has no room for, a start is exit code 1", {
+  skip: !canMount && 'no disk can be mounted here',
+}, async () => {
+  await inFolder(async (folder) => {
+    const { data, start } = await installUsed(folder, 'SIGTERM');
+    for (const name of ['access.db', 'detections.db']) rmSync(join(data, `${name}-shm`));
+    const run = start();
+    assert.equal(await run.ended, 1);
+    assert.match(run.told(), /cannot open .*access\.db: the disk is full\. Make room and try again/);
   });
 });
 

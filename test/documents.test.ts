@@ -30,7 +30,7 @@ import { CSV_WRITER, PYTHON_CLIENT, PYTHON_WRITER, SHELL_WRITER } from '../src/m
 const root = path.join(import.meta.dirname, '..');
 const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
 const readme = read('README.md');
-const program = createProgram();
+const program = await createProgram();
 const manual = new Map(TOPICS.map((topic) => [topic.name, topic.text(commandSummaries(program))]));
 const sourceText = sourceFiles('src').map(read).join('\n');
 

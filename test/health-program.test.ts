@@ -275,6 +275,30 @@ describe('a damaged database', () => {
   });
 });
 
+describe('a database that contradicts itself', () => {
+  before(async () => {
+    appliance = await startAppliance();
+  });
+  after(() => appliance.stop());
+
+  test('is served no more: a page that would lack a row is 500, and its cursor is not moved on', async () => {
+    const rows = [newRow(), newRow(), newRow()];
+    await appliance.dropped(fileName('newswire', currentWindowMs()), ndjson(rows));
+    const changes = `/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}`;
+    assert.equal((await appliance.get(changes)).status, 200);
+    const db = openDetections(join(appliance.data, 'detections.db'));
+    db.exec('DELETE FROM stream_row WHERE sequence = 2');
+    db.close();
+    assert.equal((await appliance.get(changes)).status, 500);
+    const open = await eventually('the alert', alerts, hasAlert('database damaged'));
+    const alert = open.find(({ name }) => name === 'database damaged');
+    assert.match(String(alert?.detail), /has 3 rows for a page, of which 2 are found/);
+    assert.equal((await health()).http, 503);
+    // Neither is anything else of it.
+    for (const row of rows) assert.equal((await appliance.get(`/v1/detections/${idOf(row)}`)).status, 500);
+  });
+});
+
 describe('a fault that ends the ingesting thread', () => {
   before(async () => {
     appliance = await startAppliance();

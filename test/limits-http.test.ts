@@ -6,12 +6,14 @@ import { afterEach, test } from 'node:test';
 import { setAccount, suspendAccount } from '../src/auth/accounts.ts';
 import { createKey } from '../src/auth/key.ts';
 import { revokeKey, setKey } from '../src/auth/keys.ts';
+import { accountUsageId } from '../src/limits/daily-rows.ts';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from './support/server.ts';
 
 const CHANGES = '/v1/detections/changes?since=2026-11-21T00:00:00Z';
 const PERIOD = '/v1/detections?from=2026-11-20&to=2026-11-20';
 const ONE = '/v1/detections/t.7001.1.1';
 const READS = [CHANGES, PERIOD, ONE];
+const ACCOUNT = accountUsageId({ id: 'agency', created_at: NOW_MS });
 const RATE = ['ratelimit-limit', 'ratelimit-policy', 'ratelimit-remaining', 'ratelimit-reset'];
 
 let server: TestServer;
@@ -34,6 +36,11 @@ async function statusOf(path: string, key: string, init?: RequestInit): Promise<
   return response.status;
 }
 
+/** Of the account. */
+function usedRows(): number {
+  return server.dailyRows.used('account', ACCOUNT, NOW_MS);
+}
+
 async function assertThrottled(response: Response, by: string, seconds: number): Promise<void> {
   assert.equal(response.status, 429);
   assert.equal(response.headers.get('retry-after'), String(seconds));
@@ -50,7 +57,7 @@ test('a request is let in while rows are left, and then served whole', async () 
     const page = JSON.parse(await (await server.get(path, key)).text());
     assert.equal(page.data.length, 3, path);
   }
-  assert.equal(server.dailyRows.used('account', 'agency', NOW_MS), 6);
+  assert.equal(usedRows(), 6);
   for (const path of READS) await assertThrottled(await server.get(path, key), 'account', 43_200);
 });
 
@@ -58,9 +65,9 @@ test('the rows of every detection endpoint count, those of others do not', async
   const key = await start({ daily_rows: 1000 });
   const counted = [];
   for (const path of [...READS, `${CHANGES}&limit=2`, '/v1/me', '/v1/schema/detection']) {
-    const before = server.dailyRows.used('account', 'agency', NOW_MS);
+    const before = usedRows();
     assert.equal(await statusOf(path, key), 200);
-    counted.push(server.dailyRows.used('account', 'agency', NOW_MS) - before);
+    counted.push(usedRows() - before);
   }
   assert.deepEqual(counted, [3, 3, 1, 2, 0, 0]);
 });
@@ -69,7 +76,7 @@ test('an empty page, a 404 and a 400 cost nothing; once all is used an empty pag
   const key = await start({ daily_rows: 1 });
   const empty = `${CHANGES}&subscription_id=7002`;
   for (const path of [empty, '/v1/detections/t.7001.99.1', `${CHANGES}&nope=1`]) await statusOf(path, key);
-  assert.equal(server.dailyRows.used('account', 'agency', NOW_MS), 0);
+  assert.equal(usedRows(), 0);
   assert.equal(await statusOf(ONE, key), 200);
   await assertThrottled(await server.get(empty, key), 'account', 43_200);
 });

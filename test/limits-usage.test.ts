@@ -9,13 +9,19 @@ import { readUsage } from '../src/limits/usage.ts';
 import { createUsageWriter, type UsageWriter } from '../src/limits/usage-keeper.ts';
 import { openAccess } from '../src/store/access.ts';
 import { openReader } from '../src/store/database.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 
 /** Far longer than these tests take. */
 const MIDNIGHT_MS = 120_000;
 /** Only a test that must fail waits so long. */
 const PATIENCE_MS = 30_000;
+/** At midnight all counts begin anew, in the middle of a test too. */
+async function untilMidnightIsFar(): Promise<void> {
+  const leftMs = nextDayMs(Date.now()) - Date.now();
+  if (leftMs < MIDNIGHT_MS) await new Promise((resolve) => setTimeout(resolve, leftMs));
+}
+
 const byId = (a: UsedRows, b: UsedRows) => a.day - b.day || a.id.localeCompare(b.id);
 
 describe('the writer of used rows', () => {
@@ -86,9 +92,7 @@ describe('the program', () => {
   showLogOfFailures(() => appliance?.serving());
 
   before(async () => {
-    // At midnight all counts begin anew, in the middle of a test too.
-    const leftMs = nextDayMs(Date.now()) - Date.now();
-    if (leftMs < MIDNIGHT_MS) await new Promise((resolve) => setTimeout(resolve, leftMs));
+    await untilMidnightIsFar();
     appliance = await startAppliance({ WIREWATCH_LIMITS_DAILY_ROWS: '2' });
     await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([first, second]));
   });
@@ -146,5 +150,61 @@ describe('the program', () => {
     assert.equal(await read(second), 200);
     appliance.cli(['account', 'set', 'agency', '--daily-rows', 'none']);
     assert.equal(await read(second), 429);
+  });
+});
+
+describe('an account', () => {
+  let appliance: Appliance;
+  showLogOfFailures(() => appliance?.serving());
+
+  before(async () => {
+    await untilMidnightIsFar();
+    appliance = await startAppliance({ WIREWATCH_LIMITS_DAILY_ROWS: '1' });
+  });
+  after(() => appliance?.stop());
+
+  /** Drops a row for the agency's subscription. @returns its path, to be read */
+  async function dropRow(): Promise<string> {
+    const row = newRow({ subscription_id: 7001 });
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));
+    return `/v1/detections/${idOf(row)}`;
+  }
+
+  async function status(path: string, key?: string): Promise<number> {
+    const response = await appliance.get(path, key);
+    await response.arrayBuffer();
+    return response.status;
+  }
+
+  function removeAndAdd(): string {
+    appliance.cli(['account', 'remove', 'agency', '--yes']);
+    appliance.cli(['account', 'add', 'agency', '--name', 'Agency']);
+    appliance.cli(['subscription', 'add', '7001', '--account', 'agency']);
+    return createKey(appliance.cli, 'agency', '7001');
+  }
+
+  test('suspended, resumed or renamed has used what it had used', async () => {
+    const path = await dropRow();
+    assert.deepEqual([await status(path), await status(path)], [200, 429]);
+    appliance.cli(['account', 'suspend', 'agency']);
+    assert.equal(await status(path), 403);
+    appliance.cli(['account', 'resume', 'agency']);
+    appliance.cli(['account', 'set', 'agency', '--name', 'Another']);
+    assert.equal(await status(path), 429);
+    await appliance.restart();
+    assert.equal(await status(path), 429);
+  });
+
+  test('removed and added again under its id has used nothing, beside the appliance and after a restart', async () => {
+    const second = removeAndAdd();
+    const path = await dropRow();
+    assert.deepEqual([await status(path, second), await status(path, second)], [200, 429]);
+
+    const third = removeAndAdd();
+    const another = await dropRow();
+    await appliance.restart();
+    assert.deepEqual([await status(another, third), await status(another, third)], [200, 429]);
+    await appliance.restart();
+    assert.equal(await status(another, third), 429);
   });
 });

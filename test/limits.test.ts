@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { createDailyAllowance, type RowReader } from '../src/limits/daily-allowance.ts';
-import { createDailyRows } from '../src/limits/daily-rows.ts';
+import { accountUsageId, createDailyRows } from '../src/limits/daily-rows.ts';
 import { createUnseenKeyIds } from '../src/limits/unseen-key-ids.ts';
 import type { Usage } from '../src/limits/usage.ts';
 import { createUsageKeeper } from '../src/limits/usage-keeper.ts';
@@ -12,11 +12,17 @@ import { Refused } from '../src/refused.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../src/time.ts';
 
 const NOON_MS = Date.parse('2026-11-21T12:00:00Z');
+const CREATED_MS = NOON_MS - DAY_MS;
 const DAY = NOON_MS / DAY_MS - 0.5;
+const ACCOUNT = accountUsageId({ id: 'agency', created_at: CREATED_MS });
 
 function reader(terms: { key?: string; ofKey?: number | null; ofAccount?: number | null } = {}): RowReader {
   const { key = 'key1', ofKey = null, ofAccount = null } = terms;
-  return { key_id: key, daily_rows: ofKey, account: { id: 'agency', daily_rows: ofAccount } };
+  return {
+    key_id: key,
+    daily_rows: ofKey,
+    account: { id: 'agency', created_at: CREATED_MS, daily_rows: ofAccount },
+  };
 }
 
 describe('the daily row allowance', () => {
@@ -120,13 +126,13 @@ describe('the daily row allowance', () => {
   });
 
   test('counts go on from what was stored', () => {
-    const rows = createDailyRows([{ day: DAY, holder: 'account', id: 'agency', rows: 4 }]);
+    const rows = createDailyRows([{ day: DAY, holder: 'account', id: ACCOUNT, rows: 4 }]);
     const allowance = createDailyAllowance(rows, 5);
     assert.equal(allowance.throttle(reader(), NOON_MS), null);
     allowance.count(reader(), 1, NOON_MS);
     assert.equal(allowance.throttle(reader(), NOON_MS)?.by, 'account');
     assert.deepEqual(rows.unwritten(), [
-      { day: DAY, holder: 'account', id: 'agency', rows: 5 },
+      { day: DAY, holder: 'account', id: ACCOUNT, rows: 5 },
       { day: DAY, holder: 'key', id: 'key1', rows: 1 },
     ]);
   });

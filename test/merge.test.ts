@@ -217,3 +217,84 @@ test('a print address is withheld without the licence, kept all the same, and sh
   const other = { ...print, article_url: 'https://example.com/b', last_scored_at: '2026-11-20T09:00:00Z' };
   assert.equal(merge(withheld, scoring(other), false).kind, 'rescored');
 });
+
+/** The match as another version of the program may have stored it: its members, and theirs, in another order. */
+function reordered(match: Match): Match {
+  const turned = (_: string, value: unknown) =>
+    typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value).reverse()) : value;
+  return JSON.parse(JSON.stringify(match, turned));
+}
+
+/** The match as a version that does not know its null members. */
+function withoutNulls(match: Match): Match {
+  return JSON.parse(JSON.stringify(match), (_, value: unknown) => (value === null ? undefined : value));
+}
+
+const otherForms: readonly ((match: Match) => Match)[] = [
+  reordered,
+  withoutNulls,
+  (match) => withoutNulls(reordered(match)),
+];
+
+const later = { last_scored_at: '2026-11-20T09:00:00Z' };
+
+test('members in another order, or absent where they are null, make no version', () => {
+  assert.notEqual(JSON.stringify(reordered(scoring().match)), JSON.stringify(scoring().match));
+  assert.ok(!('headline' in withoutNulls(scoring().match).article));
+  for (const form of otherForms) {
+    const stored: Known = { ...known(), match: form(known().match) };
+    assert.equal(merge(stored, scoring(), false).kind, 'unchanged');
+    const outcome = merge(stored, scoring(later), false);
+    assert.ok(outcome.kind === 'rescored');
+    assert.deepEqual(outcome.known, known(later));
+    // The other way round: stored in today's form, scored in the other one.
+    const other = (members: Partial<ExportRow>): Scoring => ({
+      ...scoring(members),
+      match: form(scoring(members).match),
+    });
+    assert.equal(merge(known(), other({}), false).kind, 'unchanged');
+    assert.equal(merge(known(), other(later), false).kind, 'rescored');
+  }
+});
+
+test('a real difference makes a version, whatever form the known match has', () => {
+  const differences: readonly Partial<ExportRow>[] = [
+    { strength_score: 61 },
+    { article_headline: 'A headline' },
+    { article_publisher_id: 1 },
+    { source_syndicated: false },
+    { source_sentences: 0 },
+    { source_language: '' },
+  ];
+  for (const form of otherForms) {
+    for (const difference of differences) {
+      const stored: Known = { ...known(), match: form(known().match) };
+      assert.equal(merge(stored, scoring({ ...later, ...difference }), false).kind, 'updated');
+      const taken: Known = { ...known(difference), match: form(known(difference).match) };
+      assert.equal(merge(taken, scoring(later), false).kind, 'updated');
+    }
+  }
+});
+
+test('any order of scorings gives the same detection where some are of another form', () => {
+  const canonical = (known: Known) => {
+    const { exported_at, ...match } = withoutNulls(known.match);
+    const url_shown = known.url_shown ?? null;
+    return { match, exported_at: known.exported_at_given && exported_at, url_shown };
+  };
+  const form = fc.constantFrom((match: Match) => match, ...otherForms);
+  const inForms = (list: readonly Scoring[]) =>
+    fc
+      .array(form, { minLength: list.length, maxLength: list.length })
+      .map((forms) => list.map((one, at) => ({ ...one, match: forms[at]?.(one.match) ?? one.match })));
+  fc.assert(
+    fc.property(
+      twoOrders.chain(([one, other]) => fc.tuple(inForms(one), inForms(other))),
+      fc.boolean(),
+      ([one, other], licensed) => {
+        assert.deepEqual(canonical(mergeAll(one, licensed)), canonical(mergeAll(other, licensed)));
+      },
+    ),
+    { numRuns: 1000 },
+  );
+});

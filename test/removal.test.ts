@@ -4,8 +4,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
+import { getAccount } from '../src/auth/accounts.ts';
 import { removeAccount as takeAccountAway, removeSubscription as takeAway } from '../src/auth/removal.ts';
 import { confirm } from '../src/cli/confirm.ts';
+import { streamNumber } from '../src/detection/content-type.ts';
 import { lastPosition } from '../src/ingest/apply.ts';
 import {
   COUNT_DETECTIONS,
@@ -16,6 +18,8 @@ import {
 import { addRequest } from '../src/ingest/requests.ts';
 import { StreamWriter } from '../src/ingest/stream-writer.ts';
 import { Stopping } from '../src/ingest/workshop.ts';
+import { accountUsageId } from '../src/limits/daily-rows.ts';
+import { readChangesPage } from '../src/query/changes-page.ts';
 import { openAccess } from '../src/store/access.ts';
 import { type Database, openReader, writing } from '../src/store/database.ts';
 import {
@@ -28,6 +32,7 @@ import {
   startAppliance,
 } from './support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
+import { NO_FILTERS } from './support/filters.ts';
 import { copyDatabase, journalOf, putBack } from './support/put-back.ts';
 import { createTestStore } from './support/store.ts';
 import { checkStreams } from './support/streams.ts';
@@ -208,9 +213,9 @@ test('what an account and its keys have read is forgotten with it, and nothing o
     const access = openAccess(installation.data);
     const id = installation.key.split('_')[2] ?? '';
     const counts = [
-      ['account', 'agency'],
+      ['account', accountUsageId(getAccount(access, 'agency'))],
       ['key', id],
-      ['account', 'other'],
+      ['account', 'other@1'],
       ['key', 'abcdefghij23'],
     ].map(([holder, name]) => ({ day: 1, holder, id: name, rows: 1 }));
     for (const count of counts)
@@ -224,7 +229,7 @@ test('what an account and its keys have read is forgotten with it, and nothing o
     });
     const left = access.prepare<[], string>('SELECT id FROM row_usage ORDER BY id').pluck().all();
     access.close();
-    assert.deepEqual(left, ['abcdefghij23', 'other']);
+    assert.deepEqual(left, ['abcdefghij23', 'other@1']);
   } finally {
     installation.remove();
   }
@@ -296,6 +301,39 @@ describe('half-way', () => {
       installation.cli(['subscription', 'add', '7001', '--account', 'agency']);
     } finally {
       installation.remove();
+    }
+  });
+
+  test('others read on meanwhile, also where the newest rows of all are those that go', async () => {
+    const store = createTestStore();
+    try {
+      const rows = [8001, 7001, 7001].map((subscription_id, article_id) => ({
+        content_type: 'text' as const,
+        version: 1,
+        row: { subscription_id, article_id },
+      }));
+      store.deliver(rows, 1000);
+      const query = {
+        streams: [streamNumber(8001, 'text')],
+        content_types: ['text' as const],
+        filters: NO_FILTERS,
+        limit: 10,
+        projection: null,
+        baseUrl: Buffer.from('https://api.example'),
+        recentDeliveries: new Map(),
+      };
+      const read: number[] = [];
+      const between = async () => {
+        for (const position of [0, 1])
+          read.push(readChangesPage(store.reader, { ...query, start: { kind: 'after', position } }).rows);
+      };
+      const writer = new StreamWriter(store.writer, join(store.folder, 'journal'), Date.now, () => {});
+      await removeSubscription({ db: store.writer, writer, between }, 7001, () => {});
+      await between();
+      assert.deepEqual(new Set(read), new Set([1, 0]));
+      assert.ok(read.length > 4);
+    } finally {
+      store.close();
     }
   });
 

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { dayAt, dayEndMs, dayStartMs, daysFromTo, isDay, zoneId, zoneName } from '../src/time-zone.ts';
+import { zoneId, zoneName } from '../src/time-zone.ts';
+import { dayAt, dayEndMs, dayStartMs, daysFromTo, isDay } from '../src/zone-days.ts';
 
 /** Zone, day, its first instant, the first instant after it. */
 const DAYS: readonly (readonly [zone: string, day: string, start: string, end: string])[] = [

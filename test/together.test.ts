@@ -19,9 +19,10 @@ import { until } from './support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
 
-/** Four gigabytes of empty lines: it takes long to read, and there is nothing in it. */
-const BLANK = gzipSync(Buffer.alloc(250_000_000, '\n'), { level: 1 });
-const LONG = Buffer.concat(Array.from({ length: 16 }, () => BLANK));
+/** Empty lines: they take a few seconds to read, and there is nothing in them. */
+const BLANK = gzipSync(Buffer.alloc(50_000_000, '\n'), { level: 1 });
+/** Four gigabytes. */
+const LONG = Buffer.concat(Array.from({ length: 80 }, () => BLANK));
 
 let installation: Installation;
 beforeEach(() => {
@@ -126,11 +127,7 @@ test('of two resets of one window the second finds it read, and reads no older f
 test("files that are taken away before their turn are nobody's fault", async () => {
   const serving = await installation.serve();
   installation.cli(['ingest', 'pause']);
-  putFile(
-    installation.drop,
-    fileName('newswire', nextWindowMs(), 'ndjson.gz'),
-    LONG.subarray(0, LONG.length / 4),
-  );
+  putFile(installation.drop, fileName('newswire', nextWindowMs(), 'ndjson.gz'), BLANK);
   const names = Array.from({ length: 6 }, () => fileName('newswire', nextWindowMs()));
   for (const name of names) putFile(installation.drop, name, ndjson([newRow()]));
   installation.cli(['ingest', 'resume']);

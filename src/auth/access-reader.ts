@@ -32,6 +32,7 @@ export interface StoredKey {
     readonly name: string;
     readonly daily_rows: number | null;
     readonly suspended_at: number | null;
+    readonly created_at: number;
   };
   readonly subscriptions: readonly {
     readonly id: number;
@@ -80,7 +81,8 @@ type SubscriptionParts = [number, string | null, string, ContentType[], ContentT
  */
 export const SELECT_KEY_FOR_REQUEST = `
   SELECT k.name, k.hash, k.prefix, k.scopes, k.expires_at, k.revoked_at, k.allow_addresses, k.daily_rows,
-    (SELECT json_object('id', a.id, 'name', a.name, 'daily_rows', a.daily_rows, 'suspended_at', a.suspended_at)
+    (SELECT json_object('id', a.id, 'name', a.name, 'daily_rows', a.daily_rows, 'suspended_at', a.suspended_at,
+        'created_at', a.created_at)
       FROM account a WHERE a.id = k.account_id) AS account,
     (SELECT json_group_array(
         json_array(s.id, s.name, s.time_zone, json(s.content_types), json(ks.content_types)) ORDER BY s.id)

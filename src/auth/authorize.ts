@@ -24,7 +24,13 @@ export interface Credential {
   /** The key's own allowance; null: only the account's holds. */
   readonly daily_rows: number | null;
   /** `daily_rows` null: the setting `[limits] daily_rows`. */
-  readonly account: { readonly id: string; readonly name: string; readonly daily_rows: number | null };
+  readonly account: {
+    readonly id: string;
+    readonly name: string;
+    readonly daily_rows: number | null;
+    /** Tells it from an earlier account of this id. */
+    readonly created_at: number;
+  };
   /** By id; a subscription that has lost every type the key names stands here with none. */
   readonly subscriptions: StoredKey['subscriptions'];
 }
@@ -74,14 +80,14 @@ export function authenticate(
   }
   const refusal = whyNotUsable(stored, address);
   if (refusal !== null) throw new Refused('forbidden', refusal);
-  const { id, name, daily_rows } = stored.account;
+  const { id, name, daily_rows, created_at } = stored.account;
   return {
     key_id: stored.id,
     key_name: stored.name,
     scopes: token === null ? stored.scopes : stored.scopes.filter((scope) => token.scopes.includes(scope)),
     expires_at: stored.expires_at,
     daily_rows: stored.daily_rows,
-    account: { id, name, daily_rows },
+    account: { id, name, daily_rows, created_at },
     subscriptions: stored.subscriptions,
   };
 }

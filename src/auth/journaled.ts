@@ -4,6 +4,7 @@
  */
 import { dirname } from 'node:path';
 import { type Database, writing } from '../store/database.ts';
+import { isDiskFull } from '../store/database-errors.ts';
 import { dataFolder } from '../store/folder.ts';
 import { appendChanged, appendRestored } from '../store/journal.ts';
 import { type JournalMark, journalLines, whyNotFrom } from '../store/journal-lines.ts';
@@ -50,13 +51,29 @@ export function notingAtTheEnd<Result>(
   return result;
 }
 
-/** Revokes again what the journal says is revoked, and notes how far in the journal access.db has come. */
+/**
+ * Revokes again what the journal says is revoked, and notes how far in the journal access.db has come.
+ *
+ * On a full disk the note is left out, so that an appliance can start there: the next start reads the same lines
+ * again. A revocation is never left out.
+ *
+ * @throws SQLITE_FULL when there is no room to revoke a key again
+ */
 export function catchUpAccess(access: Database, journal: string, nowMs: number): Lacking {
+  try {
+    return catchUp(access, journal, nowMs, setMark);
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+    return catchUp(access, journal, nowMs, () => {});
+  }
+}
+
+function catchUp(access: Database, journal: string, nowMs: number, mark: typeof setMark): Lacking {
   return writing(access, () => {
-    const mark = readMark(access);
+    const before = readMark(access);
     // In a journal that this database does not know, only what is said of keys can be relied on.
-    const isForeign = mark !== null && whyNotFrom(journal, mark) !== null;
-    const from = mark === null || isForeign ? 0 : mark.bytes;
+    const isForeign = before !== null && whyNotFrom(journal, before) !== null;
+    const from = before === null || isForeign ? 0 : before.bytes;
     const revoke = access.prepare(REVOKE);
     const keys: string[] = [];
     const changes: string[] = [];
@@ -70,7 +87,7 @@ export function catchUpAccess(access: Database, journal: string, nowMs: number):
       if (revoked > 0) keys.push(entry.key_revoked);
     }
     // Of what a foreign one follows on nothing is known: ingest looks into that, and marks it.
-    if (last !== null && !isForeign) setMark(access, last);
+    if (last !== null && !isForeign) mark(access, last);
     return { keys, changes };
   });
 }

@@ -6,6 +6,7 @@
  * Until that is done the subscription cannot be added again: whoever got its number would see what is left.
  */
 import { dirname } from 'node:path';
+import { accountUsageId } from '../limits/daily-rows.ts';
 import { type Database, writing } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { appendKeyRevoked } from '../store/journal.ts';
@@ -37,7 +38,7 @@ const DELETE_SUBSCRIPTIONS = 'DELETE FROM subscription WHERE account_id = :accou
 const DELETE_ACCOUNT = 'DELETE FROM account WHERE id = :account';
 const DELETE_USAGE = `
   DELETE FROM row_usage
-  WHERE (holder = 'account' AND id = :account)
+  WHERE (holder = 'account' AND id = :usage_id)
     OR (holder = 'key' AND id IN (SELECT id FROM api_key WHERE account_id = :account))`;
 
 const SELECT_KEYS_WITH_ONE = `
@@ -67,7 +68,7 @@ export function removeSubscription(db: Database, id: number, nowMs: number): Rem
  */
 export function removeAccount(db: Database, account: string, nowMs: number): Removed {
   return writing(db, () => {
-    getAccount(db, account);
+    const usage_id = accountUsageId(getAccount(db, account));
     const keys = idsOf(db, SELECT_KEY_IDS, { account });
     const { journal } = dataFolder(dirname(db.name));
     for (const id of idsOf(db, SELECT_KEYS_IN_USE, { account })) appendKeyRevoked(journal, id, nowMs);
@@ -76,7 +77,7 @@ export function removeAccount(db: Database, account: string, nowMs: number): Rem
       .all({ account })
       .map(({ id }) => id);
     const statements = [DELETE_USAGE, DELETE_RIGHTS_OF, DELETE_KEYS, DELETE_SUBSCRIPTIONS, DELETE_ACCOUNT];
-    for (const statement of statements) db.prepare(statement).run({ account });
+    for (const statement of statements) db.prepare(statement).run({ account, usage_id });
     noteChange(
       db,
       `account ${account} removed, with its subscriptions: ${subscriptions.join(', ') || 'none'}`,

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { shortName } from '../ingest/drop-folder.ts';
+import { paced } from '../pace.ts';
 import { isErrorCode } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import { sha256Of } from '../store/folder.ts';
@@ -22,7 +23,7 @@ const ARCHIVED = `
   SELECT number, name, sha256, bytes, destination, settled FROM ingest_file
   WHERE outcome = 'applied' AND destination IS NOT NULL`;
 
-const RECORDED_AFTER_MS = 2000;
+const RECORDED_AFTER_MS = paced(2000);
 
 export interface ArchiveOptions {
   readonly drop: string;

@@ -81,8 +81,9 @@ export function removeUntested(folder: string): void {
 }
 
 /**
- * Deletes what is older than the newest `keep` good ones, and those that did not pass their test before the newest good
- * one was made. What is named for a time to come counts for nothing, and stays.
+ * Deletes what is older than the newest `keep` good ones, and those that did not pass their test up to the newest good
+ * one (both may be of one second, since names tell no more). What is named for a time to come counts for nothing, and
+ * stays.
  *
  * @returns the names of what was deleted
  */
@@ -92,7 +93,7 @@ export function deleteOld(folder: string, keep: number, nowMs: number): string[]
   const [newest] = good;
   const old = [
     ...good.slice(keep),
-    ...files.filter(({ isDamaged, at }) => isDamaged && newest !== undefined && at < newest.at),
+    ...files.filter(({ isDamaged, at }) => isDamaged && newest !== undefined && at <= newest.at),
   ];
   for (const { path } of old) rmSync(path, { force: true });
   if (old.length > 0) syncFolder(folder);

@@ -18,7 +18,7 @@ import {
 import { join } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
-import { isDiskFull } from '../store/database.ts';
+import { isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, ensureFolder, syncFile, syncFolder } from '../store/folder.ts';
 import { completeRestore, incomingNames, pendingRestore, stateFiles } from '../store/incoming.ts';
 import { isLocked, type Release, takeLock, takeStateAlone } from '../store/locks.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { isDiskFull } from '../store/database.ts';
+import { isDiskFull } from '../store/database-errors.ts';
 import { dataFolder } from '../store/folder.ts';
 import { Findings } from './findings.ts';
 import { makeStage } from './stage.ts';

@@ -22,7 +22,8 @@ import {
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
-import { type Database, isDamage, isDiskFull, isForbidden, openReader } from '../store/database.ts';
+import { type Database, openReader } from '../store/database.ts';
+import { isDamage, isDiskFull, isForbidden } from '../store/database-errors.ts';
 import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
 import { appearAs, type DataFolder, dataFolder, sha256Of, syncFile, syncFolder } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';

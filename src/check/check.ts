@@ -13,6 +13,7 @@ import { openAlerts } from '../health/open-alerts.ts';
 import type { Database } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
+import { newestWindowEnd } from '../windows/ledger.ts';
 import { checkBackups } from './backups.ts';
 import { checkClock } from './clock.ts';
 import { checkConfigured, checkSecretFiles } from './configured.ts';
@@ -39,8 +40,6 @@ export interface CheckOptions {
   /** Told, in words, what takes long. */
   readonly onProgress: (what: string) => void;
 }
-
-const SELECT_LAST_DELIVERED = 'SELECT max(delivered_at) AS delivered_at FROM delivery';
 
 /** Everything, in the order in which it is best mended. */
 export async function checkInstallation(options: CheckOptions): Promise<Finding[]> {
@@ -145,14 +144,11 @@ async function checkSurroundings(config: Config, isRunning: boolean, nowMs: numb
   ];
 }
 
-/** The latest time that the files or the database have on record: it was the present once. */
+/** The latest time that the files or the finished windows have on record: it was the present once. */
 function latestMs(folder: DataFolder, detections: Database | null): number {
   const files = [folder.detections, folder.access, folder.journal, folder.alerts];
   const written = files.map((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
-  const delivered = detections
-    ?.prepare<[], { delivered_at: number | null }>(SELECT_LAST_DELIVERED)
-    .get()?.delivered_at;
-  return Math.max(delivered ?? 0, ...written);
+  return Math.max(detections === null ? 0 : newestWindowEnd(detections), ...written);
 }
 
 /** A lock that cannot be looked at is judged with the folder that it lies in. */

@@ -3,7 +3,8 @@ import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, typ
 import { basename } from 'node:path';
 import { reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
-import { type Database, isForbidden, openInspector } from '../store/database.ts';
+import { type Database, openInspector } from '../store/database.ts';
+import { isForbidden } from '../store/database-errors.ts';
 import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { Migrations } from '../store/migrate.ts';

@@ -9,13 +9,14 @@ import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OWN_FOLDERS } from '../ingest/drop-folder.ts';
+import { paced } from '../pace.ts';
 import { reasonOf } from '../refused.ts';
 import { fileSystemOf } from './file-system.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 import { isUsable, statOf } from './folders.ts';
 
 /** Events come within milliseconds where they come at all. */
-const EVENT_PATIENCE_MS = 2000;
+const EVENT_PATIENCE_MS = paced(2000);
 
 export interface DropOptions {
   readonly folder: string;

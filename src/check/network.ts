@@ -5,7 +5,7 @@ import { isInTheClear } from '../config/listening.ts';
 import type { Settings } from '../config/schema.ts';
 import { judgeTlsPair, readTlsFiles, type TlsPaths, timeFault } from '../http/tls-pair.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { isForbidden } from '../store/database.ts';
+import { isForbidden } from '../store/database-errors.ts';
 import { formatMs } from '../time.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 

@@ -29,12 +29,8 @@ import {
 } from './access.ts';
 import { addDropOption, addExamples, commonOptions, switchValue } from './options.ts';
 import { print, table } from './output.ts';
-import { removeWithRows } from './removal.ts';
 
-export function register(program: Command): void {
-  const account = program
-    .command('account')
-    .description('add, show, change and remove the customers of this installation');
+export function register(account: Command): void {
   registerAdd(account);
   registerList(account);
   registerShow(account);
@@ -177,6 +173,7 @@ function registerRemove(account: Command): void {
     .argument('<id>', 'id of the account', accountIdValue)
     .option('--yes', 'do not ask')
     .action(async (id: string, options: { yes?: boolean }, self: Command) => {
+      const { removeWithRows } = await import('./removal.ts');
       await removeWithRows(self, options.yes === true, {
         label: `account ${id}`,
         word: id,

@@ -13,8 +13,7 @@ import { configOf, folderOf, withDetections } from './config.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
 
-export function register(program: Command): void {
-  const alert = program.command('alert').description('what is not as it should be, and what to do about it');
+export function register(alert: Command): void {
   const command = alert
     .command('list')
     .description('the alerts that are open, those that need someone now first')

@@ -7,12 +7,8 @@ import { configOf } from './config.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
 
-export function register(program: Command): void {
-  const command = program
-    .command('backup')
-    .description(
-      'write the databases, the journal and the secret into one file, beside a running appliance or without',
-    )
+export function register(command: Command): void {
+  command
     .argument('<file>', 'file to write, such as /backups/monday.tar')
     .option('--force', 'replace a file that is there')
     .action(async (file: string, options: { force?: boolean }, self: Command) => {

@@ -8,27 +8,22 @@ import { resolveDataFolder } from './data-folder.ts';
 import { addExamples, addSettingFlags, commonOptions, settingFlags } from './options.ts';
 import { print, printable } from './output.ts';
 
-export function register(program: Command): void {
-  const command = program
-    .command('check')
-    .description(
-      'is everything in order here? what to do if not; changes nothing, beside a running appliance too. Exit code 1 when something is bad',
-    )
-    .action(async (_options: unknown, self: Command) => {
-      const { json } = commonOptions(self);
-      const root = resolveDataFolder(commonOptions(self));
-      const findings = await checkInstallation({
-        root,
-        configured: configured(self, root),
-        nowMs: Date.now(),
-        onProgress: (what) => {
-          if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2Klooking through ${printable(what)}`);
-        },
-      });
-      if (process.stderr.isTTY) process.stderr.write('\r\x1b[2K');
-      print(findings, { json, text: () => findingsText(findings) });
-      if (findings.some(({ status }) => status === 'bad')) process.exitCode = 1;
+export function register(command: Command): void {
+  command.action(async (_options: unknown, self: Command) => {
+    const { json } = commonOptions(self);
+    const root = resolveDataFolder(commonOptions(self));
+    const findings = await checkInstallation({
+      root,
+      configured: configured(self, root),
+      nowMs: Date.now(),
+      onProgress: (what) => {
+        if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2Klooking through ${printable(what)}`);
+      },
     });
+    if (process.stderr.isTTY) process.stderr.write('\r\x1b[2K');
+    print(findings, { json, text: () => findingsText(findings) });
+    if (findings.some(({ status }) => status === 'bad')) process.exitCode = 1;
+  });
   addSettingFlags(command);
   addExamples(command, ['check', 'check --data /var/lib/wirewatch --config /etc/wirewatch.toml --json']);
 }

@@ -5,6 +5,8 @@ import type { Command } from 'commander';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';
 import { SampleExports } from '../demo/exports.ts';
 import { countFiles, readFigures } from '../demo/figures.ts';
+import { bootIngestThread } from '../ingest/ingest-client.ts';
+import { paced } from '../pace.ts';
 import { openAccess } from '../store/access.ts';
 import { type Database, openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -14,27 +16,25 @@ import { addExamples, addSettingFlags, commonOptions, stateDefaults } from './op
 import { print, progress, table } from './output.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
 
-const DROP_EVERY_MS = 20 * SECOND_MS;
+const DROP_EVERY_MS = paced(20 * SECOND_MS);
 const LOOK_EVERY_MS = 100;
 /** How long the day may take before the calls are printed all the same. */
 const DAY_TIMEOUT_MS = 120 * SECOND_MS;
 
-export function register(program: Command): void {
-  const command = program
-    .command('demo')
-    .description(
-      'run the appliance with a sample agency, sample keys and exports that keep coming; prints calls to paste',
-    )
-    .action(async (_options, self: Command) => {
-      const { json } = commonOptions(self);
-      const serving = await serveAppliance(self, 'demo');
-      // Who watches a demonstration wants to see what it does, not a line for every file of a day.
-      if (serving.log.level === 'info') serving.log.level = 'warn';
-      const stopping = new AbortController();
-      const ended = untilSignal(serving, () => stopping.abort());
-      await demonstrate(serving, json, stopping.signal);
-      await ended;
+export function register(command: Command, wholeProgram: () => Promise<Command>): void {
+  command.action(async (_options, self: Command) => {
+    const { json } = commonOptions(self);
+    const serving = await serveAppliance(self, 'demo', {
+      wholeProgram,
+      ingestThread: bootIngestThread(),
     });
+    // Who watches a demonstration wants to see what it does, not a line for every file of a day.
+    if (serving.log.level === 'info') serving.log.level = 'warn';
+    const stopping = new AbortController();
+    const ended = untilSignal(serving, () => stopping.abort());
+    await demonstrate(serving, json, stopping.signal);
+    await ended;
+  });
   addSettingFlags(command);
   stateDefaults(command, { data: 'WIREWATCH_DATA, else ./wirewatch-demo' });
   addExamples(command, ['demo', 'demo --port 9090']);

@@ -45,10 +45,8 @@ const WINDOWS_MAX = 105_120;
 const BACKFILL_WINDOWS = 4_320;
 const DEFAULT_SUBSCRIPTIONS = SAMPLE_SUBSCRIPTIONS.map(({ id }) => id).join(',');
 
-export function register(program: Command): void {
-  const command = program
-    .command('generate')
-    .description('write sample export files of any size; the same arguments give the same bytes')
+export function register(command: Command): void {
+  command
     .requiredOption(
       '--out <dir>',
       'folder to write into, made where it is missing; it may be a watched drop folder',

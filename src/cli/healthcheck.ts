@@ -35,12 +35,8 @@ interface Result {
 
 type Options = { url?: string; host?: string; port?: string; timeout?: number };
 
-export function register(program: Command): void {
-  const command = program
-    .command('healthcheck')
-    .description(
-      'exit code 0 when the running appliance is healthy, 1 with a line that says why when it is not; silent otherwise',
-    )
+export function register(command: Command): void {
+  command
     .option('--url <url>', 'base address of the appliance (default: as the settings say)', urlValue)
     .option('--host <address>', 'address on which it listens (default: as the settings say)')
     .option('--port <number>', 'port on which it listens (default: as the settings say)')

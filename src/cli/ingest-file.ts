@@ -3,12 +3,11 @@ import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
-import { checkExport, type Effect, EffectCounter, type ReadingRules } from '../ingest/explanation.ts';
-import { type ExportFileName, judgeName, judgeWindow } from '../ingest/export-name.ts';
+import type { Effect, ReadingRules } from '../ingest/explanation.ts';
+import { type ExportFileName, judgeName, judgeWindow, switchedOff } from '../ingest/export-name.ts';
 import type { LineError, ReadingResult } from '../ingest/export-reading.ts';
 import { filesNamed, findSameContent } from '../ingest/file-record.ts';
 import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
-import { switchedOff } from '../ingest/window-file.ts';
 import { Refused } from '../refused.ts';
 import { openReader } from '../store/database.ts';
 import { formatMs } from '../time.ts';
@@ -70,6 +69,7 @@ async function validate(path: string, config: Config): Promise<Verdict> {
       judged.kind === 'refused' ? judged.reason : 'the name is one of a file that is still being written';
     return { ...NOT_AN_EXPORT, file: path, reason };
   }
+  const { checkExport } = await import('../ingest/explanation.ts');
   const shown = progress(judged.file.name);
   const result = await checkExport(path, judged.file, { ...rulesOf(config), badRows: 'fail' }, Date.now(), {
     onProgress: (rows) => shown.update(rows),
@@ -138,6 +138,7 @@ async function effectOf(
   file: ExportFileName,
   config: Config,
 ): Promise<{ effect: Effect; result: ReadingResult }> {
+  const { checkExport, EffectCounter } = await import('../ingest/explanation.ts');
   const subscribers = subscribersOf(config);
   const licensed = new Set(subscribers.licensed);
   const nothing: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };

@@ -2,7 +2,6 @@
 import type { Command } from 'commander';
 import type { ReplayCounts } from '../ingest/requests.ts';
 import { Refused } from '../refused.ts';
-import { serveRequest } from './ingest-request.ts';
 import { addDropOption, addExamples, commonOptions, instantValue } from './options.ts';
 import { print } from './output.ts';
 
@@ -17,6 +16,7 @@ export function registerReplay(ingest: Command): void {
     .action(async (options: { from?: number; to?: number }, self: Command) => {
       const bounds = { from: options.from ?? 0, to: options.to ?? Number.MAX_SAFE_INTEGER };
       if (bounds.from >= bounds.to) throw new Refused('usage', '--from must be before --to');
+      const { serveRequest } = await import('./ingest-request.ts');
       const outcome = await serveRequest(self, { kind: 'replay', ...bounds });
       if (!outcome.ok) throw new Refused('failed', outcome.reason);
       if (!('replay' in outcome)) return;

@@ -9,10 +9,7 @@ import { registerStatus } from './ingest-status.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
 
-export function register(program: Command): void {
-  const ingest = program
-    .command('ingest')
-    .description('what was read from the drop folder, and what waits there');
+export function register(ingest: Command): void {
   registerStatus(ingest);
   registerValidate(ingest);
   registerExplain(ingest);

@@ -51,10 +51,7 @@ const SUBSCRIPTIONS_HELP =
   'what it reads: 7001,7002:text; without a type, those the subscription has when used';
 const ID_HELP = 'id of the key: the 12 characters behind "live"';
 
-export function register(program: Command): void {
-  const key = program
-    .command('key')
-    .description('make, show, change and revoke the keys with which clients read');
+export function register(key: Command): void {
   registerCreate(key);
   registerList(key);
   registerShow(key);

@@ -7,20 +7,17 @@ import { print, table } from './output.ts';
 
 const RULE = '-'.repeat(80);
 
-export function register(program: Command): void {
-  const command = program
-    .command('licenses')
-    .description('print the licences of everything that is inside')
-    .action((_options: unknown, self: Command) => {
-      const inside = licenses();
-      if (inside === null) {
-        throw new Refused(
-          'failed',
-          'run from the sources, nothing is inside: each package in node_modules carries its licence.',
-        );
-      }
-      print(inside, { json: commonOptions(self).json, text: () => text(inside) });
-    });
+export function register(command: Command): void {
+  command.action((_options: unknown, self: Command) => {
+    const inside = licenses();
+    if (inside === null) {
+      throw new Refused(
+        'failed',
+        'run from the sources, nothing is inside: each package in node_modules carries its licence.',
+      );
+    }
+    print(inside, { json: commonOptions(self).json, text: () => text(inside) });
+  });
   addExamples(command, ['licenses | less', 'licenses --json']);
 }
 

@@ -6,15 +6,13 @@ import { Refused } from '../refused.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print, table } from './output.ts';
 
-export function register(program: Command): void {
-  const command = program
-    .command('manual')
-    .description('read the manual, offline; without a topic, list the topics')
+export function register(command: Command, wholeProgram: () => Promise<Command>): void {
+  command
     .argument('[topic]', TOPICS.map(({ name }) => name).join(', '))
-    .action((topic: string | undefined, _options: unknown, self: Command) => {
+    .action(async (topic: string | undefined, _options: unknown, self: Command) => {
       const { json } = commonOptions(self);
       if (topic === undefined) print(contents(), { json, text: contentsText });
-      else printTopic(topic, program, json);
+      else printTopic(topic, await wholeProgram(), json);
     });
   addExamples(command, ['manual', 'manual export-format | less']);
 }

@@ -1,58 +1,139 @@
 /**
  * The command line: the list of commands, what they share, and how each end becomes an exit code.
  *
- * A command is one file in this folder that exports `register(program)`; it throws Refused for what the
- * operator can mend, sets `process.exitCode` where it printed a result that is not good, and otherwise returns.
+ * A command is one file in this folder that exports `register(command)` and is loaded only when it is named. It throws
+ * Refused for what the operator can fix, sets `process.exitCode` where it printed a result that is not good, and
+ * otherwise returns.
  */
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';
-import { isDamage, isDiskFull, isForbidden } from '../store/database.ts';
-import * as account from './account.ts';
-import * as alert from './alert.ts';
-import * as backup from './backup.ts';
-import * as check from './check.ts';
-import * as demo from './demo.ts';
-import * as generate from './generate.ts';
-import * as healthcheck from './healthcheck.ts';
-import * as ingest from './ingest.ts';
-import * as key from './key.ts';
-import * as licenses from './licenses.ts';
-import * as manual from './manual.ts';
-import * as openapi from './openapi.ts';
+import { isDamage, isDiskFull, isForbidden } from '../store/database-errors.ts';
 import { addCommonOptions, addExamples } from './options.ts';
 import { printable } from './output.ts';
-import * as pull from './pull.ts';
-import * as restore from './restore.ts';
-import * as serve from './serve.ts';
-import * as setup from './setup.ts';
-import * as subscription from './subscription.ts';
-import * as verify from './verify.ts';
-import * as version from './version.ts';
-import * as window from './window.ts';
+import { versionText } from './version.ts';
+
+/** A command of the table: what the help says of it, and its file, loaded only when the line names it. */
+interface CommandEntry {
+  readonly name: string;
+  readonly description: string;
+  readonly load: () => Promise<{ register: Register }>;
+}
+
+/**
+ * Adds the command's arguments, options, subcommands and action.
+ *
+ * @param wholeProgram the command line with every command registered, for the manual
+ */
+export type Register = (command: Command, wholeProgram: () => Promise<Command>) => void;
 
 /** Every command, in the order of the help. */
-const COMMANDS: readonly { register: (program: Command) => void }[] = [
-  serve,
-  demo,
-  account,
-  subscription,
-  key,
-  window,
-  ingest,
-  alert,
-  backup,
-  restore,
-  verify,
-  pull,
-  check,
-  healthcheck,
-  setup,
-  generate,
-  openapi,
-  manual,
-  licenses,
-  version,
+const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: 'serve',
+    description: 'run the appliance: read what is dropped, serve the Detection Reporting API',
+    load: () => import('./serve.ts'),
+  },
+  {
+    name: 'demo',
+    description:
+      'run the appliance with a sample agency, sample keys and exports that keep coming; prints calls to paste',
+    load: () => import('./demo.ts'),
+  },
+  {
+    name: 'account',
+    description: 'add, show, change and remove the customers of this installation',
+    load: () => import('./account.ts'),
+  },
+  {
+    name: 'subscription',
+    description: 'add, show, change and remove the subscriptions of accounts',
+    load: () => import('./subscription.ts'),
+  },
+  {
+    name: 'key',
+    description: 'make, show, change and revoke the keys with which clients read',
+    load: () => import('./key.ts'),
+  },
+  {
+    name: 'window',
+    description: 'the ten-minute windows of the exports, and what became of them',
+    load: () => import('./window.ts'),
+  },
+  {
+    name: 'ingest',
+    description: 'what was read from the drop folder, and what waits there',
+    load: () => import('./ingest.ts'),
+  },
+  {
+    name: 'alert',
+    description: 'what is not as it should be, and what to do about it',
+    load: () => import('./alert.ts'),
+  },
+  {
+    name: 'backup',
+    description:
+      'write the databases, the journal and the secret into one file, beside a running appliance or without',
+    load: () => import('./backup.ts'),
+  },
+  {
+    name: 'restore',
+    description: 'put a backup into the data folder, while no appliance runs on it',
+    load: () => import('./restore.ts'),
+  },
+  {
+    name: 'verify',
+    description:
+      'check the data folder, also beside a running appliance, or a backup; exit code 1 when something is wrong',
+    load: () => import('./verify.ts'),
+  },
+  {
+    name: 'pull',
+    description: 'copy detections from a Detection Reporting API into a file, and keep the copy up to date',
+    load: () => import('./pull.ts'),
+  },
+  {
+    name: 'check',
+    description:
+      'is everything in order here? what to do if not; changes nothing, beside a running appliance too. Exit code 1 when something is bad',
+    load: () => import('./check.ts'),
+  },
+  {
+    name: 'healthcheck',
+    description:
+      'exit code 0 when the running appliance is healthy, 1 with a line that says why when it is not; silent otherwise',
+    load: () => import('./healthcheck.ts'),
+  },
+  {
+    name: 'setup',
+    description: 'write a commented configuration and, where systemd is there, a hardened service unit',
+    load: () => import('./setup.ts'),
+  },
+  {
+    name: 'generate',
+    description: 'write sample export files of any size; the same arguments give the same bytes',
+    load: () => import('./generate.ts'),
+  },
+  {
+    name: 'openapi',
+    description: 'print the OpenAPI 3.1 document of what the appliance serves',
+    load: () => import('./openapi.ts'),
+  },
+  {
+    name: 'manual',
+    description: 'read the manual, offline; without a topic, list the topics',
+    load: () => import('./manual.ts'),
+  },
+  {
+    name: 'licenses',
+    description: 'print the licences of everything that is inside',
+    load: () => import('./licenses.ts'),
+  },
+  {
+    name: 'version',
+    description: 'show the version, the commit and the runtime',
+    load: () => import('./version.ts'),
+  },
 ];
 
 export const EXIT_FAILED = 1;
@@ -83,7 +164,8 @@ const EXIT_BY_CODE: Record<RefusedCode, number> = {
  */
 export async function run(args: readonly string[]): Promise<number> {
   try {
-    await createProgram().parseAsync(args, { from: 'user' });
+    const program = await createProgram((name) => args.includes(name));
+    await program.parseAsync(args, { from: 'user' });
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
   } catch (error) {
     // commander has printed its message, or the help or version that was asked for.
@@ -116,16 +198,26 @@ function adviceOn(error: unknown): string {
     : '';
 }
 
-/** The whole command line as commander's tree; also what the manual and its tests are made from. */
-export function createProgram(): Command {
+/**
+ * The command line as commander's tree.
+ *
+ * @param isWanted names the commands that are loaded; the others have only their line in the help. Loading all of them
+ *   takes longer than most commands run.
+ */
+export async function createProgram(isWanted: (name: string) => boolean = () => true): Promise<Command> {
   const program = new Command('wirewatch');
   program.description(
     "Reports where a news agency's stories and photos were found: export files in, a change stream out.",
   );
   addCommonOptions(program);
-  program.version(version.versionText(), '--version', 'show the version, the commit and the runtime');
+  program.version(versionText(), '--version', 'show the version, the commit and the runtime');
   addExamples(program, ['version', 'help version']);
-  for (const command of COMMANDS) command.register(program);
+  for (const { name, description, load } of COMMANDS) {
+    const command = program.command(name).description(description);
+    if (!isWanted(name)) continue;
+    const { register } = await load();
+    register(command, () => createProgram());
+  }
   settle(program, 'wirewatch');
   return program;
 }

@@ -32,10 +32,8 @@ interface PullOptions {
   readonly pollSeconds?: number;
 }
 
-export function register(program: Command): void {
-  const command = program
-    .command('pull')
-    .description('copy detections from a Detection Reporting API into a file, and keep the copy up to date')
+export function register(command: Command): void {
+  command
     .requiredOption('--base-url <url>', 'address of the service')
     .requiredOption('--key-file <file>', 'file that holds the API key or an access token')
     .requiredOption('--into <file>', 'the copy; one that was begun before is carried on')

@@ -8,10 +8,8 @@ import { print, progressOfSteps } from './output.ts';
 
 const MISSING_SHOWN_MAX = 10;
 
-export function register(program: Command): void {
-  const command = program
-    .command('restore')
-    .description('put a backup into the data folder, while no appliance runs on it')
+export function register(command: Command): void {
+  command
     .argument('<file>', 'the backup')
     .option('--replace', 'move what the data folder holds aside, and put the backup in its place')
     .action(async (file: string, options: { replace?: boolean }, self: Command) => {

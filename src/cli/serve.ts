@@ -1,68 +1,21 @@
 /** `wirewatch serve`: the appliance. */
 import type { Command } from 'commander';
-import { isInTheClear } from '../config/listening.ts';
-import { pasted } from '../setup/shell.ts';
-import { openReader } from '../store/database.ts';
-import { dataFolder } from '../store/folder.ts';
-import { resolveDataFolder } from './data-folder.ts';
-import { firstSteps, firstStepsText } from './first-steps.ts';
-import { addExamples, addSettingFlags, commonOptions } from './options.ts';
-import { printable } from './output.ts';
-import { type Serving, serveAppliance, untilSignal } from './serving.ts';
+import { bootIngestThread } from '../ingest/ingest-client.ts';
+import { addExamples, addSettingFlags } from './options.ts';
 
-export function register(program: Command): void {
-  const command = program
-    .command('serve')
-    .description('run the appliance: read what is dropped, serve the Detection Reporting API')
-    .action(async (_options, self: Command) => {
-      const serving = await serveAppliance(self, 'appliance');
-      warnOfSettings(serving);
-      sayWhatIsMissing(serving, self);
-      await untilSignal(serving);
-    });
+export function register(command: Command, wholeProgram: () => Promise<Command>): void {
+  command.action(async (_options, self: Command) => {
+    // Its code loads on another processor while this thread loads the server's.
+    const ingestThread = bootIngestThread();
+    const { serveAppliance, untilSignal } = await import('./serving.ts');
+    const { adviseOnStart } = await import('./start-advice.ts');
+    const serving = await serveAppliance(self, 'appliance', { wholeProgram, ingestThread });
+    adviseOnStart(serving, self);
+    await untilSignal(serving);
+  });
   addSettingFlags(command);
   addExamples(command, [
     'serve',
     'serve --data /var/lib/wirewatch --drop /srv/exports --base-url https://detections.example.org',
   ]);
-}
-
-function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving): void {
-  if (server.base_url === '') {
-    log.warn(
-      { url },
-      'base_url is not set: links and error types name the listening address, which others may not reach. Set it with --base-url',
-    );
-  }
-  if (isInTheClear(server)) {
-    log.warn(
-      { url },
-      'keys cross the network in the clear: there is neither a certificate nor a trusted proxy',
-    );
-  }
-}
-
-/** Somebody who starts it for the first time should not have to guess; with a key in use nothing is said. */
-function sayWhatIsMissing({ appliance, config, log }: Serving, command: Command): void {
-  const common = commonOptions(command);
-  const isDefault = resolveDataFolder({ data: undefined }) === config.dataFolder;
-  const options = [
-    isDefault ? '' : ` --data ${pasted(config.dataFolder)}`,
-    common.config === undefined || config.configFile === null ? '' : ` --config ${pasted(config.configFile)}`,
-  ].join('');
-  const db = openReader(dataFolder(config.dataFolder).access);
-  try {
-    const next = firstSteps(db, options, Date.now());
-    if (next.length === 0) return;
-    if (process.stderr.isTTY) {
-      process.stderr.write(printable(firstStepsText(next, appliance.url, appliance.drop)));
-      return;
-    }
-    log.info(
-      { next, drop: appliance.drop },
-      'nobody can read yet: there is no key in use. See "wirewatch manual quick-start"',
-    );
-  } finally {
-    db.close();
-  }
 }

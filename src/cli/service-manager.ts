@@ -7,6 +7,7 @@
  */
 import { spawn } from 'node:child_process';
 import type { Logger } from '../log.ts';
+import { paced } from '../pace.ts';
 import { SECOND_MS } from '../time.ts';
 
 export interface ServiceManager {
@@ -15,7 +16,7 @@ export interface ServiceManager {
   stopping(): void;
 }
 
-const NOTIFY_TIMEOUT_MS = 10 * SECOND_MS;
+const NOTIFY_TIMEOUT_MS = paced(10 * SECOND_MS);
 const MICROSECONDS_PER_MS = 1000;
 
 export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger): ServiceManager {

@@ -1,6 +1,7 @@
 /** What the commands that serve have in common: a log, a word to the service manager, and an end on a signal. */
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
+import type { Worker } from 'node:worker_threads';
 import type { Command } from 'commander';
 import { type Appliance, startAppliance } from '../appliance.ts';
 import { type Config, loadConfig } from '../config/load.ts';
@@ -8,7 +9,6 @@ import { type Log, type Logger, openLog } from '../log.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { commandSummaries } from './manual.ts';
 import { commonOptions, settingFlags } from './options.ts';
 import { type Progress, printable, progress } from './output.ts';
 import { createServiceManager, type ServiceManager } from './service-manager.ts';
@@ -25,8 +25,18 @@ export interface Serving {
   readonly signal: Promise<NodeJS.Signals>;
 }
 
+export interface ServeOptions {
+  /** For the manual that the administration shows. */
+  readonly wholeProgram: () => Promise<Command>;
+  readonly ingestThread: Worker;
+}
+
 /** Starts the appliance as configured, and says on the log where it listens. */
-export async function serveAppliance(command: Command, kind: InstallationKind): Promise<Serving> {
+export async function serveAppliance(
+  command: Command,
+  kind: InstallationKind,
+  { wholeProgram, ingestThread }: ServeOptions,
+): Promise<Serving> {
   const common = commonOptions(command);
   const config = loadConfig({
     flags: settingFlags(command),
@@ -42,7 +52,11 @@ export async function serveAppliance(command: Command, kind: InstallationKind): 
     config,
     kind,
     log,
-    commands: commandSummaries(command.parent ?? command),
+    ingestThread,
+    commands: async () => {
+      const { commandSummaries } = await import('./manual.ts');
+      return commandSummaries(await wholeProgram());
+    },
     onProgress: shown.update,
   }).catch((error) => {
     // stderr is told by whoever ends the process; a file would have nothing of it.

@@ -12,10 +12,8 @@ import { print } from './output.ts';
 const SERVICE_DATA = '/var/lib/wirewatch';
 const DEFAULT_USER = 'wirewatch';
 
-export function register(program: Command): void {
-  const command = program
-    .command('setup')
-    .description('write a commented configuration and, where systemd is there, a hardened service unit')
+export function register(command: Command): void {
+  command
     .option('--service', 'write the unit also where systemd is not found')
     .option('--no-service', 'write the configuration only, into the data folder')
     .option('--user <name>', `user of the service, made if missing (default: ${DEFAULT_USER})`, userName)

@@ -27,7 +27,6 @@ import {
 } from './access.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print, table } from './output.ts';
-import { awaitOpenRemoval, removeWithRows } from './removal.ts';
 
 type SubscriptionOptions = {
   account?: string;
@@ -40,10 +39,7 @@ const ID_HELP = 'number of the subscription, as the exports carry it';
 const ZONE_HELP = 'IANA time zone for periods given as dates';
 const TYPES_HELP = 'content types: text, image or text,image';
 
-export function register(program: Command): void {
-  const subscription = program
-    .command('subscription')
-    .description('add, show, change and remove the subscriptions of accounts');
+export function register(subscription: Command): void {
   registerAdd(subscription);
   registerList(subscription);
   registerShow(subscription);
@@ -148,6 +144,7 @@ function registerRemove(subscription: Command): void {
     .argument('<id>', ID_HELP, subscriptionIdValue)
     .option('--yes', 'do not ask')
     .action(async (id: number, options: { yes?: boolean }, self: Command) => {
+      const { awaitOpenRemoval, removeWithRows } = await import('./removal.ts');
       const isThere = lookingIntoAccess(self, (db) => findSubscription(db, id)) !== null;
       if (!isThere && (await awaitOpenRemoval(self, id))) return;
       await removeWithRows(self, options.yes === true, {

@@ -12,12 +12,8 @@ import { configOf, folderOf } from './config.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
 
-export function register(program: Command): void {
-  const command = program
-    .command('verify')
-    .description(
-      'check the data folder, also beside a running appliance, or a backup; exit code 1 when something is wrong',
-    )
+export function register(command: Command): void {
+  command
     .argument('[file]', 'a backup; without it, the data folder is checked')
     .option('--archive', 'read every archived file, too, and compare its SHA-256')
     .action(async (file: string | undefined, options: { archive?: boolean }, self: Command) => {

@@ -6,13 +6,10 @@ import { COMMIT, SQLITE, VERSION } from '../version.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
 
-export function register(program: Command): void {
-  const command = program
-    .command('version')
-    .description('show the version, the commit and the runtime')
-    .action((_options: unknown, self: Command) => {
-      print(versionInfo(), { json: commonOptions(self).json, text: versionText });
-    });
+export function register(command: Command): void {
+  command.action((_options: unknown, self: Command) => {
+    print(versionInfo(), { json: commonOptions(self).json, text: versionText });
+  });
   addExamples(command, ['version', 'version --json']);
 }
 

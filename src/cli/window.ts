@@ -12,17 +12,13 @@ import {
   type WindowStatus,
 } from '../windows/ledger.ts';
 import { configOf, withDetections } from './config.ts';
-import { serveRequest } from './ingest-request.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
 import { print, table } from './output.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
 
-export function register(program: Command): void {
-  const window = program
-    .command('window')
-    .description('the ten-minute windows of the exports, and what became of them');
+export function register(window: Command): void {
   registerList(window);
   for (const release of RELEASES) registerRelease(window, release);
 }
@@ -95,6 +91,7 @@ function registerRelease(window: Command, { name, from, description }: Release):
     .description(description)
     .action(async (exportName: ExportName, start: number, _options, self: Command) => {
       requireStatus(statusOf(self, exportName, start), { name, from, description }, exportName, start);
+      const { serveRequest } = await import('./ingest-request.ts');
       const outcome = await serveRequest(self, {
         kind: 'reset',
         export: exportName,

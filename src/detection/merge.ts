@@ -5,6 +5,9 @@
  * an `exported_at` that the export left out): `first_detected_at` is the earliest that was ever given, every
  * other field comes from the newest scoring. `version` counts visible changes; a re-scoring that changes only
  * `last_scored_at` and `exported_at` is brought up to date in place and is not announced.
+ *
+ * What is stored may come from another version of this program. Members in another order, and an absent member in
+ * place of a null one, are no difference: else such a version would announce every detection again.
  */
 import type { Match } from './match.ts';
 
@@ -75,23 +78,41 @@ function earlierFirst(a: Match, b: Match): Match {
 
 /** The fields that are taken from the newest scoring, as one text: an order among scorings of the same instant. */
 function canonicalForm(match: Match): string {
-  return JSON.stringify({
+  return canonicalText({
     ...match,
-    first_detected_at: '',
-    first_detected_estimated: false,
-    last_scored_at: '',
-    exported_at: '',
+    first_detected_at: null,
+    first_detected_estimated: null,
+    last_scored_at: null,
+    exported_at: null,
   });
 }
 
 /** All that a customer sees and that raises `version`, as one text. */
 function visibleForm({ match, url_shown }: Known): string {
-  return JSON.stringify({
+  return canonicalText({
     ...match,
-    last_scored_at: '',
-    exported_at: '',
+    last_scored_at: null,
+    exported_at: null,
     article: { ...match.article, url: url_shown },
   });
+}
+
+/** JSON text that is equal for values that differ only in the order of members, and in null members. */
+function canonicalText(value: object): string {
+  return JSON.stringify(canonicalValue(value));
+}
+
+/** The value with its members sorted by name, and without those that are null. */
+function canonicalValue(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(canonicalValue);
+  const members: Readonly<Record<string, unknown>> = { ...value };
+  const sorted: Record<string, unknown> = {};
+  for (const name of Object.keys(members).sort()) {
+    const member = members[name] ?? null;
+    if (member !== null) sorted[name] = canonicalValue(member);
+  }
+  return sorted;
 }
 
 function toKnown(scoring: Scoring, version: number, licensed: boolean): Known {

@@ -38,7 +38,7 @@ export const ALERTS = {
   'database damaged': {
     page_worthy: true,
     opens:
-      'detections.db holds what SQLite did not write, or another file stands in its place; ingest stops, and detections are answered with 500',
+      'detections.db holds what was not written into it: SQLite finds it malformed, a page of the change stream would lack a row, or another file is in its place. Ingest stops, and detections are answered with 500',
     closes: 'the appliance is started on a good database',
     what_to_do:
       'Stop the appliance, then put a backup in its place: wirewatch restore FILE --replace. What came since is read again from archive/; keep the journal that is there.',
@@ -153,10 +153,10 @@ export const ALERTS = {
   },
   'clock wrong': {
     page_worthy: false,
-    opens:
-      'the clock shows a time before the last change was delivered, or before the newest finished window ended',
+    opens: 'the clock shows a time before the newest finished window ended',
     closes: 'it has passed that time',
-    what_to_do: 'Set the clock, and see that it is kept by NTP.',
+    what_to_do:
+      'Set the clock, and see that it is kept by NTP. If the clock is right, check the clock of the writer of the exports, and that it names windows in UTC.',
   },
 } as const satisfies Record<string, AlertKind>;
 

@@ -1,6 +1,6 @@
 /** Every alert that is open, as a process beside the appliance can tell: from its file, and from the database. */
 import { reasonOf } from '../refused.ts';
-import { isDamage } from '../store/database.ts';
+import { isDamage } from '../store/database-errors.ts';
 import { type Alert, type AlertDocument, type AlertName, alertDocument, inOrder } from './alerts.ts';
 import { LEDGER_ALERTS } from './ledger-alerts.ts';
 

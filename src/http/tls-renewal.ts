@@ -7,6 +7,7 @@
  */
 import type { Conditions } from '../health/conditions.ts';
 import type { Logger } from '../log.ts';
+import { paced } from '../pace.ts';
 import { reasonOf } from '../refused.ts';
 import { formatMs, type Now, SECOND_MS } from '../time.ts';
 import {
@@ -36,7 +37,7 @@ export interface TlsRenewal {
   close(): void;
 }
 
-const LOOK_EVERY_MS = 2 * SECOND_MS;
+const LOOK_EVERY_MS = paced(2 * SECOND_MS);
 const LOOKS_BEFORE_WARNING = 2;
 
 export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {

@@ -6,15 +6,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Added, ApplyCounts } from './apply.ts';
-import { type ExportFileName, judgeName } from './export-name.ts';
+import { type ExportFileName, judgeName, latestTime, switchedOff } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
-import { latestTime } from './export-row.ts';
 import { type FileRecord, findFile, findSameContent, saveFile } from './file-record.ts';
 import { appliedLine, beganLine, readingOf, spanLine } from './operations.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
 import { rulesOf } from './rules.ts';
 import { chooseDestination, settle } from './settlement.ts';
-import { type Dealt, putAway, recordOf, switchedOff, unread, type WaitingExport } from './window-file.ts';
+import { type Dealt, putAway, recordOf, unread, type WaitingExport } from './window-file.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
 export type BackfillName = Extract<ExportFileName, { kind: 'backfill' }>;

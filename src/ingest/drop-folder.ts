@@ -18,7 +18,7 @@ import {
   rmSync,
 } from 'node:fs';
 import { join, sep } from 'node:path';
-import { type FSWatcher, watch } from 'chokidar';
+import type { FSWatcher } from 'chokidar';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { type DataFolder, isThere, syncFolder } from '../store/folder.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
@@ -83,6 +83,7 @@ export class DropFolder {
   readonly #monotonicMs: () => number;
   #remembered = new Map<string, Remembered>();
   #watcher: FSWatcher | null = null;
+  #isClosed = false;
 
   constructor(root: string, settings: DropSettings, monotonicMs: () => number = () => performance.now()) {
     this.root = root;
@@ -128,13 +129,17 @@ export class DropFolder {
   }
 
   /** Calls back when something in the folder changes. Without events the rescan alone finds files. */
-  watch(onChange: () => void, onError: (error: unknown) => void): void {
+  async watch(onChange: () => void, onError: (error: unknown) => void): Promise<void> {
+    // Loaded here: a start need not wait for it.
+    const { watch } = await import('chokidar');
+    if (this.#isClosed) return;
     this.#watcher = watch(this.root, { depth: 0, ignoreInitial: true, ignored: (path) => this.#isOwn(path) });
     this.#watcher.on('all', onChange);
     this.#watcher.on('error', onError);
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#watcher?.close();
   }
 

@@ -2,6 +2,7 @@
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
+import { newestWindowEnd } from '../windows/ledger.ts';
 import { OWN_FOLDERS, requireRealFolder, type Scan } from './drop-folder.ts';
 import { plainError } from './faults.ts';
 import type { Troubles } from './troubles.ts';
@@ -23,11 +24,13 @@ export class DropLook {
 
   /** @returns null when the folder cannot be used now */
   scan(): Scan | null {
-    const { drop, settling, now, writer } = this.#workshop;
+    const { db, drop, settling, now } = this.#workshop;
+    // A clock that is behind would have files refused as far ahead of their time. Only windows prove that it is
+    // behind: by delivery times, one that was ahead once would have windows read before they ended.
+    const nowMs = Math.max(now(), newestWindowEnd(db));
     let scan: Scan;
     try {
-      // A clock that is behind would have files refused as far ahead of their time.
-      scan = drop.scan(Math.max(now(), writer.reachedMs), settling);
+      scan = drop.scan(nowMs, settling);
     } catch (error) {
       this.#tell('drop folder not readable', error);
       return null;

@@ -6,9 +6,8 @@ import { type Known, merge } from '../detection/merge.ts';
 import type { Database } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { type ApplyCounts, findKnown } from './apply.ts';
-import type { ExportFileName } from './export-name.ts';
+import { type ExportFileName, latestTime } from './export-name.ts';
 import { type ReadingOptions, type ReadingResult, readExport } from './export-reading.ts';
-import { latestTime } from './export-row.ts';
 import { type RowBatch, scoringOf } from './row-batch.ts';
 
 export interface ReadingRules {

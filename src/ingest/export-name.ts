@@ -5,7 +5,7 @@
  * history outside any window. A name that says neither is refused, unless its writer marks it as unfinished.
  */
 import { type ExportName, isExportName } from '../detection/content-type.ts';
-import { DAY_MS, parseWindowStart, WINDOW_MS } from '../time.ts';
+import { DAY_MS, formatMs, parseWindowStart, WINDOW_MS } from '../time.ts';
 
 export const FORMS = ['ndjson', 'ndjson.gz', 'ndjson.zst', 'csv', 'csv.gz', 'csv.zst'] as const;
 export type Form = (typeof FORMS)[number];
@@ -78,6 +78,16 @@ export function compareFiles(a: ExportFileName, b: ExportFileName): number {
     file.kind === 'window' ? file.window_start : Number.POSITIVE_INFINITY;
   if (rank(a) !== rank(b)) return rank(a) < rank(b) ? -1 : 1;
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+}
+
+/** The latest time that a row may state: a day after the window's end, or after the time of reading. */
+export function latestTime(endMs: number): string {
+  return formatMs(endMs + DAY_MS);
+}
+
+/** Why files of an export are not read. */
+export function switchedOff(exportName: ExportName): string {
+  return `the export ${exportName} is switched off: expected no files of it. Set [exports.${exportName}] enabled = true to read them.`;
 }
 
 function refused(reason: string): NameJudgement {

@@ -6,7 +6,7 @@
 import { BANDS, bandStep } from '../detection/band.ts';
 import { CONTENT_TYPE_OF_EXPORT, type ExportName, MATCH_TYPES } from '../detection/content-type.ts';
 import type { ExportRow } from '../detection/match.ts';
-import { DAY_MS, formatMs, formatSeconds, parseSeconds } from '../time.ts';
+import { formatSeconds, parseSeconds } from '../time.ts';
 import { hostOfDomain, readAddress, registrableDomain } from './address.ts';
 import {
   type CheckedColumn,
@@ -43,11 +43,6 @@ const REQUIRED = EXPORT_COLUMNS.filter((column) => column.required);
 /** A column names itself in a file's record at most this long. */
 const COLUMN_NAME_MAX = 100;
 const IGNORED_COLUMNS_MAX = 50;
-
-/** The latest time that a row may state: a day after the window's end, or after the time of reading. */
-export function latestTime(endMs: number): string {
-  return formatMs(endMs + DAY_MS);
-}
 
 /**
  * @param ignored collects the names of columns that mean nothing here

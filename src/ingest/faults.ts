@@ -1,24 +1,27 @@
-/** Which faults concern one file alone, and how a fault crosses to the main thread's log. */
+/** Which errors concern one file alone, and how an error crosses to the main thread's log. */
 import { errorCode } from '../refused.ts';
-import { isDiskFull } from '../store/database.ts';
+import { isDiskFull } from '../store/database-errors.ts';
+import { isJournalError } from '../store/journal.ts';
 
-const FILE_ERRORS = [
-  'EACCES',
-  'EEXIST',
-  'EPERM',
-  'EROFS',
-  'ENOENT',
-  'ENOTDIR',
-  'ELOOP',
-  'ENXIO',
-  'EISDIR',
-  'ENAMETOOLONG',
-];
-
-/** Faults of one file, not of the disk or the database: the others can go on. */
+/**
+ * Whether an error concerns one file, so that the others can go on and this one is tried again.
+ *
+ * Every error of the system does, whatever its name: file systems, network shares above all, have more of them than a
+ * list would hold (EBUSY, ESTALE, ETIMEDOUT, EMFILE). These alone do not: a full disk, which is waited out; what the
+ * database and the journal meet, which nothing can go on without; and a failed fsync, after which what was written may
+ * be lost though the next one succeeds.
+ */
 export function isFileError(error: unknown): boolean {
-  const code = errorCode(error);
-  return FILE_ERRORS.includes(code);
+  return isSystemError(error) && !isDiskFull(error) && !isJournalError(error) && !isFailedSync(error);
+}
+
+/** By its name in errno.h: SQLite's codes, and Node's own (ERR_…), look otherwise. */
+function isSystemError(error: unknown): boolean {
+  return /^E[A-Z0-9]+$/.test(errorCode(error));
+}
+
+function isFailedSync(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error && error.syscall === 'fsync';
 }
 
 /** @returns without its stack where it is no fault of the program: that would tell an operator nothing */

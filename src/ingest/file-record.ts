@@ -78,6 +78,7 @@ const SELECT_ARCHIVED = `
 const SELECT_EXPIRED = `
   SELECT ${COLUMNS} FROM ingest_file
   WHERE outcome IN ('applied', 'repeated') AND settled = 1 AND destination IS NOT NULL AND finished_at < :before
+    AND number > :after
   ORDER BY number LIMIT :limit`;
 
 export function saveFile(db: Database, record: FileRecord): void {
@@ -143,8 +144,11 @@ export function archivedFiles(db: Database, from: number, to: number): FileRecor
   return db.prepare<unknown[], Row>(SELECT_ARCHIVED).all({ from, to }).map(fromRow);
 }
 
-export function expiredFiles(db: Database, before: number, limit: number): FileRecord[] {
-  return db.prepare<unknown[], Row>(SELECT_EXPIRED).all({ before, limit }).map(fromRow);
+export function expiredFiles(
+  db: Database,
+  { before, after, limit }: { before: number; after: number; limit: number },
+): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_EXPIRED).all({ before, after, limit }).map(fromRow);
 }
 
 function fromRow(row: Row): FileRecord {

@@ -1,6 +1,8 @@
 /** The main thread's end of the thread that ingests. */
+import type { Worker } from 'node:worker_threads';
 import { startWorker } from '../packed.ts';
 import { Refused } from '../refused.ts';
+import { nativeBinding } from '../store/addon.ts';
 import type { DealtWith, FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
 import type { TroubleName } from './troubles.ts';
 
@@ -22,11 +24,25 @@ export interface IngestClient {
   stop(): Promise<void>;
 }
 
-export function startIngest(settings: IngestSettings, listener: IngestListener): IngestClient {
+/**
+ * Begins to load the code of the thread, and nothing else: no file is opened before {@link startIngest}. A start that
+ * boots it early has it ready by the time that its own modules are loaded.
+ */
+export function bootIngestThread(): Worker {
+  // First on this thread: see nativeBinding.
+  nativeBinding();
+  return startWorker({ workerData: { role: 'ingest' } });
+}
+
+export function startIngest(
+  settings: IngestSettings,
+  listener: IngestListener,
+  worker: Worker = bootIngestThread(),
+): IngestClient {
   const ready = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<Error | null>();
   ready.promise.catch(() => {});
-  const worker = startWorker({ workerData: { role: 'ingest', settings } });
+  const send = (message: ToIngest) => worker.postMessage(message);
   let isReady = false;
   let fault: Error | null = null;
   worker.on('message', (message: FromIngest) => {
@@ -66,12 +82,12 @@ export function startIngest(settings: IngestSettings, listener: IngestListener):
     ready.reject(fault ?? new Error('the ingesting thread ended before it was ready'));
     ended.resolve(fault);
   });
+  send({ kind: 'start', settings });
   return {
     ready: ready.promise,
     ended: ended.promise,
     stop: async () => {
-      const message: ToIngest = { kind: 'stop' };
-      worker.postMessage(message);
+      send({ kind: 'stop' });
       await ended.promise;
     },
   };

@@ -39,7 +39,9 @@ export type RowOutcome = (typeof ROW_OUTCOMES)[number];
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
-export type ToIngest = { readonly kind: 'stop' };
+export type ToIngest =
+  /** The first message: until it comes, the thread has only loaded its code. */
+  { readonly kind: 'start'; readonly settings: IngestSettings } | { readonly kind: 'stop' };
 
 export type FromIngest =
   | { readonly kind: 'ready' }

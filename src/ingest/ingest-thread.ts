@@ -1,4 +1,5 @@
 /** The thread that ingests: what it and the main thread say to each other. */
+import { once } from 'node:events';
 import type { MessagePort } from 'node:worker_threads';
 import { Refused } from '../refused.ts';
 import type { FromIngest, IngestSettings, ToIngest } from './ingest-settings.ts';
@@ -7,13 +8,18 @@ import type { OldestBackup } from './retention.ts';
 
 export async function runIngester(
   port: MessagePort,
-  settings: IngestSettings,
-  oldestBackup: OldestBackup,
+  oldestBackup: (backups: IngestSettings['backups']) => ReturnType<OldestBackup>,
 ): Promise<void> {
+  const [first]: ToIngest[] = await once(port, 'message');
+  if (first?.kind !== 'start') {
+    port.close();
+    return;
+  }
+  const { settings } = first;
   const send = (message: FromIngest) => port.postMessage(message);
   let ingester: Ingester;
   try {
-    ingester = new Ingester(settings, send, oldestBackup);
+    ingester = new Ingester(settings, send, () => oldestBackup(settings.backups));
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     send(refused(error));

@@ -2,12 +2,15 @@
  * The one who ingests: owns the writing connection to detections.db, looks into the drop folder, deals with one file
  * after the other, and serves what commands ask for.
  */
+
+import { paced } from '../pace.ts';
 import { isErrorCode } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
 import { checkpoint } from '../store/checkpoint.ts';
-import { type Database, isDiskFull } from '../store/database.ts';
+import type { Database } from '../store/database.ts';
+import { isDiskFull } from '../store/database-errors.ts';
 import { openDetections } from '../store/detections.ts';
-import { dataFolder, isThere } from '../store/folder.ts';
+import { dataFolder, isThere, requireRoom } from '../store/folder.ts';
 import { readJournalEnd } from '../store/journal.ts';
 import { isLocked } from '../store/locks.ts';
 import { openWriter } from '../store/writer.ts';
@@ -36,7 +39,7 @@ import { Stopping, type Workshop } from './workshop.ts';
 const COMMANDS_EVERY_MS = 200;
 const CHECKPOINT_ROWS = 10_000;
 /** After a full disk, and after a file that could not be dealt with. */
-const RETRY_MS = 10 * SECOND_MS;
+const RETRY_MS = paced(10 * SECOND_MS);
 
 export class Ingester {
   readonly #settings: IngestSettings;
@@ -106,10 +109,10 @@ export class Ingester {
 
   /** Works until it is stopped; in `requests` mode until nothing is asked for. */
   async run(): Promise<void> {
-    const { drop, access } = this.#workshop;
+    const { drop, access, folder } = this.#workshop;
     const commands = setInterval(() => this.#noticeOthers(access), COMMANDS_EVERY_MS);
     if (this.#settings.mode === 'serve') {
-      drop.watch(
+      void drop.watch(
         () => this.#sleeper.wake(),
         (error) =>
           this.#workshop.log('warn', 'no events from the drop folder: it is rescanned instead', {
@@ -118,6 +121,8 @@ export class Ingester {
       );
     }
     try {
+      // A start with nothing to write would notice a full disk only when a file is dropped.
+      if (this.#settings.mode === 'serve') await this.#retrying(async () => requireRoom(folder));
       await this.#retrying(() => this.#catchUp());
       const unsettled = unsettledFiles(this.#workshop.db);
       for (const { number, name } of unsettled) this.#workshop.settling.add(drop.takenPath(number, name));

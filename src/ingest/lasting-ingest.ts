@@ -3,6 +3,8 @@
  * again. What was half done is rolled back, and completed as after a crash.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Worker } from 'node:worker_threads';
+import { paced } from '../pace.ts';
 import { SECOND_MS } from '../time.ts';
 import { type IngestClient, type IngestListener, startIngest } from './ingest-client.ts';
 import type { IngestSettings } from './ingest-settings.ts';
@@ -14,16 +16,17 @@ export interface Lasting {
   readonly onResumed: () => void;
 }
 
-const LOOK_EVERY_MS = SECOND_MS;
+const LOOK_EVERY_MS = paced(SECOND_MS);
 
-/** @returns a client whose `ready` is of the first start, and whose `ended` is of the last */
+/** @param thread for the first start; @returns a client whose `ready` is of the first start, and whose `ended` is of the last */
 export function startLastingIngest(
   settings: IngestSettings,
   listener: IngestListener,
   { isPassing, onInterrupted, onResumed }: Lasting,
+  thread: Worker,
 ): IngestClient {
   let isStopping = false;
-  let current = startIngest(settings, listener);
+  let current = startIngest(settings, listener, thread);
   const { ready } = current;
 
   /** @returns the fault that ended the thread for good; null when it was asked to end */

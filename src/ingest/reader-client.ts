@@ -8,9 +8,12 @@ import type { RowBatch } from './row-batch.ts';
 /** The disk or the thread failed, not the file. */
 export class ReadingFault extends Error {
   readonly code: string;
+  /** The call of the system that failed; null where none did. */
+  readonly syscall: string | null;
 
-  constructor(code: string, message: string) {
+  constructor(code: string, message: string, syscall: string | null = null) {
     super(message);
+    this.syscall = syscall;
     this.name = 'ReadingFault';
     this.code = code;
   }
@@ -35,16 +38,15 @@ interface Session {
 }
 
 export class ReaderClient {
-  readonly #worker: Worker;
+  readonly #settings: ReaderSettings;
+  /** Started with the first file: most commands, and a start before any file comes, never need it. */
+  #worker: Worker | null = null;
   readonly #sessions = new Map<number, Session>();
   #lastSession = 0;
   #failure: ReadingFault | null = null;
 
   constructor(settings: ReaderSettings) {
-    this.#worker = startWorker({ workerData: { role: 'reader', settings } });
-    this.#worker.on('message', (message: FromReader) => this.#receive(message));
-    this.#worker.on('error', (error) => this.#fail(error.stack ?? error.message));
-    this.#worker.on('exit', () => this.#fail('the reading thread ended'));
+    this.#settings = settings;
   }
 
   read(order: OrderWithoutSession, onProgress: (rows: number) => void = () => {}): Reading {
@@ -79,7 +81,7 @@ export class ReaderClient {
   }
 
   async close(): Promise<void> {
-    await this.#worker.terminate();
+    await this.#worker?.terminate();
   }
 
   async *#batches(session: number, waiting: Session): AsyncGenerator<RowBatch> {
@@ -112,7 +114,9 @@ export class ReaderClient {
         this.#end(message.session, { result: message.result });
         break;
       case 'fault':
-        this.#end(message.session, { fault: new ReadingFault(message.code, message.message) });
+        this.#end(message.session, {
+          fault: new ReadingFault(message.code, message.message, message.syscall),
+        });
         break;
     }
   }
@@ -132,6 +136,15 @@ export class ReaderClient {
   }
 
   #send(message: ToReader): void {
+    this.#worker ??= this.#start();
     this.#worker.postMessage(message);
+  }
+
+  #start(): Worker {
+    const worker = startWorker({ workerData: { role: 'reader', settings: this.#settings } });
+    worker.on('message', (received: FromReader) => this.#receive(received));
+    worker.on('error', (error) => this.#fail(error.stack ?? error.message));
+    worker.on('exit', () => this.#fail('the reading thread ended'));
+    return worker;
   }
 }

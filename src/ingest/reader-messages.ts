@@ -32,7 +32,14 @@ export type FromReader =
   | { readonly kind: 'batch'; readonly session: number; readonly batch: RowBatch }
   | { readonly kind: 'progress'; readonly session: number; readonly rows: number }
   | { readonly kind: 'end'; readonly session: number; readonly result: ReadingResult }
-  | { readonly kind: 'fault'; readonly session: number; readonly code: string; readonly message: string };
+  | {
+      readonly kind: 'fault';
+      readonly session: number;
+      readonly code: string;
+      readonly message: string;
+      /** The call of the system that failed; null where none did. */
+      readonly syscall: string | null;
+    };
 
 export interface ReaderSettings {
   /** The key that signs the addresses of photos. */

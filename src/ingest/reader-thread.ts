@@ -102,7 +102,8 @@ async function serve(
     skipped.close();
     const code = errorCode(error);
     const message = error instanceof Cancelled ? 'cancelled' : reasonOf(error);
-    send({ kind: 'fault', session: order.session, code, message });
+    const syscall = error instanceof Error && 'syscall' in error ? String(error.syscall) : null;
+    send({ kind: 'fault', session: order.session, code, message, syscall });
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Deletes what is there of subscriptions that were removed: detections, stream rows, heads. By then no client sees
+ * Deletes what is there of subscriptions that were removed: heads, stream rows, detections. By then no client sees
  * them and no row of theirs is taken.
  *
  * It may be millions of rows, so the transactions are bounded, and windows that wait get their turn in between.
@@ -59,6 +59,10 @@ export async function removeSubscription(
   const { db } = workshop;
   const removed = { detections: 0, versions: 0 };
   const streams = streamsOf(subscription);
+  // First: a head that is ahead of all rows is taken for damage (query/stream-check.ts).
+  inTransaction(workshop, () => {
+    for (const stream of streams) db.prepare(DELETE_HEAD).run({ stream });
+  });
   for (const stream of streams) {
     for (const [kind, sql] of STATEMENTS) {
       for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
@@ -73,13 +77,7 @@ export async function removeSubscription(
       }
     }
   }
-  inTransaction(
-    workshop,
-    () => {
-      for (const stream of streams) db.prepare(DELETE_HEAD).run({ stream });
-    },
-    journaling,
-  );
+  inTransaction(workshop, () => {}, journaling);
   return removed;
 }
 

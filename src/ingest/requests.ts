@@ -9,7 +9,7 @@ import { isThere } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { applyInBounds } from './backfill.ts';
-import { type ExportFileName, judgeName } from './export-name.ts';
+import { type ExportFileName, judgeName, switchedOff } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
 import {
   archivedFiles,
@@ -25,7 +25,7 @@ import type { OrderWithoutSession } from './reader-client.ts';
 import { type RemovedRows, removeSubscription } from './removal.ts';
 import { rulesOf } from './rules.ts';
 import { noteAgain } from './settlement.ts';
-import { ingestWindowFile, switchedOff, type WaitingWindow } from './window-file.ts';
+import { ingestWindowFile, type WaitingWindow } from './window-file.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
 export type IngestRequest =

@@ -2,10 +2,11 @@
  * Archived files that are older than the operator wants them kept are deleted; nothing else ever is, and none that
  * the oldest backup would need: what came after it is read again from the archive when it is put in place.
  */
-import { rmSync } from 'node:fs';
+import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { isErrorCode } from '../refused.ts';
 import { DAY_MS, HOUR_MS } from '../time.ts';
-import { plainError } from './faults.ts';
+import { isFileError, plainError } from './faults.ts';
 import { clearDestination, expiredFiles } from './file-record.ts';
 import type { Workshop } from './workshop.ts';
 
@@ -48,18 +49,48 @@ export class Retention {
   }
 }
 
-/** @param beforeMs files that were finished before it go, epoch milliseconds */
+/**
+ * One that cannot be deleted keeps no other: it is told, and tried again at the next look.
+ *
+ * @param beforeMs files that were finished before it go, epoch milliseconds
+ */
 function deleteExpired(workshop: Workshop, beforeMs: number): void {
   const { db, drop, writer, log } = workshop;
-  for (let files = expiredFiles(db, beforeMs, GROUP_FILES); files.length > 0; ) {
+  for (let after = 0; ; ) {
+    const files = expiredFiles(db, { before: beforeMs, after, limit: GROUP_FILES });
+    const last = files.at(-1);
+    if (last === undefined) return;
+    after = last.number;
+    let deleted = 0;
     for (const { number, destination } of files) {
       const path = join(drop.root, destination ?? '');
-      rmSync(path, { force: true });
-      rmSync(`${path}.skipped.ndjson`, { force: true });
+      try {
+        for (const each of [path, `${path}.skipped.ndjson`]) unlinkIfThere(each);
+      } catch (error) {
+        if (!isFileError(error)) throw error;
+        log(
+          'warn',
+          'cannot delete an old file from the archive: check its rights; it is tried again in an hour',
+          {
+            file: destination,
+            err: plainError(error),
+          },
+        );
+        continue;
+      }
       writer.note(() => clearDestination(db, number));
+      deleted += 1;
     }
     writer.flush();
-    log('info', 'old files deleted from the archive', { files: files.length });
-    files = expiredFiles(db, beforeMs, GROUP_FILES);
+    if (deleted > 0) log('info', 'old files deleted from the archive', { files: deleted });
+  }
+}
+
+/** Unlike rmSync, it says of a folder in the file's place by the system's own error that it is one. */
+function unlinkIfThere(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch (error) {
+    if (!isErrorCode(error, 'ENOENT')) throw error;
   }
 }

@@ -10,13 +10,12 @@
  * write, so the time is taken after the commit, told to the readers of this process at once, and written by the
  * next transaction. Until it is written it counts as later than any time that is asked for.
  */
-import { EXPORT_NAMES } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { appendEntry, appendPosition, readJournalEnd } from '../store/journal.ts';
 import type { JournalMark } from '../store/journal-lines.ts';
 import { readMark, setMark } from '../store/journal-mark.ts';
 import type { Now } from '../time.ts';
-import { newestDone } from '../windows/ledger.ts';
+import { newestWindowEnd } from '../windows/ledger.ts';
 import { type Added, Applier, type ApplyStatements, lastPosition, prepareApply } from './apply.ts';
 import { readRaises } from './raises.ts';
 
@@ -71,11 +70,6 @@ export class StreamWriter {
     return this.#lastPosition;
   }
 
-  /** It is no earlier than this, whatever the clock says, epoch milliseconds. */
-  get reachedMs(): number {
-    return Math.max(this.#deliveredAtMs, newestWindowEnd(this.#db));
-  }
-
   /** Begins a transaction; what was noted since the last one is written first. */
   begin(licensed: ReadonlySet<number>): Applier {
     this.#db.exec('BEGIN IMMEDIATE');
@@ -112,8 +106,9 @@ export class StreamWriter {
     this.#isUnstamped = false;
     if (added.last_position > 0) {
       this.#lastPosition = added.last_position;
-      // Not before a window that is told as complete ended, though the clock was set back: as_of said so.
-      this.#deliveredAtMs = Math.max(this.reachedMs, this.#now());
+      // Though the clock was set back, no earlier than the last one, and not before a window that is told as
+      // complete ended: as_of said so.
+      this.#deliveredAtMs = Math.max(this.#deliveredAtMs, newestWindowEnd(this.#db), this.#now());
       this.#isUnstamped = true;
       this.#onDelivered(added.first_position, this.#deliveredAtMs);
     }
@@ -157,9 +152,4 @@ export class StreamWriter {
     if (this.#isUnstamped) this.#db.prepare(STAMP_DELIVERY).run({ delivered_at: this.#deliveredAtMs });
     for (const write of this.#notes) write();
   }
-}
-
-/** The end of the newest finished window of all exports, epoch milliseconds; 0 while there is none. */
-function newestWindowEnd(db: Database): number {
-  return Math.max(...EXPORT_NAMES.map((name) => newestDone(db, name) ?? 0));
 }

@@ -4,11 +4,10 @@
  * Its rows, its record and its window are one transaction. The file is taken, by a rename, after it was read to
  * its end and found unchanged, and before the commit: what is committed is what lies in the archive.
  */
-import type { ExportName } from '../detection/content-type.ts';
 import { findWindow, setWindow } from '../windows/ledger.ts';
 import { arrival, statusAfter } from '../windows/transitions.ts';
 import type { Waiting } from './drop-folder.ts';
-import type { ExportFileName } from './export-name.ts';
+import { type ExportFileName, switchedOff } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
 import {
   clearDestination,
@@ -90,11 +89,6 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
     workshop.writer.rollback();
     throw error;
   }
-}
-
-/** Why files of an export are not read. */
-export function switchedOff(exportName: ExportName): string {
-  return `the export ${exportName} is switched off: expected no files of it. Set [exports.${exportName}] enabled = true to read them.`;
 }
 
 /** What belongs to the transaction of a window's rows: its record and its window. */

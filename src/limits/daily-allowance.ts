@@ -7,7 +7,7 @@
  */
 import { Refused } from '../refused.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
-import { type DailyRows, nextDayMs, type RowHolder } from './daily-rows.ts';
+import { accountUsageId, type DailyRows, nextDayMs, type RowHolder } from './daily-rows.ts';
 
 /** Who reads: a credential has these members. */
 export interface RowReader {
@@ -15,7 +15,12 @@ export interface RowReader {
   /** The key's own allowance; null: only the account's holds. */
   readonly daily_rows: number | null;
   /** `daily_rows` null: the setting's. */
-  readonly account: { readonly id: string; readonly daily_rows: number | null };
+  readonly account: {
+    readonly id: string;
+    /** Epoch milliseconds. */
+    readonly created_at: number;
+    readonly daily_rows: number | null;
+  };
 }
 
 export interface Throttle {
@@ -45,7 +50,7 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number): Dail
   function throttle(reader: RowReader, nowMs: number): Throttle | null {
     const until_ms = nextDayMs(nowMs);
     const ofAccount = rowsOf(reader);
-    if (rows.used('account', reader.account.id, nowMs) >= ofAccount) {
+    if (rows.used('account', accountUsageId(reader.account), nowMs) >= ofAccount) {
       return { by: 'account', allowance: ofAccount, until_ms };
     }
     const ofKey = reader.daily_rows;
@@ -68,7 +73,7 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number): Dail
       );
     },
     count(reader, count, nowMs) {
-      rows.add('account', reader.account.id, count, nowMs);
+      rows.add('account', accountUsageId(reader.account), count, nowMs);
       rows.add('key', reader.key_id, count, nowMs);
     },
   };

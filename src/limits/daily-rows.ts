@@ -15,8 +15,24 @@ export interface UsedRows {
   /** Days since 1970-01-01, UTC. */
   readonly day: number;
   readonly holder: RowHolder;
+  /** Of an account: {@link accountUsageId}; of a key: its id, which no other key ever gets. */
   readonly id: string;
   readonly rows: number;
+}
+
+/**
+ * The name under which an account's rows are counted. An account that was removed and added again has the id of
+ * before, but another `created_at`, and so starts with nothing used. A running appliance needs no word of a removal,
+ * and a count that it still writes for the removed account does no harm: it goes with its day.
+ */
+export function accountUsageId({
+  id,
+  created_at,
+}: {
+  readonly id: string;
+  readonly created_at: number;
+}): string {
+  return `${id}@${created_at}`;
 }
 
 export interface DailyRows {
@@ -99,7 +115,7 @@ function dayOf(ms: number): number {
   return Math.floor(ms / DAY_MS);
 }
 
-/** A key's id has no colon, an account's comes last: no two are alike. */
+/** A holder has no colon: no two are alike. */
 function nameOf(holder: RowHolder, id: string): string {
   return `${holder}:${id}`;
 }

@@ -16,6 +16,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'A folder, link or pipe, or a name that is not UTF-8. Move it away.',
   ],
   [
+    'cannot delete an old file from the archive: check its rights; it is tried again in an hour',
+    'The line names the file and has the cause. Ingest goes on, and the other old files are deleted. Give the user of the appliance the right to delete it, or move away what is in its place.',
+  ],
+  [
     'cannot deal with a dropped file: check its rights; it is tried again',
     'The user of the appliance must be able to read the file and to move it. It is tried again every ten seconds.',
   ],
@@ -148,6 +152,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'It was written to while it was read, or the disk failed; the line has the cause. Write photos under another name, then rename them.',
   ],
   [
+    'the disk is full: what the configuration names was not created. Make room and start again',
+    'The appliance started on a full disk: it answers those who have their keys, and ingest waits for room. Accounts, subscriptions and keys that are new in the configuration are created by the next start.',
+  ],
+  [
     'cannot write how many rows were read: a restart would forget it',
     'access.db cannot be written; the line has the cause. Allowances are counted on and written when it can be again: "used rows are written again".',
   ],
@@ -243,6 +251,7 @@ export function operationsText(): string {
     points(
       'SIGTERM or Ctrl-C: requests get ten seconds to finish, a file that is half read is rolled back and read again at the next start, a backfill goes on where it was. A second signal ends at once, which is safe too.',
       'After the clock has jumped, nothing is deleted from archive/ and no window is given up until it has gone evenly for an hour. While it is behind, files of windows that it does not know of yet wait.',
+      'A clock that was ahead and is set right again leaves one trace: delivery times never go backwards. Until the clock has passed the latest one, new changes get that time too, and a request with since also returns what was delivered during the jump. Cursors are not affected.',
       'After a crash or a power cut the next start finishes what was begun. There is nothing to repair by hand.',
       'A second appliance on the same data folder is refused with exit code 1. The lock ends with its process: files named lock… that are left over are no obstacle. A command that does the work itself, since no appliance runs, gives way to one that starts, which goes on with it.',
       'Replay and reset are done by the running appliance, or by the command itself where none runs.',

@@ -15,6 +15,16 @@ import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { type DetectionFilters, type FilterSql, filterSql, type SqlValue } from './filters.ts';
 import { type Projection, renderProjected } from './projection.ts';
 import { asItComes, statementFamily, streamArms, streamValues } from './statements.ts';
+import {
+  checkHead,
+  checkRows,
+  checkText,
+  isCheckedHead,
+  type RowSums,
+  requireUtf8,
+  SUMS_SQL,
+  sumsOf,
+} from './stream-check.ts';
 
 export interface ChangesQuery {
   /** Stream numbers, at most twenty. */
@@ -41,6 +51,7 @@ export interface ChangesPage {
 }
 
 const NO_ROWS = Buffer.alloc(0);
+const NOTHING = { data: NO_ROWS, rows: 0, sums: sumsOf([]), last: null };
 /** Raw rows that a page reads at most. */
 const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 
@@ -49,15 +60,19 @@ export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage 
   if (start.kind === 'after') {
     // What most polls find: nothing new. One statement is a snapshot by itself and needs no transaction.
     const standing = readStanding(db);
-    if (start.position >= standing.head) return emptyPage(query, standing, start.position);
+    if (start.position >= standing.head && isCheckedHead(db, standing.head))
+      return emptyPage(query, standing, start.position);
   }
   return reading(db, () => {
     const standing = readStanding(db);
+    checkHead(db, standing.head);
     const after = startPosition(db, query, standing.head);
     // A cursor can be ahead of the head: after a restore, until the stream has passed it. It never goes back.
     if (after >= standing.head || query.streams.length === 0) return emptyPage(query, standing, after);
-    const { data, rows, reached } = readRows(db, query, after, standing.head);
+    const { data, rows, sums, reached } = readRows(db, query, after, standing.head);
     const has_more = reached !== null && moreAfter(db, query.streams, reached);
+    if (sums !== null)
+      checkRows(db, query.streams, { start: after, reached: has_more ? reached : null, sums });
     // At the end of its streams a cursor moves on to the end of all: a filter that is widened later does not
     // bring back what was passed over.
     const position = has_more ? reached : standing.head;
@@ -82,6 +97,8 @@ function startPosition(
 interface ReadRows {
   readonly data: Buffer;
   readonly rows: number;
+  /** Of all raw rows; null where a filter may have left some out. */
+  readonly sums: RowSums | null;
   /** The position at which reading stopped; null when it came to the end. */
   readonly reached: number | null;
 }
@@ -96,12 +113,13 @@ function readRows(db: Database, query: ChangesQuery, start: number, headPosition
   const bound =
     scanBound(db, query.streams.length, '').get({ ...values, skipped: SCAN_ROWS_MAX - 1 })?.position ?? null;
   const page = readMatching(db, query, filter, { ...values, ...filter.values, bound: bound ?? headPosition });
-  return { ...page, reached: page.rows === query.limit ? page.last : bound };
+  return { ...page, sums: null, reached: page.rows === query.limit ? page.last : bound };
 }
 
 interface Matching {
   readonly data: Buffer;
   readonly rows: number;
+  readonly sums: RowSums;
   readonly last: number | null;
 }
 
@@ -115,18 +133,24 @@ function readMatching(
   if (query.projection !== null)
     return projectRows(pageRows(db, count, filter.sql).all(values), query.projection, query);
   const page = pageText(db, count, filter.sql).get(values);
-  const data = page?.data ?? NO_ROWS;
+  if (page === undefined || page.data === null) return NOTHING;
+  checkText(page.data, page);
   const withOwnAddresses = query.streams.some(isImageStream);
   return {
-    data: withOwnAddresses ? putBaseUrl(data, query.baseUrl) : data,
-    rows: page?.rows ?? 0,
-    last: page?.last ?? null,
+    data: withOwnAddresses ? putBaseUrl(page.data, query.baseUrl) : page.data,
+    rows: page.rows,
+    sums: page,
+    last: page.last,
   };
 }
 
 function projectRows(rows: readonly PageRow[], projection: Projection, { baseUrl }: ChangesQuery): Matching {
-  const texts = rows.map(({ body }) => renderProjected(withBaseUrl(body, baseUrl), projection));
-  return { data: Buffer.from(texts.join(',')), rows: rows.length, last: rows.at(-1)?.position ?? null };
+  const texts = rows.map(({ body }) => {
+    requireUtf8(body);
+    return renderProjected(withBaseUrl(body.toString(), baseUrl), projection);
+  });
+  const last = rows.at(-1)?.position ?? null;
+  return { data: Buffer.from(texts.join(',')), rows: rows.length, sums: sumsOf(rows), last };
 }
 
 function moreAfter(db: Database, streams: readonly number[], position: number): boolean {
@@ -157,12 +181,14 @@ function pageOf(streams: number, conditions: string): string {
 
 /** The whole page as one text: nothing is parsed, and no row becomes an object. */
 export function pageTextSql(streams: number, conditions: string): string {
-  return `SELECT CAST(group_concat(row.body, ',') AS BLOB) AS data, count(*) AS rows, max(row.position) AS last
+  return `SELECT CAST(group_concat(row.body, ',') AS BLOB) AS data, max(row.position) AS last,
+      ${SUMS_SQL}
     ${pageOf(streams, conditions)}`;
 }
 
 export function pageRowsSql(streams: number, conditions: string): string {
-  return `SELECT row.position AS position, row.body AS body ${pageOf(streams, conditions)}`;
+  return `SELECT row.position AS position, row.stream AS stream, row.sequence AS sequence, CAST(row.body AS BLOB) AS body
+    ${pageOf(streams, conditions)}`;
 }
 
 /** The last of the raw rows that a page may read; none when there are fewer. */
@@ -180,10 +206,18 @@ export function moreSql(streams: number): string {
 
 interface PageRow {
   readonly position: number;
-  readonly body: string;
+  readonly stream: number;
+  readonly sequence: number;
+  readonly body: Buffer;
 }
 
-const pageText = statementFamily<{ data: Buffer | null; rows: number; last: number | null }>(pageTextSql);
+interface PageText extends RowSums {
+  readonly data: Buffer | null;
+  readonly last: number | null;
+  readonly endings: number | null;
+}
+
+const pageText = statementFamily<PageText>(pageTextSql);
 const pageRows = statementFamily<PageRow>(pageRowsSql);
 const scanBound = statementFamily<{ position: number }>(scanBoundSql);
 const more = statementFamily<{ more: number }>(moreSql);

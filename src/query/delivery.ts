@@ -6,6 +6,7 @@
  * until it is known, it counts as later than anything asked for, and so a change is never passed over.
  */
 import type { Database } from '../store/database.ts';
+import { DatabaseDamage } from '../store/database-errors.ts';
 import { preparedOnce } from './statements.ts';
 
 /** Times of transactions that are not written yet: epoch milliseconds by first position. */
@@ -14,14 +15,20 @@ export type RecentDeliveries = ReadonlyMap<number, number>;
 export const FIRST_DELIVERED_SINCE = `
   SELECT first_position FROM delivery WHERE delivered_at >= @since ORDER BY delivered_at, first_position LIMIT 1`;
 
+/** Times of delivery never go back, so the transaction before the first one was delivered before. */
+export const DELIVERED_BEFORE = `
+  SELECT delivered_at FROM delivery WHERE first_position < @first ORDER BY first_position DESC LIMIT 1`;
+
 export const UNSTAMPED = `
   SELECT first_position FROM delivery WHERE delivered_at IS NULL ORDER BY first_position`;
 
 const firstDeliveredSince = preparedOnce<{ first_position: number }>(FIRST_DELIVERED_SINCE);
+const deliveredBefore = preparedOnce<{ delivered_at: number | null }>(DELIVERED_BEFORE);
 const unstamped = preparedOnce<{ first_position: number }>(UNSTAMPED);
 
 /**
  * @returns the position after which everything delivered at or after `sinceMs` stands; null when there is nothing
+ * @throws DatabaseDamage when the transaction before that was delivered no earlier
  */
 export function positionBefore(db: Database, sinceMs: number, recent: RecentDeliveries): number | null {
   const stamped = firstDeliveredSince(db).get({ since: sinceMs })?.first_position;
@@ -29,5 +36,10 @@ export function positionBefore(db: Database, sinceMs: number, recent: RecentDeli
     .all()
     .find(({ first_position: position }) => (recent.get(position) ?? Infinity) >= sinceMs)?.first_position;
   const first = Math.min(stamped ?? Infinity, waiting ?? Infinity);
+  const before = deliveredBefore(db).get({ first: Math.min(first, Number.MAX_SAFE_INTEGER) });
+  if (before?.delivered_at != null && before.delivered_at >= sinceMs)
+    throw new DatabaseDamage(
+      `a change was delivered at ${before.delivered_at}, which no index of times leads to`,
+    );
   return first === Infinity ? null : first - 1;
 }

@@ -1,5 +1,6 @@
 /** The parameters of the period endpoint (contract: GET /v1/detections). */
-import { isDay, zoneName } from '../time-zone.ts';
+import { zoneName } from '../time-zone.ts';
+import { isDay } from '../zone-days.ts';
 import {
   LIST_PARAMETERS,
   readFilters,

@@ -1,7 +1,7 @@
 /** Which time a period covers, and how much of it one request may ask for (contract: GET /v1/detections). Pure. */
 import { PERIOD_DAYS_MAX, PERIOD_MAX_MS, SHARDS_MAX } from '../limits/contract-limits.ts';
 import { DAY_MS, SECOND_MS } from '../time.ts';
-import { dayAt, dayEndMs, dayStartMs, daysFromTo } from '../time-zone.ts';
+import { dayAt, dayEndMs, dayStartMs, daysFromTo } from '../zone-days.ts';
 import { invalid } from './parameters.ts';
 
 /** An end as asked: a day of the request's time zone, or an instant. */

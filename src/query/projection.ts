@@ -5,6 +5,7 @@
  * stays absent, and so does an object of which nothing was asked for that it has.
  */
 import { FIELDS, OBJECT_PATHS } from '../detection/fields.ts';
+import { DatabaseDamage } from '../store/database-errors.ts';
 import { invalid, shown } from './parameters.ts';
 
 /** Wanted members: a whole one, or some of an object's own. */
@@ -29,9 +30,17 @@ export function parseFields(text: string): Projection {
 
 /** @param detection text of a JSON object; @returns the wanted part of it as JSON text */
 export function renderProjected(detection: string, projection: Projection): string {
-  const parsed: unknown = JSON.parse(detection);
-  if (!isObject(parsed)) throw new Error('a stored detection is not a JSON object');
+  const parsed = parseStored(detection);
+  if (!isObject(parsed)) throw new DatabaseDamage('a stored detection is not a JSON object');
   return JSON.stringify(project(parsed, projection));
+}
+
+function parseStored(detection: string): unknown {
+  try {
+    return JSON.parse(detection);
+  } catch (error) {
+    throw new DatabaseDamage('a stored detection is not valid JSON', { cause: error });
+  }
 }
 
 function project(object: JsonObject, projection: Projection): JsonObject {

@@ -71,6 +71,7 @@ CREATE TABLE row_usage (
   -- Days since 1970-01-01.
   day INTEGER NOT NULL,
   holder TEXT NOT NULL CHECK (holder IN ('account', 'key')),
+  -- Of a key, or of an account with its created_at: an account that is added again has used nothing.
   id TEXT NOT NULL,
   rows INTEGER NOT NULL,
   PRIMARY KEY (day, holder, id)

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_MIGRATIONS } from './access-schema.ts';
 import { type Database, isEmpty } from './database.ts';
+import { isDiskFull } from './database-errors.ts';
 import { dataFolder, ensureFolder } from './folder.ts';
 import { refuseHalfRestored } from './incoming.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from './installation.ts';
@@ -55,6 +56,9 @@ function openOrRefuse(path: string, onMigrated?: (migrated: Migrated) => void): 
     const cause = { cause: error };
     if (isErrorCode(error, 'SQLITE_BUSY')) {
       throw new Refused('failed', `${path} is kept busy by another process. Try again in a moment.`, cause);
+    }
+    if (isDiskFull(error)) {
+      throw new Refused('failed', `cannot open ${path}: the disk is full. Make room and try again.`, cause);
     }
     if (isErrorCode(error, 'SQLITE_NOTADB', 'SQLITE_CORRUPT')) {
       throw new Refused(

@@ -5,7 +5,7 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import Driver from 'better-sqlite3';
-import { errorCode, isErrorCode, Refused } from '../refused.ts';
+import { Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
 
 export type Database = Driver.Database;
@@ -71,29 +71,6 @@ function bounds(db: Database): Bounds {
     boundsByDatabase.set(db, found);
   }
   return found;
-}
-
-/** Whether an error says that the disk is full. */
-export function isDiskFull(error: unknown): boolean {
-  return isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT');
-}
-
-/** Whether an error says that a database's content is not what SQLite wrote. */
-export function isDamage(error: unknown): boolean {
-  const code = errorCode(error);
-  return code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB';
-}
-
-/** Whether an error says that something that was written may not be on the disk. */
-export function isWriteLost(error: unknown): boolean {
-  const code = errorCode(error);
-  return code === 'EIO' || /^SQLITE_IOERR_(DIR_)?(FSYNC|WRITE|TRUNCATE)/.test(code);
-}
-
-/** Whether an error says that a file may not be opened, or not be written to, by this user. */
-export function isForbidden(error: unknown): boolean {
-  const code = errorCode(error);
-  return ['EACCES', 'EPERM'].includes(code) || /^SQLITE_(CANTOPEN|READONLY)/.test(code);
 }
 
 /** A database of no bytes is one that was emptied, or never one. */

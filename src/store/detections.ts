@@ -1,6 +1,7 @@
 /** How the appliance opens `detections.db` for writing, with a plain-English refusal of what is damaged. */
 import { Refused } from '../refused.ts';
-import { type Database, isDamage } from './database.ts';
+import type { Database } from './database.ts';
+import { isDamage } from './database-errors.ts';
 import { DETECTIONS_MIGRATIONS } from './detections-schema.ts';
 import type { Migrated } from './migrate.ts';
 import { openWriter } from './writer.ts';

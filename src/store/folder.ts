@@ -1,7 +1,7 @@
 /**
  * The data folder: what lies where in it, and whether this user can work in it.
  */
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import {
   accessSync,
   closeSync,
@@ -16,10 +16,12 @@ import {
   renameSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 
+const ROOM_BYTES = 64 * 1024;
 const READ_BYTES = 1024 * 1024;
 
 export interface DataFolder {
@@ -120,6 +122,17 @@ export async function sha256Of(path: string, onBytes: (bytes: number) => void = 
     onBytes(chunk.length);
   }
   return hash.digest('hex');
+}
+
+/** @throws ENOSPC or its like when there is no room for a few pages of a database */
+export function requireRoom({ root }: DataFolder): void {
+  const path = join(root, '.room');
+  try {
+    // Random, for file systems that would store zeros in no room at all.
+    writeFileSync(path, randomBytes(ROOM_BYTES), { mode: 0o600 });
+  } finally {
+    rmSync(path, { force: true });
+  }
 }
 
 /** Makes a file's content durable. */

@@ -66,8 +66,24 @@ export function appendRestored(path: string, reason: string, atMs: number): Jour
   return appendEntry(path, { restored: formatMs(atMs), proven: false, reason });
 }
 
+const journalErrors = new WeakSet<object>();
+
+/** Whether an error was met while a line was appended. */
+export function isJournalError(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && journalErrors.has(error);
+}
+
 /** Appends a line and waits until it is on disk; a new journal is named first. @returns where the line ends */
 export function appendEntry(path: string, entry: object): JournalMark {
+  try {
+    return append(path, entry);
+  } catch (error) {
+    if (error instanceof Error) journalErrors.add(error);
+    throw error;
+  }
+}
+
+function append(path: string, entry: object): JournalMark {
   const isNew = !existsSync(path);
   const line = `${JSON.stringify(entry)}\n`;
   const file = openSync(path, 'a+', 0o600);

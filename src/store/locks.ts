@@ -9,12 +9,16 @@
  * | `lock-state` | commands together, while they work on what is there; a restore alone, which puts something else there |
  */
 import { closeSync, existsSync, openSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isErrorCode, Refused } from '../refused.ts';
-import { type Database, isForbidden, open } from './database.ts';
+import { type Database, open } from './database.ts';
+import { isForbidden } from './database-errors.ts';
 import type { DataFolder } from './folder.ts';
 
 /** Whoever looks whether a lock is held has it for a moment itself. */
 const LOOK_MS = 500;
+/** How long a command may take to leave what it is at. */
+const GIVE_WAY_MS = 30_000;
 /** How long a command waits for a restore, and a restore for commands. */
 const RESTORE_MS = 5_000;
 const COMMANDS_MS = 5_000;
@@ -23,7 +27,48 @@ export type Release = () => void;
 
 /** Takes a lock for one process alone. @returns null when another has it, or shares it */
 export function takeLock(path: string, waitMs = LOOK_MS): Release | null {
-  return hold(open(path, { timeout: waitMs }), 'BEGIN EXCLUSIVE');
+  return hold(open(path, { timeout: waitMs }), ALONE);
+}
+
+/**
+ * Takes what an appliance holds while it runs. A command that ingests is waited for: it sees the second lock, and
+ * gives way.
+ *
+ * @param onWaiting told once, where there is such a command
+ * @throws Refused `failed` when an appliance runs there, or a command is at work that does not give way
+ */
+export async function takeServeLocks(
+  { root, lock, serveLock }: DataFolder,
+  onWaiting: () => void,
+): Promise<Release> {
+  const releaseServe = takeLock(serveLock);
+  if (releaseServe === null) {
+    throw new Refused(
+      'failed',
+      `another process already runs on the data folder ${root}. Stop it first, or name another folder with --data.`,
+    );
+  }
+  try {
+    for (let untilMs = performance.now() + GIVE_WAY_MS, isTold = false; ; isTold = true) {
+      const releaseLock = takeLock(lock);
+      if (releaseLock !== null) {
+        return () => {
+          releaseLock();
+          releaseServe();
+        };
+      }
+      if (performance.now() > untilMs) break;
+      if (!isTold) onWaiting();
+      await nextTurn();
+    }
+    throw new Refused(
+      'failed',
+      `a command is at work on the data folder ${root}, a restore perhaps. Start again when it has ended.`,
+    );
+  } catch (error) {
+    releaseServe();
+    throw error;
+  }
 }
 
 /**
@@ -74,6 +119,8 @@ export function keepInPlace({ root, stateLock }: DataFolder, create: boolean): R
   return release;
 }
 
+/** With a rollback journal in a file, for which a full disk has no room, an appliance could not start there. */
+const ALONE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
 const SHARED = 'BEGIN; SELECT 1 FROM sqlite_schema';
 
 function hold(db: Database, how: string): Release | null {

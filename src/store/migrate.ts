@@ -8,7 +8,8 @@ import { renameSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { Refused } from '../refused.ts';
 import { copyDatabase } from './copy.ts';
-import { type Database, isDiskFull } from './database.ts';
+import type { Database } from './database.ts';
+import { isDiskFull } from './database-errors.ts';
 import { syncFolder } from './folder.ts';
 
 export interface Migrations {

@@ -1,7 +1,7 @@
 /**
  * The ledger of export windows: which are done, and which stand otherwise (contract: States and transitions).
  */
-import type { ExportName } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
 
@@ -100,6 +100,18 @@ export function newestDone(db: Database, exportName: ExportName): number | null 
     .prepare<unknown[], { window_start: number | null }>(SELECT_NEWEST_DONE)
     .get({ export: exportName });
   return row === undefined || row.window_start === null ? null : row.window_start + WINDOW_MS;
+}
+
+/**
+ * The end of the newest finished window of all exports, epoch milliseconds; 0 while there is none. A clock that is
+ * behind it is wrong.
+ *
+ * It can be trusted even when our own clock was ahead for a while: the agency names a window's file once the window
+ * has ended by the agency's clock, so a file that was read then is no newer than what the agency had written. Delivery
+ * times prove nothing about the clock: they come from our own, and keep a jump ahead after it was corrected.
+ */
+export function newestWindowEnd(db: Database): number {
+  return Math.max(...EXPORT_NAMES.map((name) => newestDone(db, name) ?? 0));
 }
 
 export function setWindow(db: Database, window: ExportWindow): void {

@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -72,8 +72,15 @@ export interface Serving extends Starting {
   get(path: string): Promise<Response>;
 }
 
-/** An account with the subscriptions 7001 and 7002 (text only), and a key for all that they have. */
-export function createInstallation(settings: Readonly<Record<string, string>> = {}): Installation {
+/**
+ * An account with the subscriptions 7001 and 7002 (text only), and a key for all that they have.
+ *
+ * @param isOwn whether it has a secret and a key of its own
+ */
+export function createInstallation(
+  settings: Readonly<Record<string, string>> = {},
+  isOwn = false,
+): Installation {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const data = join(root, 'data');
   const env = { ...TEST_SETTINGS, ...settings };
@@ -96,16 +103,46 @@ export function createInstallation(settings: Readonly<Record<string, string>> = 
       rmSync(root, { recursive: true, force: true, maxRetries: 5 });
     },
   };
-  const { cli } = installation;
+  const template = isOwn ? makeTemplate(join(root, 'own')) : installationTemplate();
+  cpSync(join(template, 'data'), data, { recursive: true, preserveTimestamps: true });
+  return { ...installation, key: readFileSync(join(template, 'key'), 'utf8') };
+}
+
+/**
+ * A data folder as the commands make it, for every installation to begin as a copy of it: four commands for each would
+ * take longer than most tests. Installations so share their secret and their key, and nothing else.
+ *
+ * It is made once for all files of a run, where test/run.ts names the folder, and otherwise once for this process.
+ */
+function installationTemplate(): string {
+  template ??= process.env.WIREWATCH_TEST_TEMPLATE ?? join(temporaryFolder(), 'template');
+  return existsSync(template) ? template : makeTemplate(template);
+}
+
+/** @returns the folder, which is made whole, by us or by another test file that was faster */
+function makeTemplate(folder: string): string {
+  const draft = mkdtempSync(`${folder}-`);
+  const cli: Installation['cli'] = (args) =>
+    runCommand([...args, '--data', join(draft, 'data')], TEST_SETTINGS, false);
+  cli(['account', 'add', 'agency', '--name', 'Agency']);
+  cli(['subscription', 'add', '7001', '--account', 'agency']);
+  cli(['subscription', 'add', '7002', '--account', 'agency', '--content-types', 'text']);
+  writeFileSync(join(draft, 'key'), createKey(cli, 'agency', '7001,7002'));
   try {
-    cli(['account', 'add', 'agency', '--name', 'Agency']);
-    cli(['subscription', 'add', '7001', '--account', 'agency']);
-    cli(['subscription', 'add', '7002', '--account', 'agency', '--content-types', 'text']);
-    return { ...installation, key: createKey(cli, 'agency', '7001,7002') };
-  } catch (error) {
-    installation.remove();
-    throw error;
+    renameSync(draft, folder);
+  } catch {
+    rmSync(draft, { recursive: true });
   }
+  return folder;
+}
+
+let template: string | undefined;
+
+/** Gone when this process ends. */
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
 }
 
 export function createKey(cli: Installation['cli'], account: string, subscriptions: string): string {

@@ -10,6 +10,9 @@ import { join } from 'node:path';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
 
+/** By which the program checks and tries again faster than it would (src/pace.ts). */
+const HASTE = '20';
+
 export interface ProgramCommand {
   readonly command: string;
   readonly args: readonly string[];
@@ -24,12 +27,16 @@ export function programCommand(
   const executable = process.env.WIREWATCH_PROGRAM;
   if (executable) {
     const { cwd, addon } = executableFolders();
-    return { command: executable, args, options: { env: { WIREWATCH_ADDON_DIR: addon, ...settings }, cwd } };
+    return {
+      command: executable,
+      args,
+      options: { env: { WIREWATCH_HASTE: HASTE, WIREWATCH_ADDON_DIR: addon, ...settings }, cwd },
+    };
   }
   return {
     command: process.execPath,
     args: [MAIN, ...args],
-    options: { env: { PATH: process.env.PATH, ...settings } },
+    options: { env: { WIREWATCH_HASTE: HASTE, PATH: process.env.PATH, ...settings } },
   };
 }
 

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { runCampaign } from './fuzz/campaign.ts';
-import { startTarget } from './fuzz/target.ts';
+import { runCampaign } from '../fuzz/campaign.ts';
+import { startTarget } from '../fuzz/target.ts';
 
 const SEED = 'wirewatch';
 const CONNECTIONS = 1200;
@@ -34,7 +34,7 @@ test('no made-up request is a fault, and every answer is as the document says', 
 
 /** As `npm run fuzz` does. */
 function fuzz(...args: string[]): { status: number | null; stdout: string; stderr: string } {
-  const main = join(import.meta.dirname, 'fuzz', 'main.ts');
+  const main = join(import.meta.dirname, '..', 'fuzz', 'main.ts');
   return spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
 }
 

@@ -7,8 +7,8 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openReader } from '../src/store/database.ts';
-import { formatMs, HOUR_MS } from '../src/time.ts';
+import { openReader } from '../../src/store/database.ts';
+import { formatMs, HOUR_MS } from '../../src/time.ts';
 import {
   type Appliance,
   createKey,
@@ -16,9 +16,9 @@ import {
   putFile,
   showLogOfFailures,
   startAppliance,
-} from './support/appliance.ts';
-import { fileName, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
-import { atRest } from './support/put-back.ts';
+} from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import { atRest } from '../support/put-back.ts';
 
 const SETTINGS = { WIREWATCH_SERVER_BASE_URL: 'https://api.example', WIREWATCH_INGEST_QUIET_MS: '0' };
 /** Several transactions of 20,000 rows. */

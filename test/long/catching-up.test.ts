@@ -7,15 +7,15 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { formatMs, formatWindowStart } from '../src/time.ts';
+import { formatMs, formatWindowStart } from '../../src/time.ts';
 import {
   createInstallation,
   createKey,
   type Installation,
   putFile,
   type Serving,
-} from './support/appliance.ts';
-import { contentOf, fileName, idOf, newRow, nextWindowMs, type Row } from './support/export-files.ts';
+} from '../support/appliance.ts';
+import { contentOf, fileName, idOf, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import {
   assertSameContent,
   assertSameShown,
@@ -30,7 +30,7 @@ import {
   putBack,
   RAISED,
   shown,
-} from './support/put-back.ts';
+} from '../support/put-back.ts';
 
 const PATIENT = { timeout: 180_000 };
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_SERVER_BASE_URL: 'https://api.example' };

@@ -9,10 +9,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createPrng, type Prng, seedKey } from '../src/generate/prng.ts';
-import { formatMs, formatWindowStart } from '../src/time.ts';
-import { createInstallation, type Installation, putFile, type Serving } from './support/appliance.ts';
-import { contentOf, fileName, nextWindowMs, type Row } from './support/export-files.ts';
+import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import { formatMs, formatWindowStart } from '../../src/time.ts';
+import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import {
   assertSameContent,
   assertSameShown,
@@ -23,7 +23,7 @@ import {
   logged,
   putBack,
   RAISED,
-} from './support/put-back.ts';
+} from '../support/put-back.ts';
 
 const SEED = Number(process.env.WIREWATCH_TEST_SEED ?? 1);
 const RUNS = Number(process.env.WIREWATCH_TEST_RUNS ?? 1);

@@ -7,8 +7,8 @@ import { appendFileSync, copyFileSync, readFileSync, rmSync, writeFileSync } fro
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { appendRestored } from '../src/store/journal.ts';
-import { formatMs, HOUR_MS } from '../src/time.ts';
+import { appendRestored } from '../../src/store/journal.ts';
+import { formatMs, HOUR_MS } from '../../src/time.ts';
 import {
   createInstallation,
   createKey,
@@ -16,8 +16,8 @@ import {
   type LogLine,
   putFile,
   type Serving,
-} from './support/appliance.ts';
-import { contentOf, fileName, idOf, newRow, nextWindowMs, type Row } from './support/export-files.ts';
+} from '../support/appliance.ts';
+import { contentOf, fileName, idOf, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import {
   atRest,
   Client,
@@ -27,7 +27,7 @@ import {
   putBack,
   RAISED,
   shown,
-} from './support/put-back.ts';
+} from '../support/put-back.ts';
 
 const PATIENT = { timeout: 180_000 };
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_SERVER_BASE_URL: 'https://api.example' };
@@ -185,7 +185,7 @@ for (const isChangedBefore of [false, true]) {
 
 test('access.db is that of another folder: it is said once, and nothing is raised', PATIENT, async () => {
   await makePast();
-  const other = createInstallation();
+  const other = createInstallation({}, true);
   try {
     await (await other.serve()).stop();
     other.cli(['account', 'set', 'agency', '--print-metadata', 'on']);
@@ -206,7 +206,7 @@ test('access.db is that of another folder: it is said once, and nothing is raise
 
 test('the journal is that of another folder', PATIENT, async () => {
   const past = await makePast();
-  const other = createInstallation(SETTINGS);
+  const other = createInstallation(SETTINGS, true);
   try {
     const serving = await other.serve();
     putFile(other.drop, fileName('newswire', nextWindowMs()), contentOf('ndjson', [newRow()]));

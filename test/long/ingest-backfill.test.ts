@@ -4,10 +4,18 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { DAY_MS, formatMs } from '../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
-import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
-import { until } from './support/until.ts';
+import { DAY_MS, formatMs } from '../../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import {
+  contentOf,
+  fileName,
+  idOf,
+  ndjson,
+  newRow,
+  nextWindowMs,
+  type Row,
+} from '../support/export-files.ts';
+import { until } from '../support/until.ts';
 
 /** Several transactions of 20,000 rows. */
 const MANY_ROWS = 150_000;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { createInstallation, type Installation, type Serving } from './support/appliance.ts';
+import { createInstallation, type Installation, type Serving } from '../support/appliance.ts';
 
 /** Megabytes of JavaScript memory, for each thread; the rows alone have several times that. */
 const HEAP_MAX_MB = 24;

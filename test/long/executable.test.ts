@@ -27,11 +27,11 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Refused } from '../src/refused.ts';
-import { addonFolders, loadAddon, nativeBinding } from '../src/store/addon.ts';
-import { VERSION } from '../src/version.ts';
+import { Refused } from '../../src/refused.ts';
+import { addonFolders, loadAddon, nativeBinding } from '../../src/store/addon.ts';
+import { VERSION } from '../../src/version.ts';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 mkdirSync(join(root, 'dist'), { recursive: true });
 const built = mkdtempSync(join(root, 'dist', 'test-'));
 const scratch = mkdtempSync(join(tmpdir(), 'wirewatch-executable-'));
@@ -274,15 +274,6 @@ test("another platform's Node is taken only as the lockfile names it", () => {
   assert.equal(status, 1);
   assert.match(stderr, /is not what package-lock\.json names: the registry gave other bytes/);
   assert.deepEqual(readdirSync(join(home, 'downloads')), []);
-});
-
-test('the program passes tests from outside, with an empty environment in an empty folder', () => {
-  const files = ['photo-program', 'windows-program'].map((name) => join(root, 'test', `${name}.test.ts`));
-  const script = join(root, 'test', 'executable', 'black-box.ts');
-  const env = { ...process.env, WIREWATCH_PROGRAM: program };
-  const { status, stdout } = spawnSync(process.execPath, [script, ...files], { env, encoding: 'utf8' });
-  assert.equal(status, 0, stdout);
-  assert.match(stdout, /pass [1-9]/);
 });
 
 test('databases open on the main thread and in a worker, from a private copy of the addon', () => {

@@ -1,0 +1,247 @@
+/**
+ * A hundred times killed in the middle of its work, the appliance ends where an undisturbed one does: each file
+ * once in the archive and in the journal, the same detections, and a change stream that a client can follow
+ * across all of it without seeing a version twice or missing one.
+ */
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import type { ExportName } from '../../src/detection/content-type.ts';
+import { FORMS } from '../../src/ingest/export-name.ts';
+import { createStreamCursors } from '../../src/query/stream-cursor.ts';
+import { formatMs } from '../../src/time.ts';
+import { createInstallation, type Detection, type Installation, putFile } from '../support/appliance.ts';
+import { detectionsOf, isComplaint, journalEntries } from '../support/crashes.ts';
+import { contentOf, fileName, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+
+const KILLS = 100;
+const SEED = 20261121;
+const WINDOWS = 35;
+/** Several transactions: it is killed before, between and after them. */
+const BACKFILL_ROWS = 65_000;
+const PATIENCE_MS = 60_000;
+
+interface PlannedFile {
+  readonly name: string;
+  readonly content: Buffer;
+}
+
+interface Moment {
+  /** From the start of the program. */
+  readonly killMs: number;
+  /** Files put there before the start, and while it runs. */
+  readonly before: number;
+  readonly during: number;
+}
+
+test(`killed ${KILLS} times, it ends where an undisturbed run does`, { timeout: 300_000 }, async () => {
+  const files = plannedFiles();
+  const settings = { WIREWATCH_INGEST_QUIET_MS: '10' };
+  const killed = createInstallation(settings);
+  const undisturbed = createInstallation(settings);
+  try {
+    const follower = await killOften(killed, files);
+    await followToTheEnd(killed, files, follower);
+    const reference = new Follower(undisturbed);
+    mkdirSync(undisturbed.drop, { recursive: true });
+    for (const { name, content } of files) putFile(undisturbed.drop, name, content);
+    await followToTheEnd(undisturbed, files, reference);
+
+    checkFolder(killed, files);
+    checkJournal(killed, files);
+    assert.deepEqual(streamsOf(follower.rows), streamsOf(reference.rows));
+    assert.deepEqual(detectionsOf(killed), detectionsOf(undisturbed));
+  } finally {
+    killed.remove();
+    undisturbed.remove();
+  }
+});
+
+/** Windows whose rows are new or score earlier ones again, and one backfill for a subscription of its own. */
+function plannedFiles(): PlannedFile[] {
+  const seen: Record<ExportName, Row[]> = { newswire: [], imagewire: [] };
+  const files: PlannedFile[] = [];
+  for (let window = 0; window < WINDOWS; window += 1) {
+    const startMs = nextWindowMs();
+    for (const exportName of ['imagewire', 'newswire'] as const) {
+      const form = FORMS[(window + files.length) % FORMS.length] ?? 'ndjson';
+      const scored = { last_scored_at: formatMs(startMs), exported_at: formatMs(startMs + 1000) };
+      const again = seen[exportName]
+        .filter((_, index) => index % 3 === window % 3)
+        .slice(-20)
+        .map((row, index) => ({ ...row, ...scored, strength_score: (window * 7 + index) % 100 }));
+      const rows = Array.from({ length: 1 + (window % 5) * 4 }, (_, index) =>
+        newRow({ ...scored, strength_score: index, ...(exportName === 'imagewire' ? PHOTO : {}) }),
+      );
+      seen[exportName].push(...rows);
+      files.push({
+        name: fileName(exportName, startMs, form),
+        content: contentOf(form, [...rows, ...again]),
+      });
+    }
+  }
+  const history = Array.from({ length: BACKFILL_ROWS }, () =>
+    newRow({ subscription_id: 7002, exported_at: '2026-11-01T00:00:00Z' }),
+  );
+  const backfill = { name: 'newswire.backfill-history.csv', content: contentOf('csv', history) };
+  return files.toSpliced(10, 0, backfill);
+}
+
+/** The appliance's own address of a photo is signed with a secret that each installation has to itself. */
+const PHOTO = { source_image_url: 'https://photos.example.org/1.jpg' };
+
+function plannedMoments(): Moment[] {
+  const short = fc.integer({ min: 60, max: 450 });
+  const long = fc.integer({ min: 450, max: 1800 });
+  const killMs = fc.oneof({ weight: 9, arbitrary: short }, { weight: 1, arbitrary: long });
+  const few = fc.integer({ min: 0, max: 1 });
+  return fc.sample(fc.record({ killMs, before: few, during: few }), { numRuns: KILLS, seed: SEED });
+}
+
+async function killOften(installation: Installation, files: readonly PlannedFile[]): Promise<Follower> {
+  const follower = new Follower(installation);
+  const waiting = [...files];
+  const put = (count: number) => {
+    for (const { name, content } of waiting.splice(0, count)) putFile(installation.drop, name, content);
+  };
+  mkdirSync(installation.drop, { recursive: true });
+  for (const { killMs, before, during } of plannedMoments()) {
+    put(before);
+    const starting = installation.begin();
+    const following = starting.listening().then(
+      (url) => follower.follow(url, () => false),
+      () => {},
+    );
+    await sleep(killMs / 2);
+    put(during);
+    await sleep(killMs / 2);
+    await starting.kill();
+    await following;
+    assert.deepEqual(starting.log.filter(isComplaint), [], 'a crash before is no reason to complain');
+  }
+  put(waiting.length);
+  return follower;
+}
+
+/** Lets the appliance come to the end of its work, and the follower to the end of the stream. */
+async function followToTheEnd(
+  installation: Installation,
+  files: readonly PlannedFile[],
+  follower: Follower,
+): Promise<void> {
+  const serving = await installation.serve();
+  const isDone = () =>
+    archivedFiles(installation).length === files.length &&
+    readdirSync(join(installation.drop, '.taken')).length === 0;
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!isDone() && performance.now() < deadline) await sleep(20);
+  await follower.follow(serving.url, () => true);
+  assert.equal(await serving.stop(), 0);
+}
+
+/** A client that keeps its rows and its cursor together, and goes on with them after each crash. */
+class Follower {
+  readonly rows: Detection[] = [];
+  readonly #installation: Installation;
+  readonly #since = new Date(Date.now() - 1000).toISOString();
+  #cursor: string | null = null;
+  #position = 0;
+
+  constructor(installation: Installation) {
+    this.#installation = installation;
+  }
+
+  /** Reads until the end of the stream, or on and on, until the appliance is gone. */
+  async follow(url: string, endsWhenCaughtUp: () => boolean): Promise<void> {
+    const cursors = createStreamCursors(readFileSync(join(this.#installation.data, 'secret')));
+    for (;;) {
+      const start = this.#cursor === null ? `since=${this.#since}` : `cursor=${this.#cursor}`;
+      const page = await this.#read(`${url}/v1/detections/changes?${start}&limit=1000`);
+      if (page === null) {
+        assert.ok(!endsWhenCaughtUp(), 'the appliance is gone');
+        return;
+      }
+      const position = cursors.decode(page.next_cursor);
+      assert.ok(position >= this.#position, 'positions never go back');
+      if (page.data.length > 0) assert.ok(position > this.#position, 'and are never given twice');
+      this.#position = position;
+      this.#cursor = page.next_cursor;
+      this.rows.push(...page.data);
+      if (page.has_more) continue;
+      if (endsWhenCaughtUp()) return;
+      await sleep(5);
+    }
+  }
+
+  /** @returns null when the appliance was killed before its answer was there */
+  async #read(url: string): Promise<{ data: Detection[]; next_cursor: string; has_more: boolean } | null> {
+    let status: number;
+    let body: string;
+    try {
+      const response = await fetch(url, { headers: { authorization: `Bearer ${this.#installation.key}` } });
+      status = response.status;
+      body = await response.text();
+    } catch {
+      return null;
+    }
+    assert.equal(status, 200, body);
+    return JSON.parse(body);
+  }
+}
+
+function archivedFiles({ drop }: Installation): string[] {
+  const archive = join(drop, 'archive');
+  return readdirSync(archive).flatMap((day) =>
+    readdirSync(join(archive, day)).map((name) => join(archive, day, name)),
+  );
+}
+
+/** Everything that was dropped lies once in the archive, and nothing anywhere else. */
+function checkFolder(installation: Installation, files: readonly PlannedFile[]): void {
+  const { drop } = installation;
+  const archived = new Map(archivedFiles(installation).map((path) => [basename(path), path]));
+  assert.equal(archived.size, files.length);
+  for (const { name, content } of files) {
+    const path = archived.get(name);
+    assert.ok(path !== undefined, `${name} is in the archive`);
+    assert.ok(readFileSync(path).equals(content), name);
+  }
+  for (const folder of ['failed', 'refused', 'held', '.taken'])
+    assert.deepEqual(readdirSync(join(drop, folder)), []);
+  assert.deepEqual(readdirSync(drop).sort(), ['.taken', 'archive', 'failed', 'held', 'refused']);
+}
+
+/** The journal names each file once, windows in their order, and positions in it never go back. */
+function checkJournal({ data }: Installation, files: readonly PlannedFile[]): void {
+  const entries = journalEntries(data);
+  const applied = entries.filter((entry) => entry.applied !== undefined);
+  const names = applied.map(({ archived }) => basename(archived ?? ''));
+  const isWindow = (name: string) => !name.includes('backfill');
+  assert.deepEqual(names.toSorted(), files.map(({ name }) => name).toSorted());
+  assert.deepEqual(names.filter(isWindow), files.map(({ name }) => name).filter(isWindow));
+  assert.equal(new Set(applied.map((entry) => entry.applied)).size, files.length);
+  for (const { archived, sha256 } of applied) {
+    const file = files.find(({ name }) => name === basename(archived ?? ''));
+    assert.equal(
+      sha256,
+      createHash('sha256')
+        .update(file?.content ?? '')
+        .digest('hex'),
+    );
+  }
+  const positions = entries.map(({ position }) => position ?? 0);
+  assert.deepEqual(
+    positions,
+    positions.toSorted((a, b) => a - b),
+  );
+}
+
+/** Each stream's rows, in the order in which they were read. */
+function streamsOf(rows: readonly Detection[]): Map<string, Detection[]> {
+  const streams = Map.groupBy(rows, (row) => `${row.subscription_id}:${row.content_type}`);
+  return new Map([...streams].sort(([one], [other]) => (one < other ? -1 : 1)));
+}

@@ -1,0 +1,76 @@
+/**
+ * `npm test` and its like: runs test files, each in a process of its own, several at a time.
+ *
+ * Usage: node test/run.ts [--long] [--executable] [FILE...]. Without files: every test/*.test.ts; with --long every
+ * test/long/*.test.ts instead. With --executable, those of test/*.test.ts that start the program follow, on
+ * dist/wirewatch in place of the bundle, each time with an empty environment and in an empty folder
+ * (test/support/command.ts); WIREWATCH_PROGRAM names another executable.
+ */
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import path from 'node:path';
+import { run } from 'node:test';
+import { spec } from 'node:test/reporters';
+import { parseArgs } from 'node:util';
+
+const TESTS = import.meta.dirname;
+const DIST = path.join(TESTS, '..', 'dist');
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    options: { long: { type: 'boolean' }, executable: { type: 'boolean' } },
+    allowPositionals: true,
+  });
+  const named = positionals.map((file) => path.resolve(file));
+  const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-run-'));
+  // For the processes of the files: types are stripped from each source once, and an installation is made once.
+  process.env.NODE_COMPILE_CACHE ??= path.join(DIST, 'compiled');
+  process.env.WIREWATCH_TEST_TEMPLATE = path.join(folder, 'installation');
+  process.env.WIREWATCH_HASTE ??= '20';
+  // Set within a test, which would then hear of these in its own form.
+  delete process.env.NODE_TEST_CONTEXT;
+  try {
+    if (values.long === true) await runFiles(named.length > 0 ? named : testFiles('long'));
+    if (values.executable === true) {
+      process.env.WIREWATCH_PROGRAM ??= path.join(DIST, 'wirewatch');
+      await runFiles(
+        named.length > 0 ? named : testFiles('.').filter((file) => startsProgram(file, new Set())),
+      );
+    }
+    if (values.long !== true && values.executable !== true)
+      await runFiles(named.length > 0 ? named : testFiles('.'));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Files that wait long, for locks and timeouts of their own: begun last, they would be waited for alone. */
+const FIRST = ['together', 'tls', 'pull', 'http-slow'];
+
+function testFiles(folder: string): string[] {
+  const isFirst = (file: string) => FIRST.includes(path.basename(file, '.test.ts'));
+  const files = globSync(path.join(TESTS, folder, '*.test.ts')).sort();
+  return [...files.filter(isFirst), ...files.filter((file) => !isFirst(file))];
+}
+
+async function runFiles(files: string[]): Promise<void> {
+  // One more than there are processors: tests also wait, for threads, timers and the disk.
+  const tests = run({ files, concurrency: availableParallelism() + 1 });
+  tests.on('test:fail', () => {
+    process.exitCode = 1;
+  });
+  for await (const text of tests.compose(spec)) process.stdout.write(text);
+}
+
+/** Whether a test file starts the program, by way of what it imports. */
+function startsProgram(file: string, seen: Set<string>): boolean {
+  if (file === path.join(TESTS, 'support', 'command.ts')) return true;
+  if (seen.has(file) || !file.startsWith(TESTS)) return false;
+  seen.add(file);
+  const imports = readFileSync(file, 'utf8').matchAll(
+    /^(?:import|export)(?! type)[^;]*? from '(\..*?\.ts)'/gm,
+  );
+  return [...imports].some(([, name = '']) => startsProgram(path.resolve(path.dirname(file), name), seen));
+}
+
+await main();

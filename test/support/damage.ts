@@ -1,0 +1,121 @@
+/** Damage to a database, one place at a time, and what a walk of the change stream makes of it. */
+import { isUtf8 } from 'node:buffer';
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { type ContentType, streamNumber } from '../../src/detection/content-type.ts';
+import { createPrng, seedKey } from '../../src/generate/prng.ts';
+import { type ChangesQuery, readChangesPage } from '../../src/query/changes-page.ts';
+import { type Database, openReader } from '../../src/store/database.ts';
+import { isDamage } from '../../src/store/database-errors.ts';
+import { NO_FILTERS } from './filters.ts';
+import { createTestStore, type TestRow } from './store.ts';
+
+export type Kind = 'bit' | 'block';
+
+/** What clients got from a damaged database. */
+export type Outcome =
+  /** Every row, each with its text. */
+  | 'all as it was'
+  /** Every row in its place, but a text is another one. */
+  | 'another text'
+  | 'refused'
+  /** A row less, or more, or out of order, or not as text: none of these may ever be. */
+  | 'served wrong';
+
+const BLOCK_BYTES = 64;
+const STREAMS = [7001, 7002].flatMap((id) => [streamNumber(id, 'text'), streamNumber(id, 'image')]);
+
+/**
+ * Flips a bit, or overwrites a block, at so many random places of a database of some thousand rows, and walks its
+ * stream after each.
+ *
+ * @returns how often what came of it
+ */
+export function damageOften(kind: Kind, times: number, seed: string): Record<Outcome, number> {
+  const store = createTestStore(7);
+  const prng = createPrng();
+  prng.reseed(seedKey(seed, kind), 0, 0);
+  const types: ContentType[] = ['text', 'image'];
+  for (let transaction = 1; transaction <= 60; transaction += 1) {
+    const rows = Array.from({ length: 50 }, (_, index): TestRow => {
+      const at = transaction * 50 + index;
+      return {
+        content_type: types[prng.below(2)] ?? 'text',
+        version: 1,
+        row: {
+          subscription_id: 7001 + prng.below(2),
+          article_id: at,
+          article_headline: `Headline ${at} “ü”`,
+        },
+      };
+    });
+    store.deliver(rows, transaction * 10);
+  }
+  store.writer.pragma('wal_checkpoint(TRUNCATE)');
+  const file = openSync(store.path, 'r+');
+  const sound = readFileSync(store.path);
+  const before = walk(store.reader);
+  store.reader.close();
+  store.writer.close();
+  const outcomes: Record<Outcome, number> = {
+    'all as it was': 0,
+    'another text': 0,
+    refused: 0,
+    'served wrong': 0,
+  };
+  try {
+    for (let time = 0; time < times; time += 1) {
+      const length = kind === 'bit' ? 1 : BLOCK_BYTES;
+      const at = prng.below(sound.length - length);
+      const damaged = Buffer.from(sound.subarray(at, at + length));
+      if (kind === 'bit') damaged.writeUInt8(damaged.readUInt8() ^ (1 << prng.below(8)));
+      else for (let byte = 0; byte < length; byte += 1) damaged.writeUInt8(prng.below(256), byte);
+      writeSync(file, damaged, 0, length, at);
+      outcomes[outcomeOf(store.path, before)] += 1;
+      writeSync(file, sound, at, length, at);
+    }
+  } finally {
+    closeSync(file);
+    store.close();
+  }
+  return outcomes;
+}
+
+function outcomeOf(path: string, before: Buffer): Outcome {
+  let db: Database | null = null;
+  try {
+    db = openReader(path);
+    const after = walk(db);
+    if (after.equals(before)) return 'all as it was';
+    // What was overwritten within texts leaves everything else where it was.
+    const isSameLength = after.length === before.length;
+    let changed = 0;
+    for (let at = 0; isSameLength && at < after.length; at += 1) if (after[at] !== before[at]) changed += 1;
+    return isSameLength && isUtf8(after) && changed <= BLOCK_BYTES ? 'another text' : 'served wrong';
+  } catch (error) {
+    if (isDamage(error)) return 'refused';
+    throw error;
+  } finally {
+    db?.close();
+  }
+}
+
+/** From the beginning to where it says that nothing is left. */
+function walk(db: Database): Buffer {
+  const pages: Buffer[] = [];
+  const query: Omit<ChangesQuery, 'start'> = {
+    streams: STREAMS,
+    content_types: ['text', 'image'],
+    filters: NO_FILTERS,
+    limit: 1000,
+    projection: null,
+    baseUrl: Buffer.from('https://api.example'),
+    recentDeliveries: new Map(),
+  };
+  for (let position = 0; ; ) {
+    const page = readChangesPage(db, { ...query, start: { kind: 'after', position } });
+    if (page.rows > 0) pages.push(page.data);
+    position = page.position;
+    if (!page.has_more) break;
+  }
+  return Buffer.concat(pages);
+}
