@@ -19,7 +19,7 @@ import type { IngestSettings } from './ingest/ingest-settings.ts';
 import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
 import { TROUBLE_NAMES } from './ingest/troubles.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
-import { readUsage } from './limits/usage.ts';
+import { readUsageAtStart } from './limits/usage.ts';
 import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
 import type { CommandSummary } from './manual/commands.ts';
@@ -92,7 +92,8 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   begun.push(releaseLocks);
   completeCutOffRestore(folder, log);
   refuseNewer(folder);
-  const dailyRows = prepareAccess(options, folder);
+  prepareAccess(options, folder);
+  const dailyRows = countRows(folder.usage, log);
   const secret = readSecret(folder);
   const recentDeliveries = new Map<number, number>();
   const metrics = config.admin.port === 0 ? null : await loadMetrics();
@@ -144,7 +145,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   begun.push(() => server.close(0));
   const admin = await openAdmin(metrics, options, { folder, monitor: health, detections, server });
   begun.push(() => admin?.close());
-  const usage = keepUsage(folder.root, dailyRows, log);
+  const usage = keepUsage(folder.usage, dailyRows, log);
   begun.push(usage.close);
   const backups = scheduleBackups(config, conditions, log);
   return {
@@ -176,11 +177,8 @@ function completeCutOffRestore(folder: DataFolder, log: Logger): void {
   log.warn({ data: folder.root }, 'a restore that had been cut off was completed');
 }
 
-/**
- * Makes `access.db` where it is missing, and in it what the configuration names and is not there; reads what was used
- * of the daily allowances.
- */
-function prepareAccess({ config, kind, log }: ApplianceOptions, folder: DataFolder): DailyRows {
+/** Makes `access.db` where it is missing, and in it what the configuration names and is not there. */
+function prepareAccess({ config, kind, log }: ApplianceOptions, folder: DataFolder): void {
   // The demonstration makes its own, and nothing of a real configuration belongs in it.
   const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
   const access = openAccess(folder.root, {
@@ -195,7 +193,6 @@ function prepareAccess({ config, kind, log }: ApplianceOptions, folder: DataFold
       log.warn({ changes }, 'access.db is older than the journal: what was changed since is not in it');
     }
     if (configured !== null) createConfigured(access, folder, configured, log);
-    return createDailyRows(readUsage(access));
   } finally {
     access.close();
   }
@@ -246,10 +243,17 @@ function scheduleBackups(config: Config, conditions: Conditions, log: Logger): S
   });
 }
 
-function keepUsage(data: string, rows: DailyRows, log: Logger): UsageKeeper {
+function countRows(path: string, log: Logger): DailyRows {
+  const stored = readUsageAtStart(path, (reason) =>
+    log.warn({ reason }, 'usage.db cannot be used and begins anew: rows counted today start from zero'),
+  );
+  return createDailyRows(stored);
+}
+
+function keepUsage(path: string, rows: DailyRows, log: Logger): UsageKeeper {
   return createUsageKeeper({
     rows,
-    writer: createUsageWriter({ data }),
+    writer: createUsageWriter({ path }),
     onFailure: (error) => {
       if (error === null) log.info('used rows are written again');
       else log.warn({ err: error }, 'cannot write how many rows were read: a restart would forget it');

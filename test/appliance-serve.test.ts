@@ -307,7 +307,7 @@ test('a start on an empty folder makes what it needs, for its owner alone', asyn
     run.kill('SIGINT');
     assert.equal(await run.ended, 0);
     const found = readdirSync(data).sort();
-    for (const name of ['access.db', 'detections.db', 'drop', 'lock', 'secret']) {
+    for (const name of ['access.db', 'detections.db', 'drop', 'lock', 'secret', 'usage.db']) {
       assert.ok(found.includes(name), `${name} is not among ${found.join(', ')}`);
     }
     assert.equal(statSync(data).mode & 0o777, 0o700);

@@ -70,6 +70,7 @@ describe('beside a running appliance', () => {
     assert.deepEqual([printed.detections, printed.stream_rows, printed.files, printed.keys], [2, 2, 1, 1]);
     assert.equal(printed.bytes, statSync(file).size);
     assert.equal(statSync(file).mode & 0o777, 0o600);
+    assert.ok(existsSync(join(appliance.data, 'usage.db')), 'what is to be left out is there');
     const parts = ['manifest.json', 'detections.db', 'access.db', 'journal', 'secret'];
     assert.deepEqual(
       entriesOf(file),

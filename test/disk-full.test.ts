@@ -208,6 +208,28 @@ for (const [how, end] of [
   });
 }
 
+test('a start on a full disk that has no room for a usage.db: rows are counted, and written once there is room', {
+  skip: !canMount && 'no disk can be mounted here',
+}, async () => {
+  await inFolder(async (folder) => {
+    const { data, key, row, start, seen } = await installUsed(folder, 'SIGTERM');
+    for (const end of ['', '-wal', '-shm']) rmSync(join(data, `usage.db${end}`), { force: true });
+    const run = start();
+    const url = await run.url();
+    assert.ok(run.log().some(({ level, msg }) => level === 'warn' && /^usage\.db cannot be used/.test(msg)));
+    const headers = { authorization: `Bearer ${key}` };
+    assert.equal((await fetch(`${url}/v1/detections/${idOf(row)}`, { headers })).status, 200);
+    const logged = (msg: string) => run.log().find((line) => line.msg === msg);
+    await run.until('the failed write', () =>
+      logged('cannot write how many rows were read: a restart would forget it'),
+    );
+    rmSync(join(seen(), 'ballast'));
+    await run.until('the write', () => logged('used rows are written again'));
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+  });
+});
+
 test('on a full disk, a start that would have to revoke a key again is exit code 1', {
   skip: !canMount && 'no disk can be mounted here',
 }, async () => {

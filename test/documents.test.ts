@@ -408,6 +408,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
       'lock-serve',
       'lock-state',
       'secret',
+      'usage.db',
     ]);
     for (const name of found) assert.match(text, new RegExp(`^\\| [^|]*\`${name}\`[^|]* \\|`, 'm'), name);
     for (const name of OWN_FOLDERS) assert.ok(text.includes(`\`${name}/`), name);

@@ -1,14 +1,15 @@
 /** What was used of the daily allowances outlives restarts and crashes, and is written beside whatever else happens. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { nextDayMs, type UsedRows } from '../src/limits/daily-rows.ts';
-import { readUsage } from '../src/limits/usage.ts';
+import { openUsage, readUsageAtStart, readUsedRows, writeUsage } from '../src/limits/usage.ts';
 import { createUsageWriter, type UsageWriter } from '../src/limits/usage-keeper.ts';
-import { openAccess } from '../src/store/access.ts';
+import { ACCESS_MIGRATIONS } from '../src/store/access-schema.ts';
 import { openReader } from '../src/store/database.ts';
+import { openWriter } from '../src/store/writer.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 
@@ -31,9 +32,8 @@ describe('the writer of used rows', () => {
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'wirewatch-usage-'));
-    path = join(folder, 'access.db');
-    openAccess(folder, { create: true }).close();
-    writer = createUsageWriter({ data: folder });
+    path = join(folder, 'usage.db');
+    writer = createUsageWriter({ path });
   });
   afterEach(async () => {
     await writer.close();
@@ -43,7 +43,7 @@ describe('the writer of used rows', () => {
   function stored(): UsedRows[] {
     const db = openReader(path);
     try {
-      return readUsage(db).sort(byId);
+      return readUsedRows(db).sort(byId);
     } finally {
       db.close();
     }
@@ -67,22 +67,82 @@ describe('the writer of used rows', () => {
     assert.deepEqual(stored(), counts);
   });
 
-  test('a store that is gone, empty or broken is told and left as it is; afterwards it writes again', async () => {
+  test('a broken file is told and left as it is; a missing one is made, and it writes again', async () => {
     const usage = { counts: [{ day: 1, holder: 'key', id: 'a', rows: 1 } as const], days: [1] };
+    const rubbish = 'no database at all'.repeat(1000);
+    writeFileSync(path, rubbish);
+    await assert.rejects(writer.write(usage));
+    assert.equal(readFileSync(path, 'utf8'), rubbish);
     rmSync(path);
-    await assert.rejects(writer.write(usage));
-    assert.throws(() => statSync(path), 'it was made again');
-    writeFileSync(path, '');
-    await assert.rejects(writer.write(usage));
-    assert.equal(statSync(path).size, 0);
-    writeFileSync(path, 'no database at all'.repeat(1000));
-    await assert.rejects(writer.write(usage));
-    truncateSync(path);
-    rmSync(path);
-    openAccess(folder, { create: true }).close();
     await writer.write(usage);
     assert.deepEqual(stored(), usage.counts);
   });
+});
+
+describe('at the start', () => {
+  const count: UsedRows = { day: 1, holder: 'key', id: 'a', rows: 7 };
+  let folder: string;
+  let path: string;
+  let reasons: string[];
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'wirewatch-usage-'));
+    path = join(folder, 'usage.db');
+    reasons = [];
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  const start = () => readUsageAtStart(path, (reason) => reasons.push(reason));
+
+  function fill(): void {
+    const db = openUsage(path);
+    writeUsage(db, { counts: [count], days: [1] });
+    db.close();
+  }
+
+  test('a missing file is made, and one that is sound is taken over, both without a word', () => {
+    assert.deepEqual(start(), []);
+    assert.ok(existsSync(path));
+    fill();
+    assert.deepEqual([start(), reasons], [[count], []]);
+  });
+
+  const unusable: Readonly<Record<string, () => void>> = {
+    empty: () => writeFileSync(path, ''),
+    'no database': () => writeFileSync(path, 'no database at all'.repeat(1000)),
+    damaged() {
+      fill();
+      const content = readFileSync(path);
+      writeFileSync(path, content.fill(0x55, content.length - 2000));
+    },
+    'of another program': () => openWriter(path, ACCESS_MIGRATIONS).close(),
+    'of another schema'() {
+      fill();
+      const db = openUsage(path);
+      db.pragma('user_version = 99');
+      db.close();
+    },
+    'without its table'() {
+      const db = openUsage(path);
+      db.exec('DROP TABLE row_usage');
+      db.close();
+    },
+    'a folder': () => mkdirSync(join(path, 'within'), { recursive: true }),
+  };
+  for (const [how, make] of Object.entries(unusable)) {
+    test(`a file that is ${how} is set aside, a second time as well, and the next start is a new one`, () => {
+      for (const times of [1, 2]) {
+        make();
+        writeFileSync(`${path}-wal`, '');
+        assert.deepEqual(start(), []);
+        assert.equal(reasons.length, times);
+        assert.deepEqual([existsSync(path), existsSync(`${path}-wal`)], [false, false]);
+        assert.ok(existsSync(`${path}.damaged`));
+      }
+      fill();
+      assert.deepEqual(start(), [count]);
+    });
+  }
 });
 
 describe('the program', () => {
@@ -112,9 +172,9 @@ describe('the program', () => {
 
   /** Rows in the store, of all that have read. */
   function writtenRows(): number {
-    const db = openReader(join(appliance.data, 'access.db'));
+    const db = openReader(join(appliance.data, 'usage.db'));
     try {
-      return readUsage(db).reduce((sum, { rows }) => sum + rows, 0);
+      return readUsedRows(db).reduce((sum, { rows }) => sum + rows, 0);
     } finally {
       db.close();
     }
@@ -137,6 +197,27 @@ describe('the program', () => {
     const { throttled, throttled_until, daily_rows } = await limits();
     assert.deepEqual([throttled, daily_rows], ['account', 2]);
     assert.match(throttled_until, /^\d{4}-\d\d-\d\dT00:00:00Z$/);
+  });
+
+  test('a usage.db that is damaged begins anew with a warning, one that was deleted without', async () => {
+    const path = join(appliance.data, 'usage.db');
+    const warnings = () => appliance.serving().log.filter(({ msg }) => msg.startsWith('usage.db '));
+    const startWithout = async (spoil: () => void) => {
+      await appliance.serving().stop();
+      spoil();
+      await appliance.restart();
+      assert.deepEqual([await read(first), await read(second), await read(second)], [200, 200, 429]);
+    };
+    await startWithout(() => writeFileSync(path, 'no database at all'.repeat(1000)));
+    const [warning, ...more] = warnings();
+    assert.deepEqual([warning?.level, more], ['warn', []]);
+    assert.match(String(warning?.reason), /not a database/);
+    await startWithout(() => {
+      for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+    });
+    assert.deepEqual(warnings(), []);
+    await appliance.restart();
+    assert.deepEqual([await read(second), warnings()], [429, []]);
   });
 
   test('account set and key set hold from the next request on', async () => {

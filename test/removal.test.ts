@@ -4,8 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
-import { getAccount } from '../src/auth/accounts.ts';
-import { removeAccount as takeAccountAway, removeSubscription as takeAway } from '../src/auth/removal.ts';
+import { removeSubscription as takeAway } from '../src/auth/removal.ts';
 import { confirm } from '../src/cli/confirm.ts';
 import { streamNumber } from '../src/detection/content-type.ts';
 import { lastPosition } from '../src/ingest/apply.ts';
@@ -18,7 +17,6 @@ import {
 import { addRequest } from '../src/ingest/requests.ts';
 import { StreamWriter } from '../src/ingest/stream-writer.ts';
 import { Stopping } from '../src/ingest/workshop.ts';
-import { accountUsageId } from '../src/limits/daily-rows.ts';
 import { readChangesPage } from '../src/query/changes-page.ts';
 import { openAccess } from '../src/store/access.ts';
 import { type Database, openReader, writing } from '../src/store/database.ts';
@@ -177,7 +175,7 @@ describe('beside a running appliance', () => {
     assert.deepEqual([page.data, page.has_more], [[], false]);
   });
 
-  test('an account goes with its keys, subscriptions, usage and detections', async () => {
+  test('an account goes with its keys, subscriptions and detections', async () => {
     appliance.cli(['account', 'add', 'brief', '--name', 'Brief']);
     appliance.cli(['subscription', 'add', '9001', '--account', 'brief']);
     appliance.cli(['subscription', 'add', '9002', '--account', 'brief']);
@@ -205,34 +203,6 @@ describe('beside a running appliance', () => {
     });
     assert.match(readFileSync(join(appliance.data, 'journal'), 'utf8'), new RegExp(`"key_revoked":"${id}"`));
   });
-});
-
-test('what an account and its keys have read is forgotten with it, and nothing of others', () => {
-  const installation = createInstallation();
-  try {
-    const access = openAccess(installation.data);
-    const id = installation.key.split('_')[2] ?? '';
-    const counts = [
-      ['account', accountUsageId(getAccount(access, 'agency'))],
-      ['key', id],
-      ['account', 'other@1'],
-      ['key', 'abcdefghij23'],
-    ].map(([holder, name]) => ({ day: 1, holder, id: name, rows: 1 }));
-    for (const count of counts)
-      access
-        .prepare('INSERT INTO row_usage (day, holder, id, rows) VALUES (:day, :holder, :id, :rows)')
-        .run(count);
-    assert.deepEqual(takeAccountAway(access, 'agency', Date.now()), {
-      subscriptions: [7001, 7002],
-      keys: [id],
-      keys_without_subscriptions: [],
-    });
-    const left = access.prepare<[], string>('SELECT id FROM row_usage ORDER BY id').pluck().all();
-    access.close();
-    assert.deepEqual(left, ['abcdefghij23', 'other@1']);
-  } finally {
-    installation.remove();
-  }
 });
 
 describe('half-way', () => {

@@ -6,7 +6,6 @@
  * Until that is done the subscription cannot be added again: whoever got its number would see what is left.
  */
 import { dirname } from 'node:path';
-import { accountUsageId } from '../limits/daily-rows.ts';
 import { type Database, writing } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { appendKeyRevoked } from '../store/journal.ts';
@@ -36,10 +35,6 @@ const DELETE_SUBSCRIPTION = 'DELETE FROM subscription WHERE id = :id';
 const DELETE_KEYS = 'DELETE FROM api_key WHERE account_id = :account';
 const DELETE_SUBSCRIPTIONS = 'DELETE FROM subscription WHERE account_id = :account';
 const DELETE_ACCOUNT = 'DELETE FROM account WHERE id = :account';
-const DELETE_USAGE = `
-  DELETE FROM row_usage
-  WHERE (holder = 'account' AND id = :usage_id)
-    OR (holder = 'key' AND id IN (SELECT id FROM api_key WHERE account_id = :account))`;
 
 const SELECT_KEYS_WITH_ONE = `
   SELECT id FROM api_key
@@ -68,7 +63,7 @@ export function removeSubscription(db: Database, id: number, nowMs: number): Rem
  */
 export function removeAccount(db: Database, account: string, nowMs: number): Removed {
   return writing(db, () => {
-    const usage_id = accountUsageId(getAccount(db, account));
+    getAccount(db, account);
     const keys = idsOf(db, SELECT_KEY_IDS, { account });
     const { journal } = dataFolder(dirname(db.name));
     for (const id of idsOf(db, SELECT_KEYS_IN_USE, { account })) appendKeyRevoked(journal, id, nowMs);
@@ -76,8 +71,8 @@ export function removeAccount(db: Database, account: string, nowMs: number): Rem
       .prepare<{ account: string }, { id: number }>(SELECT_SUBSCRIPTION_IDS)
       .all({ account })
       .map(({ id }) => id);
-    const statements = [DELETE_USAGE, DELETE_RIGHTS_OF, DELETE_KEYS, DELETE_SUBSCRIPTIONS, DELETE_ACCOUNT];
-    for (const statement of statements) db.prepare(statement).run({ account, usage_id });
+    const statements = [DELETE_RIGHTS_OF, DELETE_KEYS, DELETE_SUBSCRIPTIONS, DELETE_ACCOUNT];
+    for (const statement of statements) db.prepare(statement).run({ account });
     noteChange(
       db,
       `account ${account} removed, with its subscriptions: ${subscriptions.join(', ') || 'none'}`,

@@ -15,6 +15,7 @@ export function backupText(): string {
       'While it is made, twice the room of the databases is needed, afterwards once. On the disk of the data folder half a GiB is left free in any case: ingest must not wait for want of room.',
       'A file that is there is replaced with --force only. Only its owner can read it.',
       'The drop folder with its archive, the photos and the configuration are not in it. They are plain files: let your backup program copy them. With the archive, what came after the backup can be read again.',
+      'usage.db, which counts the rows read today, is not in it either. A restore leaves the one that is there.',
     ),
     'The secret in it',
     paragraph(`

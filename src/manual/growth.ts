@@ -14,6 +14,7 @@ export function growthText(): string {
       'archive/ in the drop folder: the files as they came, 115 bytes a row as ndjson.gz. [ingest] archive_days deletes old ones; what is deleted cannot be read again after an older database was put back.',
       'journal: 700 bytes for each file, 288 files a day from two exports: 70 MB a year; 300 more for each 20,000 rows of a backfill. It is never cut.',
       'access.db: under 1 MB, and another for each few thousand keys.',
+      'usage.db: under 1 MB.',
       'A backup is as large as both databases; while it is made, twice that is needed for a while. An update that changes the schema first copies the database beside it.',
       'The log: 250 bytes a request at level info. It goes to stderr or to [log] file, and is not rotated by the appliance.',
     ),

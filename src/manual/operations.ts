@@ -157,7 +157,11 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   ],
   [
     'cannot write how many rows were read: a restart would forget it',
-    'access.db cannot be written; the line has the cause. Allowances are counted on and written when it can be again: "used rows are written again".',
+    'usage.db cannot be written; the line has the cause. Rows are still counted, and written as soon as possible: "used rows are written again". Where usage.db itself is damaged, restart the appliance.',
+  ],
+  [
+    'usage.db cannot be used and begins anew: rows counted today start from zero',
+    'The line has the reason. Clients can read their daily rows once more today; nothing else is lost. The file is kept as usage.db.damaged until the next time: delete it. If the disk was full, the file stays in place.',
   ],
   [
     'alert opened',
@@ -229,7 +233,7 @@ export function operationsText(): string {
     ),
     'Removing a customer',
     points(
-      '"wirewatch subscription remove 7001" removes a subscription with its detections, "wirewatch account remove acme" an account with its subscriptions, their detections, its keys and what they have read. It cannot be undone: the command asks for the id on a terminal, and wants --yes elsewhere. To stop an account for a while, suspend it.',
+      '"wirewatch subscription remove 7001" removes a subscription with its detections, "wirewatch account remove acme" an account with its subscriptions, their detections and its keys. It cannot be undone: the command asks for the id on a terminal, and wants --yes elsewhere. To stop an account for a while, suspend it.',
       'Clients are cut off with the next request. The rows are deleted by the running appliance, in small transactions, or by the command itself where none runs; the command waits, and shows how far it is. Ended half-way, it goes on by itself with the next start; repeated, "wirewatch subscription remove" waits for it. Until it is done the number cannot be added again.',
       'Keys that have nothing left to read stay, and are named: give them something, or revoke them. Keys of a removed account are ended for good.',
       'Cursors of other subscriptions go on. A subscription that is added again under its number begins anew, with version 1 of everything: its clients must drop what they have kept. "wirewatch ingest replay" brings back what lies in archive/.',

@@ -1,5 +1,5 @@
 /**
- * The schema of `access.db`: who may read what, how much was read, and what operators have asked the appliance to do.
+ * The schema of `access.db`: who may read what, and what operators have asked the appliance to do.
  *
  * It is a file of its own so that making or revoking a key never waits for an ingest.
  */
@@ -65,17 +65,6 @@ CREATE TABLE api_key_subscription (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX api_key_subscription_by_subscription ON api_key_subscription (subscription_id);
-
--- How many rows each account and each key has read on a UTC day.
-CREATE TABLE row_usage (
-  -- Days since 1970-01-01.
-  day INTEGER NOT NULL,
-  holder TEXT NOT NULL CHECK (holder IN ('account', 'key')),
-  -- Of a key, or of an account with its created_at: an account that is added again has used nothing.
-  id TEXT NOT NULL,
-  rows INTEGER NOT NULL,
-  PRIMARY KEY (day, holder, id)
-) STRICT, WITHOUT ROWID;
 
 -- A row while ingest is paused.
 CREATE TABLE ingest_pause (

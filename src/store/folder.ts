@@ -30,6 +30,8 @@ export interface DataFolder {
   readonly detections: string;
   /** Accounts, subscriptions, keys, requests to the appliance: written by commands too. */
   readonly access: string;
+  /** What the appliance counts and may lose; in no backup. */
+  readonly usage: string;
   readonly journal: string;
   readonly secret: string;
   /** Locks: see locks.ts. */
@@ -45,6 +47,7 @@ export function dataFolder(root: string): DataFolder {
     root,
     detections: join(root, 'detections.db'),
     access: join(root, 'access.db'),
+    usage: join(root, 'usage.db'),
     journal: join(root, 'journal'),
     secret: join(root, 'secret'),
     lock: join(root, 'lock'),
