@@ -4,15 +4,13 @@ import type { Worker } from 'node:worker_threads';
 import type { Admin, AdminOptions } from './admin/listener.ts';
 import type { Metrics } from './admin/metrics.ts';
 import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
-import { catchUpAccess } from './auth/journaled.ts';
-import { preseed } from './auth/preseed.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
 import type { Config } from './config/load.ts';
-import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
 import { EXPORT_NAMES, type ExportName } from './detection/content-type.ts';
 import { type Conditions, createConditions } from './health/conditions.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
 import { createPauseReader } from './health/pause-reader.ts';
+import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
 import { type RunningServer, startServer } from './http/server.ts';
 import type { IngestClient, IngestListener } from './ingest/ingest-client.ts';
 import type { IngestSettings } from './ingest/ingest-settings.ts';
@@ -24,19 +22,20 @@ import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits
 import type { Logger } from './log.ts';
 import type { CommandSummary } from './manual/commands.ts';
 import { paced } from './pace.ts';
-import { openAccess } from './store/access.ts';
-import { type Database, openReader } from './store/database.ts';
-import { isDamage, isDiskFull, isWriteLost } from './store/database-errors.ts';
+import { prepareAccess } from './prepare-access.ts';
+import { noteDamage } from './store/damage.ts';
+import type { Database } from './store/database.ts';
+import { isDamage, isWriteLost } from './store/database-errors.ts';
 import { deriveKey } from './store/derived-key.ts';
+import { createDetectionsReader, type DetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
 import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { refuseNewer } from './store/newer.ts';
-import { readRevokedKeys } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
 import { formatMs, SECOND_MS } from './time.ts';
-import { COMMIT, VERSION } from './version.ts';
+import { VERSION } from './version.ts';
 
 /** How long requests that are under way may take when the appliance stops. */
 const GRACE_MS = 10 * SECOND_MS;
@@ -92,17 +91,23 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   begun.push(releaseLocks);
   completeCutOffRestore(folder, log);
   refuseNewer(folder);
-  prepareAccess(options, folder);
+  prepareAccess(options, folder.root);
   const dailyRows = countRows(folder.usage, log);
   const secret = readSecret(folder);
   const recentDeliveries = new Map<number, number>();
   const metrics = config.admin.port === 0 ? null : await loadMetrics();
   const conditions = createConditions(Date.now, (name) => {
     // What is damaged is neither served nor written any more.
-    if (name === 'database damaged') void ingest.stop();
+    if (name !== 'database damaged') return;
+    const damage = conditions.open().find((condition) => condition.name === name);
+    noteDamage(folder, damage?.detail ?? '');
+    void ingest.stop();
   });
   const access = createAccessReader(folder.access);
   begun.push(access.close);
+  const reader = createDetectionsReader(folder.detections);
+  begun.push(reader.close);
+  const recovering = Promise.withResolvers<void>();
   const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
   const listener: IngestListener = {
     onLog: (level, msg, fields) => log[level](fields, msg),
@@ -113,6 +118,11 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
         recentDeliveries.delete(oldest);
     },
     onTrouble: (name, detail) => conditions.set(name, detail),
+    onRecovery: (reason) => {
+      reader.await(`it is made from the log: ${reason}`);
+      log.warn({ reason }, 'detections.db is made from the log: it is served when that is done');
+      recovering.resolve();
+    },
     onDealtWith: (file) => metrics?.dealtWith(file),
     onProgress: options.onProgress,
   };
@@ -124,10 +134,11 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   );
   // Before the locks are free: it must not go on writing once another process can take them.
   begun.push(ingest.stop);
-  await ingest.ready;
+  // Where it takes long until there is something to read, the port is open meanwhile.
+  await Promise.race([ingest.ready.then(reader.open), recovering.promise]);
+  ingest.ready.then(reader.open).catch(() => {});
   void reportEnd(ingest, conditions, log);
-  const detections = openReader(folder.detections);
-  begun.push(() => detections.close());
+  const detections = reader.db;
   const health = watchHealth(config, folder, { detections, access, conditions, log });
   begun.push(health.close);
   const server = await startServer({
@@ -137,6 +148,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     conditions,
     secret,
     recentDeliveries,
+    onEndLost: ingest.endLost,
     dailyRows,
     traffic: metrics,
     log,
@@ -148,15 +160,17 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const usage = keepUsage(folder.usage, dailyRows, log);
   begun.push(usage.close);
   const backups = scheduleBackups(config, conditions, log);
+  const scrubs = scheduleScrubs(config, reader, conditions, log);
   return {
     url: server.url,
     drop: config.ingest.drop,
     renewCertificate: server.renewCertificate,
     stop: async () => {
-      await Promise.all([server.close(GRACE_MS), ingest.stop(), admin?.close(), backups.close()]);
+      const ends = [server.close(GRACE_MS), ingest.stop(), admin?.close(), backups.close(), scrubs.close()];
+      await Promise.all(ends);
       health.close();
       await usage.close();
-      detections.close();
+      reader.close();
       access.close();
       releaseLocks();
       await nextTurn();
@@ -177,61 +191,6 @@ function completeCutOffRestore(folder: DataFolder, log: Logger): void {
   log.warn({ data: folder.root }, 'a restore that had been cut off was completed');
 }
 
-/** Makes `access.db` where it is missing, and in it what the configuration names and is not there. */
-function prepareAccess({ config, kind, log }: ApplianceOptions, folder: DataFolder): void {
-  // The demonstration makes its own, and nothing of a real configuration belongs in it.
-  const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
-  const access = openAccess(folder.root, {
-    create: true,
-    kind,
-    onMigrated: (migrated) => log.info(migrated, 'migrated'),
-  });
-  try {
-    const { keys, changes } = catchUpAccess(access, folder.journal, Date.now());
-    if (keys.length > 0) log.warn({ keys }, 'access.db is older than the journal: keys are revoked again');
-    if (changes.length > 0) {
-      log.warn({ changes }, 'access.db is older than the journal: what was changed since is not in it');
-    }
-    if (configured !== null) createConfigured(access, folder, configured, log);
-  } finally {
-    access.close();
-  }
-}
-
-function createConfigured(
-  access: Database,
-  folder: DataFolder,
-  { seeds, readable_by_all }: ReadSeeds,
-  log: Logger,
-): void {
-  if (readable_by_all.length > 0)
-    log.warn({ files: readable_by_all }, 'every user of this machine can read these secret files');
-  const preseeded = unlessFull(log, () =>
-    preseed(access, seeds, () => readRevokedKeys(folder.journal), Date.now()),
-  );
-  if (preseeded === null) return;
-  const { created, differences } = preseeded;
-  const { accounts, subscriptions, keys } = created;
-  if (accounts.length + subscriptions.length + keys.length > 0)
-    log.info(created, 'created what the configuration names');
-  if (differences.length > 0)
-    log.warn({ differences }, 'what is there differs from the configuration, and stays as it is');
-}
-
-/** Those who have their keys go on reading. @returns null when the disk is full */
-function unlessFull<Result>(log: Logger, work: () => Result): Result | null {
-  try {
-    return work();
-  } catch (error) {
-    if (!isDiskFull(error)) throw error;
-    log.error(
-      { err: error },
-      'the disk is full: what the configuration names was not created. Make room and start again',
-    );
-    return null;
-  }
-}
-
 function scheduleBackups(config: Config, conditions: Conditions, log: Logger): Schedule {
   return startSchedule({
     data: config.dataFolder,
@@ -240,6 +199,22 @@ function scheduleBackups(config: Config, conditions: Conditions, log: Logger): S
     now: Date.now,
     log: (level, msg, fields) => log[level](fields, msg),
     onAlert: (name, detail) => conditions.set(name, detail),
+  });
+}
+
+function scheduleScrubs(
+  config: Config,
+  reader: DetectionsReader,
+  conditions: Conditions,
+  log: Logger,
+): ScrubSchedule {
+  return startScrubs({
+    data: config.dataFolder,
+    ...config.verify,
+    now: Date.now,
+    isReady: () => reader.isOpen() && !conditions.has('database damaged'),
+    log: (level, msg, fields) => log[level](fields, msg),
+    onDamage: (what, detail) => conditions.set(`${what} damaged`, detail),
   });
 }
 
@@ -277,11 +252,10 @@ export function ingestSettings(
     require_trailer: ingest.require_trailer,
     bad_rows: ingest.bad_rows,
     archive_days: ingest.archive_days,
-    backups: config.backup,
     earliest_time: formatMs(config.earliestTimeMs),
     enabled_exports: enabledExports(config),
     photo_key: photoKey,
-    program: `${VERSION} ${COMMIT}`,
+    program: VERSION,
     mode,
   };
 }
@@ -329,7 +303,7 @@ function watchHealth(
     access,
     conditions,
     log,
-  }: { detections: Database; access: AccessReader; conditions: Conditions; log: Logger },
+  }: { detections: () => Database; access: AccessReader; conditions: Conditions; log: Logger },
 ): Monitor {
   return startMonitor({
     detections: { path: folder.detections, reader: detections },

@@ -1,9 +1,9 @@
 /**
  * Entry of the worker threads: the one that ingests, the one that reads exports for it, the one that writes usage, and
- * the one that copies a database for a backup.
+ * the one that compares detections.db with its log.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { CopySettings } from './backup/copy-thread.ts';
+import type { ScrubSettings } from './history/scrub-thread.ts';
 import type { ReaderSettings } from './ingest/reader-messages.ts';
 import type { UsageSettings } from './limits/usage-thread.ts';
 
@@ -11,7 +11,7 @@ export type WorkerRole =
   | { readonly role: 'ingest' }
   | { readonly role: 'reader'; readonly settings: ReaderSettings }
   | { readonly role: 'usage'; readonly settings: UsageSettings }
-  | { readonly role: 'copy'; readonly settings: CopySettings };
+  | { readonly role: 'scrub'; readonly settings: ScrubSettings };
 
 const role: WorkerRole = workerData;
 if (parentPort === null) throw new Error('a worker has a parent');
@@ -22,8 +22,7 @@ async function work(port: MessagePort): Promise<void> {
   switch (role.role) {
     case 'ingest': {
       const { runIngester } = await import('./ingest/ingest-thread.ts');
-      const { oldestKept } = await import('./backup/kept-files.ts');
-      await runIngester(port, oldestKept);
+      await runIngester(port);
       break;
     }
     case 'reader': {
@@ -36,9 +35,9 @@ async function work(port: MessagePort): Promise<void> {
       runUsageWriter(port, role.settings);
       break;
     }
-    case 'copy': {
-      const { runCopy } = await import('./backup/copy-thread.ts');
-      runCopy(role.settings);
+    case 'scrub': {
+      const { runScrub } = await import('./history/scrub-thread.ts');
+      await runScrub(port, role.settings);
       break;
     }
   }

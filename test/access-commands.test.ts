@@ -10,8 +10,8 @@ import { createAccessReader } from '../src/auth/access-reader.ts';
 import { authenticate } from '../src/auth/authorize.ts';
 import { parseKey } from '../src/auth/key.ts';
 import { Refused } from '../src/refused.ts';
-import { openAccess } from '../src/store/access.ts';
 import { ensureInstallation, installationKind } from '../src/store/installation.ts';
+import { openAccess, textOfSegment } from './support/access.ts';
 
 const MAIN = join(import.meta.dirname, '../dist/main.cjs');
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
@@ -209,8 +209,11 @@ test('key create prints the key once, and only its hash is stored', async () => 
   });
   assert.deepEqual(await json('key', 'show', id), { id, ...rest, created_at });
   const secret = key.slice(-52);
-  for (const name of readdirSync(root)) {
-    assert.ok(!readFileSync(join(root, name)).includes(secret), `${name} holds the secret`);
+  for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const content = entry.name.endsWith('.zst') ? textOfSegment(path) : readFileSync(path);
+    assert.ok(!content.includes(secret), `${entry.name} holds the secret`);
   }
   const db = openAccess(root);
   const stored = db.prepare<[string], { hash: Buffer }>('SELECT hash FROM api_key WHERE id = ?').get(id);
@@ -275,7 +278,7 @@ test('key set changes what is given and nothing else', async () => {
   await failing(1, /no key abcdefghij23/, 'key', 'set', 'abcdefghij23', '--name', 'x');
 });
 
-test('key revoke ends the key for the next request, is journalled, and may be repeated', async () => {
+test('key revoke ends the key for the next request, and may be repeated', async () => {
   const { id, key } = await createKey();
   const reader = createAccessReader(join(root, 'access.db'));
   try {
@@ -291,7 +294,6 @@ test('key revoke ends the key for the next request, is journalled, and may be re
   const revoked = await json('key', 'show', id);
   assert.equal(revoked.status, 'revoked');
   assert.match(revoked.revoked_at, INSTANT);
-  assert.match(readFileSync(join(root, 'journal'), 'utf8'), new RegExp(`"key_revoked":"${id}"`));
   const second = await wirewatch('key', 'revoke', id);
   assert.equal(second.code, 0);
   assert.match(second.stdout, /revoked already/);

@@ -1,7 +1,7 @@
 /** The administration's port: what it shows, what it refuses, and that what it counts is so. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { hostname } from 'node:os';
@@ -13,11 +13,11 @@ import { manualHtml } from '../src/admin/manual-html.ts';
 import { createMetrics } from '../src/admin/metrics.ts';
 import { createRecent } from '../src/admin/recent.ts';
 import { statusPage } from '../src/admin/status-page.ts';
-import { backupName } from '../src/backup/kept-files.ts';
+import { newState, writeState } from '../src/backup/branch.ts';
 import { METRICS } from '../src/manual/monitoring.ts';
 import { page, paragraph, points, wrapped } from '../src/manual/text.ts';
 import { TOPICS } from '../src/manual/topics.ts';
-import { MINUTE_MS, WINDOW_MS } from '../src/time.ts';
+import { formatSeconds, MINUTE_MS, WINDOW_MS } from '../src/time.ts';
 import { COUNT_WINDOWS } from '../src/windows/ledger.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow } from './support/export-files.ts';
@@ -182,6 +182,8 @@ describe('the program with [admin] port', () => {
   });
 
   test('the manual has every metric, and names no other', async () => {
+    // Until then there is nothing to tell of it.
+    appliance.cli(['verify']);
     const text = await (await fetch(`${admin}/metrics`)).text();
     const names = [...text.matchAll(/^# TYPE (wirewatch_\w+) /gm)].map(([, name]) => name);
     assert.deepEqual(names.sort(), METRICS.map(([name]) => name).sort());
@@ -212,18 +214,17 @@ test('it is off by default', async () => {
   });
 });
 
-test('the newest good backup of the schedule has its time, and no other has one', () =>
+test('the scheduled backup has its time, and where none is scheduled there is none', () =>
   inFolder(async (root) => {
     const port = `${await freePort()}`;
     const backups = join(root, 'backups');
-    mkdirSync(backups);
+    const branch = join(backups, 'wirewatch-20261121T101000Z');
+    mkdirSync(branch, { recursive: true });
     const at = Math.floor(Date.now() / 1000) - 60;
-    const place = (name: string) => writeFileSync(join(backups, name), '');
-    place(backupName((at - 3600) * 1000));
-    place(backupName(at * 1000));
-    place(`${backupName((at + 30) * 1000)}.damaged`);
-    const scraped = async (hours: string) => {
-      const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_BACKUP_EVERY_HOURS: hours };
+    const members = { program: '1', log: null, access_log: null, secret_sha256: '' };
+    writeState(branch, newState({ ...members, at: formatSeconds(at) }));
+    const scraped = async (minutes: string) => {
+      const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_BACKUP_EVERY_MINUTES: minutes };
       const run = runProgram(['serve', '--data', root, '--port', '0'], settings);
       await run.url();
       const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
@@ -231,7 +232,7 @@ test('the newest good backup of the schedule has its time, and no other has one'
       await run.ended;
       return /^wirewatch_backup_newest_timestamp_seconds (.*)$/m.exec(text)?.[1];
     };
-    assert.equal(await scraped('24'), `${at}`);
+    assert.equal(await scraped('600'), `${at}`);
     assert.equal(await scraped('0'), undefined, 'none is scheduled');
   }));
 
@@ -383,9 +384,11 @@ test('a pause, an export that is off and windows that cannot be read are told on
     alerts: [],
     enabled: new Set(['newswire']),
     windows: null,
+    verified: { at: Date.parse('2026-11-21T09:00:00Z'), findings: 3, not_compared: null },
     ingested: [0],
     served: [0],
   });
+  assert.match(body.markup, /compared with its log 3 hours ago: 3 differences/);
   assert.match(body.markup, /<span class="state paused">paused<\/span>/);
   assert.match(body.markup, /newswire<\/strong>: complete up to 2026-11-21T09:00:00Z, 3 hours ago/);
   assert.match(body.markup, /imagewire<\/strong> is switched off/);

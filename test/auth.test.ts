@@ -13,9 +13,9 @@ import { createKey, hashKey, parseKey } from '../src/auth/key.ts';
 import { addKey, type KeyTerms, revokeKey, setKey } from '../src/auth/keys.ts';
 import { addSubscription, setSubscription } from '../src/auth/subscriptions.ts';
 import { Refused, type RefusedCode } from '../src/refused.ts';
-import { openAccess } from '../src/store/access.ts';
-import type { Database } from '../src/store/database.ts';
+import { type Database, writing } from '../src/store/database.ts';
 import { zoneName } from '../src/time-zone.ts';
+import { openAccess } from './support/access.ts';
 
 const NOW_MS = Date.parse('2026-11-21T10:00:00Z');
 const HERE = '192.0.2.7';
@@ -112,7 +112,7 @@ test("a key's types are those it names that the subscription has at this moment"
   const image = makeKey({ subscriptions: [{ id: 7003, content_types: ['image'] }] }).key;
   const types = (key: string) => ask(key).subscriptions.map((subscription) => subscription.content_types);
   assert.deepEqual([types(open), types(image)], [[['text', 'image']], [['image']]]);
-  setSubscription(db, 7003, { content_types: ['text'] }, NOW_MS);
+  setSubscription(db, 7003, { content_types: ['text'] });
   assert.deepEqual([types(open), types(image)], [[['text']], [[]]]);
 });
 
@@ -215,12 +215,12 @@ test('what an operator changes holds for the next request', () => {
   const { id, key } = makeKey();
   ask(key);
   setKey(db, id, { scopes: ['exports:create'], daily_rows: 9 });
-  setAccount(db, 'acme', { name: 'Acme' }, NOW_MS);
+  setAccount(db, 'acme', { name: 'Acme' });
   assert.deepEqual(
     [ask(key).scopes, ask(key).daily_rows, ask(key).account.name],
     [['exports:create'], 9, 'Acme'],
   );
-  setAccount(db, 'acme', { name: 'Acme News' }, NOW_MS);
+  setAccount(db, 'acme', { name: 'Acme News' });
   revokeKey(db, id, NOW_MS);
   refusal('unauthorized', () => ask(key));
 });
@@ -233,7 +233,8 @@ test('a subscription of another account is not read, even if a row says so', () 
   );
   const { id, key } = makeKey();
   assert.throws(() => setKey(db, id, { subscriptions: [{ id: 8001, content_types: null }] }), Refused);
-  db.prepare('INSERT INTO api_key_subscription (key_id, subscription_id) VALUES (?, 8001)').run(id);
+  const insert = db.prepare('INSERT INTO api_key_subscription (key_id, subscription_id) VALUES (?, 8001)');
+  writing(db, () => insert.run(id));
   assert.deepEqual(ask(key).subscriptions, []);
 });
 

@@ -15,13 +15,13 @@ import { open } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { backupName } from '../src/backup/kept-files.ts';
+import { newState, writeState } from '../src/backup/branch.ts';
 import { checkClock } from '../src/check/clock.ts';
 import { judgeRoom, judgeSync } from '../src/check/disk.ts';
 import { fileSystemOf, judgeDataFileSystem } from '../src/check/file-system.ts';
 import type { Finding } from '../src/check/finding.ts';
 import { checkOpenFiles } from '../src/check/open-files.ts';
-import { HOUR_MS } from '../src/time.ts';
+import { formatMs, MINUTE_MS } from '../src/time.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from './support/certificates.ts';
 import { programCommand } from './support/command.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
@@ -146,7 +146,15 @@ test('beside a running appliance it says what there is, and disturbs nothing', (
       const before = picture(data);
       const { code, of, findings } = await check(data, '--port', port);
       assert.equal(code, 0, JSON.stringify(findings));
-      for (const name of ['data folder', 'detections.db', 'access.db', 'journal', 'secret', 'drop folder'])
+      for (const name of [
+        'data folder',
+        'detections.db',
+        'access.db',
+        'log',
+        'access-log',
+        'secret',
+        'drop folder',
+      ])
         assert.equal(of(name).status, 'ok', JSON.stringify(of(name)));
       assert.match(of('appliance').detail, /it runs/);
       assert.match(of('listening address').detail, /the appliance runs/);
@@ -200,7 +208,7 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
       const { code, of } = await check(data, '--config', file, '--port', port);
       assert.equal(code, 1);
       assert.equal(of('access.db').status, 'bad', JSON.stringify(of('access.db')));
-      assert.match(of('access.db').what_to_do ?? '', /from a backup/);
+      assert.match(of('access.db').what_to_do ?? '', /from the log/);
       assert.match(of('secret').detail, /5 bytes, not 32/);
       assert.equal(of('data folder').status, 'warn');
       assert.match(of('data folder').what_to_do ?? '', /chmod 0700/);
@@ -214,7 +222,7 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
     }
   }));
 
-test('what is missing beside a database in use is said: secret, journal', () =>
+test('what is missing beside a database in use is said: secret, log', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
@@ -226,10 +234,10 @@ test('what is missing beside a database in use is said: secret, journal', () =>
     running.kill('SIGTERM');
     await running.ended;
     rmSync(join(data, 'secret'));
-    rmSync(join(data, 'journal'));
+    rmSync(join(data, 'access-log'), { recursive: true });
     const { code, of } = await check(data, '--port', '0');
     assert.equal(code, 1);
-    assert.deepEqual([of('secret').status, of('journal').status], ['bad', 'warn']);
+    assert.deepEqual([of('secret').status, of('access-log').status], ['bad', 'bad']);
     truncateSync(join(data, 'detections.db'), 0);
     assert.equal((await check(data, '--port', '0')).of('detections.db').status, 'bad');
   }));
@@ -289,41 +297,43 @@ describe('backups', () => {
     inFolder(async (folder) => {
       const { status, detail } = await findingOf(folder, '');
       assert.equal(status, 'ok');
-      assert.match(detail, /^none is scheduled .*wirewatch backup FILE$/);
+      assert.match(detail, /^none is scheduled .*wirewatch backup FOLDER$/);
     }));
 
   test('scheduled: the folder, or its parent, must be usable', () =>
     inFolder(async (folder) => {
-      const yet = await findingOf(folder, 'every_hours = 24\n');
+      const yet = await findingOf(folder, 'every_minutes = 60\n');
       assert.equal(yet.status, 'warn');
-      assert.match(yet.detail, /there is no good one in .*data\/backups yet/);
-      const lost = await findingOf(folder, 'every_hours = 24\nfolder = "disk/backups"\n');
+      assert.match(yet.detail, /there is none in .*data\/backups yet/);
+      const lost = await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n');
       assert.equal(lost.status, 'bad');
       assert.match(lost.detail, /disk\/backups cannot be made: .*disk is not there/);
       assert.match(lost.what_to_do ?? '', /^Mount its disk/);
       mkdirSync(join(folder, 'disk'));
-      assert.equal((await findingOf(folder, 'every_hours = 24\nfolder = "disk/backups"\n')).status, 'warn');
+      assert.equal((await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n')).status, 'warn');
       writeFileSync(join(folder, 'disk', 'backups'), '');
-      const file = await findingOf(folder, 'every_hours = 24\nfolder = "disk/backups"\n');
+      const file = await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n');
       assert.deepEqual([file.status, /is no folder/.test(file.detail)], ['bad', true]);
     }));
 
-  test('scheduled: the newest good one must not be older than the alert allows', () =>
+  test('scheduled: it must not be older than the alert allows', () =>
     inFolder(async (folder) => {
-      const backups = join(folder, 'backups');
-      mkdirSync(backups);
-      const place = (hours: number, end = '') =>
-        writeFileSync(join(backups, `${backupName(Date.now() - hours * HOUR_MS)}${end}`), '');
-      const settings = 'every_hours = 10\nfolder = "backups"\n';
-      place(1, '.damaged');
-      assert.match((await findingOf(folder, settings)).detail, /no good one/);
-      place(16);
+      const branch = join(folder, 'backups', 'wirewatch-20261121T101000Z');
+      mkdirSync(branch, { recursive: true });
+      const members = { program: '1', log: null, access_log: null, secret_sha256: '' };
+      const place = (minutes: number) =>
+        writeState(branch, newState({ ...members, at: formatMs(Date.now() - minutes * MINUTE_MS) }));
+      const settings = 'every_minutes = 60\nfolder = "backups"\n';
+      place(100);
       const late = await findingOf(folder, settings);
       assert.equal(late.status, 'warn');
-      assert.match(late.detail, /^overdue: every 10 hours; the newest, .*\.tar, is of .*Z, 16 hours ago$/);
-      place(14);
+      assert.match(
+        late.detail,
+        /^overdue: every 60 minutes; .* was brought up to date at .*Z, 100 minutes ago$/,
+      );
+      place(80);
       const fine = await findingOf(folder, settings);
-      assert.deepEqual([fine.status, /14 hours ago$/.test(fine.detail)], ['ok', true]);
+      assert.deepEqual([fine.status, /80 minutes ago$/.test(fine.detail)], ['ok', true]);
     }));
 });
 
@@ -366,16 +376,16 @@ describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () =
       const data = join(folder, 'data');
       await command(data, 'account', 'add', 'acme', '--name', 'Acme');
       await stoppedAfterStart(data);
-      for (const name of ['access.db', 'detections.db', 'secret', 'journal']) {
+      for (const name of ['access.db', 'detections.db', 'secret', 'log']) {
         giveAway(folder);
-        writeFileSync(join(data, name), '', { flag: 'a' });
+        if (name !== 'log') writeFileSync(join(data, name), '', { flag: 'a' });
         chmodSync(join(data, name), 0o000);
         const { code, of } = await checked(asAnother(['check', '--json', '--data', data, '--port', '0']));
         assert.equal(code, 1);
         assert.equal(of(name).status, 'bad', name);
         assert.match(of(name).what_to_do ?? '', /chown/, JSON.stringify(of(name)));
         assert.doesNotMatch(of(name).what_to_do ?? '', /backup/i);
-        chmodSync(join(data, name), 0o600);
+        chmodSync(join(data, name), name === 'log' ? 0o700 : 0o600);
       }
     }));
 
@@ -385,7 +395,7 @@ describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () =
       await command(data, 'account', 'add', 'acme', '--name', 'Acme');
       giveAway(folder);
       const file = join(folder, 'wirewatch.toml');
-      writeFileSync(file, '[server]\nport = 0\n[backup]\nevery_hours = 24\n');
+      writeFileSync(file, '[server]\nport = 0\n[backup]\nevery_minutes = 60\n');
       for (const mode of [0o600, 0o000]) {
         chmodSync(data, mode);
         const run = asAnother(['check', '--json', '--data', data, '--config', file]);

@@ -7,56 +7,54 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
-import { openWriter } from '../src/store/writer.ts';
+import { listSegments } from '../src/history/segment.ts';
 import { createInstallation, putFile } from './support/appliance.ts';
-import { detectionsOf, isComplaint, type JournalEntry, journalEntries } from './support/crashes.ts';
+import { detectionsOf, isComplaint, type LoggedFile, loggedFiles } from './support/crashes.ts';
 import { contentOf, fileName, newRow, nextWindowMs } from './support/export-files.ts';
 
 /** A moment of one file's way that a crash can leave behind. */
 interface Left {
   readonly taken: string;
-  readonly settled: string;
-  readonly journal: string;
-  readonly number: number;
+  /** Where it lies in the end. */
+  readonly archived: string;
+  /** The segment of the log, and its bytes before the file. */
+  readonly segment: string;
+  readonly bytes: number;
   /** Puts the database back to before the file's commit. */
   readonly uncommit: () => void;
-  /** Makes the record say that the file was not yet moved. */
-  readonly unsettle: () => void;
 }
 
 /** One file applied (or failed), then the folder put back to how a crash at some step would have left it. */
 async function afterCrash(
   content: Buffer,
   crash: (left: Left) => void,
-): Promise<{ entries: JournalEntry[]; names: string[]; rows: unknown[]; reasons: string[] }> {
+): Promise<{ files: LoggedFile[]; names: string[]; rows: unknown[]; reasons: string[] }> {
   const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
   try {
     const name = fileName('newswire', nextWindowMs());
     const database = join(installation.data, 'detections.db');
     await (await installation.serve()).stop();
     copyFileSync(database, `${database}.before`);
+    const segment = join(installation.data, 'log', '000000000001.zst');
+    const bytes = listSegments(join(installation.data, 'log')).length === 0 ? 0 : statSync(segment).size;
     const first = await installation.serve();
     putFile(installation.drop, name, content);
     const line = await first.logged('what became of it', (logged) => logged.file === name);
     await first.stop();
     const number = Number(line.number);
-    const settled = join(installation.drop, String(line.destination));
+    const archived = join(installation.drop, String(line.destination));
     crash({
       taken: join(installation.drop, '.taken', `${number}.${name}`),
-      settled,
-      journal: join(installation.data, 'journal'),
-      number,
+      archived,
+      segment,
+      bytes,
       uncommit: () => renameSync(`${database}.before`, database),
-      unsettle: () => {
-        const db = openWriter(database, DETECTIONS_MIGRATIONS);
-        db.prepare('UPDATE ingest_file SET settled = 0 WHERE number = ?').run(number);
-        db.close();
-      },
     });
 
     const second = await installation.serve();
@@ -67,67 +65,54 @@ async function afterCrash(
     await second.stop();
     assert.deepEqual(second.log.filter(isComplaint), [], 'a crash is no reason to complain');
     assert.deepEqual(readdirSync(join(installation.drop, '.taken')), []);
-    const folder = dirname(settled);
+    const folder = dirname(archived);
     const names = readdirSync(folder).filter((found) => found !== next);
     assert.ok(readFileSync(join(folder, name)).equals(content));
     const reasons = names.filter((found) => found.endsWith('.reason.json'));
-    const entries = journalEntries(installation.data).filter(({ applied }) => applied !== undefined);
-    return { entries, names, rows: detectionsOf(installation), reasons };
+    const files = loggedFiles(installation.data).filter(({ outcome }) => outcome === 'applied');
+    return { files, names, rows: detectionsOf(installation), reasons };
   } finally {
     installation.remove();
   }
 }
 
-/** Cuts the journal off within the line that names a file. */
-function cutOff(journal: string, number: number): void {
-  const text = readFileSync(journal, 'utf8');
-  writeFileSync(journal, text.slice(0, text.indexOf(`"applied":${number}`) + 20));
-}
-
 const CRASHES: readonly [string, Parameters<typeof afterCrash>[1], number[]][] = [
   [
-    'in the middle of the journal line',
-    ({ taken, settled, journal, number, uncommit }) => {
-      renameSync(settled, taken);
-      cutOff(journal, number);
+    'before its entry is in the log',
+    ({ taken, archived, segment, bytes, uncommit }) => {
+      renameSync(archived, taken);
+      truncateSync(segment, bytes);
       uncommit();
     },
     // What was taken is given the next number.
     [2, 3],
   ],
   [
-    'after the journal line',
-    ({ taken, settled, uncommit }) => {
-      renameSync(settled, taken);
+    'in the middle of its entry',
+    ({ taken, archived, segment, bytes, uncommit }) => {
+      renameSync(archived, taken);
+      truncateSync(segment, bytes + 40);
+      uncommit();
+    },
+    [2, 3],
+  ],
+  [
+    'after its entry is in the log',
+    ({ taken, archived, uncommit }) => {
+      renameSync(archived, taken);
       uncommit();
     },
     [1, 2],
   ],
-  [
-    'after a full disk kept the commit from being made and the file was taken again',
-    ({ taken, settled, uncommit }) => {
-      renameSync(settled, taken.replace('/1.', '/2.'));
-      uncommit();
-    },
-    // The line of the attempt that failed is followed by none.
-    [1, 3, 4],
-  ],
-  [
-    'after the commit',
-    ({ taken, settled, unsettle }) => {
-      renameSync(settled, taken);
-      unsettle();
-    },
-    [1, 2],
-  ],
-  ['after the file was moved', ({ unsettle }) => unsettle(), [1, 2]],
+  ['after the commit', ({ taken, archived }) => renameSync(archived, taken), [1, 2]],
+  ['after the file was moved', () => {}, [1, 2]],
 ];
 
 for (const [moment, crash, numbers] of CRASHES) {
   test(`a crash ${moment} is made good by the next start`, async () => {
     const result = await afterCrash(contentOf('ndjson', [newRow(), newRow()]), crash);
     assert.deepEqual(
-      result.entries.map(({ applied }) => applied),
+      result.files.map(({ number }) => number),
       numbers,
     );
     assert.equal(result.names.length, 1);
@@ -137,17 +122,17 @@ for (const [moment, crash, numbers] of CRASHES) {
 
 for (const [moment, crash] of [
   ['before a failed file was committed', ({ uncommit }: Left) => uncommit()],
-  ['before a failed file was moved', ({ unsettle }: Left) => unsettle()],
+  ['before a failed file was moved', () => {}],
 ] as const) {
   test(`a crash ${moment} is made good by the next start`, async () => {
     const result = await afterCrash(Buffer.from('broken\n'), (left) => {
-      renameSync(left.settled, left.taken);
-      rmSync(`${left.settled}.reason.json`);
+      renameSync(left.archived, left.taken);
+      rmSync(`${left.archived}.reason.json`);
       crash(left);
     });
     assert.equal(result.reasons.length, 1);
     assert.deepEqual(
-      result.entries.map(({ applied }) => applied),
+      result.files.map(({ number }) => number),
       [2],
     );
   });

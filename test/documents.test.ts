@@ -400,17 +400,19 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
       (name) => !own.test(name) && name !== 'drop',
     );
     assert.deepEqual(found.sort(), [
+      'access-log',
       'access.db',
       'alerts.json',
       'detections.db',
-      'journal',
+      'detections.db-identity',
       'lock',
       'lock-serve',
       'lock-state',
+      'log',
       'secret',
       'usage.db',
     ]);
-    for (const name of found) assert.match(text, new RegExp(`^\\| [^|]*\`${name}\`[^|]* \\|`, 'm'), name);
+    for (const name of found) assert.match(text, new RegExp(`^\\| [^|]*\`${name}/?\`[^|]* \\|`, 'm'), name);
     for (const name of OWN_FOLDERS) assert.ok(text.includes(`\`${name}/`), name);
   });
 

@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { listSegments } from '../src/history/segment.ts';
 import { isFileError } from '../src/ingest/faults.ts';
 import { ReadingFault } from '../src/ingest/reader-client.ts';
-import { appendEntry } from '../src/store/journal.ts';
 import { openAlertsOf } from './support/alerts.ts';
 import { startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
@@ -68,9 +68,9 @@ test('an error of the system concerns one file, whatever its name', () => {
   assert.ok(!isFileError(new ReadingFault('EIO', 'the rows that were left out', 'fsync')));
   assert.ok(!isFileError(new TypeError('a fault of the program')));
   assert.throws(
-    () => appendEntry('/nonexistent/journal', {}),
+    () => listSegments('/dev/null'),
     (met) => !isFileError(met),
-    'nothing goes on without the journal',
+    'nothing goes on without the log',
   );
 });
 

@@ -15,7 +15,7 @@ import { type Monitor, startMonitor } from '../src/health/monitor.ts';
 import { createPauseReader } from '../src/health/pause-reader.ts';
 import { judgeHealth, type Situation, stalledExports } from '../src/health/rules.ts';
 import { pauseIngest, resumeIngest } from '../src/ingest/subscribers.ts';
-import { ACCESS_MIGRATIONS } from '../src/store/access-schema.ts';
+import { ACCESS_SCHEMA } from '../src/store/access-schema.ts';
 import type { Database } from '../src/store/database.ts';
 import { openWriter } from '../src/store/writer.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../src/time.ts';
@@ -131,7 +131,7 @@ describe('the monitor', () => {
 
   function start(enabled = both): void {
     monitor = startMonitor({
-      detections: { path: store.path, reader: store.reader },
+      detections: { path: store.path, reader: () => store.reader },
       pause: createPauseReader(join(store.folder, 'access.db')),
       checkKeys: () => accessReader.findKey('a'.repeat(12)),
       conditions,
@@ -145,7 +145,7 @@ describe('the monitor', () => {
 
   beforeEach(() => {
     store = createTestStore();
-    access = openWriter(join(store.folder, 'access.db'), ACCESS_MIGRATIONS);
+    access = openWriter(join(store.folder, 'access.db'), ACCESS_SCHEMA);
     accessReader = createAccessReader(join(store.folder, 'access.db'));
     nowMs = NOW;
     lines = [];

@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test';
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { FORMS, type Form } from '../src/ingest/export-name.ts';
 import { type Appliance, type LogLine, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { loggedFiles } from './support/crashes.ts';
 import {
   contentOf,
   csv,
@@ -508,8 +509,7 @@ test('the record of a file knows its content by the hash of what lay in the fold
   const line = await appliance.dropped(name, content);
   const archived = join(appliance.drop, String(line.destination));
   assert.equal(statSync(archived).size, content.length);
-  const journal = readFileSync(join(appliance.data, 'journal'), 'utf8').trim().split('\n');
-  const entry = journal.map((text) => JSON.parse(text)).find(({ applied: number }) => number === line.number);
-  assert.equal(entry.sha256, createHash('sha256').update(content).digest('hex'));
-  assert.equal(entry.archived, line.destination);
+  const record = loggedFiles(appliance.data).find(({ number }) => number === line.number);
+  assert.equal(record?.sha256, createHash('sha256').update(content).digest('hex'));
+  assert.equal(record.destination, line.destination);
 });

@@ -3,22 +3,24 @@
  * without gaps, versions without gaps, positions that only grow.
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import type { ExportName } from '../src/detection/content-type.ts';
 import type { ExportRow } from '../src/detection/match.ts';
+import { entriesAfter } from '../src/history/log-reader.ts';
+import { Projection } from '../src/history/projection.ts';
 import { judgeName } from '../src/ingest/export-name.ts';
 import { readExport } from '../src/ingest/export-reading.ts';
-import type { RowBatch } from '../src/ingest/row-batch.ts';
-import { StreamWriter } from '../src/ingest/stream-writer.ts';
+import { addFrame, type RowBatch } from '../src/ingest/row-batch.ts';
+import type { StreamWriter } from '../src/ingest/stream-writer.ts';
 import type { Database } from '../src/store/database.ts';
-import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
-import { readJournalEnd } from '../src/store/journal.ts';
-import { openWriter } from '../src/store/writer.ts';
+import { openDetections } from '../src/store/detections.ts';
+import { assertSameContent, contentOfDatabase } from './support/database-content.ts';
 import { EXPORTED_AT_DEFAULT, exportRow } from './support/matches.ts';
+import { streamWriterOn } from './support/stream-writer.ts';
 import { checkStreams } from './support/streams.ts';
 
 let folder = '';
@@ -57,7 +59,10 @@ async function fileOf(exportName: ExportName, rows: readonly ExportRow[]): Promi
     streams: null,
     licensed: LICENSED,
     rowsToSkip: 0,
-    onBatch: (batch) => void batches.push(batch),
+    onBatch: (batch) => {
+      addFrame(batch);
+      batches.push(batch);
+    },
   });
   assert.equal(result.kind, 'read', JSON.stringify(result));
   rmSync(path);
@@ -72,16 +77,45 @@ function withoutNulls(row: ExportRow, exportName: ExportName): object {
 }
 
 interface Store {
-  readonly db: Database;
-  readonly journal: string;
+  readonly folder: string;
+  db: Database;
 }
 
 function openStore(): Store {
   made += 1;
-  const db = openWriter(join(folder, `${made}.db`), DETECTIONS_MIGRATIONS);
+  const own = join(folder, `${made}`);
+  mkdirSync(own);
+  return { folder: own, db: open(own) };
+}
+
+function open(own: string): Database {
+  const db = openDetections(join(own, 'detections.db'));
   // Nobody pulls the plug here.
   db.pragma('synchronous = OFF');
-  return { db, journal: join(folder, `journal-${made}`) };
+  return db;
+}
+
+/** A writer as after a restart. */
+function writerOf(
+  store: Store,
+  now: () => number,
+  onDelivered = (_: number, __: number) => {},
+): StreamWriter {
+  store.db.close();
+  store.db = open(store.folder);
+  return streamWriterOn(store.db, store.folder, { now, onDelivered, segmentBytes: 2000 });
+}
+
+/** The database that the log makes must be the one that ingest made. */
+function checkProjection({ db, folder: own }: Store): void {
+  const made = openStore();
+  try {
+    const projection = new Projection(made.db);
+    for (const { part } of entriesAfter(join(own, 'log'), 'detections', null)) projection.apply(part);
+    assertSameContent(contentOfDatabase(made.db), contentOfDatabase(db));
+  } finally {
+    made.db.close();
+  }
 }
 
 /** Applies each file in a transaction of its own; every so often the writer is begun anew, as after a restart. */
@@ -90,13 +124,12 @@ function applyAll(files: readonly File[], clock: readonly number[], store: Store
   const now = () => clock[call++ % clock.length] ?? 0;
   let writer: StreamWriter | null = null;
   for (const [index, file] of files.entries()) {
-    if (writer === null || index % 3 === 2) writer = new StreamWriter(store.db, store.journal, now, () => {});
+    if (writer === null || index % 3 === 2) writer = writerOf(store, now);
     const applier = writer.begin(LICENSED);
     for (const batch of file) applier.apply(batch);
-    const before = readJournalEnd(store.journal).position;
-    const added = writer.commit(applier, () => {});
+    const before = writer.lastPosition;
+    const added = writer.commit(applier, { kind: 'test' });
     assert.ok(added.last_position === 0 || added.first_position > before, 'positions are never given twice');
-    assert.ok(readJournalEnd(store.journal).position >= added.last_position, 'the journal knows them first');
   }
 }
 
@@ -145,6 +178,7 @@ test('any order and repetition of files gives the same detections, and streams w
             store,
           );
           checkStreams(store.db);
+          checkProjection(store);
           return detections(store.db);
         } finally {
           store.db.close();
@@ -164,14 +198,11 @@ test('files that were applied change nothing when they are read again', async ()
       try {
         applyAll(read, [1_700_000_000_000], store);
         const before = detections(store.db);
-        const writer = new StreamWriter(store.db, store.journal, Date.now, () => {});
+        const writer = writerOf(store, Date.now);
         for (const file of read) {
           const applier = writer.begin(LICENSED);
           for (const batch of file) applier.apply(batch);
-          assert.deepEqual(
-            writer.commit(applier, () => {}),
-            { first_position: 0, last_position: 0 },
-          );
+          assert.deepEqual(writer.commit(applier, { kind: 'test' }), { first_position: 0, last_position: 0 });
           const { unchanged, ...changed } = applier.counts;
           assert.deepEqual(changed, { created: 0, updated: 0, rescored: 0 });
           assert.equal(
@@ -194,12 +225,12 @@ test('a transaction that fails leaves nothing, and the next one can begin', asyn
   const file = await fileOf('newswire', [row]);
   const store = openStore();
   const told: number[] = [];
-  const writer = new StreamWriter(store.db, store.journal, Date.now, (position) => told.push(position));
+  const writer = writerOf(store, Date.now, (position) => told.push(position));
   const failing = writer.begin(LICENSED);
   for (const batch of file) failing.apply(batch);
   assert.throws(
     () =>
-      writer.commit(failing, () => {
+      writer.commit(failing, { kind: 'test' }, () => {
         throw new Error('the disk is full');
       }),
     /the disk is full/,
@@ -207,9 +238,40 @@ test('a transaction that fails leaves nothing, and the next one can begin', asyn
   assert.deepEqual(detections(store.db), []);
   const applier = writer.begin(LICENSED);
   for (const batch of file) applier.apply(batch);
-  const { first_position } = writer.commit(applier, () => {});
+  const { first_position } = writer.commit(applier, { kind: 'test' });
   assert.deepEqual(told, [first_position], 'what was rolled back was told to nobody');
   checkStreams(store.db);
+  checkProjection(store);
+  store.db.close();
+});
+
+test('what the log has decided and the database refused is applied once there is room, and once only', async () => {
+  const rows = fc
+    .sample(exportRow('text'), 1)
+    .flatMap((row) => [1, 2].map((article_id) => ({ ...row, article_id })));
+  const [file, other] = await Promise.all(rows.map((row) => fileOf('newswire', [row])));
+  const store = openStore();
+  const writer = writerOf(store, Date.now);
+  const { exec } = store.db;
+  store.db.exec = (sql) => {
+    if (sql !== 'COMMIT') return exec.call(store.db, sql);
+    // As SQLite does when the disk is full.
+    exec.call(store.db, 'ROLLBACK');
+    throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
+  };
+  const applier = writer.begin(LICENSED);
+  for (const batch of file ?? []) applier.apply(batch);
+  assert.throws(() => writer.commit(applier, { kind: 'test' }), /disk is full/);
+  assert.deepEqual(detections(store.db), []);
+  assert.throws(() => writer.begin(), /disk is full/);
+  store.db.exec = exec;
+  const next = writer.begin(LICENSED);
+  for (const batch of other ?? []) next.apply(batch);
+  const { first_position } = writer.commit(next, { kind: 'test' });
+  assert.equal(detections(store.db).length, 2);
+  assert.ok(first_position > 1);
+  checkStreams(store.db);
+  checkProjection(store);
   store.db.close();
 });
 
@@ -222,9 +284,8 @@ test('delivery times are noted after the commit, and never go back', async () =>
   const clock = [5_000_000, 9_000_000, 1_000_000, 2_000_000];
   let nowMs = 0;
   const times: number[] = [];
-  const writer = new StreamWriter(
-    store.db,
-    store.journal,
+  const writer = writerOf(
+    store,
     () => nowMs,
     (_, deliveredAt) => times.push(deliveredAt),
   );
@@ -232,7 +293,7 @@ test('delivery times are noted after the commit, and never go back', async () =>
     const applier = writer.begin(LICENSED);
     for (const batch of file) applier.apply(batch);
     nowMs = clock[index] ?? 0;
-    writer.commit(applier, () => {});
+    writer.commit(applier, { kind: 'test' });
   }
   assert.deepEqual(times, [5_000_000, 9_000_000, 9_000_000]);
   const stored = () =>
@@ -245,28 +306,7 @@ test('delivery times are noted after the commit, and never go back', async () =>
   assert.deepEqual(stored(), [5_000_000, 9_000_000, null]);
   // A crash before the last one was written: it became visible before the next start at the latest.
   nowMs = 12_000_000;
-  new StreamWriter(
-    store.db,
-    store.journal,
-    () => nowMs,
-    () => {},
-  ).flush();
+  writerOf(store, () => nowMs).flush();
   assert.deepEqual(stored(), [5_000_000, 9_000_000, 12_000_000]);
-  store.db.close();
-});
-
-test('positions go on behind what the journal has seen, though the database never held it', async () => {
-  const rows = fc.sample(exportRow('text'), 1);
-  const file = await fileOf('newswire', rows);
-  const store = openStore();
-  const ahead = 9_000_000_000_000_000;
-  writeFileSync(store.journal, `{"position":${ahead}}\n{"posit`);
-  const writer = new StreamWriter(store.db, store.journal, Date.now, () => {});
-  const applier = writer.begin(LICENSED);
-  for (const batch of file) applier.apply(batch);
-  assert.deepEqual(
-    writer.commit(applier, () => {}),
-    { first_position: ahead + 1, last_position: ahead + 1 },
-  );
   store.db.close();
 });

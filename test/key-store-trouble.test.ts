@@ -25,7 +25,7 @@ import { after, before, describe, test } from 'node:test';
 import { createAccessReader } from '../src/auth/access-reader.ts';
 import { readAlertFile } from '../src/health/alert-file.ts';
 import { Refused } from '../src/refused.ts';
-import { openAccess } from '../src/store/access.ts';
+import { openAccess } from './support/access.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { until } from './support/until.ts';

@@ -123,7 +123,7 @@ test('a key has an allowance of its own only where it was given one; changes hol
   assert.equal(await statusOf(ONE, small), 429);
   setKey(server.access, id, { daily_rows: null });
   assert.equal(await statusOf(ONE, small), 200);
-  setAccount(server.access, 'agency', { daily_rows: 4 }, NOW_MS);
+  setAccount(server.access, 'agency', { daily_rows: 4 });
   await assertThrottled(await server.get(ONE, key), 'account', 43_200);
 });
 

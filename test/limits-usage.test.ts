@@ -7,7 +7,7 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { nextDayMs, type UsedRows } from '../src/limits/daily-rows.ts';
 import { openUsage, readUsageAtStart, readUsedRows, writeUsage } from '../src/limits/usage.ts';
 import { createUsageWriter, type UsageWriter } from '../src/limits/usage-keeper.ts';
-import { ACCESS_MIGRATIONS } from '../src/store/access-schema.ts';
+import { ACCESS_SCHEMA } from '../src/store/access-schema.ts';
 import { openReader } from '../src/store/database.ts';
 import { openWriter } from '../src/store/writer.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
@@ -115,7 +115,7 @@ describe('at the start', () => {
       const content = readFileSync(path);
       writeFileSync(path, content.fill(0x55, content.length - 2000));
     },
-    'of another program': () => openWriter(path, ACCESS_MIGRATIONS).close(),
+    'of another program': () => openWriter(path, ACCESS_SCHEMA).close(),
     'of another schema'() {
       fill();
       const db = openUsage(path);

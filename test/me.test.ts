@@ -129,7 +129,7 @@ test("the key's name, scopes and end are those of this moment", async () => {
   setKey(server.access, id, { name: 'Renamed', scopes: ['reports:read'], expires_at });
   const expected = { id, name: 'Renamed', scopes: ['reports:read'], expires_at: '2026-11-22T12:00:00Z' };
   assert.deepEqual((await me()).key, expected);
-  setAccount(server.access, 'agency', { name: 'Other name' }, NOW_MS);
+  setAccount(server.access, 'agency', { name: 'Other name' });
   assert.deepEqual((await me()).account, { id: 'agency', name: 'Other name' });
 });
 
@@ -154,12 +154,7 @@ test("lists the key's own subscriptions only, with the types the key reads of ea
   addAccount(access, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
   const foreign = { id: 9009, account_id: 'other', name: null, time_zone: 'UTC' };
   addSubscription(access, { ...foreign, content_types: ['text'] }, NOW_MS);
-  setSubscription(
-    access,
-    7002,
-    { name: 'Wire', time_zone: 'Europe/Berlin', content_types: ['image'] },
-    NOW_MS,
-  );
+  setSubscription(access, 7002, { name: 'Wire', time_zone: 'Europe/Berlin', content_types: ['image'] });
   setKey(access, id, { subscriptions: [{ id: 7001, content_types: ['text'] }] });
   const narrow = await me();
   assert.deepEqual(
@@ -182,7 +177,7 @@ test("lists the key's own subscriptions only, with the types the key reads of ea
 test('a subscription that has lost what the key reads of it stays, with nothing to read', async () => {
   setKey(server.access, id, { subscriptions: [{ id: 7001, content_types: ['image'] }] });
   server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
-  setSubscription(server.access, 7001, { content_types: ['text'] }, NOW_MS);
+  setSubscription(server.access, 7001, { content_types: ['text'] });
   const { subscriptions, data_gaps } = await me();
   assert.deepEqual([subscriptions[0].content_types, subscriptions[0].data_starts, data_gaps], [[], {}, {}]);
   // What is listed may be named: it is the key's, and there is nothing in it.
@@ -286,7 +281,7 @@ test("limits are the settings', and the account's own where it has them", async 
   const limits = async () => (await me()).limits;
   const { requests_per_minute, daily_rows } = await limits();
   assert.deepEqual([requests_per_minute, daily_rows], [7, 55]);
-  setAccount(server.access, 'agency', { daily_rows: 12 }, NOW_MS);
+  setAccount(server.access, 'agency', { daily_rows: 12 });
   assert.equal((await limits()).daily_rows, 12);
   setKey(server.access, id, { daily_rows: 3 });
   assert.equal((await limits()).daily_rows, 12, "the account's, not the key's");
@@ -305,7 +300,7 @@ test('it works while the allowance is used up, and says who is throttled and unt
   const { limits } = await me();
   assert.deepEqual(Object.keys(limits).slice(-2), ['throttled', 'throttled_until']);
 
-  setAccount(server.access, 'agency', { daily_rows: 1 }, NOW_MS);
+  setAccount(server.access, 'agency', { daily_rows: 1 });
   assert.deepEqual(await throttle(), ['account', '2026-11-22T00:00:00Z'], 'both are used up');
   setKey(server.access, id, { daily_rows: null });
   assert.deepEqual(await throttle(), ['account', '2026-11-22T00:00:00Z']);

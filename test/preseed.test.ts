@@ -181,20 +181,25 @@ describe('a start', () => {
     await serving(sparse, async (run) => assert.equal(lineOf(run, DIFFERS), undefined));
   });
 
-  test('a key that the journal names as revoked is not revived where the database has forgotten it', async () => {
+  test('a key that was revoked, or went with its account, is not revived where access.db is lost', async () => {
     const other = join(folder, 'other');
     const file = written(`${ACCOUNT}${SUBSCRIPTION}${KEY}`);
-    await json('account', 'add', 'else', '--name', 'Else', '--data', other);
-    writeFileSync(
-      join(other, 'journal'),
-      '{"journal":"7"}\n{"key_revoked":"abcdefghij23","at":"2026-01-01T00:00:00Z"}\n',
-    );
-    running = runProgram(['serve', '--data', other, '--config', file, '--port', '0']);
-    await running.url();
-    running.kill('SIGTERM');
-    await running.ended;
+    const start = async () => {
+      running = runProgram(['serve', '--data', other, '--config', file, '--port', '0']);
+      await running.url();
+      running.kill('SIGTERM');
+      await running.ended;
+      return lineOf(running, DIFFERS)?.differences;
+    };
+    assert.equal(await start(), undefined);
+    await json('key', 'revoke', 'abcdefghij23', '--data', other);
+    rmSync(join(other, 'access.db'));
+    assert.deepEqual(await start(), ['key abcdefghij23: revoked']);
     assert.equal((await json('key', 'show', 'abcdefghij23', '--data', other)).status, 'revoked');
-    assert.deepEqual(lineOf(running, DIFFERS)?.differences, ['key abcdefghij23: revoked']);
+    await json('account', 'remove', 'acme', '--yes', '--data', other);
+    rmSync(join(other, 'access.db'));
+    assert.deepEqual(await start(), ['key abcdefghij23: removed with its account']);
+    assert.deepEqual(await json('key', 'list', '--data', other), []);
   });
 
   test('a secret file that everybody may read is warned about', async () => {

@@ -318,7 +318,7 @@ describe('pull of some streams', () => {
         assert.deepEqual(asked, []);
       }));
 
-    test(`a copy that an earlier version began is of all of them (${format})`, () =>
+    test(`a copy that an earlier version began is of all of them, or refused (${format})`, () =>
       withService(three, [], async (to, folder, asked) => {
         const into = join(folder, 'copy');
         const args = [...to, '--into', into, '--format', format];
@@ -326,7 +326,12 @@ describe('pull of some streams', () => {
         if (format === 'ndjson') {
           const { selection: _, ...place } = JSON.parse(readFileSync(`${into}.place`, 'utf8'));
           writeFileSync(`${into}.place`, JSON.stringify(place));
-        } else edit(into, 'DROP TABLE selection; PRAGMA user_version = 1');
+        } else {
+          edit(into, 'DROP TABLE selection; PRAGMA user_version = 1');
+          const { code, told } = await pulled(args);
+          assert.deepEqual([code, /was made by another version.*--into/.test(told)], [1, true], told);
+          return;
+        }
         const { code, told } = await pulled([...args, '--subscription', '7001']);
         assert.equal(code, 2, told);
         assert.match(told, /was begun without --subscription and --content-type/);

@@ -1,6 +1,6 @@
 /** `subscription remove` and `account remove`: what is gone, when, for whom, and what begins anew. */
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
@@ -15,28 +15,26 @@ import {
   removeSubscription,
 } from '../src/ingest/removal.ts';
 import { addRequest } from '../src/ingest/requests.ts';
-import { StreamWriter } from '../src/ingest/stream-writer.ts';
 import { Stopping } from '../src/ingest/workshop.ts';
 import { readChangesPage } from '../src/query/changes-page.ts';
-import { openAccess } from '../src/store/access.ts';
 import { type Database, openReader, writing } from '../src/store/database.ts';
+import { openAccess } from './support/access.ts';
 import {
   type Appliance,
   createInstallation,
   createKey,
   type Detection,
-  putFile,
   showLogOfFailures,
   startAppliance,
 } from './support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
 import { NO_FILTERS } from './support/filters.ts';
-import { copyDatabase, journalOf, putBack } from './support/put-back.ts';
 import { createTestStore } from './support/store.ts';
+import { streamWriterOn } from './support/stream-writer.ts';
 import { checkStreams } from './support/streams.ts';
-import { until } from './support/until.ts';
 
 const CHANGES = '/v1/detections/changes';
+const REMOVE = { kind: 'remove', subscription: 7001 };
 
 interface Page {
   readonly data: readonly Detection[];
@@ -201,7 +199,9 @@ describe('beside a running appliance', () => {
       checkStreams(db);
       assert.equal(countOf(db, 'stream_row WHERE stream IN (18002, 18004)'), 0);
     });
-    assert.match(readFileSync(join(appliance.data, 'journal'), 'utf8'), new RegExp(`"key_revoked":"${id}"`));
+    looking(join(appliance.data, 'access.db'), (db) =>
+      assert.equal(countOf(db, `ended_key WHERE id = '${id}'`), 1),
+    );
   });
 });
 
@@ -210,7 +210,7 @@ describe('half-way', () => {
   function beginRemoval(data: string, id: number): void {
     const access = openAccess(data);
     writing(access, () => {
-      takeAway(access, id, Date.now());
+      takeAway(access, id);
       addRequest(access, { kind: 'remove', subscriptions: [id] }, Date.now());
     });
     access.close();
@@ -297,8 +297,8 @@ describe('half-way', () => {
         for (const position of [0, 1])
           read.push(readChangesPage(store.reader, { ...query, start: { kind: 'after', position } }).rows);
       };
-      const writer = new StreamWriter(store.writer, join(store.folder, 'journal'), Date.now, () => {});
-      await removeSubscription({ db: store.writer, writer, between }, 7001, () => {});
+      const writer = streamWriterOn(store.writer, store.folder);
+      await removeSubscription({ db: store.writer, writer, between }, 7001, REMOVE, () => {});
       await between();
       assert.deepEqual(new Set(read), new Set([1, 0]));
       assert.ok(read.length > 4);
@@ -317,7 +317,7 @@ describe('half-way', () => {
       });
       const rows = Array.from({ length: 15_000 }, (_, at) => row(7001, at + 1));
       store.deliver([row(8001, 1), ...rows, row(8001, 2)], 1000);
-      const writer = new StreamWriter(store.writer, join(store.folder, 'journal'), Date.now, () => {});
+      const writer = streamWriterOn(store.writer, store.folder);
       const left: number[] = [];
       const stopping = {
         db: store.writer,
@@ -328,11 +328,16 @@ describe('half-way', () => {
         },
       };
       await assert.rejects(
-        removeSubscription(stopping, 7001, () => {}),
+        removeSubscription(stopping, 7001, REMOVE, () => {}),
         Stopping,
       );
       assert.deepEqual(left, [20_004, 15_004]);
-      const removed = await removeSubscription({ ...stopping, between: async () => {} }, 7001, () => {});
+      const removed = await removeSubscription(
+        { ...stopping, between: async () => {} },
+        7001,
+        REMOVE,
+        () => {},
+      );
       assert.deepEqual(removed, { detections: 15_000, versions: 0 });
       assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
       checkStreams(store.reader);
@@ -341,53 +346,13 @@ describe('half-way', () => {
     }
   });
 
-  test('an older detections.db that is put back is led through the removal, and nothing of it is seen again', async () => {
-    const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
-    try {
-      const first = await installation.serve();
-      putFile(
-        installation.drop,
-        fileName('newswire', nextWindowMs()),
-        ndjson([newRow(), newRow({ subscription_id: 7002 })]),
-      );
-      await first.logged('the file', ({ msg }) => msg === 'file applied');
-      await first.stop();
-      const copy = copyDatabase(installation, 'detections');
-      installation.cli(['subscription', 'remove', '7001', '--yes']);
-      assert.equal(journalOf(installation).filter(({ removed }) => removed === 7001).length, 1);
-      putBack(installation, 'detections', copy);
-      const second = await installation.serve();
-      await second.logged('that it does it again', ({ operation }) => operation === 'removed');
-      const database = join(installation.data, 'detections.db');
-      await until('its rows are gone', () =>
-        looking(
-          database,
-          (db) =>
-            countOf(db, 'stream_head') === 1 && countOf(db, 'stream_row') + countOf(db, 'detection') === 2,
-        ),
-      );
-      await second.stop();
-      looking(database, (db) => {
-        checkStreams(db);
-        assert.deepEqual(
-          db.prepare<[], number>('SELECT DISTINCT stream FROM stream_row').pluck().all(),
-          [14004],
-        );
-        assert.equal(countOf(db, 'detection'), 1);
-      });
-    } finally {
-      installation.remove();
-    }
-  });
-
-  test('positions of rows that are gone are not given out again, even where the journal is lost', async () => {
+  test('positions of rows that are gone are not given out again', async () => {
     const store = createTestStore();
     try {
       const row = { content_type: 'text' as const, version: 1, row: { subscription_id: 7001 } };
       const [position = 0] = store.deliver([row], 1000);
-      const journal = join(store.folder, 'journal');
-      const writer = new StreamWriter(store.writer, journal, Date.now, () => {});
-      await removeSubscription({ db: store.writer, writer, between: async () => {} }, 7001, () => {});
+      const writer = streamWriterOn(store.writer, store.folder);
+      await removeSubscription({ db: store.writer, writer, between: async () => {} }, 7001, REMOVE, () => {});
       assert.equal(countOf(store.reader, 'stream_row'), 0);
       assert.equal(lastPosition(store.writer), position);
     } finally {

@@ -6,14 +6,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../src/detection/content-type.ts';
 import { DropFolder } from '../src/ingest/drop-folder.ts';
-import { StreamWriter } from '../src/ingest/stream-writer.ts';
 import { type LookPlace, lookForMissing } from '../src/ingest/window-look.ts';
 import type { Database } from '../src/store/database.ts';
-import { DETECTIONS_MIGRATIONS } from '../src/store/detections-schema.ts';
-import { journalLines } from '../src/store/journal-lines.ts';
-import { openWriter } from '../src/store/writer.ts';
+import { openDetections } from '../src/store/detections.ts';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../src/time.ts';
 import { findWindow, listWindows, setWindow, type WindowStatus } from '../src/windows/ledger.ts';
+import { streamWriterOn } from './support/stream-writer.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 /** From a window's start until it is missing. */
@@ -26,18 +24,13 @@ let place: LookPlace;
 let betweens: number;
 
 function open(enabled: readonly ExportName[] = EXPORT_NAMES): LookPlace {
-  db = openWriter(join(folder, 'detections.db'), DETECTIONS_MIGRATIONS);
+  db = openDetections(join(folder, 'detections.db'));
   const drop = new DropFolder(join(folder, 'drop'), { quiet_ms: 0, truncated_seconds: 0 });
   drop.prepare();
   return {
     db,
     drop,
-    writer: new StreamWriter(
-      db,
-      join(folder, 'journal'),
-      () => nowMs,
-      () => {},
-    ),
+    writer: streamWriterOn(db, folder, { now: () => nowMs }),
     now: () => nowMs,
     log: () => {},
     between: async () => {
@@ -126,26 +119,6 @@ describe('which windows are expected', () => {
     assert.deepEqual(starts('missing', 'newswire'), []);
     assert.deepEqual(starts('missing', 'imagewire'), [START + 3 * WINDOW_MS]);
   });
-});
-
-test('the journal is told which windows were found missing and abandoned, and when it was looked', async () => {
-  finish(START);
-  await look(START + MISSING_AFTER + 2 * WINDOW_MS);
-  const missingAt = nowMs;
-  await look(nowMs + 31 * DAY_MS);
-  const lines = [...journalLines(join(folder, 'journal'))].map(({ entry }) => entry);
-  const found = [START + WINDOW_MS, START + 2 * WINDOW_MS];
-  const [missing] = lines.filter((line) => line.missing !== undefined);
-  assert.deepEqual([missing?.missing, missing?.export, missing?.since], [found, 'newswire', missingAt]);
-  const abandoned = lines.filter((line) => line.abandoned !== undefined);
-  assert.deepEqual(
-    abandoned.map((line) => [line.abandoned, line.export, line.since]),
-    [[found, 'newswire', nowMs]],
-  );
-  assert.deepEqual(
-    lines.flatMap(({ looked }) => (looked === undefined ? [] : [looked])),
-    [missingAt, nowMs],
-  );
 });
 
 describe('when it is looked', () => {

@@ -1,6 +1,7 @@
 /** What is served where, for those who run the appliance. */
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { alertDocument } from '../health/alerts.ts';
+import { readScrubRecord } from '../history/scrub-record.ts';
 import type { CommandSummary } from '../manual/commands.ts';
 import { TOPICS } from '../manual/topics.ts';
 import { openApiDocument } from '../openapi/document.ts';
@@ -99,15 +100,23 @@ function readStatus(sources: PageSources): Status {
     alerts: monitor.alerts().map(alertDocument),
     enabled,
     windows: readWindows(sources, nowMs),
+    verified: readVerified(sources),
     ingested: metrics.recent.minutes('ingested'),
     served: metrics.recent.minutes('served'),
   };
 }
 
+function readVerified({ folder }: PageSources): Status['verified'] {
+  const record = readScrubRecord(folder);
+  if (record === null) return null;
+  const findings = record.findings.reduce((sum, { count }) => sum + count, 0);
+  return { at: record.at, findings, not_compared: record.not_compared };
+}
+
 function readWindows({ monitor, detections }: PageSources, nowMs: number): ExportWindow[] | null {
   if (monitor.isDamaged()) return null;
   try {
-    return EXPORT_NAMES.flatMap((name) => windowsBetween(detections, name, nowMs - DAY_MS, nowMs));
+    return EXPORT_NAMES.flatMap((name) => windowsBetween(detections(), name, nowMs - DAY_MS, nowMs));
   } catch (error) {
     monitor.noteFault(error);
     return null;

@@ -3,11 +3,13 @@
  * appliance has open anyway; each look is bounded, however long the appliance has been at work.
  */
 import { stat } from 'node:fs/promises';
-import { listKept, newestGood } from '../backup/kept-files.ts';
+import { backedUpAt } from '../backup/schedule.ts';
 import type { Settings } from '../config/schema.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { ALERTS, isPageWorthy } from '../health/alerts.ts';
 import type { Monitor } from '../health/monitor.ts';
+import { FINDING_KINDS, findingKinds } from '../history/scrub-findings.ts';
+import { readScrubRecord, type ScrubRecord } from '../history/scrub-record.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { DAY_MS, type Now, parseInstant, SECOND_MS } from '../time.ts';
@@ -15,13 +17,13 @@ import { countWindows, WINDOW_STATUSES } from '../windows/ledger.ts';
 
 export interface StandingSources {
   readonly monitor: Monitor;
-  /** A reader on `detections.db`. */
-  readonly detections: Database;
+  /** A reader on `detections.db`; throws while it is not there yet. */
+  readonly detections: () => Database;
   readonly folder: DataFolder;
   /** Exports that are switched on. */
   readonly enabled: ReadonlySet<ExportName>;
   /** The folder absolute. */
-  readonly backup: Pick<Settings['backup'], 'folder' | 'every_hours'>;
+  readonly backup: Pick<Settings['backup'], 'folder' | 'every_minutes'>;
   /** Open connections to the API. */
   readonly connections: () => number;
   readonly now: Now;
@@ -114,7 +116,7 @@ function storageFacts({ monitor, detections, folder, backup, now }: StandingSour
       name: 'wirewatch_windows',
       help: 'Export windows of the last 90 days, by status.',
       labels: ['export', 'status'],
-      read: () => (monitor.isDamaged() ? [] : windows(detections, now() - WINDOWS_MS)),
+      read: () => (monitor.isDamaged() ? [] : windows(detections(), now() - WINDOWS_MS)),
     },
     {
       name: 'wirewatch_database_bytes',
@@ -129,10 +131,22 @@ function storageFacts({ monitor, detections, folder, backup, now }: StandingSour
       read: () => sizes(folder, '-wal'),
     },
     {
-      name: 'wirewatch_backup_newest_timestamp_seconds',
-      help: 'When the newest good scheduled backup was begun.',
+      name: 'wirewatch_verified_timestamp_seconds',
+      help: 'When detections.db was last compared with its log.',
       labels: [],
-      read: () => newestBackup(backup, now()),
+      read: () => verifiedAt(readScrubRecord(folder)),
+    },
+    {
+      name: 'wirewatch_verify_findings',
+      help: 'What was found then, by kind.',
+      labels: ['kind'],
+      read: () => findings(readScrubRecord(folder)),
+    },
+    {
+      name: 'wirewatch_backup_newest_timestamp_seconds',
+      help: 'When the backup folder was last brought up to date.',
+      labels: [],
+      read: () => newestBackup(backup),
     },
   ];
 }
@@ -146,10 +160,24 @@ function windows(detections: Database, fromMs: number): Value[] {
   );
 }
 
-/** Files are left from a schedule that has ended, too: they have no value, since no new one will come. */
-function newestBackup({ folder, every_hours }: StandingSources['backup'], nowMs: number): Value[] {
-  const newest = every_hours === 0 ? null : newestGood(listKept(folder), nowMs);
-  return newest === null ? [] : [{ labels: NO_LABELS, value: newest.at / SECOND_MS }];
+/** No value where it was not yet. */
+function verifiedAt(record: ScrubRecord | null): Value[] {
+  return record === null ? [] : [{ labels: NO_LABELS, value: record.at / SECOND_MS }];
+}
+
+function findings(record: ScrubRecord | null): Value[] {
+  return findingKinds()
+    .filter((kind) => FINDING_KINDS[kind].of !== 'secret')
+    .map((kind) => ({
+      labels: { kind },
+      value: record?.findings.find((finding) => finding.kind === kind)?.count ?? 0,
+    }));
+}
+
+/** A folder is left from a schedule that has ended, too: it has no value, since nothing new will come. */
+function newestBackup({ folder, every_minutes }: StandingSources['backup']): Value[] {
+  const atMs = every_minutes === 0 ? null : backedUpAt(folder);
+  return atMs === null ? [] : [{ labels: NO_LABELS, value: atMs / SECOND_MS }];
 }
 
 async function sizes(folder: DataFolder, suffix: '' | '-wal'): Promise<Value[]> {

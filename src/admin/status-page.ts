@@ -14,6 +14,12 @@ export interface Status {
   readonly enabled: ReadonlySet<ExportName>;
   /** Those of the last day of which something is known; null when they cannot be read. */
   readonly windows: readonly ExportWindow[] | null;
+  /** When detections.db was last compared with its log, and how often something was found; null: it was not yet. */
+  readonly verified: {
+    readonly at: number;
+    readonly findings: number;
+    readonly not_compared: string | null;
+  } | null;
   /** Rows of each of the last minutes, oldest first. */
   readonly ingested: readonly number[];
   readonly served: readonly number[];
@@ -42,6 +48,7 @@ ${EXPORT_NAMES.map((name) => exportStrip(name, status))}
 <p class="soft">${LEGEND.map(([name, text]) => html`<svg class="swatch" width="12" height="12" aria-hidden="true"><rect class="${name}" width="12" height="12"/></svg> ${text} `)}</p>
 <h2>Alerts</h2>
 ${alertTable(status.alerts)}
+<p class="soft">${verifiedText(status)}</p>
 <h2>Rows a minute, in the last hour</h2>
 <h3>read from exports</h3>
 ${bars(status.ingested, 'rows read from exports')}
@@ -56,6 +63,16 @@ function explanation({ status, alerts }: Health): string {
   if (status === 'ok') return 'GET /v1/health answers 200.';
   if (alerts.page_worthy > 0) return 'GET /v1/health answers 503: see the alerts.';
   return 'GET /v1/health answers 503: an export has finished no window within the last hour.';
+}
+
+function verifiedText({ verified, nowMs }: Status): string {
+  if (verified === null) return 'detections.db was not compared with its log yet.';
+  const when = `detections.db was last compared with its log ${age(nowMs - verified.at)} ago`;
+  if (verified.findings > 0)
+    return `${when}: ${verified.findings.toLocaleString('en-US')} differences. Run wirewatch verify to see them.`;
+  return verified.not_compared === null
+    ? `${when}: no difference.`
+    : `${when}, but not completely: ${verified.not_compared}.`;
 }
 
 function exportStrip(name: ExportName, { nowMs, health, enabled, windows }: Status): Html {

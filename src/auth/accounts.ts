@@ -6,7 +6,6 @@
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
-import { type Note, noteChange } from './journaled.ts';
 
 export interface Account {
   readonly id: string;
@@ -51,12 +50,7 @@ const UPDATE_ACCOUNT = `
   WHERE id = :id`;
 
 /** @throws Refused `failed` when there is one with this id */
-export function addAccount(
-  db: Database,
-  account: NewAccount,
-  nowMs: number,
-  note: Note = noteChange,
-): Account {
+export function addAccount(db: Database, account: NewAccount, nowMs: number): Account {
   return writing(db, () => {
     if (findAccount(db, account.id) !== null) {
       throw new Refused(
@@ -66,7 +60,6 @@ export function addAccount(
     }
     const { id, name, daily_rows } = account;
     db.prepare(INSERT_ACCOUNT).run({ id, name, daily_rows, created_at: nowMs });
-    note(db, `account ${id} added`, nowMs);
     return getAccount(db, id);
   });
 }
@@ -90,25 +83,15 @@ export function getAccount(db: Database, id: string): Account {
   );
 }
 
-export function setAccount(
-  db: Database,
-  id: string,
-  changes: AccountChanges,
-  nowMs: number,
-  note: Note = noteChange,
-): Account {
+export function setAccount(db: Database, id: string, changes: AccountChanges): Account {
   return writing(db, () => {
     const found = getAccount(db, id);
-    const changed = update(db, {
+    return update(db, {
       ...found,
       name: changes.name ?? found.name,
       daily_rows: changes.daily_rows === undefined ? found.daily_rows : changes.daily_rows,
       print_metadata: changes.print_metadata ?? found.print_metadata,
     });
-    const { print_metadata } = changed;
-    if (print_metadata !== found.print_metadata)
-      note(db, `account ${id}: print metadata ${print_metadata ? 'on' : 'off'}`, nowMs);
-    return changed;
   });
 }
 

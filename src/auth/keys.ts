@@ -70,6 +70,8 @@ const SELECT_KEY = `SELECT ${COLUMNS} FROM api_key WHERE id = :id`;
 
 const SELECT_HASH = 'SELECT hash FROM api_key WHERE id = :id';
 
+const SELECT_ENDED = 'SELECT 1 FROM ended_key WHERE id = :id';
+
 const INSERT_KEY = `
   INSERT INTO api_key
     (id, account_id, name, prefix, hash, scopes, expires_at, allow_addresses, daily_rows, created_at)
@@ -113,6 +115,11 @@ export function findKey(db: Database, id: string): Key | null {
 /** The SHA-256 that is kept of a key; null when there is none. */
 export function keyHash(db: Database, id: string): Buffer | null {
   return db.prepare<{ id: string }, { hash: Buffer }>(SELECT_HASH).get({ id })?.hash ?? null;
+}
+
+/** Whether there was such a key, and it went with its account. */
+export function isEnded(db: Database, id: string): boolean {
+  return db.prepare(SELECT_ENDED).get({ id }) !== undefined;
 }
 
 /** @throws Refused `failed` when there is none */

@@ -10,8 +10,7 @@ import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { listed, Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { addAccount, findAccount, setAccount } from './accounts.ts';
-import { type Note, notingAtTheEnd } from './journaled.ts';
-import { addKey, findKey, type KeyTerms, keyHash, revokeKey } from './keys.ts';
+import { addKey, findKey, isEnded, type KeyTerms, keyHash } from './keys.ts';
 import { openRemoval } from './open-removals.ts';
 import { addSubscription, findSubscription, type Subscription } from './subscriptions.ts';
 
@@ -70,42 +69,17 @@ export interface Preseeded {
 }
 
 /**
- * @param db a writer on access.db
- * @param revokedKeys ids that the journal names as revoked: asked for only where a key is created. A database that
- *   was put back, or an account that was removed, may have forgotten that a key was ended
+ * Creates what is missing, in one transaction.
+ *
+ * @param db a writer on access.db, or a copy of it, which may be thrown away to try this out
  * @throws Refused `configuration` with every entry that cannot be created; nothing is, then
  */
-export function preseed(
-  db: Database,
-  seeds: Seeds,
-  revokedKeys: () => ReadonlySet<string>,
-  nowMs: number,
-): Preseeded {
-  return writing(db, () =>
-    notingAtTheEnd(db, nowMs, (note) => createAll(db, seeds, revokedKeys, nowMs, note)),
-  );
+export function preseed(db: Database, seeds: Seeds, nowMs: number): Preseeded {
+  return writing(db, () => createAll(db, seeds, nowMs));
 }
 
-/**
- * What {@link preseed} would do, tried out.
- *
- * @param copy of access.db, which may be written to and is thrown away
- * @throws Refused as {@link preseed} does
- */
-export function rehearsePreseed(copy: Database, seeds: Seeds, nowMs: number): Preseeded {
-  // Keys that were revoked once are revoked again, which refuses nothing.
-  const revokedKeys = () => new Set<string>();
-  return createAll(copy, seeds, revokedKeys, nowMs, () => {});
-}
-
-function createAll(
-  db: Database,
-  seeds: Seeds,
-  revokedKeys: () => ReadonlySet<string>,
-  nowMs: number,
-  note: Note,
-): Preseeded {
-  const accounts = createMissing(seeds.accounts, accountSteps(db, nowMs, note));
+function createAll(db: Database, seeds: Seeds, nowMs: number): Preseeded {
+  const accounts = createMissing(seeds.accounts, accountSteps(db, nowMs));
   // Of these rows are still being deleted: they, and what names them, have to wait for another start.
   const isLeft = (id: number) => openRemoval(db, id) !== null;
   const [laterSubscriptions, subscriptionsNow] = divided(seeds.subscriptions, ({ id }) => isLeft(id));
@@ -114,7 +88,7 @@ function createAll(
     ...laterSubscriptions.map(({ id }) => `subscription ${id}: being removed`),
     ...laterKeys.map(({ id }) => `key ${id}: of a subscription that is being removed`),
   ];
-  const subscriptions = createMissing(subscriptionsNow, subscriptionSteps(db, nowMs, note));
+  const subscriptions = createMissing(subscriptionsNow, subscriptionSteps(db, nowMs));
   const keys = createMissing(keysNow, keySteps(db, nowMs));
   const outcomes = [accounts, subscriptions, keys];
   const problems = outcomes.flatMap((outcome) => outcome.problems);
@@ -125,8 +99,7 @@ function createAll(
     subscriptions: subscriptions.created.map(({ id }) => id),
     keys: keys.created.map(({ id }) => id),
   };
-  const revived = created.keys.length === 0 ? [] : endRevoked(db, created.keys, revokedKeys(), nowMs);
-  const differences = [...outcomes.flatMap((outcome) => outcome.differences), ...revived, ...later];
+  const differences = [...outcomes.flatMap((outcome) => outcome.differences), ...later];
   return { created, differences };
 }
 
@@ -166,7 +139,7 @@ function createMissing<Seed extends Placed>(seeds: readonly Seed[], steps: Steps
   return { created, differences, problems };
 }
 
-function accountSteps(db: Database, nowMs: number, note: Note): Steps<SeedAccount> {
+function accountSteps(db: Database, nowMs: number): Steps<SeedAccount> {
   return {
     label: ({ id }) => `account ${id}`,
     differences(seed) {
@@ -176,14 +149,14 @@ function accountSteps(db: Database, nowMs: number, note: Note): Steps<SeedAccoun
       return [...differing(seed, found, ['name', 'daily_rows', 'print_metadata']), ...suspended];
     },
     create({ id, name, daily_rows, print_metadata }) {
-      addAccount(db, { id, name, daily_rows: daily_rows ?? null }, nowMs, note);
-      if (print_metadata === true) setAccount(db, id, { print_metadata }, nowMs, note);
+      addAccount(db, { id, name, daily_rows: daily_rows ?? null }, nowMs);
+      if (print_metadata === true) setAccount(db, id, { print_metadata });
     },
     blamed: () => 'id',
   };
 }
 
-function subscriptionSteps(db: Database, nowMs: number, note: Note): Steps<SeedSubscription> {
+function subscriptionSteps(db: Database, nowMs: number): Steps<SeedSubscription> {
   return {
     label: ({ id }) => `subscription ${id}`,
     differences(seed) {
@@ -192,12 +165,7 @@ function subscriptionSteps(db: Database, nowMs: number, note: Note): Steps<SeedS
     },
     create({ id, account_id, name, time_zone, content_types }) {
       const terms = { name: name ?? null, time_zone: time_zone ?? 'UTC' };
-      addSubscription(
-        db,
-        { id, account_id, ...terms, content_types: content_types ?? CONTENT_TYPES },
-        nowMs,
-        note,
-      );
+      addSubscription(db, { id, account_id, ...terms, content_types: content_types ?? CONTENT_TYPES }, nowMs);
     },
     blamed: () => 'account',
   };
@@ -208,7 +176,7 @@ function keySteps(db: Database, nowMs: number): Steps<SeedKey> {
     label: ({ id }) => `key ${id}`,
     differences(seed) {
       const found = findKey(db, seed.id);
-      if (found === null) return null;
+      if (found === null) return isEnded(db, seed.id) ? ['removed with its account'] : null;
       const hash = keyHash(db, seed.id)?.equals(seed.hash) === true ? [] : ['hash'];
       const revoked = found.revoked_at === null ? [] : ['revoked'];
       return [...hash, ...differing(seed, found, KEY_TERMS), ...revoked];
@@ -257,18 +225,3 @@ const MEMBER_NAMES = new Map<string, string>([
   ['expires_at', 'expires'],
   ['allow_addresses', 'allow_address'],
 ]);
-
-/** @returns what is to be said of those that were revoked once: they stay so */
-function endRevoked(
-  db: Database,
-  created: readonly string[],
-  revoked: ReadonlySet<string>,
-  nowMs: number,
-): string[] {
-  return created
-    .filter((id) => revoked.has(id))
-    .map((id) => {
-      revokeKey(db, id, nowMs);
-      return `key ${id}: revoked`;
-    });
-}

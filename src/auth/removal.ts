@@ -5,12 +5,8 @@
  *
  * Until that is done the subscription cannot be added again: whoever got its number would see what is left.
  */
-import { dirname } from 'node:path';
 import { type Database, writing } from '../store/database.ts';
-import { dataFolder } from '../store/folder.ts';
-import { appendKeyRevoked } from '../store/journal.ts';
 import { getAccount } from './accounts.ts';
-import { noteChange } from './journaled.ts';
 import { getSubscription } from './subscriptions.ts';
 
 export interface Removed {
@@ -25,8 +21,7 @@ export interface Removed {
 const SELECT_SUBSCRIPTION_IDS = 'SELECT id FROM subscription WHERE account_id = :account ORDER BY id';
 const SELECT_KEY_IDS = 'SELECT id FROM api_key WHERE account_id = :account ORDER BY id';
 
-const SELECT_KEYS_IN_USE =
-  'SELECT id FROM api_key WHERE account_id = :account AND revoked_at IS NULL ORDER BY id';
+const INSERT_ENDED_KEYS = 'INSERT INTO ended_key (id) SELECT id FROM api_key WHERE account_id = :account';
 
 const DELETE_RIGHTS_TO = 'DELETE FROM api_key_subscription WHERE subscription_id = :id';
 const DELETE_RIGHTS_OF =
@@ -44,40 +39,37 @@ const SELECT_KEYS_WITH_ONE = `
   ORDER BY id`;
 
 /** @throws Refused `failed` when there is none */
-export function removeSubscription(db: Database, id: number, nowMs: number): Removed {
+export function removeSubscription(db: Database, id: number): Removed {
   return writing(db, () => {
     getSubscription(db, id);
     const keys_without_subscriptions = idsOf(db, SELECT_KEYS_WITH_ONE, { id });
     db.prepare(DELETE_RIGHTS_TO).run({ id });
     db.prepare(DELETE_SUBSCRIPTION).run({ id });
-    noteChange(db, `subscription ${id} removed`, nowMs);
     return { subscriptions: [id], keys: [], keys_without_subscriptions };
   });
 }
 
 /**
- * The journal is told that the keys are revoked, so that neither an older access.db that is put back nor the
- * configuration brings them to life again.
+ * Its keys are remembered as ended, so that the configuration does not bring them to life again.
  *
  * @throws Refused `failed` when there is none
  */
-export function removeAccount(db: Database, account: string, nowMs: number): Removed {
+export function removeAccount(db: Database, account: string): Removed {
   return writing(db, () => {
     getAccount(db, account);
     const keys = idsOf(db, SELECT_KEY_IDS, { account });
-    const { journal } = dataFolder(dirname(db.name));
-    for (const id of idsOf(db, SELECT_KEYS_IN_USE, { account })) appendKeyRevoked(journal, id, nowMs);
     const subscriptions = db
       .prepare<{ account: string }, { id: number }>(SELECT_SUBSCRIPTION_IDS)
       .all({ account })
       .map(({ id }) => id);
-    const statements = [DELETE_RIGHTS_OF, DELETE_KEYS, DELETE_SUBSCRIPTIONS, DELETE_ACCOUNT];
+    const statements = [
+      INSERT_ENDED_KEYS,
+      DELETE_RIGHTS_OF,
+      DELETE_KEYS,
+      DELETE_SUBSCRIPTIONS,
+      DELETE_ACCOUNT,
+    ];
     for (const statement of statements) db.prepare(statement).run({ account });
-    noteChange(
-      db,
-      `account ${account} removed, with its subscriptions: ${subscriptions.join(', ') || 'none'}`,
-      nowMs,
-    );
     return { subscriptions, keys, keys_without_subscriptions: [] };
   });
 }

@@ -8,7 +8,6 @@ import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { getAccount } from './accounts.ts';
-import { type Note, noteChange } from './journaled.ts';
 import { openRemoval } from './open-removals.ts';
 
 export interface Subscription {
@@ -51,12 +50,7 @@ const UPDATE_SUBSCRIPTION = `
   UPDATE subscription SET name = :name, time_zone = :time_zone, content_types = :content_types WHERE id = :id`;
 
 /** @throws Refused `failed` when there is one with this id, or rows of one that was removed, or no such account */
-export function addSubscription(
-  db: Database,
-  subscription: NewSubscription,
-  nowMs: number,
-  note: Note = noteChange,
-): Subscription {
+export function addSubscription(db: Database, subscription: NewSubscription, nowMs: number): Subscription {
   return writing(db, () => {
     getAccount(db, subscription.account_id);
     const found = findSubscription(db, subscription.id);
@@ -74,7 +68,6 @@ export function addSubscription(
     }
     const content_types = JSON.stringify(subscription.content_types);
     db.prepare(INSERT_SUBSCRIPTION).run({ ...subscription, content_types, created_at: nowMs });
-    note(db, `subscription ${subscription.id} added, with ${subscription.content_types}`, nowMs);
     return getSubscription(db, subscription.id);
   });
 }
@@ -99,12 +92,7 @@ export function getSubscription(db: Database, id: number): Subscription {
 }
 
 /** @throws Refused `failed` when there is none, or it belongs to another account than the one repeated */
-export function setSubscription(
-  db: Database,
-  id: number,
-  changes: SubscriptionChanges,
-  nowMs: number,
-): Subscription {
+export function setSubscription(db: Database, id: number, changes: SubscriptionChanges): Subscription {
   return writing(db, () => {
     const found = getSubscription(db, id);
     if (changes.account_id !== undefined && changes.account_id !== found.account_id) {
@@ -117,8 +105,6 @@ export function setSubscription(
     const time_zone = changes.time_zone ?? found.time_zone;
     const content_types = JSON.stringify(changes.content_types ?? found.content_types);
     db.prepare(UPDATE_SUBSCRIPTION).run({ id, name, time_zone, content_types });
-    if (content_types !== JSON.stringify(found.content_types))
-      noteChange(db, `subscription ${id}: content types ${changes.content_types}`, nowMs);
     return getSubscription(db, id);
   });
 }

@@ -1,107 +1,86 @@
 /**
  * Puts a backup in place of what a data folder holds, or into one that holds nothing.
  *
- * The backup is unpacked within the data folder and looked through like an installation before anything is moved.
- * Then one rename makes the new state the one that holds; see store/incoming.ts for what a crash leaves.
+ * The new state is made within the data folder, whole and checked, before anything is moved. Then one rename makes it
+ * the one that holds; see store/incoming.ts for what a crash leaves.
  */
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import { isDiskFull } from '../store/database-errors.ts';
-import { type DataFolder, dataFolder, ensureFolder, syncFile, syncFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder, ensureFolder, syncFolder } from '../store/folder.ts';
 import { completeRestore, incomingNames, pendingRestore, stateFiles } from '../store/incoming.ts';
-import { isLocked, type Release, takeLock, takeStateAlone } from '../store/locks.ts';
+import { takeStopped } from '../store/locks.ts';
 import type { Now } from '../time.ts';
-import type { Manifest } from './backup-file.ts';
-import { type Outlook, outlook } from './outlook.ts';
-import { chooseJournal, type JournalChoice } from './restored-journal.ts';
-import { freeBytes, inMib } from './room.ts';
-import { unpackTar } from './tar-file.ts';
-import { verify } from './verify.ts';
+import { makeNewState, type NewState } from './new-state.ts';
+import { findSource, type Source } from './source.ts';
 
 export interface RestoreOptions {
-  /** The backup, absolute. */
-  readonly file: string;
+  /** The backup: a file, a backup folder, a branch of one, or a data folder. */
+  readonly source: string;
   readonly data: string;
   /** Whether an installation that is there is moved aside. */
   readonly replace: boolean;
+  /** The state of which time is wanted, epoch milliseconds; null: the newest. */
+  readonly untilMs: number | null;
   /** The drop folder, whose archive may hold what came since. */
   readonly drop: string;
   readonly now: Now;
   readonly onProgress: (what: string, done: number, total: number) => void;
 }
 
-export interface Restored {
-  readonly manifest: Manifest;
-  readonly journal: JournalChoice;
-  readonly outlook: Outlook;
+export interface Restored extends NewState {
+  /** The backup that was restored. */
+  readonly source: string;
   /** The folder with what was there before; null where nothing was. */
-  readonly aside: string | null;
+  readonly replaced: string | null;
 }
 
 export type RestoreOutcome =
-  | ({ readonly kind: 'restored' } & Restored)
+  | { readonly kind: 'restored'; readonly restored: Restored }
   /** An earlier restore had been cut off, and is complete now; nothing else was done. */
-  | { readonly kind: 'completed'; readonly aside: string | null };
+  | { readonly kind: 'completed'; readonly replaced: string | null };
 
-/** Unpacked and not yet complete: left by a restore that was killed, it is nobody's. */
-const UNPACKED = '.incoming';
+/** Not yet complete: left by a restore that was killed, it is nobody's. */
+const UNFINISHED = '.incoming';
 /** With SQLite's own beside them. */
 const OWN_LOCKS = /^lock(-state)?(-journal)?$/;
-const SPARE_BYTES = 1024 * 1024;
 
 /** @throws Refused `failed`, with nothing touched, when the backup is not good or the folder cannot take it */
 export async function restore(options: RestoreOptions): Promise<RestoreOutcome> {
-  const { file, now } = options;
+  const { now } = options;
   const folder = dataFolder(options.data);
   actAsOwner(folder);
-  const bytes = sizeOf(file);
+  const source = findSource(options.source);
   const isNewFolder = ensureFolder(folder);
-  const release = lock(folder);
+  const release = takeStopped(folder);
   let isUntouched = true;
   try {
     // One that was cut off is completed first.
     isUntouched = pendingRestore(folder) === null;
-    const aside = completeRestore(folder);
-    if (aside !== undefined)
-      return { kind: 'completed', aside: aside === null ? null : join(folder.root, aside) };
+    const replaced = completeRestore(folder);
+    if (replaced !== undefined) return { kind: 'completed', replaced: pathOf(folder, replaced) };
     requireReplace(folder, options.replace);
-    const unpacked = join(folder.root, UNPACKED);
-    rmSync(unpacked, { recursive: true, force: true });
-    requireRoom(folder, bytes);
+    const stage = dataFolder(join(folder.root, UNFINISHED));
+    rmSync(stage.root, { recursive: true, force: true });
+    mkdirSync(stage.root, { mode: 0o700 });
     try {
-      mkdirSync(unpacked, { mode: 0o700 });
-      const stage = dataFolder(unpacked);
-      const manifest = await unpackSound(options, stage);
-      const journal = chooseJournal(stage, folder, now());
-      if (existsSync(stage.journal)) syncFile(stage.journal);
-      syncFolder(unpacked);
-      const expected = outlook(stage, options.drop, journal);
+      const made = await makeSound(options, source, stage, folder);
+      removeAllBut(stage.root, /^(detections\.db(-identity)?|access\.db|secret|log|access-log)$/);
+      syncFolder(stage.root);
       // From here on the new state holds, whatever happens.
-      renameSync(unpacked, join(folder.root, incomingNames(folder, now()).incoming));
+      renameSync(stage.root, join(folder.root, incomingNames(folder, now()).incoming));
       isUntouched = false;
       syncFolder(folder.root);
       const aside = completeRestore(folder) ?? null;
       return {
         kind: 'restored',
-        manifest,
-        journal,
-        outlook: expected,
-        aside: aside === null ? null : join(folder.root, aside),
+        restored: { ...made, source: source.path, replaced: pathOf(folder, aside) },
       };
     } finally {
-      rmSync(unpacked, { recursive: true, force: true });
+      rmSync(stage.root, { recursive: true, force: true });
     }
   } catch (error) {
     throw explained(error, folder, isUntouched);
@@ -112,6 +91,38 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
       release();
     }
   }
+}
+
+/**
+ * @param live whose logs may go on from the backup; null: nobody's
+ * @throws Refused `failed` where the backup is not good
+ */
+export async function makeSound(
+  { drop, untilMs, now, onProgress }: Pick<RestoreOptions, 'drop' | 'untilMs' | 'now' | 'onProgress'>,
+  source: Source,
+  stage: DataFolder,
+  live: DataFolder | null,
+): Promise<NewState> {
+  try {
+    return await makeNewState({ source, stage, live, drop, untilMs, now, onProgress });
+  } catch (error) {
+    const damage = error instanceof Refused && error.cause instanceof LogDamage ? error.cause : error;
+    if (!(damage instanceof LogDamage) && !(damage instanceof Refused)) throw error;
+    // It lies in a copy, and means the backup.
+    const what = damage.message.replaceAll(`${stage.root}/`, '');
+    throw new Refused('failed', `${source.path} cannot be restored: ${what}. Nothing was changed.`, {
+      cause: error,
+    });
+  }
+}
+
+function pathOf({ root }: DataFolder, name: string | null): string | null {
+  return name === null ? null : join(root, name);
+}
+
+function removeAllBut(folder: string, kept: RegExp): void {
+  for (const name of readdirSync(folder))
+    if (!kept.test(name)) rmSync(join(folder, name), { recursive: true, force: true });
 }
 
 /** Not where somebody else has begun something there meanwhile. */
@@ -126,98 +137,27 @@ function removeEmpty({ root }: DataFolder): void {
   }
 }
 
-async function unpackSound({ file, onProgress }: RestoreOptions, stage: DataFolder): Promise<Manifest> {
-  let manifest: Manifest;
-  try {
-    manifest = await unpackTar(file, stage.root, (done) => onProgress('unpacking', done, 0));
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    throw new Refused('failed', `${file} cannot be restored: ${error.message}. Nothing was changed.`, {
-      cause: error,
-    });
-  }
-  const findings = (await verify(stage, { archive: null, onProgress })).list();
-  const [first] = findings;
-  if (first === undefined) return manifest;
-  const more = findings.length === 1 ? '' : ` (and ${findings.length - 1} more)`;
-  throw new Refused(
-    'failed',
-    `${file} cannot be restored: ${first.check}: ${first.detail}${more}. Nothing was changed. See all of it with: wirewatch verify ${file}`,
-  );
-}
-
-function lock(folder: DataFolder): Release {
-  const releaseLock = takeLock(folder.lock);
-  if (releaseLock === null) {
-    const who = isLocked(folder.serveLock) ? 'an appliance runs' : 'a command that ingests is at work';
-    throw new Refused('failed', `${who} on ${folder.root}. Stop it first; nothing was changed.`);
-  }
-  try {
-    const releaseState = takeStateAlone(folder);
-    return () => {
-      releaseState();
-      releaseLock();
-    };
-  } catch (error) {
-    releaseLock();
-    throw error;
-  }
-}
-
-/** A journal alone is what was kept for this very purpose. */
 function requireReplace(folder: DataFolder, replace: boolean): void {
-  const there = stateFiles(folder).filter((name) => ['detections.db', 'access.db', 'secret'].includes(name));
+  const there = stateFiles(folder).filter((name) =>
+    ['detections.db', 'access.db', 'secret', 'log', 'access-log'].includes(name),
+  );
   if (there.length === 0 || replace) return;
   throw new Refused(
     'failed',
-    `${folder.root} holds an installation (${there.join(', ')}). To put the backup in its place, add --replace: it is moved aside then, not deleted. Or name another folder with --data.`,
-  );
-}
-
-function sizeOf(file: string): number {
-  try {
-    const found = statSync(file);
-    if (!found.isFile()) throw new Error('it is not a file');
-    // Not access(2), which asks for the real user.
-    closeSync(openSync(file, 'r'));
-    return found.size;
-  } catch (error) {
-    const reason = reasonOf(error, file);
-    const whose =
-      process.getuid?.() === process.geteuid?.()
-        ? ''
-        : '. The data folder belongs to another user, as whom root restores: give that one the right to read it.';
-    throw new Refused('failed', `cannot read the backup ${file}: ${reason}${whose}`, { cause: error });
-  }
-}
-
-function requireRoom({ root }: DataFolder, bytes: number): void {
-  const free = freeBytes(root);
-  if (free >= bytes + SPARE_BYTES) return;
-  throw new Refused(
-    'failed',
-    `there is no room for the backup in ${root}: ${inMib(bytes)} MiB are needed, ${inMib(free)} are free. Nothing was changed. Make room and try again.`,
+    `${folder.root} holds an installation (${there.join(', ')}). To restore the backup there, add --replace: what is there is moved aside, not deleted. Or name another folder with --data.`,
   );
 }
 
 function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): unknown {
+  if (error instanceof Refused) return error;
   const state = isUntouched
     ? 'Nothing was changed.'
     : 'The restored state holds already: the next start, or the same command again, completes it.';
-  if (isDiskFull(error)) {
-    return new Refused('failed', `the disk of ${root} is full. ${state} Make room and try again.`, {
-      cause: error,
-    });
-  }
-  if (isErrorCode(error, 'EACCES', 'EPERM', 'EROFS')) {
-    const reason = reasonOf(error);
-    return new Refused(
-      'failed',
-      `cannot write to ${root}: ${reason}. ${state} Run it as the user of the appliance.`,
-      {
-        cause: error,
-      },
-    );
-  }
+  const cause = { cause: error };
+  if (isDiskFull(error))
+    return new Refused('failed', `the disk of ${root} is full. ${state} Make room and try again.`, cause);
+  const reason = error instanceof LogFailure ? error.message : reasonOf(error);
+  if (error instanceof LogFailure || isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'EIO'))
+    return new Refused('failed', `${reason}. ${state} Check the disk and its rights.`, cause);
   return error;
 }

@@ -1,33 +1,20 @@
 /**
- * Scheduled backups: when one is due, by the newest file that is there; what became of it; how many are kept.
- *
- * The files themselves are the memory: a restart changes nothing, and a folder that was emptied makes one due.
+ * Scheduled backups: when the folder is brought up to date, and when it is read through again. The folder itself is the
+ * memory: a restart changes nothing, and a folder that was emptied makes a backup due.
  */
-import { mkdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { isErrorCode, reasonOf } from '../refused.ts';
-import { formatMs, HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
-import {
-  backupName,
-  deleteOld,
-  type KeptFile,
-  listKept,
-  markTested,
-  newestGood,
-  removeUntested,
-  untested,
-} from './kept-files.ts';
-import { type Made, type Making, makeAndOpen } from './made-backup.ts';
-import { removeLeftStages } from './stage.ts';
+import { DAY_MS, formatMs, MINUTE_MS, type Now, parseInstant } from '../time.ts';
+import { type BackupProcess, type Outcome, runCommand } from './backup-process.ts';
+import { newestBranch, readState } from './branch.ts';
 
 export interface ScheduleOptions {
   readonly data: string;
   readonly drop: string;
-  /** Where backups are kept, absolute; made where its parent is there. */
+  /** Where the backup is, absolute; made where its parent is there. */
   readonly folder: string;
   /** 0: never. */
-  readonly every_hours: number;
-  readonly keep: number;
+  readonly every_minutes: number;
+  readonly keep_days: number;
   readonly now: Now;
   readonly log: (level: 'info' | 'warn', msg: string, fields: Record<string, unknown>) => void;
   /** Told at each look; detail null: all is well. */
@@ -37,23 +24,23 @@ export interface ScheduleOptions {
 export type BackupAlert = 'backup overdue' | 'backup not restorable';
 
 export interface Schedule {
-  /** Looks whether one is due; it does so by itself every minute. */
+  /** Looks whether one is due; it does so by itself. */
   look(): void;
   /** Gives up the backup that is being made, if there is one. */
   close(): Promise<void>;
 }
 
-const LOOK_EVERY_MS = MINUTE_MS;
-/** After one that failed; sooner where they are made more often. */
-const RETRY_MS = HOUR_MS;
-/** How much later than due the newest may be, in parts of the time between two. */
+const LOOK_EVERY_MS = MINUTE_MS / 4;
+/** How often the folder is read through. */
+const CHECK_EVERY_MS = DAY_MS;
+/** How much later than due the newest may be: half as much again, and a few minutes for short intervals. */
 const OVERDUE_AFTER = 1.5;
+const OVERDUE_SPARE_MS = 5 * MINUTE_MS;
 
-/** @param make makes one; a test gives its own */
-export function startSchedule(options: ScheduleOptions, make = makeAndOpen): Schedule {
-  const { every_hours } = options;
-  if (every_hours === 0) return { look() {}, close: async () => {} };
-  const scheduler = new Scheduler(options, make);
+/** @param run runs a command; a test gives its own */
+export function startSchedule(options: ScheduleOptions, run = runCommand): Schedule {
+  if (options.every_minutes === 0) return { look() {}, close: async () => {} };
+  const scheduler = new Scheduler(options, run);
   scheduler.look();
   const looking = setInterval(() => scheduler.look(), LOOK_EVERY_MS);
   return {
@@ -65,128 +52,115 @@ export function startSchedule(options: ScheduleOptions, make = makeAndOpen): Sch
   };
 }
 
+/** When the backup in a folder was last brought up to date, epoch milliseconds; null: there is none. */
+export function backedUpAt(folder: string): number | null {
+  const branch = newestBranch(folder);
+  return branch === null ? null : parseInstant(readState(branch)?.at ?? '');
+}
+
 /** Whether something must have kept the next one from being made. */
-export function isOverdue(newest: KeptFile, everyHours: number, nowMs: number): boolean {
-  return nowMs - newest.at > OVERDUE_AFTER * everyHours * HOUR_MS;
+export function isOverdue(atMs: number, everyMinutes: number, nowMs: number): boolean {
+  return nowMs - atMs > OVERDUE_AFTER * everyMinutes * MINUTE_MS + OVERDUE_SPARE_MS;
 }
 
 class Scheduler {
   readonly #options: ScheduleOptions;
   readonly #everyMs: number;
-  readonly #make: typeof makeAndOpen;
-  #making: Making | null = null;
+  readonly #run: typeof runCommand;
+  #running: BackupProcess | null = null;
   #failure: string | null = null;
-  /** What was found in the newest one that did not pass its test, where that was in this run of the program. */
   #findings: string | null = null;
-  /** Monotonic. */
-  #notBeforeMs = Number.NEGATIVE_INFINITY;
+  /** Monotonic: whatever the clock does, one at a time, and with time in between. */
+  #triedAtMs = Number.NEGATIVE_INFINITY;
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
-  constructor(options: ScheduleOptions, make: typeof makeAndOpen) {
+  constructor(options: ScheduleOptions, run: typeof runCommand) {
     this.#options = options;
-    this.#make = make;
-    this.#everyMs = options.every_hours * HOUR_MS;
+    this.#run = run;
+    this.#everyMs = options.every_minutes * MINUTE_MS;
   }
 
   look(): void {
     const nowMs = this.#options.now();
-    const files = this.#list();
-    const newest = newestGood(files, nowMs);
-    const isDue = newest === null || nowMs - newest.at >= this.#everyMs;
-    // Whatever the clock does: one at a time, and with time in between, since each may delete an older one.
-    const mayTry = performance.now() >= this.#notBeforeMs;
-    if (isDue && mayTry && this.#making === null && !this.#isClosed) this.#begin(nowMs);
-    this.#tell(files, newest, nowMs);
+    const atMs = this.#backedUpAt();
+    const isDue = atMs === null || nowMs - atMs >= this.#everyMs || nowMs < atMs;
+    const mayTry = performance.now() - this.#triedAtMs >= this.#everyMs;
+    if (isDue && mayTry && this.#running === null && !this.#isClosed) this.#backUp();
+    this.#tell(atMs, nowMs);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    if (this.#making === null) return;
-    await this.#making.giveUp();
-    this.#removeLeft();
+    await this.#running?.giveUp();
   }
 
-  #list(): KeptFile[] {
+  #backedUpAt(): number | null {
     const { folder } = this.#options;
     try {
-      return listKept(folder);
+      return backedUpAt(folder);
     } catch (error) {
       if (!isErrorCode(error, 'ENOENT')) this.#failure = `cannot read ${folder}: ${reasonOf(error, folder)}`;
-      return [];
+      return null;
     }
   }
 
-  #begin(nowMs: number): void {
-    const { folder } = this.#options;
-    this.#notBeforeMs = performance.now() + Math.min(RETRY_MS, this.#everyMs);
-    try {
-      // Not its parents: where a disk is not mounted, they would fill another one.
-      mkdirSync(folder, { mode: 0o700 });
-    } catch (error) {
-      if (!isErrorCode(error, 'EEXIST')) {
-        this.#fail(`cannot make the folder ${folder}: ${reasonOf(error, folder)}`);
+  #backUp(): void {
+    const { data, drop, folder, keep_days } = this.#options;
+    this.#triedAtMs = performance.now();
+    const args = ['backup', folder, '--data', data, '--drop', drop, '--keep-days', String(keep_days)];
+    this.#start(args, (outcome) => this.#backedUp(outcome));
+  }
+
+  #backedUp(outcome: Outcome): void {
+    const { log } = this.#options;
+    if (outcome.kind === 'failed') {
+      this.#failure = outcome.detail;
+      log('warn', 'the scheduled backup failed: it is tried again', { detail: outcome.detail });
+      return;
+    }
+    this.#failure = null;
+    const { written, path, new_branch, deleted } = outcome.printed;
+    // Nothing new is not worth a line every minute.
+    const isWorthSaying = new_branch === true || (Array.isArray(deleted) && deleted.length > 0);
+    if (new_branch === true)
+      log('warn', 'the backup folder is of another history: a new branch begins beside it', { path });
+    else if (isWorthSaying) log('info', 'backup brought up to date', { path, written, deleted });
+    if (performance.now() - this.#checkedAtMs >= CHECK_EVERY_MS) this.#check(String(path));
+  }
+
+  #check(path: string): void {
+    this.#checkedAtMs = performance.now();
+    this.#start(['verify', path], (outcome) => {
+      const { log } = this.#options;
+      if (outcome.kind === 'failed') {
+        this.#failure = outcome.detail;
         return;
       }
-    }
-    const target = join(folder, backupName(nowMs));
-    this.#removeLeft();
-    const making = this.#make(this.#options, untested(target));
-    this.#making = making;
-    void making.made.then((made) => {
-      this.#making = null;
+      const { findings } = outcome.printed;
+      const [first] = Array.isArray(findings) ? findings : [];
+      this.#findings = first === undefined ? null : `${path}: ${first}`;
+      if (first === undefined) log('info', 'the backup was read through: it is good', { path });
+      else log('warn', 'the backup was read through: it is not good', { path, findings });
+    });
+  }
+
+  #start(args: readonly string[], then: (outcome: Outcome) => void): void {
+    const running = this.#run(args);
+    this.#running = running;
+    void running.outcome.then((outcome) => {
+      this.#running = null;
       if (this.#isClosed) return;
-      this.#end(target, made, nowMs);
+      then(outcome);
       this.look();
     });
   }
 
-  #end(target: string, made: Made, beganMs: number): void {
-    const { log, keep, now } = this.#options;
-    if (made.kind === 'failed') {
-      this.#removeLeft();
-      this.#fail(made.detail);
-      return;
-    }
-    this.#failure = null;
-    const { bytes, detections, findings } = made;
-    const fields = { file: target, bytes, detections, seconds: Math.round((now() - beganMs) / 1000) };
-    try {
-      if (findings.length > 0) {
-        this.#findings = findings[0] ?? null;
-        markTested(target, false);
-        log('warn', 'a backup did not pass its test: older ones are kept', { ...fields, findings });
-        return;
-      }
-      markTested(target, true);
-      const deleted = deleteOld(dirname(target), keep, now());
-      log('info', 'backup written and opened again', { ...fields, deleted });
-    } catch (error) {
-      this.#fail(reasonOf(error));
-    }
-  }
-
-  /** What one that was cut off has left. */
-  #removeLeft(): void {
-    try {
-      removeLeftStages(this.#options.folder);
-      removeUntested(this.#options.folder);
-    } catch {
-      // The next one does it.
-    }
-  }
-
-  #fail(detail: string): void {
-    this.#failure = detail;
-    this.#options.log('warn', 'the scheduled backup failed: it is tried again within an hour', { detail });
-  }
-
-  #tell(files: readonly KeptFile[], newest: KeptFile | null, nowMs: number): void {
-    const { folder, onAlert } = this.#options;
-    const isLate = newest !== null && isOverdue(newest, this.#options.every_hours, nowMs);
-    const late = isLate ? `the newest in ${folder} is of ${formatMs(newest.at)}` : null;
+  #tell(atMs: number | null, nowMs: number): void {
+    const { folder, every_minutes, onAlert } = this.#options;
+    const isLate = atMs !== null && isOverdue(atMs, every_minutes, nowMs);
+    const late = isLate ? `${folder} was brought up to date last at ${formatMs(atMs)}` : null;
     onAlert('backup overdue', this.#failure ?? late);
-    const [damaged] = files.filter((file) => file.isDamaged && (newest === null || file.at > newest.at));
-    const finding = this.#findings === null ? '' : ` (${this.#findings})`;
-    onAlert('backup not restorable', damaged === undefined ? null : `${damaged.path}${finding}`);
+    onAlert('backup not restorable', this.#findings);
   }
 }

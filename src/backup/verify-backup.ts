@@ -1,54 +1,93 @@
-/** A backup is good when it can be unpacked and what comes out of it is a sound installation: so that is done. */
-import { mkdtempSync, rmSync } from 'node:fs';
+/** Whether a backup is as it was written: every checksum, every entry, and that both logs reach the end that it names. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { isDiskFull } from '../store/database-errors.ts';
+import { join } from 'node:path';
+import type { Commit, LogKind, Mark } from '../history/format.ts';
+import { isLogError } from '../history/log-error.ts';
+import { entriesAfter } from '../history/log-reader.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
-import { Findings } from './findings.ts';
-import { makeStage } from './stage.ts';
+import { SECRET_BYTES } from '../store/secret.ts';
+import { readState, sha256 } from './branch.ts';
+import type { Source } from './source.ts';
 import { unpackTar } from './tar-file.ts';
-import { verify } from './verify.ts';
 
-/**
- * @param file absolute; it is unpacked beside it, or in the temporary folder where that cannot be written to
- * @throws Refused `failed` when it cannot be read or there is no room to unpack it: nothing is known of it then
- */
-export async function verifyBackup(
-  file: string,
-  onProgress: (what: string, done: number, total: number) => void,
-): Promise<Findings> {
-  const stage = stageFor(file);
+export interface VerifiedBackup {
+  /** The branch, or the file. */
+  readonly path: string;
+  /** When it was last brought up to date; null where it does not say, as a data folder. */
+  readonly at: string | null;
+  /** Entries of both logs. */
+  readonly entries: number;
+  /** What is wrong with it, in words; empty: nothing. */
+  readonly findings: readonly string[];
+}
+
+type OnProgress = (what: string, done: number, total: number) => void;
+
+/** A file is unpacked into the folder for temporary files. */
+export async function verifyBackup({ kind, path }: Source, onProgress: OnProgress): Promise<VerifiedBackup> {
+  if (kind === 'folder') return verifyFolder(path, path, onProgress);
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-verify-'));
   try {
-    await unpackTar(file, stage.path, (done) => onProgress('unpacking', done, 0));
-    return await verify(dataFolder(stage.path), { archive: null, onProgress });
+    await unpackTar(path, folder);
+    return verifyFolder(folder, path, onProgress);
   } catch (error) {
-    if (isErrorCode(error, 'ENOENT', 'EACCES', 'EISDIR', 'EPERM')) {
-      const reason = reasonOf(error, file);
-      throw new Refused('failed', `cannot read ${file}: ${reason}`, { cause: error });
-    }
-    if (isDiskFull(error)) {
-      throw new Refused(
-        'failed',
-        `there is no room to unpack ${file} in ${dirname(stage.path)}. Make room there, or copy the backup to another disk first.`,
-        { cause: error },
-      );
-    }
     if (!(error instanceof Refused)) throw error;
-    const findings = new Findings();
-    findings.add('backup file', error.message);
-    return findings;
+    return { path, at: null, entries: 0, findings: [error.message] };
   } finally {
-    stage.remove();
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function stageFor(file: string): { path: string; remove(): void } {
-  try {
-    return makeStage(dirname(file));
-  } catch (error) {
-    if (!isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOTDIR', 'SQLITE_CANTOPEN')) throw error;
-    const path = mkdtempSync(join(tmpdir(), 'wirewatch-'));
-    return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+function verifyFolder(root: string, path: string, onProgress: OnProgress): VerifiedBackup {
+  const folder = dataFolder(root);
+  const findings: string[] = [];
+  const guard = <Result>(work: () => Result): Result | null => {
+    try {
+      return work();
+    } catch (error) {
+      if (!isLogError(error) && !(error instanceof Refused)) throw error;
+      findings.push(reasonOf(error).replaceAll(root, path));
+      return null;
+    }
+  };
+  const state = guard(() => readState(root));
+  const logs = [
+    ['detections', folder.log, state?.log ?? null],
+    ['access', folder.accessLog, state?.access_log ?? null],
+  ] as const;
+  let entries = 0;
+  for (const [kind, log, end] of logs)
+    entries += guard(() => readThrough(log, kind, end, onProgress))?.entry ?? 0;
+  guard(() => checkSecret(folder.secret, state?.secret_sha256 ?? null));
+  return { path, at: state?.at ?? null, entries, findings };
+}
+
+/** @param end an entry that must be there; @returns the last one */
+function readThrough(log: string, kind: LogKind, end: Mark | null, onProgress: OnProgress): Commit | null {
+  let last: Commit | null = null;
+  let hasEnd = end === null;
+  let bytes = 0;
+  let before = '';
+  for (const { segment, part } of entriesAfter(log, kind, null)) {
+    // Unpacks them: a checksum says that they are as they were written, not that they can be read.
+    if (part.lines.length === 0 && part.kind === 'lines')
+      throw new Refused('failed', `${segment.path} is empty`);
+    if (part.kind !== 'commit') continue;
+    last = part.commit;
+    hasEnd ||= last.id === end?.id;
+    if (segment.path !== before && before !== '') bytes += statSync(before).size;
+    before = segment.path;
+    onProgress('reading the log', bytes + part.end, 0);
   }
+  if (!hasEnd)
+    throw new Refused('failed', `${log} does not reach entry ${end?.entry}, with which the backup ended`);
+  return last;
+}
+
+function checkSecret(path: string, expected: string | null): void {
+  const secret = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
+  if (secret.length !== SECRET_BYTES || (expected !== null && sha256(secret) !== expected))
+    throw new Refused('failed', `${path} is missing or damaged`);
 }

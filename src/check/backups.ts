@@ -1,10 +1,9 @@
-/** Scheduled backups: whether they can be made where they are to be, and how old the newest is. */
+/** The scheduled backup: whether it can be made where it is to be, and how old it is. */
 import { dirname } from 'node:path';
-import { type KeptFile, listKept, newestGood } from '../backup/kept-files.ts';
-import { isOverdue } from '../backup/schedule.ts';
+import { backedUpAt, isOverdue } from '../backup/schedule.ts';
 import type { Config } from '../config/load.ts';
 import { reasonOf } from '../refused.ts';
-import { formatMs, HOUR_MS } from '../time.ts';
+import { formatMs, MINUTE_MS } from '../time.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 import { isUsable, statOf } from './folders.ts';
 
@@ -13,17 +12,17 @@ const RIGHTS =
   'Give the user of the appliance the right to write there (chown), or name another folder with [backup] folder.';
 
 export function checkBackups({ backup, dataFolder }: Config, nowMs: number): Finding {
-  const { folder, every_hours } = backup;
-  if (every_hours === 0)
-    return ok(CHECK, 'none is scheduled ([backup] every_hours is 0); to make one: wirewatch backup FILE');
+  const { folder, every_minutes } = backup;
+  if (every_minutes === 0)
+    return ok(CHECK, 'none is scheduled ([backup] every_minutes is 0); to make one: wirewatch backup FOLDER');
   const found = statOf(folder);
   if (found === null) return judgeMissing(folder, dataFolder);
   if (typeof found === 'string') return bad(CHECK, `${folder}: ${found}`, RIGHTS);
   if (!found.isDirectory()) return bad(CHECK, `${folder} is no folder`, RIGHTS);
   if (!isUsable(folder)) return bad(CHECK, `${folder}: this user may not read and write it`, RIGHTS);
   try {
-    const newest = newestGood(listKept(folder), nowMs);
-    return newest === null ? noneYet(folder) : judgeNewest(newest, every_hours, nowMs);
+    const atMs = backedUpAt(folder);
+    return atMs === null ? noneYet(folder) : judgeAge(folder, atMs, every_minutes, nowMs);
   } catch (error) {
     return bad(CHECK, `${folder}: ${reasonOf(error)}`, RIGHTS);
   }
@@ -48,19 +47,19 @@ function judgeMissing(folder: string, dataFolder: string): Finding {
 function noneYet(folder: string): Finding {
   return warn(
     CHECK,
-    `there is no good one in ${folder} yet`,
-    'The appliance makes one as soon as it runs; where none comes, its log says why. To have one at once: wirewatch backup FILE',
+    `there is none in ${folder} yet`,
+    'The appliance makes one as soon as it runs; where none comes, its log says why. To have one at once: wirewatch backup FOLDER',
   );
 }
 
-function judgeNewest(newest: KeptFile, everyHours: number, nowMs: number): Finding {
-  const hours = Math.max(0, Math.floor((nowMs - newest.at) / HOUR_MS));
-  const detail = `every ${everyHours} hours; the newest, ${newest.path}, is of ${formatMs(newest.at)}, ${hours} hours ago`;
-  return isOverdue(newest, everyHours, nowMs)
+function judgeAge(folder: string, atMs: number, everyMinutes: number, nowMs: number): Finding {
+  const minutes = Math.max(0, Math.floor((nowMs - atMs) / MINUTE_MS)).toLocaleString('en-US');
+  const detail = `every ${everyMinutes.toLocaleString('en-US')} minutes; ${folder} was brought up to date at ${formatMs(atMs)}, ${minutes} minutes ago`;
+  return isOverdue(atMs, everyMinutes, nowMs)
     ? warn(
         CHECK,
         `overdue: ${detail}`,
-        'See that the appliance runs, and in its log why none was made. To have one at once: wirewatch backup FILE',
+        'See that the appliance runs, and in its log why it was not made. To have it at once: wirewatch backup FOLDER',
       )
     : ok(CHECK, detail);
 }

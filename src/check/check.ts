@@ -13,12 +13,13 @@ import { openAlerts } from '../health/open-alerts.ts';
 import type { Database } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
+import { readLogMark } from '../store/log-mark.ts';
 import { newestWindowEnd } from '../windows/ledger.ts';
 import { checkBackups } from './backups.ts';
 import { checkClock } from './clock.ts';
 import { checkConfigured, checkSecretFiles } from './configured.ts';
 import { checkCustomers } from './customers.ts';
-import { checkAccessDatabase, checkDetectionsDatabase, checkJournal, checkSecret } from './databases.ts';
+import { checkAccessDatabase, checkDetectionsDatabase, checkLog, checkSecret } from './databases.ts';
 import { checkRoom, checkSync } from './disk.ts';
 import { checkDropFolder } from './drop-folder.ts';
 import { checkDataFileSystem } from './file-system.ts';
@@ -89,7 +90,8 @@ async function checkInFolder(
       checkClock(latestMs(folder, detections.db), nowMs),
       detections.finding,
       access.finding,
-      checkJournal(folder, detections.db),
+      checkLog(folder.log, hasMark(detections.db)),
+      checkLog(folder.accessLog, hasMark(access.db)),
       checkSecret(folder, existsSync(folder.detections)),
       ...(seeds === null || access.finding.status === 'bad'
         ? []
@@ -146,9 +148,19 @@ async function checkSurroundings(config: Config, isRunning: boolean, nowMs: numb
 
 /** The latest time that the files or the finished windows have on record: it was the present once. */
 function latestMs(folder: DataFolder, detections: Database | null): number {
-  const files = [folder.detections, folder.access, folder.journal, folder.alerts];
+  const files = [folder.detections, folder.access, folder.alerts];
   const written = files.map((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
   return Math.max(detections === null ? 0 : newestWindowEnd(detections), ...written);
+}
+
+/** Whether a database has applied something of its log. */
+function hasMark(db: Database | null): boolean {
+  try {
+    return db !== null && readLogMark(db) !== null;
+  } catch {
+    // Of another version of the program.
+    return false;
+  }
 }
 
 /** A lock that cannot be looked at is judged with the folder that it lies in. */

@@ -1,9 +1,9 @@
 /** Accounts, subscriptions and keys of the configuration: whether their secrets can be read, and a start can create them. */
-import { rehearsePreseed, type Seeds } from '../auth/preseed.ts';
+import { preseed as createMissing, type Seeds } from '../auth/preseed.ts';
 import type { Preseed } from '../config/preseed.ts';
 import { readSecretFiles } from '../config/secret-file.ts';
 import { Refused, reasonOf } from '../refused.ts';
-import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
+import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import type { Database } from '../store/database.ts';
 import { openRehearsal } from '../store/writer.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
@@ -33,9 +33,9 @@ export function checkSecretFiles(preseed: Preseed): { findings: Finding[]; seeds
 /** @param access null: there is none yet, the start would make it */
 export function checkConfigured(seeds: Seeds, access: Database | null, nowMs: number): Finding {
   const check = 'configured accounts';
-  const copy = openRehearsal(access, ACCESS_MIGRATIONS);
+  const copy = openRehearsal(access, ACCESS_SCHEMA);
   try {
-    const { created, differences } = rehearsePreseed(copy, seeds, nowMs);
+    const { created, differences } = createMissing(copy, seeds, nowMs);
     const { accounts, subscriptions, keys } = created;
     if (differences.length > 0) {
       return warn(

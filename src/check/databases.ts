@@ -1,26 +1,25 @@
-/** What lies in the data folder: both databases, page by page, and the journal and the secret beside them. */
-import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, type Stats } from 'node:fs';
+/** What lies in the data folder: both databases, page by page, and the logs and the secret beside them. */
+import { existsSync, readFileSync, type Stats } from 'node:fs';
 import { basename } from 'node:path';
+import { listSegments } from '../history/segment.ts';
 import { reasonOf } from '../refused.ts';
-import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
-import { type Database, openInspector } from '../store/database.ts';
+import { ACCESS_SCHEMA } from '../store/access-schema.ts';
+import { type Database, openInspector, sizeOf } from '../store/database.ts';
 import { isForbidden } from '../store/database-errors.ts';
-import { DETECTIONS_MIGRATIONS } from '../store/detections-schema.ts';
+import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import type { DataFolder } from '../store/folder.ts';
-import type { Migrations } from '../store/migrate.ts';
+import { type Schema, schemaVersion } from '../store/schema.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 import { statOf } from './folders.ts';
 
-const PUT_BACK = 'Stop the appliance and put the file back from a backup. Keep the journal that is there.';
+const PUT_BACK = 'Restart the appliance: it makes a damaged database anew from the log.';
 /** What a wrong owner keeps from being read is not lost: a backup in its place would lose what came since. */
 const GIVE =
   'Give it, with the folder that it is in, to the user of the appliance (chown -R), and run this as that user.';
 const PROBLEMS_MAX = 3;
 
 const SELECT_TABLES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`;
-
-const SELECT_ANY_DELIVERY = 'SELECT 1 FROM delivery LIMIT 1';
 
 export interface LookedThrough {
   readonly finding: Finding;
@@ -30,23 +29,23 @@ export interface LookedThrough {
 
 /** @param onTable told which table is being looked through; the caller closes the database */
 export function checkAccessDatabase({ access }: DataFolder, onTable: (name: string) => void): LookedThrough {
-  return lookThrough(access, ACCESS_MIGRATIONS, onTable);
+  return lookThrough(access, ACCESS_SCHEMA, onTable);
 }
 
 export function checkDetectionsDatabase(
   { detections }: DataFolder,
   onTable: (name: string) => void,
 ): LookedThrough {
-  return lookThrough(detections, DETECTIONS_MIGRATIONS, onTable);
+  return lookThrough(detections, DETECTIONS_SCHEMA, onTable);
 }
 
-function lookThrough(path: string, migrations: Migrations, onTable: (name: string) => void): LookedThrough {
+function lookThrough(path: string, schema: Schema, onTable: (name: string) => void): LookedThrough {
   const check = basename(path);
   if (!existsSync(path)) return { finding: ok(check, 'not there yet: the first start makes it'), db: null };
   let db: Database | null = null;
   try {
     db = openInspector(path);
-    const foreign = judgeSchema(check, db, migrations);
+    const foreign = judgeSchema(check, db, schema);
     const finding = foreign ?? judgePages(check, db, onTable);
     if (finding.status !== 'bad') return { finding, db };
     db.close();
@@ -60,18 +59,13 @@ function lookThrough(path: string, migrations: Migrations, onTable: (name: strin
   }
 }
 
-/** Null where this program can use it. */
-function judgeSchema(check: string, db: Database, { application_id, steps }: Migrations): Finding | null {
-  if (Number(db.pragma('application_id', { simple: true })) !== application_id)
+/** Null where this program can use it as it is. */
+function judgeSchema(check: string, db: Database, schema: Schema): Finding | null {
+  if (Number(db.pragma('application_id', { simple: true })) !== schema.application_id)
     return bad(check, 'it is not a database of this program', 'Name the right data folder with --data.');
-  const version = Number(db.pragma('user_version', { simple: true }));
-  return version <= steps.length
+  return Number(db.pragma('user_version', { simple: true })) === schemaVersion(schema)
     ? null
-    : bad(
-        check,
-        `schema ${version}; this program knows ${steps.length}`,
-        'Use the newer program that wrote it.',
-      );
+    : warn(check, 'it is of another version of this program', 'The next start makes it anew from the log.');
 }
 
 /** Table by table: a snapshot that is held for long would let the log of a running appliance grow. */
@@ -86,26 +80,28 @@ function judgePages(check: string, db: Database, onTable: (name: string) => void
   return ok(check, `sound, ${tables.length} tables`);
 }
 
-/** @param detections null where it cannot be read; what it has given out, the journal must witness */
-export function checkJournal({ journal }: DataFolder, detections: Database | null): Finding {
-  const check = 'journal';
-  const found = statOf(journal);
-  if (found === null) {
-    return detections?.prepare(SELECT_ANY_DELIVERY).get() !== undefined
-      ? warn(
+/** @param isNeeded whether a database has applied something of it */
+export function checkLog(folder: string, isNeeded: boolean): Finding {
+  const check = basename(folder);
+  try {
+    const segments = listSegments(folder);
+    if (segments.length > 0) {
+      const bytes = segments.reduce((sum, { path }) => sum + sizeOf(path), 0);
+      return ok(
+        check,
+        `${segments.length.toLocaleString('en-US')} segments, ${bytes.toLocaleString('en-US')} bytes`,
+      );
+    }
+    return isNeeded
+      ? bad(
           check,
-          'it is missing beside a database that is in use: what was given out and revoked has no second witness',
-          'Put it back where it survived, and never delete it.',
+          'it is missing beside a database that is made from it',
+          'Restore a backup: wirewatch restore BACKUP --replace',
         )
-      : ok(check, 'not there yet: the first file that is applied begins it');
+      : ok(check, 'not there yet: the first change begins it');
+  } catch (error) {
+    return bad(check, reasonOf(error), GIVE);
   }
-  if (typeof found === 'string') return bad(check, found, GIVE);
-  const reading = readLastByte(journal);
-  if (reading.kind === 'unreadable') return bad(check, reading.reason, GIVE);
-  const size = `${found.size.toLocaleString('en-US')} bytes`;
-  return reading.byte === 0x0a || found.size === 0
-    ? ok(check, size)
-    : ok(check, `${size}; its last line was cut off by a crash, which the next one makes up for`);
 }
 
 export function checkSecret({ secret }: DataFolder, isNeeded: boolean): Finding {
@@ -135,23 +131,4 @@ function judgeSecretMode(check: string, path: string, { mode }: Stats): Finding 
         'other users may read it, and could then forge cursors and photo addresses',
         `chmod 0600 ${path}`,
       );
-}
-
-type LastByte =
-  | { readonly kind: 'read'; readonly byte: number | undefined }
-  | { readonly kind: 'unreadable'; readonly reason: string };
-
-function readLastByte(path: string): LastByte {
-  try {
-    const file = openSync(path, 'r+');
-    try {
-      const byte = Buffer.alloc(1);
-      const length = readSync(file, byte, 0, 1, Math.max(0, fstatSync(file).size - 1));
-      return { kind: 'read', byte: length === 1 ? byte[0] : undefined };
-    } finally {
-      closeSync(file);
-    }
-  } catch (error) {
-    return { kind: 'unreadable', reason: reasonOf(error) };
-  }
 }

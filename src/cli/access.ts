@@ -3,7 +3,6 @@
  * options, and show one entry.
  */
 import type { Command } from 'commander';
-import { catchUpAccess } from '../auth/journaled.ts';
 import {
   readAccountId,
   readContentTypes,
@@ -13,13 +12,14 @@ import {
   readZone,
 } from '../config/terms.ts';
 import type { ContentType } from '../detection/content-type.ts';
+import { openAccess, type Recovered } from '../history/access.ts';
 import { Refused } from '../refused.ts';
-import { openAccess } from '../store/access.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import type { Database } from '../store/database.ts';
 import { dataFolder, ensureFolder } from '../store/folder.ts';
 import { keepInPlace } from '../store/locks.ts';
 import { resolveDataFolder } from './data-folder.ts';
+import { operationOf } from './operation.ts';
 import { commonOptions, listValue, optionValue } from './options.ts';
 import { printable } from './output.ts';
 
@@ -30,40 +30,19 @@ export interface OpenAccess {
 }
 
 /**
- * Opens the access database of a data folder, as of everything that the journal says of it: what a command changes in
- * one that was put back must not hide from the next start what else it lacks.
+ * Opens the access database of the command's data folder, at the end of its log.
  *
  * @param create makes a missing one
  */
-export function openCaughtUp(data: string, options: { create?: boolean } = {}): OpenAccess {
-  const opened = open(data, options);
-  try {
-    const { keys, changes } = catchUpAccess(opened.db, dataFolder(data).journal, Date.now());
-    const isOlder = 'wirewatch: access.db is older than the journal';
-    if (keys.length > 0) process.stderr.write(`${isOlder}: keys are revoked again: ${keys.join(', ')}\n`);
-    if (changes.length > 0) {
-      const lacking = printable(changes.join('; '));
-      process.stderr.write(`${isOlder}: what was changed since is not in it, make it again: ${lacking}\n`);
-    }
-    return opened;
-  } catch (error) {
-    opened.close();
-    throw error;
-  }
-}
-
-function open(data: string, { create = false }: { create?: boolean } = {}): OpenAccess {
+export function openForCommand(command: Command, { create = false }: { create?: boolean } = {}): OpenAccess {
+  const data = resolveDataFolder(commonOptions(command));
   const folder = dataFolder(data);
+  const operation = operationOf(command);
   actAsOwner(folder);
   if (create) ensureFolder(folder);
   const release = keepInPlace(folder, true);
   try {
-    const db = openAccess(data, {
-      create,
-      onMigrated: ({ database, from, to, copy }) => {
-        process.stderr.write(`${database} was brought from schema ${from} to ${to}; how it was: ${copy}\n`);
-      },
-    });
+    const db = openAccess(data, { create, operation, onRecovered: tellRecovered });
     return {
       db,
       close() {
@@ -77,14 +56,12 @@ function open(data: string, { create = false }: { create?: boolean } = {}): Open
   }
 }
 
-/** Runs `work`, which changes nothing, on the access database of the command's data folder. */
-export function lookingIntoAccess<Result>(command: Command, work: (db: Database) => Result): Result {
-  const { db, close } = open(resolveDataFolder(commonOptions(command)));
-  try {
-    return work(db);
-  } finally {
-    close();
-  }
+function tellRecovered(recovered: Recovered): void {
+  const said =
+    recovered.kind === 'brought up'
+      ? 'access.db was older than its log, and has been brought to its end'
+      : `access.db was made anew from its log: ${printable(recovered.reason)}`;
+  process.stderr.write(`wirewatch: ${said}\n`);
 }
 
 /** Runs `work` on the access database of the command's data folder. @param create makes a missing one */
@@ -93,7 +70,7 @@ export function withAccess<Result>(
   work: (db: Database) => Result,
   options: { create?: boolean } = {},
 ): Result {
-  const { db, close } = openCaughtUp(resolveDataFolder(commonOptions(command)), options);
+  const { db, close } = openForCommand(command, options);
   try {
     return work(db);
   } finally {

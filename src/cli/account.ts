@@ -20,7 +20,6 @@ import {
   accountIdValue,
   dailyRowsValue,
   details,
-  lookingIntoAccess,
   type None,
   nameValue,
   orNull,
@@ -71,7 +70,7 @@ function registerList(account: Command): void {
     .command('list')
     .description('list all accounts')
     .action((_options: unknown, self: Command) => {
-      const accounts = lookingIntoAccess(self, listAccounts).map(accountDocument);
+      const accounts = withAccess(self, listAccounts).map(accountDocument);
       print(accounts, {
         json: commonOptions(self).json,
         text: () =>
@@ -98,7 +97,7 @@ function registerShow(account: Command): void {
     .action((id: string, _options: unknown, self: Command) => {
       printAccount(
         self,
-        lookingIntoAccess(self, (db) => getAccount(db, id)),
+        withAccess(self, (db) => getAccount(db, id)),
       );
     });
   addExamples(command, ['account show acme']);
@@ -128,7 +127,7 @@ function registerSet(account: Command): void {
           : 'The licence holds for what is written from now on; bring the rest up to date with: wirewatch ingest replay';
       printAccount(
         self,
-        withAccess(self, (db) => setAccount(db, id, changes, Date.now())),
+        withAccess(self, (db) => setAccount(db, id, changes)),
         `Changed account ${id}.`,
         licence,
       );
@@ -187,7 +186,7 @@ function registerRemove(account: Command): void {
             described: `account ${id} (${name}), its keys (${keys.length}) and its subscriptions (${subscriptions.length})`,
           };
         },
-        remove: (db, nowMs) => removeAccount(db, id, nowMs),
+        remove: (db) => removeAccount(db, id),
         isConfigured: ({ preseed }) => preseed.accounts.some((one) => one.id === id),
       });
     });

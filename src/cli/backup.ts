@@ -1,17 +1,27 @@
-/** `wirewatch backup`: all that an installation cannot do without, in one file. */
+/** `wirewatch backup`: brings a backup folder up to date, or writes one file. */
 import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
 import { configOf } from './config.ts';
-import { addDropOption, addExamples, commonOptions } from './options.ts';
+import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
+
+interface Options {
+  readonly force?: boolean;
+  readonly keepDays?: number;
+}
 
 export function register(command: Command): void {
   command
-    .argument('<file>', 'file to write, such as /backups/monday.tar')
-    .option('--force', 'replace a file that is there')
-    .action(async (file: string, options: { force?: boolean }, self: Command) => {
+    .argument('<dest>', 'a folder, which is brought up to date, or a file that ends with .tar')
+    .option('--force', 'replace a file that exists')
+    .option(
+      '--keep-days <days>',
+      'how long branches and segments that are no longer needed are kept',
+      integerValue(0, 36_500),
+    )
+    .action(async (dest: string, options: Options, self: Command) => {
       beGentle();
       const { json } = commonOptions(self);
       const config = configOf(self);
@@ -20,8 +30,9 @@ export function register(command: Command): void {
         const written = await writeBackup({
           data: config.dataFolder,
           drop: config.ingest.drop,
-          target: path.resolve(file),
+          target: path.resolve(dest),
           replace: options.force === true,
+          keepDays: options.keepDays ?? config.backup.keep_days,
           now: Date.now,
           onProgress: steps.update,
         });
@@ -32,7 +43,7 @@ export function register(command: Command): void {
       }
     });
   addDropOption(command);
-  addExamples(command, ['backup /backups/monday.tar', 'backup monday.tar --data /var/lib/wirewatch --json']);
+  addExamples(command, ['backup /backups/wirewatch', 'backup monday.tar --data /var/lib/wirewatch --json']);
 }
 
 /** An appliance on this machine goes first. */
@@ -46,21 +57,29 @@ export function beGentle(): void {
   }
 }
 
-function documentOf({ path: file, bytes, manifest }: WrittenBackup) {
-  const { created_at, journal, counts } = manifest;
-  return { file, bytes, created_at, ...counts, journal_bytes: journal?.bytes ?? 0 };
+function documentOf({ path: written_to, written, state, isNewBranch, deleted }: WrittenBackup) {
+  const { at, log, access_log } = state;
+  return {
+    path: written_to,
+    at,
+    written,
+    entries: log?.entry ?? 0,
+    access_entries: access_log?.entry ?? 0,
+    new_branch: isNewBranch,
+    deleted,
+  };
 }
 
-function textOf({ path: file, bytes, manifest }: WrittenBackup): string {
-  const { detections, stream_rows, keys } = manifest.counts;
+function textOf({ path: written_to, written, state, isNewBranch, deleted }: WrittenBackup): string {
   const shown = (count: number) => count.toLocaleString('en-US');
   return [
-    `Wrote ${file}, ${shown(bytes)} bytes: the state of ${manifest.created_at}.`,
+    `${written_to} holds the state of ${state.at}: ${shown(written)} bytes written.`,
+    ...(isNewBranch ? ['It is a new branch: no other one there is of this installation.'] : []),
+    ...deleted.map((name) => `Deleted after its time: ${name}`),
     '',
-    `${shown(detections)} detections, ${shown(stream_rows)} rows of the stream, ${shown(keys)} keys. It holds the secret: guard it as you guard the data folder.`,
-    `The drop folder with its archive, photos and the configuration are not in it; they are plain files.`,
+    'It holds the secret: protect it as you protect the data folder. The drop folder with its archive, the photos and the configuration are not in it; they are ordinary files.',
     '',
-    `Check it with:  wirewatch verify ${file}`,
-    `Put it back:    wirewatch restore ${file}`,
+    `Check it with:  wirewatch verify ${written_to}`,
+    `Restore it:     wirewatch restore ${written_to}`,
   ].join('\n');
 }

@@ -5,13 +5,15 @@ import type { Command } from 'commander';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';
 import { SampleExports } from '../demo/exports.ts';
 import { countFiles, readFigures } from '../demo/figures.ts';
+import { openAccess } from '../history/access.ts';
+import type { Operation } from '../history/format.ts';
 import { bootIngestThread } from '../ingest/ingest-client.ts';
 import { paced } from '../pace.ts';
-import { openAccess } from '../store/access.ts';
 import { type Database, openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { formatMs, HOUR_MS, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
+import { operationOf } from './operation.ts';
 import { addExamples, addSettingFlags, commonOptions, stateDefaults } from './options.ts';
 import { print, progress, table } from './output.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
@@ -32,7 +34,7 @@ export function register(command: Command, wholeProgram: () => Promise<Command>)
     if (serving.log.level === 'info') serving.log.level = 'warn';
     const stopping = new AbortController();
     const ended = untilSignal(serving, () => stopping.abort());
-    await demonstrate(serving, json, stopping.signal);
+    await demonstrate(serving, json, stopping.signal, operationOf(self));
     await ended;
   });
   addSettingFlags(command);
@@ -44,12 +46,13 @@ async function demonstrate(
   { appliance, config }: Serving,
   json: boolean,
   signal: AbortSignal,
+  operation: Operation,
 ): Promise<void> {
   const folder = dataFolder(config.dataFolder);
   const db = openReader(folder.detections);
   try {
-    const access = openAccess(folder.root, { kind: 'demo' });
-    const keys = prepareAgency(access, folder.journal, config.keys.prefix, Date.now());
+    const access = openAccess(folder.root, { kind: 'demo', operation });
+    const keys = prepareAgency(access, config.keys.prefix, Date.now());
     access.close();
     const exports = new SampleExports(appliance.drop, newestDone(db, 'imagewire'), Date.now());
     await ingestDay(db, exports, signal);

@@ -7,7 +7,7 @@ import { createLogger } from '../log.ts';
 import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';
 import { readSecret } from '../store/secret.ts';
-import { openCaughtUp } from './access.ts';
+import { openForCommand } from './access.ts';
 import { configOf, folderOf } from './config.ts';
 
 /** Has a request served, and waits for it: see {@link untilServed}. */
@@ -26,7 +26,7 @@ export async function serveAdded(
 ): Promise<RequestOutcome> {
   const config = configOf(command);
   const folder = folderOf(config);
-  const access = openCaughtUp(folder.root);
+  const access = openForCommand(command);
   const log = createLogger({ level: 'warn' });
   try {
     const settings = ingestSettings(config, deriveKey(readSecret(folder), 'photo'), 'requests');

@@ -4,13 +4,13 @@ import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
 import type { ExportName } from '../detection/content-type.ts';
 import { judgeName } from '../ingest/export-name.ts';
-import { type FileRecord, newestFiles, unsettledFiles } from '../ingest/file-record.ts';
+import { applyingFiles, type FileRecord, newestFiles } from '../ingest/file-record.ts';
 import { readPause } from '../ingest/subscribers.ts';
 import type { Database } from '../store/database.ts';
 import { isLocked } from '../store/locks.ts';
 import { formatMs } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
-import { lookingIntoAccess } from './access.ts';
+import { withAccess } from './access.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
 import { print, table } from './output.ts';
@@ -75,7 +75,7 @@ export function registerStatus(ingest: Command): void {
     )
     .action((options: { files?: number }, self: Command) => {
       const files = options.files ?? FILES_DEFAULT;
-      const status = lookingIntoAccess(self, (access) => statusOf(access, configOf(self), files));
+      const status = withAccess(self, (access) => statusOf(access, configOf(self), files));
       print(status, { json: commonOptions(self).json, text: () => statusText(status) });
     });
   addDropOption(command);
@@ -99,7 +99,7 @@ function statusOf(access: Database, config: Config, filesMax: number): Status {
   const pause = readPause(access);
   const ledger = withDetections(config, NOTHING_INGESTED, (db) => ({
     newest: { newswire: newestDone(db, 'newswire'), imagewire: newestDone(db, 'imagewire') },
-    applying: unsettledFiles(db).filter(({ outcome }) => outcome === 'applying'),
+    applying: applyingFiles(db),
     files: newestFiles(db, filesMax),
   }));
   const exportState = (name: ExportName) => {

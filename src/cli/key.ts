@@ -6,15 +6,11 @@ import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
 import { addKey, getKey, type Key, keyDocument, listKeys, revokeKey, setKey } from '../auth/keys.ts';
 import type { Config } from '../config/load.ts';
-import { Refused, reasonOf } from '../refused.ts';
-import { dataFolder } from '../store/folder.ts';
-import { appendKeyRevoked } from '../store/journal.ts';
 import { formatMs, HOUR_MS } from '../time.ts';
 import {
   accountIdValue,
   dailyRowsValue,
   details,
-  lookingIntoAccess,
   type None,
   nameValue,
   orNull,
@@ -22,7 +18,6 @@ import {
   withAccess,
 } from './access.ts';
 import { configOf } from './config.ts';
-import { resolveDataFolder } from './data-folder.ts';
 import {
   addressesValue,
   expiresValue,
@@ -111,7 +106,7 @@ function registerList(key: Command): void {
     .description('list all keys')
     .action((_options: unknown, self: Command) => {
       const nowMs = Date.now();
-      const keys = lookingIntoAccess(self, listKeys).map((one) => keyDocument(one, nowMs));
+      const keys = withAccess(self, listKeys).map((one) => keyDocument(one, nowMs));
       print(keys, {
         json: commonOptions(self).json,
         text: () =>
@@ -140,7 +135,7 @@ function registerShow(key: Command): void {
     .action((id: string, _options: unknown, self: Command) => {
       printKey(
         self,
-        lookingIntoAccess(self, (db) => getKey(db, id)),
+        withAccess(self, (db) => getKey(db, id)),
       );
     });
   addExamples(command, ['key show abcdefghij23']);
@@ -185,11 +180,7 @@ function registerRevoke(key: Command): void {
     .argument('<id>', ID_HELP, keyIdValue)
     .action((id: string, _options: unknown, self: Command) => {
       const nowMs = Date.now();
-      const { key, wasRevoked } = withAccess(self, (db) => {
-        const revoked = revokeKey(db, id, nowMs);
-        recordRevoked(self, revoked.key, nowMs);
-        return revoked;
-      });
+      const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs));
       printKey(self, key, wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.`);
     });
   addExamples(command, ['key revoke abcdefghij23']);
@@ -251,24 +242,6 @@ function addTermOptions(command: Command): Command {
       addressesValue,
     )
     .option('--daily-rows <number>', 'rows a day of its own, or none', dailyRowsValue);
-}
-
-/**
- * Writes the revocation into the journal, after the database has it: a backup that is restored later must not
- * revive the key. On a repeated command too, since the first may have ended between the two.
- */
-function recordRevoked(command: Command, key: Key, nowMs: number): void {
-  const { journal } = dataFolder(resolveDataFolder(commonOptions(command)));
-  try {
-    appendKeyRevoked(journal, key.id, key.revoked_at ?? nowMs);
-  } catch (error) {
-    const reason = reasonOf(error);
-    throw new Refused(
-      'failed',
-      `key ${key.id} is revoked, but that could not be written to ${journal}: ${reason}. A restore would bring the key back; mend this and repeat: wirewatch key revoke ${key.id}`,
-      { cause: error },
-    );
-  }
 }
 
 /** Where a client finds the appliance. */

@@ -71,14 +71,18 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./alert.ts'),
   },
   {
+    name: 'log',
+    description: 'print the history as the log has it, or with --access who changed what: the audit trail',
+    load: () => import('./log.ts'),
+  },
+  {
     name: 'backup',
-    description:
-      'write the databases, the journal and the secret into one file, beside a running appliance or without',
+    description: 'bring a backup folder up to date, or write one file, beside a running appliance or without',
     load: () => import('./backup.ts'),
   },
   {
     name: 'restore',
-    description: 'put a backup into the data folder, while no appliance runs on it',
+    description: 'put a backup into the data folder, while no appliance runs on it, or rehearse that',
     load: () => import('./restore.ts'),
   },
   {
@@ -86,6 +90,12 @@ const COMMANDS: readonly CommandEntry[] = [
     description:
       'check the data folder, also beside a running appliance, or a backup; exit code 1 when something is wrong',
     load: () => import('./verify.ts'),
+  },
+  {
+    name: 'rebuild',
+    description:
+      'make detections.db anew from its log, or with --log the logs from the databases, while no appliance runs',
+    load: () => import('./rebuild.ts'),
   },
   {
     name: 'pull',
@@ -191,7 +201,7 @@ export function reportEnd(error: unknown): number {
 /** What to do about a fault of the machine; nothing for one of the program. */
 function adviceOn(error: unknown): string {
   if (isDamage(error))
-    return '. Stop the appliance, see what is left with "wirewatch verify", and put a backup in its place: wirewatch restore FILE --replace';
+    return '. Stop the appliance, see what is left with "wirewatch verify", and restore a backup: wirewatch restore BACKUP --replace';
   if (isDiskFull(error)) return '. Make room and try again.';
   return isForbidden(error) || isErrorCode(error, 'EROFS')
     ? '. Run it as the user of the appliance, or give this user the right to it.'

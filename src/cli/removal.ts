@@ -7,7 +7,7 @@ import { countRows, type RemovedRows } from '../ingest/removal.ts';
 import { addRequest } from '../ingest/requests.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
-import { lookingIntoAccess } from './access.ts';
+import { withAccess } from './access.ts';
 import { configOf, withDetections } from './config.ts';
 import { confirm } from './confirm.ts';
 import { serveAdded } from './ingest-request.ts';
@@ -23,7 +23,7 @@ export interface RemovalOptions {
   readonly document: Readonly<Record<string, string | number>>;
   /** Of which subscriptions rows go, and all else that goes, in words. @throws Refused when there is no such thing */
   readonly look: (access: Database) => { subscriptions: readonly number[]; described: string };
-  readonly remove: (access: Database, nowMs: number) => Removed;
+  readonly remove: (access: Database) => Removed;
   /** Whether the configuration names it. */
   readonly isConfigured: (config: Config) => boolean;
 }
@@ -31,7 +31,7 @@ export interface RemovalOptions {
 /** Asks, unless `yes`; takes it away for clients at once; waits until its rows are gone; prints what is to be known. */
 export async function removeWithRows(command: Command, yes: boolean, options: RemovalOptions): Promise<void> {
   const config = configOf(command);
-  const { subscriptions, described } = lookingIntoAccess(command, options.look);
+  const { subscriptions, described } = withAccess(command, options.look);
   const none = { detections: 0, versions: 0 };
   const rows = withDetections(config, none, (db) => countRows(db, subscriptions));
   const what = `This removes ${described}, with ${rowsText(rows)}, for good.`;
@@ -39,9 +39,8 @@ export async function removeWithRows(command: Command, yes: boolean, options: Re
   let removed: Removed | null = null;
   await serveAdded(command, (access) =>
     writing(access, () => {
-      const nowMs = Date.now();
-      removed = options.remove(access, nowMs);
-      return addRequest(access, { kind: 'remove', subscriptions: removed.subscriptions }, nowMs);
+      removed = options.remove(access);
+      return addRequest(access, { kind: 'remove', subscriptions: removed.subscriptions }, Date.now());
     }),
   );
   if (removed === null) throw new Error('it was served before it was asked for');
@@ -54,7 +53,7 @@ export async function removeWithRows(command: Command, yes: boolean, options: Re
 
 /** For a command that is repeated after it was ended half-way. @returns false when nothing is being removed */
 export async function awaitOpenRemoval(command: Command, subscription: number): Promise<boolean> {
-  const open = lookingIntoAccess(command, (db) => openRemoval(db, subscription));
+  const open = withAccess(command, (db) => openRemoval(db, subscription));
   if (open === null) return false;
   const outcome = await serveAdded(command, () => open);
   if (!outcome.ok) throw new Refused('failed', outcome.reason);

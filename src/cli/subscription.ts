@@ -18,7 +18,6 @@ import {
   accountIdValue,
   contentTypesValue,
   details,
-  lookingIntoAccess,
   nameValue,
   requireChanges,
   subscriptionIdValue,
@@ -79,7 +78,7 @@ function registerList(subscription: Command): void {
     .command('list')
     .description('list all subscriptions')
     .action((_options: unknown, self: Command) => {
-      const subscriptions = lookingIntoAccess(self, listSubscriptions).map(subscriptionDocument);
+      const subscriptions = withAccess(self, listSubscriptions).map(subscriptionDocument);
       print(subscriptions, {
         json: commonOptions(self).json,
         text: () =>
@@ -106,7 +105,7 @@ function registerShow(subscription: Command): void {
     .action((id: number, _options: unknown, self: Command) => {
       printSubscription(
         self,
-        lookingIntoAccess(self, (db) => getSubscription(db, id)),
+        withAccess(self, (db) => getSubscription(db, id)),
       );
     });
   addExamples(command, ['subscription show 7001']);
@@ -129,7 +128,7 @@ function registerSet(subscription: Command): void {
         time_zone: options.timeZone,
         content_types: options.contentTypes,
       };
-      const changed = withAccess(self, (db) => setSubscription(db, id, changes, Date.now()));
+      const changed = withAccess(self, (db) => setSubscription(db, id, changes));
       printSubscription(self, changed, `Changed subscription ${id}.`);
     });
   addExamples(command, ['subscription set 7001 --time-zone Europe/London']);
@@ -145,7 +144,7 @@ function registerRemove(subscription: Command): void {
     .option('--yes', 'do not ask')
     .action(async (id: number, options: { yes?: boolean }, self: Command) => {
       const { awaitOpenRemoval, removeWithRows } = await import('./removal.ts');
-      const isThere = lookingIntoAccess(self, (db) => findSubscription(db, id)) !== null;
+      const isThere = withAccess(self, (db) => findSubscription(db, id)) !== null;
       if (!isThere && (await awaitOpenRemoval(self, id))) return;
       await removeWithRows(self, options.yes === true, {
         label: `subscription ${id}`,
@@ -156,7 +155,7 @@ function registerRemove(subscription: Command): void {
           const named = name === null ? '' : ` (${name})`;
           return { subscriptions: [id], described: `subscription ${id}${named} of account ${account_id}` };
         },
-        remove: (db, nowMs) => removeSubscription(db, id, nowMs),
+        remove: (db) => removeSubscription(db, id),
         isConfigured: ({ preseed }) => preseed.subscriptions.some((one) => one.id === id),
       });
     });

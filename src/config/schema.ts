@@ -128,8 +128,7 @@ const Ingest = Type.Object(
       minimum: 0,
       maximum: 36_500,
       default: 0,
-      description:
-        'Days after which archived files are deleted, but for those that the oldest scheduled backup would need; 0 keeps them for ever.',
+      description: 'Days after which archived files are deleted; 0 keeps them for ever.',
     }),
     earliest_time: Type.String({
       format: 'setting-instant',
@@ -193,20 +192,34 @@ const Backup = Type.Object(
       maxLength: 4096,
       default: '',
       description:
-        'Folder for scheduled backups, best on another disk; empty means backups in the data folder. A relative path counts from this file.',
+        'Folder for the scheduled backup, best on another disk; empty means backups in the data folder. A relative path counts from this file.',
     }),
+    every_minutes: Type.Integer({
+      minimum: 0,
+      maximum: 525_600,
+      default: 0,
+      description:
+        'Minutes between two scheduled backups; 0 makes none. Each writes only what is new, so every minute is possible.',
+    }),
+    keep_days: Type.Integer({
+      minimum: 0,
+      maximum: 36_500,
+      default: 30,
+      description:
+        'Days for which the backup keeps what it no longer needs: branches of another history, and segments of the log that a removal has rewritten.',
+    }),
+  },
+  closed,
+);
+
+const Verify = Type.Object(
+  {
     every_hours: Type.Integer({
       minimum: 0,
       maximum: 8760,
-      default: 0,
+      default: 24,
       description:
-        'Hours between two scheduled backups; 0 makes none. Each takes as much room as the databases, twice that while it is made.',
-    }),
-    keep: Type.Integer({
-      minimum: 1,
-      maximum: 10_000,
-      default: 7,
-      description: 'How many scheduled backups are kept; older ones are deleted, and no other file.',
+        'Hours between two checks of detections.db against its log, in the background; 0 makes none. Each reads both completely.',
     }),
   },
   closed,
@@ -258,6 +271,7 @@ export const SETTINGS_SCHEMA = Type.Object(
     limits: Limits,
     keys: Keys,
     backup: Backup,
+    verify: Verify,
     log: Log,
     admin: Admin,
   },

@@ -5,7 +5,6 @@ import { addKey, listKeys, revokeKey } from '../auth/keys.ts';
 import { addSubscription, findSubscription } from '../auth/subscriptions.ts';
 import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import type { Database } from '../store/database.ts';
-import { appendKeyRevoked } from '../store/journal.ts';
 
 export interface SampleKey {
   readonly id: string;
@@ -31,7 +30,7 @@ const KEYS = [
  * @param access a writer on the demonstration's access.db
  * @returns keys that work until the next start: only their hashes are kept, so new ones are made each time
  */
-export function prepareAgency(access: Database, journal: string, prefix: string, nowMs: number): SampleKey[] {
+export function prepareAgency(access: Database, prefix: string, nowMs: number): SampleKey[] {
   if (findAccount(access, SAMPLE_ACCOUNT.id) === null) {
     addAccount(access, { ...SAMPLE_ACCOUNT, daily_rows: null }, nowMs);
   }
@@ -45,9 +44,7 @@ export function prepareAgency(access: Database, journal: string, prefix: string,
     );
   }
   for (const { id, revoked_at } of listKeys(access)) {
-    if (revoked_at !== null) continue;
-    revokeKey(access, id, nowMs);
-    appendKeyRevoked(journal, id, nowMs);
+    if (revoked_at === null) revokeKey(access, id, nowMs);
   }
   return KEYS.map(({ name, subscriptions }) => {
     const { id, key } = createKey(prefix);

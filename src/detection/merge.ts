@@ -97,6 +97,12 @@ function visibleForm({ match, url_shown }: Known): string {
   });
 }
 
+/** Whether a customer sees the same in both, but for when it was scored and exported; `article.url` is as shown. */
+export function isSameToSee(a: Match, b: Match): boolean {
+  const seen = (match: Match) => canonicalText({ ...match, last_scored_at: null, exported_at: null });
+  return seen(a) === seen(b);
+}
+
 /** JSON text that is equal for values that differ only in the order of members, and in null members. */
 function canonicalText(value: object): string {
   return JSON.stringify(canonicalValue(value));

@@ -38,10 +38,18 @@ export const ALERTS = {
   'database damaged': {
     page_worthy: true,
     opens:
-      'detections.db holds what was not written into it: SQLite finds it malformed, a page of the change stream would lack a row, or another file is in its place. Ingest stops, and detections are answered with 500',
-    closes: 'the appliance is started on a good database',
+      'detections.db holds what was not written into it: SQLite finds it malformed, a page of the change stream would lack a row, another file is in its place, or a check against the log ([verify] every_hours, or "wirewatch verify") found a difference. Ingest stops, and detections are answered with 500',
+    closes: 'the appliance is started again',
     what_to_do:
-      'Stop the appliance, then put a backup in its place: wirewatch restore FILE --replace. What came since is read again from archive/; keep the journal that is there.',
+      'Restart the appliance: it makes the database anew from its log, and nothing is lost. Check the disk. Where the start refuses since the log is damaged too, restore a backup: wirewatch restore BACKUP --replace',
+  },
+  'log damaged': {
+    page_worthy: true,
+    opens:
+      'a check ([verify] every_hours, or "wirewatch verify") found a part of the log missing or changed. Ingest and reads go on; but detections.db could not be made from this log',
+    closes: 'the log is begun anew, or a later check finds nothing',
+    what_to_do:
+      'Stop the appliance and restore the backup over it (wirewatch restore BACKUP --replace): damaged parts are filled from the backup, and what the log has beyond it is kept. Without a backup, copy the data folder to a safe place and begin the log anew from the database (wirewatch rebuild --log). Check the disk.',
   },
   'database not readable': {
     page_worthy: true,
@@ -67,7 +75,7 @@ export const ALERTS = {
     opens: 'access.db cannot be read; clients get 503',
     closes: 'it can be read again',
     what_to_do:
-      'Check the rights and the disk of the data folder, or stop the appliance and put a backup in its place: wirewatch restore FILE --replace',
+      'Check the rights and the disk of the data folder, or stop the appliance and restore over it: wirewatch restore BACKUP --replace',
   },
   'failed windows': {
     page_worthy: false,
@@ -139,17 +147,25 @@ export const ALERTS = {
   'backup overdue': {
     page_worthy: false,
     opens:
-      'the last scheduled backup failed, or the newest is older than one and a half times [backup] every_hours',
-    closes: 'a scheduled backup is written',
+      'the last scheduled backup failed, or is older than one and a half times [backup] every_minutes and five minutes',
+    closes: 'a scheduled backup succeeds',
     what_to_do:
-      'The detail has the cause. Make room in the folder of [backup] folder, or see that it is there and can be written to. To have a backup at once: wirewatch backup FILE',
+      'The detail has the cause. Make room in the folder of [backup] folder, or see that it is there and can be written to. To have a backup at once: wirewatch backup FOLDER',
   },
   'backup not restorable': {
     page_worthy: false,
-    opens: 'the newest scheduled backup was opened again after it was written, and something was found in it',
-    closes: 'a later one passes',
+    opens: 'the scheduled backup is read through once a day, and a part of it is damaged',
+    closes: 'it is read through and is good, or the appliance is started again',
     what_to_do:
-      'Run "wirewatch verify": it says whether the data folder is in order, and what to do. If it is, check the disk of [backup] folder. Older backups are kept meanwhile.',
+      'Run "wirewatch verify" for the data folder. If that is sound, delete the damaged file from the backup: the next run copies it again. Check the disk of [backup] folder.',
+  },
+  'end of log lost': {
+    page_worthy: false,
+    opens:
+      'a client came with a cursor that this installation signed, for a position that its log does not have: an older data folder was put back. Versions were raised by 1,000, once, positions go on a year ahead, and archived files without a record are read again, so that clients lose nothing',
+    closes: 'the appliance is started again',
+    what_to_do:
+      'Find out who put the folder back. If the newer one still exists, stop the appliance and put that one in its place, before clients go on. Otherwise do nothing: clients go on by themselves.',
   },
   'clock wrong': {
     page_worthy: false,

@@ -37,7 +37,7 @@ export interface Monitor extends HealthSource {
 }
 
 export interface MonitorOptions {
-  readonly detections: { readonly path: string; readonly reader: Database };
+  readonly detections: { readonly path: string; readonly reader: () => Database };
   readonly pause: PauseReader;
   /** @throws when keys cannot be checked */
   readonly checkKeys: () => void;
@@ -97,8 +97,8 @@ interface Ledger {
 
 class Looker {
   readonly #options: MonitorOptions;
-  readonly #version: Statement<number>;
-  readonly #fileId: string;
+  #version: Statement<number> | null = null;
+  #fileId: string | null = null;
   #fileState = '';
   #ledger: Ledger | null = null;
   #stalled: ReadonlySet<ExportName> = new Set();
@@ -111,9 +111,6 @@ class Looker {
 
   constructor(options: MonitorOptions) {
     this.#options = options;
-    const { path, reader } = options.detections;
-    this.#version = reader.prepare<unknown[], number>(SELECT_VERSION).pluck();
-    this.#fileId = fileId(path);
     // First with the second look: asking the system would hold up the start.
     this.#diskLookedAt = options.now() - DISK_EVERY_MS + LOOK_EVERY_MS;
   }
@@ -200,8 +197,10 @@ class Looker {
   #readLedger(nowMs: number): Ledger | null {
     const { conditions, detections, enabled } = this.#options;
     if (conditions.has('database damaged')) return null;
-    const { reader } = detections;
     try {
+      const reader = detections.reader();
+      this.#version ??= reader.prepare<unknown[], number>(SELECT_VERSION).pluck();
+      this.#fileId ??= fileId(detections.path);
       const version = this.#version.get();
       const known = this.#ledger;
       const isCurrent =
@@ -227,7 +226,7 @@ class Looker {
   /** Open connections go on reading what they have in memory: only a new one sees what the file has become. */
   #probeFile(): void {
     const { conditions, detections } = this.#options;
-    if (conditions.has('database damaged')) return;
+    if (conditions.has('database damaged') || this.#fileId === null) return;
     try {
       if (fileId(detections.path) !== this.#fileId) {
         conditions.set('database damaged', `${detections.path}: another file stands in its place`);

@@ -52,8 +52,8 @@ import { NO_ENDPOINT, type Traffic } from './traffic.ts';
 export interface ServerOptions {
   readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
   readonly stores: {
-    /** A reader on `detections.db`. */
-    readonly detections: Database;
+    /** A reader on `detections.db`; throws while it is not there yet. */
+    readonly detections: () => Database;
     readonly access: AccessReader;
   };
   readonly health: HealthSource;
@@ -65,6 +65,8 @@ export interface ServerOptions {
   readonly recentDeliveries: RecentDeliveries;
   /** What was used of the daily allowances; the caller has it kept over a restart. */
   readonly dailyRows: DailyRows;
+  /** Told of an authentic cursor that the log never gave out, which proves that its end is lost. */
+  readonly onEndLost: (position: number) => void;
   /** null where nobody counts. */
   readonly traffic: Traffic | null;
   readonly log: Logger;
@@ -139,7 +141,16 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
 /** Every endpoint, one row each. */
 function createRoutes(
-  { config, stores, health, secret, recentDeliveries, now, times = CONNECTION_TIMES }: ServerOptions,
+  {
+    config,
+    stores,
+    health,
+    secret,
+    recentDeliveries,
+    onEndLost,
+    now,
+    times = CONNECTION_TIMES,
+  }: ServerOptions,
   tokens: AccessTokens,
   allowance: DailyAllowance,
   baseUrl: () => string,
@@ -151,7 +162,7 @@ function createRoutes(
   const { detections, access } = stores;
   const tokenRate = createTokenRate(config.limits.token_requests_per_minute);
   return [
-    changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl }),
+    changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl, onEndLost }),
     periodRoute({ detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl }),
     detectionRoute({ detections, enabledContentTypes, baseUrl }),
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),

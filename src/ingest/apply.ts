@@ -1,57 +1,50 @@
 /**
- * Applies batches of rows to the detections and the stream, within a transaction that the caller holds.
+ * Applies batches of rows to the detections and the stream, within a transaction that the caller holds, and appends to
+ * the log what became of each row.
  *
  * Most rows are new, so a row is first inserted, and merged only when it turns out to be known: one lookup less
  * for nearly every row.
  */
-import {
-  type JudgedColumns,
-  judgedColumns,
-  readMatch,
-  renderDetection,
-  renderedMatchOf,
-  renderMatch,
-  renderStreamRow,
-} from '../detection/match.ts';
+import { judgedColumns, readMatch, renderedMatchOf, renderMatch } from '../detection/match.ts';
 import { type Known, merge, type Scoring } from '../detection/merge.ts';
 import { firstVersion, raisedVersion } from '../detection/raise.ts';
+import { DetectionRows } from '../history/detection-rows.ts';
+import type { LogWriter } from '../history/log-writer.ts';
+import { positionOfClock } from '../history/lost-end.ts';
+import {
+  changedLine,
+  createdLine,
+  type DetectionState,
+  passedLine,
+  removedLine,
+  rescoredLine,
+} from '../history/row-lines.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { parseSeconds } from '../time.ts';
-import { type RowBatch, scoringOf } from './row-batch.ts';
-
-const INSERT_DETECTION = `
-  INSERT INTO detection (id, stream, version, first_detected_at, exported_at_given, url_withheld,
-    publisher_id, domain, band, score, print, source_id, article_id, body, raises)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-  ON CONFLICT (id) DO NOTHING`;
+import { type RowBatch, scoringOf, stateOf } from './row-batch.ts';
 
 const SELECT_DETECTION =
-  'SELECT version, exported_at_given, url_withheld, body, raises FROM detection WHERE id = ?';
+  'SELECT version, exported_at_given, url_withheld, body, epochs FROM detection WHERE id = ?';
 
-const UPDATE_DETECTION = `
-  UPDATE detection
-  SET version = ?, first_detected_at = ?, exported_at_given = ?, url_withheld = ?,
-    publisher_id = ?, domain = ?, band = ?, score = ?, print = ?, source_id = ?, body = ?, raises = ?
-  WHERE id = ?`;
-
-const INSERT_STREAM_ROW = `
-  INSERT INTO stream_row (position, stream, sequence, publisher_id, domain, band, score, print, source_id, article_id, body)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-
-const SELECT_HEAD = 'SELECT sequence, position FROM stream_head WHERE stream = ?';
-
-const UPSERT_HEAD = `
-  INSERT INTO stream_head (stream, sequence, position) VALUES (?, ?, ?)
-  ON CONFLICT (stream) DO UPDATE SET sequence = excluded.sequence, position = excluded.position`;
-
-/** Rows of a subscription that was removed are gone, but not what tells of their transaction. */
+/**
+ * Rows of a subscription that was removed are gone, but not what tells of their transaction. After a version epoch,
+ * positions go on beyond what may have been given out and lost.
+ */
 const SELECT_LAST_POSITION = `
   SELECT max(
     coalesce((SELECT max(position) FROM stream_row), 0),
-    coalesce((SELECT last_position FROM delivery ORDER BY first_position DESC LIMIT 1), 0)
+    coalesce((SELECT last_position FROM delivery ORDER BY first_position DESC LIMIT 1), 0),
+    coalesce((SELECT max(position) FROM version_epoch), 0)
   ) AS position`;
 
+/** The detections that changed behind a position, by their last change. The id is the first member of a row's text. */
+const SELECT_CHANGED_AFTER = `
+  SELECT substr(body, 8, instr(substr(body, 8), '"') - 1) AS id, max(position) AS last
+  FROM stream_row WHERE position > @after GROUP BY 1 ORDER BY 2`;
+
 const INSERT_DELIVERY = 'INSERT INTO delivery (first_position, last_position) VALUES (?, ?)';
+
+const REISSUED_A_FRAME = 500;
 
 export interface ApplyCounts {
   created: number;
@@ -66,18 +59,23 @@ export interface Added {
   readonly last_position: number;
 }
 
-interface Head {
-  sequence: number;
-  position: number;
-}
-
 interface Stored {
   readonly version: number;
   readonly exported_at_given: string | null;
   readonly url_withheld: string | null;
   readonly body: string;
-  /** How many raises are in the version. */
-  readonly raises: number;
+  /** How many version epochs are in the version. */
+  readonly epochs: number;
+}
+
+export interface ApplyOptions {
+  /** The highest position that was given out. */
+  readonly lastPosition: number;
+  readonly nowMs: number;
+  /** Subscriptions whose account may see the addresses of print articles. */
+  readonly licensed: ReadonlySet<number>;
+  /** When versions were raised, epoch milliseconds. */
+  readonly epochsMs: readonly number[];
 }
 
 /**
@@ -89,160 +87,171 @@ interface Stored {
 export class Applier {
   readonly counts: ApplyCounts = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
   readonly #statements: ApplyStatements;
-  readonly #heads = new Map<number, Head>();
-  readonly #licensed: ReadonlySet<number>;
-  readonly #raises: readonly number[];
+  readonly #log: LogWriter;
+  readonly #options: ApplyOptions;
   #position: number;
   #firstPosition = 0;
 
-  /**
-   * @param lastPosition the highest position that may have been given out, by any witness
-   * @param licensed subscriptions whose account may see the addresses of print articles
-   * @param raisesMs when versions were raised, epoch milliseconds
-   */
-  constructor(
-    statements: ApplyStatements,
-    lastPosition: number,
-    nowMs: number,
-    licensed: ReadonlySet<number>,
-    raisesMs: readonly number[],
-  ) {
+  constructor(statements: ApplyStatements, log: LogWriter, options: ApplyOptions) {
     this.#statements = statements;
-    this.#position = Math.max(lastPosition, nowMs * 1000 - 1);
-    this.#licensed = licensed;
-    this.#raises = raisesMs;
+    this.#log = log;
+    this.#options = options;
+    const { lastPosition, nowMs } = options;
+    this.#position = Math.max(lastPosition, positionOfClock(nowMs) - 1);
+    // What was left by a transaction that was rolled back.
+    statements.rows.forget();
   }
 
   apply(batch: RowBatch): void {
+    const outcomes = new Outcomes();
     for (const [row, id] of batch.ids.entries()) {
-      const stream = batch.streams[row] ?? 0;
-      const rendered = batch.rendered[row] ?? '';
-      const firstDetectedAt = batch.first_detected_at[row] ?? 0;
-      const judged = judgedOf(batch, row);
-      const version = firstVersion(firstDetectedAt, this.#raises);
-      const inserted = this.#statements.insertDetection.run(
-        id,
-        stream,
-        version,
-        firstDetectedAt,
-        batch.exported_at_given[row],
-        batch.urls_withheld[row],
-        judged.publisher_id,
-        judged.domain,
-        judged.band,
-        judged.score,
-        judged.print,
-        judged.source_id,
-        judged.article_id,
-        renderDetection(id, version, rendered),
-        this.#raises.length,
-      );
-      if (inserted.changes === 1) {
+      const state = stateOf(batch, row, id);
+      const { epochsMs } = this.#options;
+      const version = firstVersion(state.first_detected_at, epochsMs);
+      if (this.#statements.rows.insert(state, version, epochsMs.length)) {
         this.counts.created += 1;
-        this.#addToStream(stream, judged, renderStreamRow(id, version, rendered));
+        this.#position += 1;
+        this.#addToStream(state, version);
+        outcomes.created(this.#position, version);
       } else {
-        this.#merge(id, stream, scoringOf(batch, row));
+        outcomes.passed(this.#merge(id, scoringOf(batch, row)));
       }
     }
+    // A batch without new detections says nothing that the lines of the changed ones do not say.
+    if (outcomes.hasCreated) {
+      if (batch.frame === null) throw new Error('a batch came without its frame of the log');
+      this.#log.appendFrame(batch.frame);
+    }
+    const lines = outcomes.lines();
+    if (lines !== '') this.#log.append(lines);
+  }
+
+  /** Ends the streams of a subscription; its rows are deleted apart. */
+  removeSubscription(subscription: number): void {
+    this.#statements.rows.end(subscription);
+    this.#log.append(removedLine(subscription));
+  }
+
+  /**
+   * Announces the present state of every detection that changed behind a position, in a version of its own: where it is
+   * not known what clients have.
+   */
+  reissue(db: Database, after: number): void {
+    const changed = db.prepare<unknown[], { id: string }>(SELECT_CHANGED_AFTER).all({ after });
+    for (let at = 0; at < changed.length; at += REISSUED_A_FRAME) {
+      const lines = changed.slice(at, at + REISSUED_A_FRAME).map(({ id }) => this.#reissue(id));
+      this.#log.append(lines.join(''));
+    }
+  }
+
+  #reissue(id: string): string {
+    const stored = this.#statements.selectDetection.get(id);
+    if (stored === undefined) return '';
+    return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.epochs);
   }
 
   /** Writes where the streams stand; nothing is applied after it. */
   finish(): Added {
-    for (const [stream, head] of this.#heads)
-      this.#statements.upsertHead.run(stream, head.sequence, head.position);
+    this.#statements.rows.finish();
     if (this.#firstPosition === 0) return { first_position: 0, last_position: 0 };
     this.#statements.insertDelivery.run(this.#firstPosition, this.#position);
     return { first_position: this.#firstPosition, last_position: this.#position };
   }
 
-  #merge(id: string, stream: number, scoring: Scoring): void {
+  /** @returns what the log says of it; empty where the row changed nothing */
+  #merge(id: string, scoring: Scoring): string {
     const stored = this.#statements.selectDetection.get(id);
     if (stored === undefined) throw new Error(`detection ${id} is neither new nor known`);
-    const outcome = merge(toKnown(stored), scoring, this.#licensed.has(scoring.match.subscription_id));
+    const { licensed } = this.#options;
+    const outcome = merge(toKnown(stored), scoring, licensed.has(scoring.match.subscription_id));
     this.counts[outcome.kind] += 1;
-    if (outcome.kind === 'unchanged') return;
+    if (outcome.kind === 'unchanged') return '';
     const { known } = outcome;
-    const isUpdated = outcome.kind === 'updated';
-    const raises = isUpdated ? this.#raises.length : stored.raises;
-    const version = isUpdated ? raisedVersion(known.version, raises - stored.raises) : known.version;
-    const judged = judgedColumns(known.match);
-    const rendered = renderMatch({
-      ...known.match,
-      article: { ...known.match.article, url: known.url_shown },
-    });
-    this.#statements.updateDetection.run(
-      version,
-      parseSeconds(known.match.first_detected_at),
-      known.exported_at_given,
-      known.url_shown === known.match.article.url ? null : known.match.article.url,
-      judged.publisher_id,
-      judged.domain,
-      judged.band,
-      judged.score,
-      judged.print,
-      judged.source_id,
-      renderDetection(id, version, rendered),
-      raises,
-      id,
-    );
-    if (isUpdated) this.#addToStream(stream, judged, renderStreamRow(id, version, rendered));
-  }
-
-  #addToStream(stream: number, judged: JudgedColumns, body: string): void {
-    const head = this.#head(stream);
-    this.#position += 1;
-    head.sequence += 1;
-    head.position = this.#position;
-    if (this.#firstPosition === 0) this.#firstPosition = this.#position;
-    this.#statements.insertStreamRow.run(
-      this.#position,
-      stream,
-      head.sequence,
-      judged.publisher_id,
-      judged.domain,
-      judged.band,
-      judged.score,
-      judged.print,
-      judged.source_id,
-      judged.article_id,
-      body,
-    );
-  }
-
-  #head(stream: number): Head {
-    let head = this.#heads.get(stream);
-    if (head === undefined) {
-      head = this.#statements.selectHead.get(stream) ?? { sequence: 0, position: 0 };
-      this.#heads.set(stream, head);
+    const state = stateOfKnown(id, known);
+    if (outcome.kind !== 'updated') {
+      this.#statements.rows.update(state, known.version, stored.epochs);
+      return rescoredLine(state, known.version);
     }
-    return head;
+    return this.#change(state, known.version, stored.epochs);
+  }
+
+  /** @param next the version without epochs; @param epochs how many are in the version before */
+  #change(state: DetectionState, next: number, epochs: number): string {
+    const all = this.#options.epochsMs.length;
+    const version = raisedVersion(next, all - epochs);
+    this.#statements.rows.update(state, version, all);
+    this.#position += 1;
+    this.#addToStream(state, version);
+    return changedLine(state, this.#position, version);
+  }
+
+  #addToStream(state: DetectionState, version: number): void {
+    if (this.#firstPosition === 0) this.#firstPosition = this.#position;
+    this.#statements.rows.add(state, version, this.#position);
+  }
+}
+
+/** What became of the rows of a batch, in their order: rows of one outcome in one line. */
+class Outcomes {
+  hasCreated = false;
+  readonly #lines: string[] = [];
+  /** Lines of changed detections alone, for a batch that goes without its rows. */
+  readonly #changes: string[] = [];
+  #created = { rows: 0, position: 0, version: 0 };
+  #passed = 0;
+
+  created(position: number, version: number): void {
+    this.hasCreated = true;
+    this.#endPassed();
+    const run = this.#created;
+    if (run.rows > 0 && (run.version !== version || run.position + run.rows !== position)) this.#endCreated();
+    if (this.#created.rows === 0) this.#created = { rows: 0, position, version };
+    this.#created.rows += 1;
+  }
+
+  passed(line: string): void {
+    this.#endCreated();
+    this.#passed += 1;
+    if (line === '') return;
+    this.#endPassed();
+    this.#lines.push(line);
+    this.#changes.push(line);
+  }
+
+  lines(): string {
+    if (!this.hasCreated) return this.#changes.join('');
+    this.#endCreated();
+    this.#endPassed();
+    return this.#lines.join('');
+  }
+
+  #endCreated(): void {
+    const { rows, position, version } = this.#created;
+    if (rows > 0) this.#lines.push(createdLine(rows, position, version));
+    this.#created = { rows: 0, position: 0, version: 0 };
+  }
+
+  #endPassed(): void {
+    if (this.#passed > 0) this.#lines.push(passedLine(this.#passed));
+    this.#passed = 0;
   }
 }
 
 export interface ApplyStatements {
-  readonly insertDetection: Statement;
+  readonly rows: DetectionRows;
   readonly selectDetection: Statement<Stored>;
-  readonly updateDetection: Statement;
-  readonly insertStreamRow: Statement;
-  readonly selectHead: Statement<Head>;
-  readonly upsertHead: Statement;
   readonly insertDelivery: Statement;
 }
 
-/** Parameters are bound by place here, not by name: this is the one spot where that difference is felt. */
 export function prepareApply(db: Database): ApplyStatements {
   return {
-    insertDetection: db.prepare(INSERT_DETECTION),
+    rows: new DetectionRows(db),
     selectDetection: db.prepare<unknown[], Stored>(SELECT_DETECTION),
-    updateDetection: db.prepare(UPDATE_DETECTION),
-    insertStreamRow: db.prepare(INSERT_STREAM_ROW),
-    selectHead: db.prepare<unknown[], Head>(SELECT_HEAD),
-    upsertHead: db.prepare(UPSERT_HEAD),
     insertDelivery: db.prepare(INSERT_DELIVERY),
   };
 }
 
-/** The highest position that the database knows to have been given out; 0 when none was. */
+/** The highest position that the database knows; 0 in a new one. */
 export function lastPosition(db: Database): number {
   return db.prepare<unknown[], { position: number }>(SELECT_LAST_POSITION).get()?.position ?? 0;
 }
@@ -260,14 +269,13 @@ function toKnown(stored: Stored): Known {
   return { match, exported_at_given: stored.exported_at_given, version: stored.version, url_shown: urlShown };
 }
 
-function judgedOf(batch: RowBatch, row: number): JudgedColumns {
+function stateOfKnown(id: string, { match, exported_at_given, url_shown }: Known): DetectionState {
   return {
-    publisher_id: batch.publisher_ids[row] ?? null,
-    domain: batch.domains[row] ?? null,
-    band: batch.bands[row] ?? 0,
-    score: batch.scores[row] ?? 0,
-    print: batch.prints[row] ?? 0,
-    source_id: batch.source_ids[row] ?? null,
-    article_id: batch.article_ids[row] ?? 0,
+    id,
+    rendered: renderMatch({ ...match, article: { ...match.article, url: url_shown } }),
+    exported_at_given,
+    url_withheld: url_shown === match.article.url ? null : match.article.url,
+    first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
+    judged: judgedColumns(match),
   };
 }

@@ -5,15 +5,14 @@
  * and between two transactions, waiting windows are read, so that years of history do not hold up what is happening now.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Added, ApplyCounts } from './apply.ts';
+import type { Operation } from '../history/format.ts';
+import type { Applier, ApplyCounts } from './apply.ts';
 import { type ExportFileName, judgeName, latestTime, switchedOff } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
 import { type FileRecord, findFile, findSameContent, saveFile } from './file-record.ts';
-import { appliedLine, beganLine, readingOf, spanLine } from './operations.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
-import { rulesOf } from './rules.ts';
 import { chooseDestination, settle } from './settlement.ts';
-import { type Dealt, putAway, recordOf, unread, type WaitingExport } from './window-file.ts';
+import { type Dealt, fileOperation, putAway, recordOf, unread, type WaitingExport } from './window-file.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
 export type BackfillName = Extract<ExportFileName, { kind: 'backfill' }>;
@@ -50,11 +49,7 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
     finished_at: null,
     destination: null,
   };
-  workshop.writer.commit(workshop.writer.begin(new Set()), () => saveFile(workshop.db, record), {
-    kind: 'operation',
-    line: () => beganLine(record),
-  });
-  workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
+  workshop.writer.commit(workshop.writer.begin(), fileOperation(record), () => saveFile(workshop.db, record));
   return resumeBackfill(workshop, record, file);
 }
 
@@ -104,15 +99,17 @@ async function resumeBackfill(
   file: BackfillName,
 ): Promise<FileRecord> {
   const order = backfillOrder(workshop, record, file, workshop.drop.takenPath(record.number, record.name));
-  const reading = readingOf(order, rulesOf(workshop, order));
   let current = record;
-  const result = await applyInBounds(workshop, record.name, order, {
-    inTransaction: (through, counts) => {
+  const result = await applyInBounds(
+    workshop,
+    record.name,
+    order,
+    fileOperation(record),
+    (through, counts) => {
       current = withPart(current, through, counts);
       saveFile(workshop.db, current);
     },
-    line: (from, through, counts) => spanLine('part', record.number, { from, through, counts }, reading),
-  });
+  );
   if (result.kind !== 'read' || result.counts.sha256 !== record.sha256) {
     throw new Error(
       `${order.path} is no longer what was checked: it was changed while it was being applied. Put the file back as it was (SHA-256 ${record.sha256}) and start again.`,
@@ -124,10 +121,9 @@ async function resumeBackfill(
     finished_at: workshop.now(),
     destination: chooseDestination(workshop, 'applied', record.name, record.number),
   };
-  workshop.writer.commit(workshop.writer.begin(new Set()), () => saveFile(workshop.db, applied), {
-    kind: 'operation',
-    line: () => appliedLine(applied, null, undefined),
-  });
+  workshop.writer.commit(workshop.writer.begin(), fileOperation(applied), () =>
+    saveFile(workshop.db, applied),
+  );
   settle(workshop, applied);
   return applied;
 }
@@ -142,17 +138,16 @@ export async function resumeUnfinished(workshop: Workshop, record: FileRecord): 
 }
 
 /** How what is left of a backfill is read: judged as when it was checked, whatever settings and clock are since. */
-export function backfillOrder(
+function backfillOrder(
   workshop: Workshop,
   record: FileRecord,
   file: BackfillName,
   path: string,
-  readAtMs?: number,
 ): OrderWithoutSession {
   // The check wrote down all rows that are left out.
   const options = { rows_to_skip: record.rows_applied, check_only: false, skipped_path: null };
   return {
-    ...readingOrder(workshop, path, file, options, readAtMs),
+    ...readingOrder(workshop, path, file, options),
     latest: latestTime(record.taken_at),
     // It must not fail half-way.
     bad_rows: 'skip',
@@ -161,7 +156,7 @@ export function backfillOrder(
 }
 
 /** The record of a backfill with one part more. */
-export function withPart(record: FileRecord, through: number, counts: ApplyCounts): FileRecord {
+function withPart(record: FileRecord, through: number, counts: ApplyCounts): FileRecord {
   return {
     ...record,
     rows_applied: through,
@@ -169,30 +164,25 @@ export function withPart(record: FileRecord, through: number, counts: ApplyCount
   };
 }
 
-export interface BoundedWork {
-  /** What belongs to each transaction besides its rows. */
-  readonly inTransaction: (through: number, counts: ApplyCounts, added: Added) => void;
-  /** What the journal is told of each, before its commit; null: nothing, since it came to nothing. */
-  readonly line: (from: number, through: number, counts: ApplyCounts, added: Added) => object | null;
-}
-
-/** Applies a file in transactions of bounded size; other work gets its turn between them. */
+/**
+ * Applies a file in transactions of bounded size; other work gets its turn between them.
+ *
+ * @param inTransaction what belongs to each transaction besides its rows
+ */
 export async function applyInBounds(
   workshop: Workshop,
   name: string,
   order: OrderWithoutSession,
-  work: BoundedWork,
+  operation: Operation,
+  inTransaction: (through: number, counts: ApplyCounts) => void,
 ): Promise<ReadingResult> {
   const licensed = new Set(order.licensed);
   const reading = workshop.reader.read(order, (rows) => workshop.progress(name, rows, false));
   let applier = null;
   let rowsThrough = order.rows_to_skip;
   let rowsCommitted = rowsThrough;
-  const commit = (open: ReturnType<Workshop['writer']['begin']>) => {
-    workshop.writer.commit(open, (added) => work.inTransaction(rowsThrough, open.counts, added), {
-      kind: 'operation',
-      line: (added) => work.line(rowsCommitted, rowsThrough, open.counts, added),
-    });
+  const commit = (open: Applier) => {
+    workshop.writer.commit(open, operation, () => inTransaction(rowsThrough, open.counts));
     rowsCommitted = rowsThrough;
   };
   try {

@@ -144,17 +144,17 @@ export class DropFolder {
   }
 
   /**
-   * @param settling paths in `.taken` whose files are dealt with and only wait to be moved on
+   * @param isRecorded whether a file in `.taken` has a record: it only waits to be moved on, or is being applied
    * @throws the file system's error when the folder cannot be read
    */
-  scan(nowMs: number, settling: ReadonlySet<string>): Scan {
+  scan(nowMs: number, isRecorded: (number: number) => boolean): Scan {
     const monotonicMs = this.#monotonicMs();
     const remembered = new Map<string, Remembered>();
     const ready: Waiting[] = [];
     const leftAlone: string[] = [];
     let nextLookMs = Number.POSITIVE_INFINITY;
     let notReady = 0;
-    for (const entry of this.#entries(settling)) {
+    for (const entry of this.#entries(isRecorded)) {
       if (entry.kind === 'left alone') {
         leftAlone.push(entry.name);
         continue;
@@ -183,12 +183,12 @@ export class DropFolder {
     if (memory !== undefined && isSameLook(memory.look, waiting.look)) memory.truncated = true;
   }
 
-  /** The highest number under which a file lies in `.taken`: a crash can leave one that no record names. */
-  lastTakenNumber(): number {
-    const numbers = readdirSync(join(this.root, '.taken')).map((name) =>
-      Number(/^\d+(?=\.)/.exec(name)?.[0] ?? 0),
-    );
-    return numbers.reduce((highest, number) => Math.max(highest, number), 0);
+  /** The numbers under which files lie in `.taken`, lowest first: a crash can leave one that no record names. */
+  takenNumbers(): number[] {
+    return readdirSync(join(this.root, '.taken'))
+      .flatMap((name) => TAKEN_NAME.exec(name)?.[1] ?? [])
+      .map(Number)
+      .sort((a, b) => a - b);
   }
 
   takenPath(number: number, name: string): string {
@@ -199,7 +199,7 @@ export class DropFolder {
     return join(this.root, '.taken', `skipped-${number}.ndjson`);
   }
 
-  /** Removes the rows that a reading had left out which was given up. @param kept files that are not settled yet */
+  /** Removes the rows that a reading had left out which was given up. @param kept files that have a record */
   removeSkipped(kept: ReadonlySet<number>): void {
     for (const name of readdirSync(join(this.root, '.taken'))) {
       const number = /^skipped-(\d+)\.ndjson$/.exec(name)?.[1];
@@ -233,15 +233,15 @@ export class DropFolder {
     return lookOf(lstatSync(path, { bigint: true }));
   }
 
-  *#entries(settling: ReadonlySet<string>): Generator<Entry> {
+  *#entries(isRecorded: (number: number) => boolean): Generator<Entry> {
     for (const name of readdirSync(this.root)) {
       if (name.startsWith('.') || (OWN_FOLDERS as readonly string[]).includes(name)) continue;
       yield* this.#entry(name, join(this.root, name));
     }
     for (const taken of readdirSync(join(this.root, '.taken'))) {
       const path = join(this.root, '.taken', taken);
-      const name = /^\d+\.(.+)$/s.exec(taken)?.[1];
-      if (name !== undefined && !settling.has(path)) yield* this.#entry(name, path);
+      const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
+      if (name !== undefined && !isRecorded(Number(number))) yield* this.#entry(name, path);
     }
   }
 
@@ -293,6 +293,9 @@ export class DropFolder {
     return OWN_FOLDERS.some((name) => path === join(this.root, name));
   }
 }
+
+/** Ingest number, and the name under which the file was dropped. */
+const TAKEN_NAME = /^(\d+)\.(.+)$/s;
 
 type FileEntry = { readonly kind: 'file'; readonly name: string; readonly path: string; readonly look: Look };
 type Entry = FileEntry | { readonly kind: 'left alone'; readonly name: string };

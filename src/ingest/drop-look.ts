@@ -5,6 +5,7 @@ import { isErrorCode } from '../refused.ts';
 import { newestWindowEnd } from '../windows/ledger.ts';
 import { OWN_FOLDERS, requireRealFolder, type Scan } from './drop-folder.ts';
 import { plainError } from './faults.ts';
+import { findFile } from './file-record.ts';
 import type { Troubles } from './troubles.ts';
 import type { Workshop } from './workshop.ts';
 
@@ -24,13 +25,13 @@ export class DropLook {
 
   /** @returns null when the folder cannot be used now */
   scan(): Scan | null {
-    const { db, drop, settling, now } = this.#workshop;
+    const { db, drop, now } = this.#workshop;
     // A clock that is behind would have files refused as far ahead of their time. Only windows prove that it is
     // behind: by delivery times, one that was ahead once would have windows read before they ended.
     const nowMs = Math.max(now(), newestWindowEnd(db));
     let scan: Scan;
     try {
-      scan = drop.scan(nowMs, settling);
+      scan = drop.scan(nowMs, (number) => findFile(db, number) !== null);
     } catch (error) {
       this.#tell('drop folder not readable', error);
       return null;

@@ -47,12 +47,9 @@ const UPSERT_FILE = `
   ON CONFLICT (number) DO UPDATE SET outcome = excluded.outcome, finished_at = excluded.finished_at,
     rows_applied = excluded.rows_applied, report = excluded.report, destination = excluded.destination`;
 
-const MARK_SETTLED = 'UPDATE ingest_file SET settled = 1 WHERE number = ?';
 const CLEAR_DESTINATION = 'UPDATE ingest_file SET destination = NULL WHERE number = ?';
 const SELECT_LAST_NUMBER = 'SELECT max(number) AS number FROM ingest_file';
-const SELECT_UNSETTLED = `SELECT ${COLUMNS} FROM ingest_file WHERE settled = 0 ORDER BY number`;
-const SELECT_PROMISED =
-  'SELECT EXISTS (SELECT 1 FROM ingest_file WHERE settled = 0 AND destination = ?) AS is_promised';
+const SELECT_APPLYING = `SELECT ${COLUMNS} FROM ingest_file WHERE outcome = 'applying' ORDER BY number`;
 const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC LIMIT ?`;
 
 const SELECT_ONE = `SELECT ${COLUMNS} FROM ingest_file WHERE number = ?`;
@@ -77,16 +74,12 @@ const SELECT_ARCHIVED = `
 
 const SELECT_EXPIRED = `
   SELECT ${COLUMNS} FROM ingest_file
-  WHERE outcome IN ('applied', 'repeated') AND settled = 1 AND destination IS NOT NULL AND finished_at < :before
+  WHERE outcome IN ('applied', 'repeated') AND destination IS NOT NULL AND finished_at < :before
     AND number > :after
   ORDER BY number LIMIT :limit`;
 
 export function saveFile(db: Database, record: FileRecord): void {
   db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(record.report) });
-}
-
-export function markSettled(db: Database, number: number): void {
-  db.prepare(MARK_SETTLED).run(number);
 }
 
 /** The file is no longer where the record says. */
@@ -98,13 +91,9 @@ export function lastFileNumber(db: Database): number {
   return db.prepare<unknown[], { number: number | null }>(SELECT_LAST_NUMBER).get()?.number ?? 0;
 }
 
-export function unsettledFiles(db: Database): FileRecord[] {
-  return db.prepare<unknown[], Row>(SELECT_UNSETTLED).all().map(fromRow);
-}
-
-/** Whether a file that is dealt with is still to be moved there. */
-export function isPromised(db: Database, destination: string): boolean {
-  return db.prepare<unknown[], { is_promised: number }>(SELECT_PROMISED).get(destination)?.is_promised === 1;
+/** Backfills that are not applied to their end. */
+export function applyingFiles(db: Database): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_APPLYING).all().map(fromRow);
 }
 
 export function newestFiles(db: Database, limit: number): FileRecord[] {

@@ -12,6 +12,8 @@ export interface IngestListener {
   /** Something keeps the thread from its work; detail null: no longer. */
   readonly onTrouble: (name: TroubleName, detail: string | null) => void;
   readonly onDealtWith: (file: DealtWith) => void;
+  /** The database is brought to the end of its log before it can be read: it may take long. */
+  readonly onRecovery: (reason: string) => void;
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
 
@@ -20,6 +22,8 @@ export interface IngestClient {
   readonly ready: Promise<void>;
   /** Settles when the thread has ended: with null when it was asked to, else with the fault, or the Refused, that ended it. */
   readonly ended: Promise<Error | null>;
+  /** Told of an authentic cursor that the log never gave out, which proves that its end is lost. */
+  endLost(position: number): void;
   /** Rolls back what is half done and ends the thread. */
   stop(): Promise<void>;
 }
@@ -33,6 +37,9 @@ export function bootIngestThread(): Worker {
   nativeBinding();
   return startWorker({ workerData: { role: 'ingest' } });
 }
+
+/** What the progress of a recovery is shown as. */
+const RECOVERY = 'the log';
 
 export function startIngest(
   settings: IngestSettings,
@@ -51,10 +58,20 @@ export function startIngest(
         isReady = true;
         ready.resolve();
         break;
+      case 'recovering':
+        listener.onRecovery(message.reason);
+        break;
+      case 'recovered':
+        listener.onProgress(
+          RECOVERY,
+          Math.floor((100 * message.done) / message.total),
+          message.done === message.total,
+        );
+        break;
       case 'refused': {
         const refusal = new Refused(message.code, message.detail);
-        if (isReady) fault = refusal;
-        else ready.reject(refusal);
+        fault = refusal;
+        if (!isReady) ready.reject(refusal);
         break;
       }
       case 'log':
@@ -86,6 +103,7 @@ export function startIngest(
   return {
     ready: ready.promise,
     ended: ended.promise,
+    endLost: (position) => send({ kind: 'end lost', position }),
     stop: async () => {
       send({ kind: 'stop' });
       await ended.promise;

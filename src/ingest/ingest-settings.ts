@@ -13,14 +13,12 @@ export interface IngestSettings {
   readonly require_trailer: boolean;
   readonly bad_rows: 'fail' | 'skip';
   readonly archive_days: number;
-  /** Where scheduled backups are kept, and whether any are made. */
-  readonly backups: { readonly folder: string; readonly every_hours: number };
   /** As the contract writes times. */
   readonly earliest_time: string;
   readonly enabled_exports: readonly ExportName[];
   /** The key that signs the addresses of photos. */
   readonly photo_key: Uint8Array;
-  /** The version and the commit of the program. */
+  /** The version of the program. */
   readonly program: string;
   /** `serve`: watch the drop folder. `requests`: do what is asked for in `ingest_request`, then end. */
   readonly mode: 'serve' | 'requests';
@@ -41,10 +39,18 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 export type ToIngest =
   /** The first message: until it comes, the thread has only loaded its code. */
-  { readonly kind: 'start'; readonly settings: IngestSettings } | { readonly kind: 'stop' };
+  | { readonly kind: 'start'; readonly settings: IngestSettings }
+  /** A cursor of a position that the log never gave out: see history/lost-end.ts. */
+  | { readonly kind: 'end lost'; readonly position: number }
+  | { readonly kind: 'stop' };
 
 export type FromIngest =
+  /** The database can be read. */
   | { readonly kind: 'ready' }
+  /** Before it can be read, it has to be brought to the end of the log: that may take long. */
+  | { readonly kind: 'recovering'; readonly reason: string }
+  /** Bytes of the log, of those that have to be applied. */
+  | { readonly kind: 'recovered'; readonly done: number; readonly total: number }
   | {
       readonly kind: 'log';
       readonly level: LogLevel;

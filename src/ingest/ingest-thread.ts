@@ -1,15 +1,18 @@
-/** The thread that ingests: what it and the main thread say to each other. */
+/** The thread that ingests: brings the database to the end of its log, then works until it is told to stop. */
 import { once } from 'node:events';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
+import { type Recovered, recoverDetections } from '../history/recover.ts';
 import { Refused } from '../refused.ts';
+import { isDiskFull } from '../store/database-errors.ts';
+import { dataFolder } from '../store/folder.ts';
+import { DropFolder } from './drop-folder.ts';
+import { plainError } from './faults.ts';
 import type { FromIngest, IngestSettings, ToIngest } from './ingest-settings.ts';
-import { Ingester } from './ingester.ts';
-import type { OldestBackup } from './retention.ts';
+import { Ingester, RETRY_MS } from './ingester.ts';
+import { Stopping } from './workshop.ts';
 
-export async function runIngester(
-  port: MessagePort,
-  oldestBackup: (backups: IngestSettings['backups']) => ReturnType<OldestBackup>,
-): Promise<void> {
+export async function runIngester(port: MessagePort): Promise<void> {
   const [first]: ToIngest[] = await once(port, 'message');
   if (first?.kind !== 'start') {
     port.close();
@@ -17,30 +20,78 @@ export async function runIngester(
   }
   const { settings } = first;
   const send = (message: FromIngest) => port.postMessage(message);
-  let ingester: Ingester;
-  try {
-    ingester = new Ingester(settings, send, () => oldestBackup(settings.backups));
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    send(refused(error));
-    return;
-  }
+  let ingester: Ingester | null = null;
+  let isStopping = false;
   port.on('message', (message: ToIngest) => {
-    if (message.kind === 'stop') ingester.stop();
+    // Before it is there, whoever has such a cursor comes again.
+    if (message.kind === 'end lost') ingester?.lostEnd.note(message.position);
+    if (message.kind !== 'stop') return;
+    isStopping = true;
+    ingester?.stop();
   });
-  send({ kind: 'ready' });
   try {
+    const drop = new DropFolder(settings.drop, settings);
+    if (settings.mode === 'requests') drop.requireOf(dataFolder(settings.data));
+    drop.prepare();
+    const recovered = await recover(settings, send, () => isStopping);
+    ingester = new Ingester(settings, drop, recovered, send);
+    send({ kind: 'ready' });
+    tellRecovered(recovered, send);
     await ingester.run();
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    send(refused(error));
+    if (error instanceof Refused) send({ kind: 'refused', code: error.code, detail: error.message });
+    else if (!(error instanceof Stopping)) throw error;
   } finally {
-    await ingester.close();
+    await ingester?.close();
     port.close();
   }
 }
 
-/** An error loses its class on the way to another thread. */
-function refused({ code, message }: Refused): FromIngest {
-  return { kind: 'refused', code, detail: message };
+/** Waits for room where the disk is full: what can be read, is read meanwhile. */
+async function recover(
+  settings: IngestSettings,
+  send: (message: FromIngest) => void,
+  isStopping: () => boolean,
+): Promise<Recovered> {
+  for (let hasWaited = false; ; hasWaited = true) {
+    try {
+      const recovered = await recoverDetections({
+        folder: dataFolder(settings.data),
+        program: settings.program,
+        onReadable: () => send({ kind: 'ready' }),
+        onBegin: (reason) => send({ kind: 'recovering', reason }),
+        onProgress: (done, total) => send({ kind: 'recovered', done, total }),
+        between: async () => {
+          // A message that asks to stop is heard only when the event loop turns.
+          await nextTurn();
+          if (isStopping()) throw new Stopping();
+        },
+      });
+      if (hasWaited) send({ kind: 'trouble', name: 'disk full', detail: null });
+      return recovered;
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+      const err = plainError(error);
+      send({
+        kind: 'log',
+        level: 'error',
+        msg: 'the disk is full: ingest waits until there is room',
+        fields: { err },
+      });
+      send({ kind: 'trouble', name: 'disk full', detail: err.message });
+      for (let waited = 0; waited < RETRY_MS; waited += TURN_MS) {
+        if (isStopping()) throw new Stopping();
+        await sleep(TURN_MS);
+      }
+    }
+  }
 }
+
+function tellRecovered({ applied, madeAnew }: Recovered, send: (message: FromIngest) => void): void {
+  if (madeAnew === null && applied === 0) return;
+  const fields = { applied, made_anew: madeAnew };
+  send({ kind: 'log', level: 'warn', msg: 'detections.db was brought to the end of the log', fields });
+}
+
+/** How soon a stop is heard while the disk is full. */
+const TURN_MS = 100;

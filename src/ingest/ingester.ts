@@ -2,30 +2,30 @@
  * The one who ingests: owns the writing connection to detections.db, looks into the drop folder, deals with one file
  * after the other, and serves what commands ask for.
  */
-
+import type { LogWriter } from '../history/log-writer.ts';
+import type { Recovered } from '../history/recover.ts';
 import { paced } from '../pace.ts';
 import { isErrorCode } from '../refused.ts';
-import { ACCESS_MIGRATIONS } from '../store/access-schema.ts';
-import { checkpoint } from '../store/checkpoint.ts';
+import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import type { Database } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
-import { openDetections } from '../store/detections.ts';
+import { checkpointNoted } from '../store/file-identity.ts';
 import { dataFolder, isThere, requireRoom } from '../store/folder.ts';
-import { readJournalEnd } from '../store/journal.ts';
 import { isLocked } from '../store/locks.ts';
 import { openWriter } from '../store/writer.ts';
 import { SECOND_MS } from '../time.ts';
 import { ingestBackfill, resumeUnfinished } from './backfill.ts';
-import { catchUp } from './catch-up.ts';
-import { DropFolder, type Scan, type Waiting } from './drop-folder.ts';
+import type { DropFolder, Scan, Waiting } from './drop-folder.ts';
 import { DropLook } from './drop-look.ts';
 import { isFileError, plainError } from './faults.ts';
-import { dealtWithOf, type FileRecord, lastFileNumber, unsettledFiles } from './file-record.ts';
-import type { FromIngest, IngestSettings, LogLevel } from './ingest-settings.ts';
+import { applyingFiles, dealtWithOf, type FileRecord, lastFileNumber } from './file-record.ts';
+import type { FromIngest, IngestSettings } from './ingest-settings.ts';
+import { LostEnd } from './lost-end.ts';
+import { takeOrphanedOnce } from './orphaned.ts';
 import { ReaderClient } from './reader-client.ts';
 import { nextRequest, serveRequest } from './requests.ts';
-import { type OldestBackup, Retention } from './retention.ts';
-import { settle } from './settlement.ts';
+import { Retention } from './retention.ts';
+import { recordsInTaken, settle } from './settlement.ts';
 import { Sleeper } from './sleeper.ts';
 import { SteadyClock } from './steady-clock.ts';
 import { StreamWriter } from './stream-writer.ts';
@@ -39,7 +39,7 @@ import { Stopping, type Workshop } from './workshop.ts';
 const COMMANDS_EVERY_MS = 200;
 const CHECKPOINT_ROWS = 10_000;
 /** After a full disk, and after a file that could not be dealt with. */
-const RETRY_MS = paced(10 * SECOND_MS);
+export const RETRY_MS = paced(10 * SECOND_MS);
 
 export class Ingester {
   readonly #settings: IngestSettings;
@@ -53,43 +53,47 @@ export class Ingester {
   /** Backfills that cannot be gone on with, by number, and when they are tried again. */
   readonly #stuckBackfills = new Map<number, number>();
   #isStopping = false;
-  #isCaughtUp = false;
   readonly #sleeper = new Sleeper();
   #isSettlingStuck = false;
+  readonly #log: LogWriter;
   #accessVersion = 0;
   #rowsSinceCheckpoint = 0;
+  readonly lostEnd: LostEnd;
 
-  constructor(settings: IngestSettings, send: (message: FromIngest) => void, oldestBackup: OldestBackup) {
+  constructor(
+    settings: IngestSettings,
+    drop: DropFolder,
+    { db, log }: Recovered,
+    send: (message: FromIngest) => void,
+  ) {
     this.#settings = settings;
     const folder = dataFolder(settings.data);
-    const drop = new DropFolder(settings.drop, settings);
-    if (settings.mode === 'requests') drop.requireOf(folder);
-    drop.prepare();
-    const log = (level: LogLevel, msg: string, fields: Record<string, unknown> = {}) =>
-      send({ kind: 'log', level, msg, fields });
-    const access = openWriter(folder.access, ACCESS_MIGRATIONS);
-    const db = openDetections(folder.detections, (migrated) => log('info', 'migrated', { ...migrated }));
     // Between transactions, not within: a checkpoint in the middle of a large one costs more than it saves.
     db.pragma('wal_autocheckpoint = 0');
-    const writer = new StreamWriter(db, folder.journal, Date.now, (firstPosition, deliveredAt) =>
-      send({ kind: 'delivered', first_position: firstPosition, delivered_at: deliveredAt }),
-    );
-    let lastNumber = Math.max(readJournalEnd(folder.journal).file, drop.lastTakenNumber());
+    this.#log = log;
+    const writer = new StreamWriter({
+      db,
+      log,
+      folder: folder.log,
+      now: Date.now,
+      onDelivered: (firstPosition, deliveredAt) =>
+        send({ kind: 'delivered', first_position: firstPosition, delivered_at: deliveredAt }),
+    });
+    let lastNumber = drop.takenNumbers().at(-1) ?? 0;
     this.#workshop = {
       db,
-      access,
+      access: openWriter(folder.access, ACCESS_SCHEMA),
       folder,
       drop,
       reader: new ReaderClient({ photo_key: settings.photo_key }),
       writer,
       settings,
       now: Date.now,
-      log,
+      log: (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields }),
       dealtWith: (file) => send({ kind: 'dealt_with', file }),
       progress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
       between: () => this.#between(),
       check: () => this.#check(),
-      settling: new Set(),
       nextNumber: () => {
         lastNumber = Math.max(lastNumber, lastFileNumber(db)) + 1;
         return lastNumber;
@@ -97,7 +101,8 @@ export class Ingester {
     };
     this.#troubles = new Troubles((name, detail) => send({ kind: 'trouble', name, detail }));
     this.#dropLook = new DropLook(this.#workshop, this.#troubles);
-    this.#retention = new Retention(this.#workshop, oldestBackup);
+    this.#retention = new Retention(this.#workshop);
+    this.lostEnd = new LostEnd(this.#workshop, this.#troubles, () => this.#sleeper.wake());
   }
 
   stop(): void {
@@ -123,10 +128,9 @@ export class Ingester {
     try {
       // A start with nothing to write would notice a full disk only when a file is dropped.
       if (this.#settings.mode === 'serve') await this.#retrying(async () => requireRoom(folder));
-      await this.#retrying(() => this.#catchUp());
-      const unsettled = unsettledFiles(this.#workshop.db);
-      for (const { number, name } of unsettled) this.#workshop.settling.add(drop.takenPath(number, name));
-      drop.removeSkipped(new Set(unsettled.map(({ number }) => number)));
+      await this.#retrying(async () => this.#workshop.writer.flush());
+      takeOrphanedOnce(this.#workshop);
+      drop.removeSkipped(new Set(this.#recordsInTaken().map(({ number }) => number)));
       await this.#loop();
     } catch (error) {
       if (!(error instanceof Stopping)) throw error;
@@ -136,38 +140,26 @@ export class Ingester {
   }
 
   async close(): Promise<void> {
-    const { db, access, drop, reader, writer, settling, log } = this.#workshop;
+    const { db, access, drop, reader, writer, log } = this.#workshop;
     await drop.close();
     await reader.close();
     try {
-      if (settling.size === 0) writer.flush();
+      writer.flush();
       this.#checkpoint('TRUNCATE');
     } catch (error) {
       log('error', 'cannot write the last notes', { err: plainError(error) });
     }
+    this.#log.close();
     db.close();
     access.close();
   }
 
-  /** Before anything is ingested: what the database lacks of the journal. */
-  async #catchUp(): Promise<void> {
-    await catchUp(this.#workshop, async (trouble) => {
-      this.#troubles.set('file stuck', trouble);
-      await this.#nap();
-      this.#check();
-    });
-    this.#isCaughtUp = true;
-  }
-
   /** Completes what a crash, a full disk or a folder's rights left between a commit and the archive. */
   #settleLeft(): void {
-    const { db, drop, settling } = this.#workshop;
+    this.#workshop.writer.applyPending();
     this.#isSettlingStuck = false;
-    if (settling.size === 0) return;
-    for (const record of unsettledFiles(db)) {
-      const isLeft =
-        record.outcome !== 'applying' && settling.has(drop.takenPath(record.number, record.name));
-      if (!isLeft) continue;
+    for (const record of this.#recordsInTaken()) {
+      if (record.outcome === 'applying') continue;
       try {
         settle(this.#workshop, record);
         this.#report(record);
@@ -183,11 +175,21 @@ export class Ingester {
     }
   }
 
+  /** None while the drop folder cannot be read, which is told when it is scanned. */
+  #recordsInTaken(): FileRecord[] {
+    try {
+      return recordsInTaken(this.#workshop);
+    } catch (error) {
+      if (!isFileError(error)) throw error;
+      return [];
+    }
+  }
+
   /** Goes on with what a crash or a full disk left half applied. */
   async #resumeBackfills(): Promise<void> {
-    for (const record of unsettledFiles(this.#workshop.db)) {
-      const { number, name, outcome } = record;
-      if (outcome !== 'applying' || (this.#stuckBackfills.get(number) ?? 0) > performance.now()) continue;
+    for (const record of applyingFiles(this.#workshop.db)) {
+      const { number, name } = record;
+      if ((this.#stuckBackfills.get(number) ?? 0) > performance.now()) continue;
       try {
         await this.#retrying(async () => {
           const resumed = await resumeUnfinished(this.#workshop, record);
@@ -210,6 +212,7 @@ export class Ingester {
       this.#sleeper.begin();
       await this.#retrying(async () => this.#settleLeft());
       await this.#resumeBackfills();
+      await this.#retrying(async () => this.lostEnd.makeUp());
       await this.#serveRequests();
       if (this.#settings.mode === 'requests') return;
       const nextLookMs = (await this.#takeFiles('all')) ?? this.#settings.rescan_seconds * SECOND_MS;
@@ -227,7 +230,7 @@ export class Ingester {
     // A message that asks to stop is heard only when the event loop turns.
     await new Promise((resolve) => setImmediate(resolve));
     this.#check();
-    if (this.#settings.mode === 'serve' && this.#isCaughtUp) await this.#takeFiles('windows');
+    if (this.#settings.mode === 'serve') await this.#takeFiles('windows');
   }
 
   #check(): void {
@@ -320,7 +323,7 @@ export class Ingester {
   async #retrying(work: () => Promise<void>): Promise<void> {
     for (let hasWaited = false; ; hasWaited = true) {
       try {
-        // What was committed goes to the archive before anything else does: the journal keeps the order.
+        // What is decided comes before anything else: it is applied, and its file goes to the archive.
         if (hasWaited) this.#settleLeft();
         await work();
         // What failed for want of room has succeeded.
@@ -374,7 +377,7 @@ export class Ingester {
 
   #checkpoint(how: 'PASSIVE' | 'TRUNCATE' = 'PASSIVE'): void {
     this.#rowsSinceCheckpoint = 0;
-    checkpoint(this.#workshop.db, how);
+    checkpointNoted(this.#workshop.db, how);
   }
 
   #noticeOthers(access: Database): void {

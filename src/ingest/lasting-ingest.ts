@@ -53,6 +53,7 @@ export function startLastingIngest(
   return {
     ready,
     ended,
+    endLost: (position) => current.endLost(position),
     async stop() {
       isStopping = true;
       await current.stop();

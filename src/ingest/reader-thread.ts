@@ -5,7 +5,7 @@ import { photoPath } from '../detection/photo.ts';
 import { errorCode, reasonOf } from '../refused.ts';
 import { type BadRow, jsonText, NESTED_TOO_DEEPLY, readExport } from './export-reading.ts';
 import type { FromReader, ReaderSettings, ReadingOrder, ToReader } from './reader-messages.ts';
-import { BATCHES_IN_FLIGHT_MAX } from './row-batch.ts';
+import { addFrame, BATCHES_IN_FLIGHT_MAX } from './row-batch.ts';
 
 /** Serves readings until the port closes. */
 export function runReader(port: MessagePort, settings: ReaderSettings): void {
@@ -88,7 +88,10 @@ async function serve(
       onBatch: async (batch) => {
         if (order.check_only) return;
         await session.takeCredit();
-        send({ kind: 'batch', session: order.session, batch });
+        const frame = addFrame(batch);
+        port.postMessage({ kind: 'batch', session: order.session, batch } satisfies FromReader, [
+          frame.buffer,
+        ]);
       },
       onBadRow: (bad) => skipped.add(bad),
       onProgress: (rows) => {

@@ -2,13 +2,13 @@
  * Deletes what is there of subscriptions that were removed: heads, stream rows, detections. By then no client sees
  * them and no row of theirs is taken.
  *
- * It may be millions of rows, so the transactions are bounded, and windows that wait get their turn in between.
- * After a crash it is begun again and finds what is left. Positions are not given out again: the journal knows the
- * highest one, and so does `delivery`, whose rows stay.
+ * The log says it once, before the first row goes. It may be millions of rows, so they go in bounded transactions that
+ * the log need not repeat, and windows that wait get their turn in between. After a crash it is begun again and finds
+ * what is left. Positions are not given out again: `delivery` knows the highest one, and its rows stay.
  */
-import { CONTENT_TYPES, streamNumber } from '../detection/content-type.ts';
-import type { Database } from '../store/database.ts';
-import type { Journaling } from './stream-writer.ts';
+import { streamsOf } from '../history/detection-rows.ts';
+import type { Operation } from '../history/format.ts';
+import { type Database, writing } from '../store/database.ts';
 import type { Workshop } from './workshop.ts';
 
 /** Rows that one transaction deletes: half a second of work at most; a quarter of it would take twice as long in all. */
@@ -23,8 +23,6 @@ export const DELETE_STREAM_ROWS = `
 
 export const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detection WHERE stream = :stream';
 const SELECT_VERSIONS = 'SELECT sequence FROM stream_head WHERE stream = :stream';
-
-const DELETE_HEAD = 'DELETE FROM stream_head WHERE stream = :stream';
 
 export interface RemovedRows {
   readonly detections: number;
@@ -47,37 +45,34 @@ export function countRows(db: Database, subscriptions: readonly number[]): Remov
 type Place = Pick<Workshop, 'db' | 'writer' | 'between'>;
 
 /**
+ * @param operation what the log says of it
  * @param tell how far it is, in words
- * @param journaling how the journal knows of it: the last transaction is its operation, since by then all is gone
  */
 export async function removeSubscription(
-  workshop: Place,
+  { db, writer, between }: Place,
   subscription: number,
+  operation: Operation,
   tell: (progress: string) => void,
-  journaling: Journaling = { kind: 'operation', line: () => ({ removed: subscription }) },
 ): Promise<RemovedRows> {
-  const { db } = workshop;
   const removed = { detections: 0, versions: 0 };
-  const streams = streamsOf(subscription);
-  // First: a head that is ahead of all rows is taken for damage (query/stream-check.ts).
-  inTransaction(workshop, () => {
-    for (const stream of streams) db.prepare(DELETE_HEAD).run({ stream });
-  });
-  for (const stream of streams) {
+  // The log first, and the heads with it: one that is ahead of all rows is taken for damage (query/stream-check.ts).
+  const applier = writer.begin();
+  applier.removeSubscription(subscription);
+  writer.commit(applier, operation);
+  for (const stream of streamsOf(subscription)) {
     for (const [kind, sql] of STATEMENTS) {
       for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
-        inTransaction(workshop, () => {
+        writing(db, () => {
           rows = db.prepare(sql).run({ stream, limit: ROWS_MAX }).changes;
         });
         removed[kind] += rows;
         tell(
           `subscription ${subscription}: ${removed.detections} detections, ${removed.versions} versions removed`,
         );
-        await workshop.between();
+        await between();
       }
     }
   }
-  inTransaction(workshop, () => {}, journaling);
   return removed;
 }
 
@@ -85,11 +80,3 @@ const STATEMENTS = [
   ['versions', DELETE_STREAM_ROWS],
   ['detections', DELETE_DETECTIONS],
 ] as const;
-
-function streamsOf(subscription: number): number[] {
-  return CONTENT_TYPES.map((contentType) => streamNumber(subscription, contentType));
-}
-
-function inTransaction({ writer }: Place, work: () => void, journaling?: Journaling): void {
-  writer.commit(writer.begin(new Set()), work, journaling);
-}

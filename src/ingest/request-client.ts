@@ -45,6 +45,8 @@ export async function untilServed(
         onDelivered: () => {},
         onTrouble: () => {},
         onDealtWith: () => {},
+        onRecovery: (reason: string) =>
+          onProgress(`detections.db is brought to the end of the log: ${reason}`),
         onProgress: (file: string) => onProgress(file),
       };
       const ingest = startIngest({ ...settings, mode: 'requests' }, listener);

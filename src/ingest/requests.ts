@@ -18,13 +18,10 @@ import {
   type FileRecord,
   filesLeft,
   saveFile,
-  unsettledFiles,
 } from './file-record.ts';
-import { readingOf, spanLine } from './operations.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
 import { type RemovedRows, removeSubscription } from './removal.ts';
-import { rulesOf } from './rules.ts';
-import { noteAgain } from './settlement.ts';
+import { noteAgain, recordsInTaken } from './settlement.ts';
 import { ingestWindowFile, type WaitingWindow } from './window-file.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
@@ -141,7 +138,8 @@ async function remove(
 ): Promise<RequestOutcome> {
   let removed: RemovedRows = { detections: 0, versions: 0 };
   for (const subscription of subscriptions) {
-    const { detections, versions } = await removeSubscription(workshop, subscription, tell);
+    const operation = { kind: 'remove', subscription };
+    const { detections, versions } = await removeSubscription(workshop, subscription, operation, tell);
     removed = { detections: removed.detections + detections, versions: removed.versions + versions };
   }
   return { ok: true, removed };
@@ -182,18 +180,13 @@ async function replayFile(
   const path = record.destination === null ? null : join(workshop.drop.root, record.destination);
   if (judged.kind !== 'export' || path === null || !isThere(path)) return 'it is no longer in the archive';
   const order = replayOrder(workshop, path, judged.file);
-  const reading = readingOf(order, rulesOf(workshop, order));
-  const result = await applyInBounds(workshop, record.destination ?? record.name, order, {
-    inTransaction: (_, applied) => {
-      counts.created += applied.created;
-      counts.updated += applied.updated;
-      counts.rescored += applied.rescored;
-      counts.unchanged += applied.unchanged;
-    },
-    line: (from, through, applied) =>
-      applied.created + applied.updated + applied.rescored === 0
-        ? null
-        : spanLine('replayed', record.number, { from, through, counts: applied }, reading),
+  const operation = { kind: 'replay', file: record.number, name: record.name };
+  const name = record.destination ?? record.name;
+  const result = await applyInBounds(workshop, name, order, operation, (_, applied) => {
+    counts.created += applied.created;
+    counts.updated += applied.updated;
+    counts.rescored += applied.rescored;
+    counts.unchanged += applied.unchanged;
   });
   counts.rows += result.counts.rows;
   if (result.kind === 'read') noteUnknownRows(workshop, record, result.counts.unknown_rows);
@@ -203,15 +196,12 @@ async function replayFile(
 
 /** A fault that came after the commit keeps the file only from its folder, for a while. */
 function afterFault(
-  { db, settling, drop }: Workshop,
+  workshop: Workshop,
   wanted: { readonly export: ExportName; readonly window_start: number },
   fault: string,
 ): RequestOutcome {
-  const committed = unsettledFiles(db).find(
-    (record) =>
-      record.export === wanted.export &&
-      record.window_start === wanted.window_start &&
-      settling.has(drop.takenPath(record.number, record.name)),
+  const committed = recordsInTaken(workshop).find(
+    (record) => record.export === wanted.export && record.window_start === wanted.window_start,
   );
   if (committed === undefined) return { ok: false, reason: fault };
   const { name, outcome } = committed;
@@ -225,15 +215,10 @@ function reasonOfFile(error: unknown): string {
 }
 
 /** How an archived file is read again. */
-export function replayOrder(
-  workshop: Workshop,
-  path: string,
-  file: ExportFileName,
-  readAtMs?: number,
-): OrderWithoutSession {
+function replayOrder(workshop: Workshop, path: string, file: ExportFileName): OrderWithoutSession {
   const options = { rows_to_skip: 0, check_only: false, skipped_path: null };
   return {
-    ...readingOrder(workshop, path, file, options, readAtMs),
+    ...readingOrder(workshop, path, file, options),
     // What was left out once is left out again; what was not must not fail half-way.
     bad_rows: 'skip',
     require_trailer: false,
@@ -247,7 +232,8 @@ function noteUnknownRows(
   unknownRows: Readonly<Record<string, number>>,
 ): void {
   if (JSON.stringify(record.report.unknown_rows ?? {}) === JSON.stringify(unknownRows)) return;
-  workshop.writer.commit(workshop.writer.begin(new Set()), () =>
+  const operation = { kind: 'replay', file: record.number, name: record.name };
+  workshop.writer.commit(workshop.writer.begin(), operation, () =>
     saveFile(workshop.db, { ...record, report: { ...record.report, unknown_rows: unknownRows } }),
   );
 }
@@ -271,7 +257,8 @@ async function reset(
     const judged = judgeName(record.name);
     if (!isThere(path) || judged.kind !== 'export' || judged.file.kind !== 'window') {
       // Somebody took the file away: the record must not stand in the way of an older one.
-      workshop.writer.commit(workshop.writer.begin(new Set()), () =>
+      const operation = { kind: 'file gone', file: record.number, name: record.name };
+      workshop.writer.commit(workshop.writer.begin(), operation, () =>
         clearDestination(workshop.db, record.number),
       );
       continue;

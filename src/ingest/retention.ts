@@ -1,7 +1,4 @@
-/**
- * Archived files that are older than the operator wants them kept are deleted; nothing else ever is, and none that
- * the oldest backup would need: what came after it is read again from the archive when it is put in place.
- */
+/** Archived files that are older than the operator wants them kept are deleted; nothing else ever is. */
 import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
@@ -13,39 +10,22 @@ import type { Workshop } from './workshop.ts';
 const GROUP_FILES = 500;
 const LOOK_EVERY_MS = HOUR_MS;
 
-/**
- * When the oldest backup that is kept was begun, epoch milliseconds; null: there is none.
- *
- * @throws when that cannot be told, such as while its disk is not mounted
- */
-export type OldestBackup = () => number | null;
-
 export class Retention {
   readonly #workshop: Workshop;
-  readonly #oldestBackup: OldestBackup;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(workshop: Workshop, oldestBackup: OldestBackup) {
+  constructor(workshop: Workshop) {
     this.#workshop = workshop;
-    this.#oldestBackup = oldestBackup;
   }
 
   /** Call it whenever there is time: it looks once an hour. */
   look(): void {
-    const { settings, now, log } = this.#workshop;
+    const { settings, now } = this.#workshop;
     const nowMs = now();
     if (settings.archive_days === 0 || Math.abs(nowMs - this.#lookedAtMs) < LOOK_EVERY_MS) return;
     this.#lookedAtMs = nowMs;
-    let oldestMs: number | null;
-    try {
-      oldestMs = this.#oldestBackup();
-    } catch (error) {
-      const err = plainError(error);
-      log('warn', 'cannot see which backups there are: nothing is deleted from the archive', { err });
-      return;
-    }
     const beforeMs = nowMs - settings.archive_days * DAY_MS;
-    deleteExpired(this.#workshop, Math.min(beforeMs, oldestMs ?? beforeMs));
+    deleteExpired(this.#workshop, beforeMs);
   }
 }
 
@@ -61,7 +41,7 @@ function deleteExpired(workshop: Workshop, beforeMs: number): void {
     const last = files.at(-1);
     if (last === undefined) return;
     after = last.number;
-    let deleted = 0;
+    const gone: number[] = [];
     for (const { number, destination } of files) {
       const path = join(drop.root, destination ?? '');
       try {
@@ -78,11 +58,13 @@ function deleteExpired(workshop: Workshop, beforeMs: number): void {
         );
         continue;
       }
-      writer.note(() => clearDestination(db, number));
-      deleted += 1;
+      gone.push(number);
     }
-    writer.flush();
-    if (deleted > 0) log('info', 'old files deleted from the archive', { files: deleted });
+    if (gone.length === 0) continue;
+    writer.commit(writer.begin(), { kind: 'old files deleted' }, () => {
+      for (const number of gone) clearDestination(db, number);
+    });
+    log('info', 'old files deleted from the archive', { files: gone.length });
   }
 }
 

@@ -6,10 +6,14 @@
  */
 import { readMatch } from '../detection/match.ts';
 import type { Scoring } from '../detection/merge.ts';
+import { encodeFrame } from '../history/frame.ts';
+import { type DetectionState, rowLine } from '../history/row-lines.ts';
 
 export interface RowBatch {
   /** Rows of the file up to and with this batch: where reading goes on after a crash. */
   rowsThrough: number;
+  /** Its rows as a frame of the log; null until {@link addFrame}. */
+  frame: Uint8Array<ArrayBuffer> | null;
   readonly ids: string[];
   /** See `renderMatch`. */
   readonly rendered: string[];
@@ -35,6 +39,7 @@ export const BATCHES_IN_FLIGHT_MAX = 8;
 export function emptyBatch(): RowBatch {
   return {
     rowsThrough: 0,
+    frame: null,
     ids: [],
     rendered: [],
     urls_withheld: [],
@@ -48,6 +53,40 @@ export function emptyBatch(): RowBatch {
     scores: [],
     prints: [],
     article_ids: [],
+  };
+}
+
+/** Renders the rows for the log. The thread that reads exports does it: it has the time. */
+export function addFrame(batch: RowBatch): Uint8Array<ArrayBuffer> {
+  const lines = batch.ids.map((id, row) =>
+    rowLine({
+      id,
+      rendered: batch.rendered[row] ?? '',
+      exported_at_given: batch.exported_at_given[row] ?? null,
+      url_withheld: batch.urls_withheld[row] ?? null,
+    }),
+  );
+  batch.frame = encodeFrame('lines', lines.join(''));
+  return batch.frame;
+}
+
+/** A row as it is stored when its detection is new. */
+export function stateOf(batch: RowBatch, row: number, id: string): DetectionState {
+  return {
+    id,
+    rendered: batch.rendered[row] ?? '',
+    exported_at_given: batch.exported_at_given[row] ?? null,
+    url_withheld: batch.urls_withheld[row] ?? null,
+    first_detected_at: batch.first_detected_at[row] ?? 0,
+    judged: {
+      publisher_id: batch.publisher_ids[row] ?? null,
+      domain: batch.domains[row] ?? null,
+      band: batch.bands[row] ?? 0,
+      score: batch.scores[row] ?? 0,
+      print: batch.prints[row] ?? 0,
+      source_id: batch.source_ids[row] ?? null,
+      article_id: batch.article_ids[row] ?? 0,
+    },
   };
 }
 

@@ -11,7 +11,7 @@ import { formatMs, utcDay } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { shortName } from './drop-folder.ts';
 import { numberedName } from './export-name.ts';
-import { type FileOutcome, type FileRecord, isPromised, markSettled } from './file-record.ts';
+import { type FileOutcome, type FileRecord, findFile } from './file-record.ts';
 import type { Workshop } from './workshop.ts';
 
 const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, string>> = {
@@ -38,9 +38,17 @@ export function chooseDestination(
   return destination;
 }
 
+/** The records of the files in `.taken`: what is committed, and not moved to where it belongs. */
+export function recordsInTaken({ db, drop }: Pick<Workshop, 'db' | 'drop'>): FileRecord[] {
+  return drop.takenNumbers().flatMap((number) => {
+    const record = findFile(db, number);
+    return record !== null && isThere(drop.takenPath(number, record.name)) ? record : [];
+  });
+}
+
 /** @param record committed, with a destination */
 export function settle(workshop: Workshop, record: FileRecord): void {
-  const { drop, writer } = workshop;
+  const { drop } = workshop;
   const { destination } = record;
   const taken = drop.takenPath(record.number, record.name);
   if (destination !== null) {
@@ -60,8 +68,6 @@ export function settle(workshop: Workshop, record: FileRecord): void {
       syncFolder(dirname(taken));
     }
   }
-  workshop.settling.delete(taken);
-  writer.note(() => markSettled(workshop.db, record.number));
 }
 
 /** Writes the note beside a file anew, after its window has come into another status. */
@@ -128,5 +134,8 @@ function requireFree(target: string): void {
 function isFree(workshop: Workshop, destination: string): boolean {
   const target = join(workshop.drop.root, destination);
   const names = [target, `${target}.reason.json`, `${target}.skipped.ndjson`];
-  return !names.some((name) => isThere(name)) && !isPromised(workshop.db, destination);
+  return (
+    !names.some((name) => isThere(name)) &&
+    !recordsInTaken(workshop).some((record) => record.destination === destination)
+  );
 }

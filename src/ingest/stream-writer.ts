@@ -1,155 +1,186 @@
 /**
- * The transactions that add to the stream: positions, the journal before the commit, delivery times after it.
+ * The transactions that change detections, windows and files: appended to the log, and durable there, before they are
+ * committed to the database.
  *
- * An operation stands in the journal before it is committed, and the transaction notes where: so an operation
- * behind that mark is one that the database lacks, be it that a crash came before the commit or that an older
- * database was put back. Either way it is done again. `after` in its line names the operation that it follows on:
- * one whose commit failed is followed by none.
+ * Once its commit line is in the log, a transaction is decided. Where the database refuses the commit all the same (a
+ * full disk), nothing else is written until the entry was applied from the log.
  *
  * A change is delivered when its commit is visible. That is later than anything the transaction itself could
  * write, so the time is taken after the commit, told to the readers of this process at once, and written by the
  * next transaction. Until it is written it counts as later than any time that is asked for.
  */
+import { type Effects, noteEffects } from '../history/effects.ts';
+import type { Operation } from '../history/format.ts';
+import type { LogWriter } from '../history/log-writer.ts';
+import { positionBeyond } from '../history/lost-end.ts';
+import { LOGGED_TABLES } from '../history/projection.ts';
+import { applyPending } from '../history/recover.ts';
 import type { Database } from '../store/database.ts';
-import { appendEntry, appendPosition, readJournalEnd } from '../store/journal.ts';
-import type { JournalMark } from '../store/journal-lines.ts';
-import { readMark, setMark } from '../store/journal-mark.ts';
+import { setLogMark } from '../store/log-mark.ts';
 import type { Now } from '../time.ts';
 import { newestWindowEnd } from '../windows/ledger.ts';
 import { type Added, Applier, type ApplyStatements, lastPosition, prepareApply } from './apply.ts';
-import { readRaises } from './raises.ts';
-
-/** What the journal is to know of a transaction. */
-export type Journaling =
-  /** Nothing: it changes nothing that a start could not find out again. */
-  | { readonly kind: 'nothing' }
-  /** An operation, written before the commit; null where the transaction came to nothing. */
-  | { readonly kind: 'operation'; readonly line: (added: Added) => object | null }
-  /** It stands there already, and ends at the mark. */
-  | { readonly kind: 'again'; readonly mark: JournalMark };
-
-const NOTHING: Journaling = { kind: 'nothing' };
 
 const STAMP_DELIVERY = 'UPDATE delivery SET delivered_at = :delivered_at WHERE delivered_at IS NULL';
 const SELECT_LAST_DELIVERED = 'SELECT max(delivered_at) AS delivered_at FROM delivery';
+const HAS_UNSTAMPED = 'SELECT EXISTS (SELECT 1 FROM delivery WHERE delivered_at IS NULL) AS has_unstamped';
+const SELECT_EPOCHS = 'SELECT at FROM version_epoch ORDER BY number';
+const INSERT_EPOCH = `
+  INSERT INTO version_epoch (number, at, reason, position, orphans)
+  VALUES ((SELECT count(*) + 1 FROM version_epoch), :at, :reason, :position, :orphans)`;
+
+/** What begins where the end of the log was lost: see history/lost-end.ts. */
+export interface Epoch {
+  /** In words. */
+  readonly reason: string;
+  /** What becomes of archived files without a record. */
+  readonly orphans: 'to read' | 'left';
+  /** A position that is known to have been given out; 0: none but those in the database. */
+  readonly position: number;
+  /** How many epochs of the lost part are known: versions are raised once for each of them, too. */
+  readonly lostEpochs: number;
+}
+
+export interface StreamWriterOptions {
+  readonly db: Database;
+  readonly log: LogWriter;
+  /** The folder of the log. */
+  readonly folder: string;
+  readonly now: Now;
+  /** Told at once of each transaction that became visible. */
+  readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
+}
 
 export class StreamWriter {
-  readonly #db: Database;
-  readonly #journal: string;
-  readonly #now: Now;
-  readonly #onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
+  readonly #options: StreamWriterOptions;
   readonly #statements: ApplyStatements;
+  readonly #effects: Effects;
   #lastPosition: number;
-  #journalPosition: number;
   #deliveredAtMs: number;
-  #isUnstamped = true;
-  #mark: JournalMark | null;
-  #notes: (() => void)[] = [];
+  #isUnstamped: boolean;
+  /** Whether the log has an entry that the database refused. */
+  #isBehind = false;
 
-  /** @param onDelivered told at once of each transaction that became visible */
-  constructor(
-    db: Database,
-    journal: string,
-    now: Now,
-    onDelivered: (firstPosition: number, deliveredAtMs: number) => void,
-  ) {
-    this.#db = db;
-    this.#journal = journal;
-    this.#now = now;
-    this.#onDelivered = onDelivered;
+  constructor(options: StreamWriterOptions) {
+    const { db, now } = options;
+    this.#options = options;
     this.#statements = prepareApply(db);
-    this.#journalPosition = readJournalEnd(journal).position;
-    this.#lastPosition = Math.max(lastPosition(db), this.#journalPosition);
-    this.#mark = readMark(db);
+    this.#effects = noteEffects(db, LOGGED_TABLES);
+    this.#lastPosition = lastPosition(db);
     const last = db.prepare<unknown[], { delivered_at: number | null }>(SELECT_LAST_DELIVERED).get();
     // What a crash left without a time became visible before now at the latest.
     this.#deliveredAtMs = Math.max(last?.delivered_at ?? 0, newestWindowEnd(db), now());
+    const unstamped = db.prepare<unknown[], { has_unstamped: number }>(HAS_UNSTAMPED).get();
+    this.#isUnstamped = unstamped?.has_unstamped === 1;
   }
 
   get lastPosition(): number {
     return this.#lastPosition;
   }
 
-  /** Begins a transaction; what was noted since the last one is written first. */
-  begin(licensed: ReadonlySet<number>): Applier {
-    this.#db.exec('BEGIN IMMEDIATE');
+  /**
+   * Begins a transaction; when the one before it was delivered is written first.
+   *
+   * @param epoch the transaction begins a version epoch; null: it does not
+   */
+  begin(licensed: ReadonlySet<number> = new Set(), epoch: Epoch | null = null): Applier {
+    this.applyPending();
+    const { db, log, now } = this.#options;
+    db.exec('BEGIN IMMEDIATE');
     try {
-      this.#writeNotes();
+      if (this.#isUnstamped) db.prepare(STAMP_DELIVERY).run({ delivered_at: this.#deliveredAtMs });
+      const position = epoch === null ? this.#lastPosition : this.#beginEpoch(epoch);
+      const epochs = db.prepare<unknown[], { at: number }>(SELECT_EPOCHS).all();
+      return new Applier(this.#statements, log, {
+        lastPosition: position,
+        nowMs: now(),
+        licensed,
+        epochsMs: epochs.map(({ at }) => at),
+      });
     } catch (error) {
       this.rollback();
       throw error;
     }
-    // What the journal names may have been given out, whether its transaction held or not.
-    const floor = Math.max(this.#lastPosition, this.#journalPosition);
-    return new Applier(this.#statements, floor, this.#now(), licensed, readRaises(this.#db));
   }
 
   /**
+   * @param operation what the log says of it
    * @param inTransaction what belongs to it besides: the file's record, its window
-   * @throws when the transaction failed, and was rolled back
+   * @throws when it was rolled back, or is decided and not applied yet
    */
-  commit(applier: Applier, inTransaction: (added: Added) => void, journaling: Journaling = NOTHING): Added {
+  commit(applier: Applier, operation: Operation, inTransaction: (added: Added) => void = () => {}): Added {
+    const { db, log, now } = this.#options;
     let added: Added;
-    let mark: JournalMark | null;
+    let isDecided = false;
     try {
       added = applier.finish();
       inTransaction(added);
-      mark = this.#journalize(added, journaling);
-      if (mark !== null) setMark(this.#db, mark);
-      this.#db.exec('COMMIT');
+      const lines = this.#effects.take();
+      if (lines !== '' || log.isPending) {
+        const entry = log.commit(lines, operation, now());
+        isDecided = true;
+        setLogMark(db, entry);
+      }
+      db.exec('COMMIT');
     } catch (error) {
+      this.#isBehind = isDecided;
       this.rollback();
       throw error;
     }
-    this.#mark = mark ?? this.#mark;
-    this.#notes = [];
     this.#isUnstamped = false;
-    if (added.last_position > 0) {
-      this.#lastPosition = added.last_position;
-      // Though the clock was set back, no earlier than the last one, and not before a window that is told as
-      // complete ended: as_of said so.
-      this.#deliveredAtMs = Math.max(this.#deliveredAtMs, newestWindowEnd(this.#db), this.#now());
-      this.#isUnstamped = true;
-      this.#onDelivered(added.first_position, this.#deliveredAtMs);
-    }
+    this.#lastPosition = lastPosition(db);
+    if (added.last_position > 0) this.#deliver(added);
     return added;
   }
 
+  /** @returns the position beyond which they go on */
+  #beginEpoch({ reason, orphans, position, lostEpochs }: Epoch): number {
+    const { db, log, now } = this.#options;
+    const beyond = positionBeyond([this.#lastPosition, position], now());
+    const insert = db.prepare(INSERT_EPOCH);
+    for (let count = 0; count <= lostEpochs; count += 1)
+      insert.run({ at: now(), reason, position: beyond, orphans });
+    // Before the rows of the same transaction, whose versions rely on it.
+    log.append(this.#effects.take());
+    return beyond;
+  }
+
+  /** Gives up a transaction: nothing of it is in the log. */
   rollback(): void {
+    const { db, log } = this.#options;
     // SQLite may have rolled back by itself, as it does when the disk is full.
-    if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
+    if (db.inTransaction) db.exec('ROLLBACK');
+    this.#effects.take();
+    log.rollback();
   }
 
-  /** Keeps a small write for the next transaction: one that may be lost, because a start can find out again. */
-  note(write: () => void): void {
-    this.#notes.push(write);
+  /** Applies from the log what the database refused. @throws while there is still no room */
+  applyPending(): void {
+    if (!this.#isBehind) return;
+    const { db, folder } = this.#options;
+    try {
+      applyPending(db, folder);
+    } finally {
+      // What the log says is not said a second time.
+      this.#effects.take();
+    }
+    this.#isBehind = false;
+    this.#lastPosition = lastPosition(db);
+    this.#isUnstamped = true;
   }
 
-  /** Writes what is noted, when nothing else gives occasion to. */
+  /** Writes when the last transaction was delivered, where nothing else gives occasion to. */
   flush(): void {
-    if (this.#notes.length === 0 && !this.#isUnstamped) return;
-    const applier = this.begin(new Set());
-    this.commit(applier, () => {});
+    this.applyPending();
+    if (this.#isUnstamped) this.commit(this.begin(), { kind: 'delivery time' });
   }
 
-  /** @returns where the transaction's state ends in the journal; null when it is where the last one's did */
-  #journalize(added: Added, journaling: Journaling): JournalMark | null {
-    const position = Math.max(this.#lastPosition, this.#journalPosition, added.last_position);
-    const line = journaling.kind === 'operation' ? journaling.line(added) : null;
-    if (line !== null) {
-      const mark = appendEntry(this.#journal, { ...line, position, after: this.#mark?.bytes ?? 0 });
-      this.#journalPosition = position;
-      return mark;
-    }
-    if (added.last_position > this.#journalPosition) {
-      appendPosition(this.#journal, added.last_position);
-      this.#journalPosition = added.last_position;
-    }
-    return journaling.kind === 'again' ? journaling.mark : null;
-  }
-
-  #writeNotes(): void {
-    if (this.#isUnstamped) this.#db.prepare(STAMP_DELIVERY).run({ delivered_at: this.#deliveredAtMs });
-    for (const write of this.#notes) write();
+  #deliver({ first_position }: Added): void {
+    const { db, now, onDelivered } = this.#options;
+    // Though the clock was set back, no earlier than the last one, and not before a window that is told as
+    // complete ended: as_of said so.
+    this.#deliveredAtMs = Math.max(this.#deliveredAtMs, newestWindowEnd(db), now());
+    this.#isUnstamped = true;
+    onDelivered(first_position, this.#deliveredAtMs);
   }
 }

@@ -7,6 +7,7 @@ export const TROUBLE_NAMES = [
   'drop folder not readable',
   'drop folder not writable',
   'file stuck',
+  'end of log lost',
 ] as const;
 export type TroubleName = (typeof TROUBLE_NAMES)[number];
 

@@ -4,6 +4,7 @@
  * Its rows, its record and its window are one transaction. The file is taken, by a rename, after it was read to
  * its end and found unchanged, and before the commit: what is committed is what lies in the archive.
  */
+import type { Operation } from '../history/format.ts';
 import { findWindow, setWindow } from '../windows/ledger.ts';
 import { arrival, statusAfter } from '../windows/transitions.ts';
 import type { Waiting } from './drop-folder.ts';
@@ -17,8 +18,6 @@ import {
   findSameContent,
   saveFile,
 } from './file-record.ts';
-import { appliedLine, readingOf, unappliedLine } from './operations.ts';
-import { rulesOf } from './rules.ts';
 import { chooseDestination, settle } from './settlement.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
@@ -76,12 +75,9 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
       return null;
     }
     const record = recordOf(workshop, waiting, number, 'applied', { ...applier.counts, ...counts }, sha256);
-    const line = appliedLine(record, readingOf(order, rulesOf(workshop, order)), waiting.replaces);
-    workshop.writer.commit(applier, () => saveApplied(workshop, record, waiting.replaces), {
-      kind: 'operation',
-      line: () => line,
-    });
-    workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
+    workshop.writer.commit(applier, fileOperation(record), () =>
+      saveApplied(workshop, record, waiting.replaces),
+    );
     settle(workshop, record);
     return record;
   } catch (error) {
@@ -91,8 +87,13 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
   }
 }
 
+/** What the log says of a file. */
+export function fileOperation({ number, name, outcome }: FileRecord): Operation {
+  return { kind: 'file', file: number, name, outcome };
+}
+
 /** What belongs to the transaction of a window's rows: its record and its window. */
-export function saveApplied(workshop: Workshop, record: FileRecord, replaces: number | undefined): void {
+function saveApplied(workshop: Workshop, record: FileRecord, replaces: number | undefined): void {
   saveFile(workshop.db, record);
   if (replaces !== undefined) clearDestination(workshop.db, replaces);
   if (record.export === null || record.window_start === null) return;
@@ -106,7 +107,7 @@ export function saveApplied(workshop: Workshop, record: FileRecord, replaces: nu
 }
 
 /** What belongs to the transaction of a file that is not applied. */
-export function saveUnapplied(workshop: Workshop, record: FileRecord, replaces: number | undefined): void {
+function saveUnapplied(workshop: Workshop, record: FileRecord, replaces: number | undefined): void {
   saveFile(workshop.db, record);
   if (replaces !== undefined) clearDestination(workshop.db, replaces);
   if (record.outcome === 'failed') noteFailed(workshop, record);
@@ -147,13 +148,9 @@ export function putAway(
 ): Dealt {
   if (!workshop.drop.take(waiting, number)) return null;
   const record = recordOf(workshop, waiting, number, outcome, report, sha256);
-  const line = unappliedLine(record, waiting.replaces);
-  workshop.writer.commit(
-    workshop.writer.begin(new Set()),
-    () => saveUnapplied(workshop, record, waiting.replaces),
-    { kind: 'operation', line: () => line },
+  workshop.writer.commit(workshop.writer.begin(), fileOperation(record), () =>
+    saveUnapplied(workshop, record, waiting.replaces),
   );
-  workshop.settling.add(workshop.drop.takenPath(number, waiting.name));
   settle(workshop, record);
   return record;
 }

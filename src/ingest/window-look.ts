@@ -48,11 +48,7 @@ export async function lookForMissing(workshop: LookPlace): Promise<void> {
     missing += await findMissing(workshop, exportName, nowMs);
     abandoned += await abandonLongMissing(workshop, exportName, nowMs);
   }
-  writing(
-    workshop,
-    () => setLook(workshop.db, nowMs),
-    () => ({ looked: nowMs }),
-  );
+  writing(workshop, () => setLook(workshop.db, nowMs));
   workshop.log('info', 'missing windows looked for', { missing, abandoned });
 }
 
@@ -69,7 +65,6 @@ async function findMissing(workshop: LookPlace, exportName: ExportName, nowMs: n
   for (let from = looked_through; from < overdueBefore; from += GROUP_WINDOWS * WINDOW_MS) {
     const to = Math.min(from + GROUP_WINDOWS * WINDOW_MS, overdueBefore);
     const waiting = waitingWindows(workshop, exportName);
-    const missing: number[] = [];
     const work = () => {
       const known = new Map(
         windowsBetween(db, exportName, from, to).map((window) => [window.window_start, window]),
@@ -80,16 +75,13 @@ async function findMissing(workshop: LookPlace, exportName: ExportName, nowMs: n
         const status = statusOnLook(before, start, { nowMs, expectedFromMs, isWaiting });
         if (status === undefined) lookAgainFrom = Math.min(lookAgainFrom, start);
         if (isNew(before, status)) {
-          missing.push(start);
+          count += 1;
           setWindow(db, { export: exportName, window_start: start, status, since: nowMs, file: null });
         }
       }
       setLookedThrough(db, exportName, Math.min(to, lookAgainFrom));
     };
-    writing(workshop, work, () =>
-      missing.length > 0 ? { missing, export: exportName, since: nowMs } : null,
-    );
-    count += missing.length;
+    writing(workshop, work);
     await workshop.between();
   }
   writing(workshop, () => {
@@ -111,20 +103,16 @@ async function abandonLongMissing(
     longMissing(db, { export: exportName, after, before: nowMs - ABANDONED_AFTER_MS, limit: GROUP_WINDOWS });
   for (let windows = group(-1); windows.length > 0; windows = group(windows.at(-1)?.window_start ?? nowMs)) {
     const waiting = waitingWindows(workshop, exportName);
-    const abandoned: number[] = [];
     const work = () => {
       for (const window of windows) {
         const isWaiting = waiting.has(window.window_start);
         const status = statusOnLook(window, window.window_start, { nowMs, expectedFromMs: null, isWaiting });
         if (!isNew(window, status)) continue;
-        abandoned.push(window.window_start);
+        count += 1;
         setWindow(db, { ...window, status, since: nowMs });
       }
     };
-    writing(workshop, work, () =>
-      abandoned.length > 0 ? { abandoned, export: exportName, since: nowMs } : null,
-    );
-    count += abandoned.length;
+    writing(workshop, work);
     await workshop.between();
   }
   return count;
@@ -146,7 +134,6 @@ function waitingWindows({ drop }: LookPlace, exportName: ExportName): ReadonlySe
   return starts;
 }
 
-/** @param line what the journal is told of it, asked for when the work is done */
-function writing({ writer }: LookPlace, work: () => void, line: () => object | null = () => null): void {
-  writer.commit(writer.begin(new Set()), work, { kind: 'operation', line });
+function writing({ writer }: LookPlace, work: () => void): void {
+  writer.commit(writer.begin(), { kind: 'look for missing windows' }, work);
 }

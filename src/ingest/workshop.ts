@@ -27,8 +27,6 @@ export interface Workshop {
   readonly between: () => Promise<void>;
   /** Throws Stopping when the thread is to end. */
   readonly check: () => void;
-  /** Paths in `.taken` of files that are dealt with and wait to be moved on. */
-  readonly settling: Set<string>;
   /** Gives out ingest numbers: each once, also when what it was for came to nothing. */
   readonly nextNumber: () => number;
 }
@@ -42,17 +40,15 @@ export function isEnabled(workshop: Workshop, exportName: ExportName): boolean {
 
 /**
  * How a file is to be read, with what holds at this moment.
- *
- * @param readAtMs stands for what a row leaves open, and bounds the times in a backfill
  */
 export function readingOrder(
   workshop: Workshop,
   path: string,
   file: ExportFileName,
   options: Pick<OrderWithoutSession, 'rows_to_skip' | 'check_only' | 'skipped_path'>,
-  readAtMs = workshop.now(),
 ): OrderWithoutSession {
   const { settings } = workshop;
+  const readAtMs = workshop.now();
   const subscribers = readSubscribers(workshop.access, (exportName) => isEnabled(workshop, exportName));
   return {
     path,

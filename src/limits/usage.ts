@@ -9,7 +9,7 @@ import { Refused, reasonOf } from '../refused.ts';
 import { type Database, emptied, isEmpty, writing } from '../store/database.ts';
 import { DatabaseDamage, isDiskFull } from '../store/database-errors.ts';
 import { isThere } from '../store/folder.ts';
-import type { Migrations } from '../store/migrate.ts';
+import type { Schema } from '../store/schema.ts';
 import { openWriter } from '../store/writer.ts';
 import type { UsedRows } from './daily-rows.ts';
 
@@ -21,7 +21,7 @@ export interface Usage {
   readonly days: readonly number[];
 }
 
-const SCHEMA = `
+const SQL = `
 -- How many rows each account and each key has read on a UTC day.
 CREATE TABLE row_usage (
   -- Days since 1970-01-01.
@@ -34,8 +34,7 @@ CREATE TABLE row_usage (
 ) STRICT, WITHOUT ROWID;
 `;
 
-/** A changed schema gets another application_id instead of a migration: the file of before begins anew. */
-const USAGE_MIGRATIONS: Migrations = { application_id: 0x77770004, steps: [SCHEMA] };
+const USAGE_SCHEMA: Schema = { application_id: 0x77770013, sql: SQL };
 
 const SELECT_USED_ROWS = 'SELECT day, holder, id, rows FROM row_usage';
 
@@ -47,7 +46,7 @@ const DELETE_DAYS = 'DELETE FROM row_usage WHERE day NOT IN (SELECT value FROM j
 
 /** Made where it is missing. A power cut may take the last writes: no commit waits for the disk. */
 export function openUsage(path: string): Database {
-  const db = openWriter(path, USAGE_MIGRATIONS);
+  const db = openWriter(path, USAGE_SCHEMA);
   db.pragma('synchronous = NORMAL');
   return db;
 }

@@ -50,9 +50,19 @@ export const METRICS: readonly (readonly [name: string, labels: string, what: st
     'Size of their write-ahead logs. One that grows without end means that a backup or a tool holds the database open.',
   ],
   [
+    'wirewatch_verified_timestamp_seconds',
+    '',
+    'When detections.db was last compared with its log, by itself ([verify] every_hours) or by "wirewatch verify". Not there until it was.',
+  ],
+  [
+    'wirewatch_verify_findings',
+    'kind',
+    'What was found then: log damaged, database malformed, row missing, row too many, row differs, index disagrees.',
+  ],
+  [
     'wirewatch_backup_newest_timestamp_seconds',
     '',
-    'When the newest good scheduled backup was begun. Not there while none is, or none is scheduled ([backup] every_hours).',
+    'When the backup folder was last brought up to date. Not there while there is none, or none is scheduled ([backup] every_minutes).',
   ],
   ['wirewatch_build_info', 'version, commit', 'Always 1.'],
 ];

@@ -52,44 +52,37 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'At a stop, notes could not be written. Nothing is lost; the next start makes up for them. Check the disk.',
   ],
   [
-    'the database is older than the journal: what it lacks is done again',
-    'An older detections.db was put back, or its log was lost. See "An older file was put back". "the database has caught up with the journal" says that it is over.',
-  ],
-  [
-    'versions are raised by 1,000: that they come out as clients know them is not proven',
-    'See "An older file was put back"; the line has the reason. Clients need do nothing.',
-  ],
-  [
-    'a file that the journal names cannot be read again',
-    'It is no longer in archive/, or was changed there. Its window is missing from the next look on: drop the file again.',
-  ],
-  [
     'cannot go on with a backfill: check its rights; it is tried again',
     'A backfill is half applied, and its file in .taken/ cannot be read. Give the user of the appliance the right to read it, or put it back; it is tried again every ten seconds.',
   ],
   [
-    'cannot see which backups there are: nothing is deleted from the archive',
-    'The folder of [backup] folder cannot be read, and the oldest backup in it may need what would be deleted. Mount its disk, or give the user of the appliance the right to read it.',
+    'detections.db is made from the log: it is served when that is done',
+    'detections.db was missing, damaged, of another version, or older than its log; the line has the reason. Until it is done, endpoints that read detections answer 500 with Retry-After. Nothing is lost.',
   ],
   [
-    'files of the archive that are in no record are read again',
-    'The journal could not say what the database lacks, so what lies in archive/ says it.',
+    'detections.db is damaged',
+    'A check against the log found a difference; the line says what. Restart the appliance: it makes the database anew, and nothing is lost. Check the disk.',
+  ],
+  ['the log is damaged', 'A check found a part of the log missing or changed. See the alert "log damaged".'],
+  [
+    'detections.db was not compared with the log',
+    'The line has the reason: the log is damaged, or the disk has no room for the comparison (a fifth of the size of detections.db, and 512 MiB besides). Then the log alone was checked.',
   ],
   [
-    'cannot read again what the journal names: check its rights',
-    'Nothing else is ingested before. Give the user of the appliance the right to read archive/; it is tried again every ten seconds.',
+    'comparing detections.db with the log failed: it is tried again within an hour',
+    'The line has the cause.',
   ],
   [
-    'access.db is older than the journal: keys are revoked again',
-    'An older access.db was put back. The line names the keys.',
+    'access.db was made anew from its log',
+    'access.db was missing, damaged, of another version, or not what its log says; the line has the reason. Nothing is lost. If the disk was the cause, replace it.',
   ],
   [
-    'access.db is older than the journal: what was changed since is not in it',
-    'The line has the accounts, subscriptions and licences that were added or changed since: make these changes again. Keys made since must be made again too.',
+    'access.db was older than its log, and has been brought to its end',
+    'An older access.db was restored, or a command was killed between its two writes. Nothing is lost, and revoked keys stay revoked.',
   ],
   [
-    'access.db was made beside another journal: what was changed here since is not known',
-    'Another access.db was put in place. Keys that this journal names as revoked are revoked in it. Compare its accounts, subscriptions and keys with what they should be.',
+    'the access log is damaged; access.db has all of it',
+    'The appliance runs, but access.db could not be made anew from access-log/. Check the disk, and restore the damaged segment from a backup.',
   ],
   [
     'the appliance cannot start',
@@ -168,12 +161,24 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'Something is not as it should be: the line says what, whether it needs someone now (page_worthy), and what to do. See "wirewatch manual alerts".',
   ],
   [
-    'the scheduled backup failed: it is tried again within an hour',
+    'the scheduled backup failed: it is tried again',
     'The line has the cause. See the alert "backup overdue".',
   ],
   [
-    'a backup did not pass its test: older ones are kept',
-    'It was opened again, and the line says what was found. It lies there as NAME.tar.damaged. See the alert "backup not restorable".',
+    'the backup was read through: it is not good',
+    'The line says what is damaged. See the alert "backup not restorable".',
+  ],
+  [
+    'the backup folder is of another history: a new branch begins beside it',
+    'The log does not have the end of the backup that is there: something older was restored, or another machine writes to the same folder. If you did not expect that, find out which before [backup] keep_days are over: the old branch is deleted then.',
+  ],
+  [
+    'the end of the log is lost: versions are raised, once, and positions go on a year ahead',
+    'A client came with a cursor for a position that the log does not have: an older data folder was put back. See the alert "end of log lost".',
+  ],
+  [
+    'archived files without a record are read again',
+    'The end of the log was lost, and these files came after it. Nothing has to be done.',
   ],
   [
     'a restore that had been cut off was completed',
@@ -195,7 +200,7 @@ export function operationsText(): string {
       "wirewatch window list" what became of each window.`),
     'Is everything in order?',
     points(
-      '"wirewatch check" looks at the configuration, the rights and disks of the data folder and of the drop folder, the clock, both databases (every page), journal and secret, subscriptions and keys, those of the configuration too, open alerts, scheduled backups, the address, the certificate, and how many files may be open. Each is ok, warn or bad, with what to do; exit code 1 when one is bad. Run it as the user of the appliance, with the same settings.',
+      '"wirewatch check" looks at the configuration, the rights and disks of the data folder and of the drop folder, the clock, both databases (every page), their logs and the secret, subscriptions and keys, those of the configuration too, open alerts, the scheduled backup, the address, the certificate, and how many files may be open. Each is ok, warn or bad, with what to do; exit code 1 when one is bad. Run it as the user of the appliance, with the same settings.',
       'It changes nothing. What it tries in a folder (making, renaming and syncing a file, being told of a new one) has a name that begins with a dot, and is gone afterwards. A large database takes as long as reading it.',
       '"wirewatch healthcheck" asks the running appliance, GET /v1/health, at the address that the settings name: exit code 0 when it is healthy, 1 with a line that says why when it is not. It takes --url, and --timeout in seconds. An export that stalls makes it unhealthy too: let it call somebody, or take the appliance out of a balancer, but not restart it.',
     ),
@@ -237,7 +242,7 @@ export function operationsText(): string {
       'Clients are cut off with the next request. The rows are deleted by the running appliance, in small transactions, or by the command itself where none runs; the command waits, and shows how far it is. Ended half-way, it goes on by itself with the next start; repeated, "wirewatch subscription remove" waits for it. Until it is done the number cannot be added again.',
       'Keys that have nothing left to read stay, and are named: give them something, or revoke them. Keys of a removed account are ended for good.',
       'Cursors of other subscriptions go on. A subscription that is added again under its number begins anew, with version 1 of everything: its clients must drop what they have kept. "wirewatch ingest replay" brings back what lies in archive/.',
-      'Files in archive/ and backups still hold the rows; delete those that must not stay. What was freed in detections.db is used for new rows, and overwritten then; the file does not shrink. A backup that is made afterwards holds none of it.',
+      'Files in archive/ still hold the rows; delete those that must not stay. So do backups made before: see "wirewatch manual backup". What was freed in detections.db is used for new rows, and overwritten then; the file does not shrink.',
       'Exports that go on carrying the subscription raise the alert "rows skipped". A configuration that still names it has it added again at the next start, empty; keys of a removed account come back revoked.',
     ),
     'Photos',
@@ -262,11 +267,19 @@ export function operationsText(): string {
     ),
     'An older file was put back',
     points(
-      'The journal knows what was done since. An older detections.db that is put back (the appliance being stopped) is led through all of it again at the next start: the same files, from archive/, in the same order, under the same numbers. So every version comes out as clients know it, and no cursor is refused or skips anything. Reads go on meanwhile, with what is there.',
-      'With an older access.db, keys that were revoked since are revoked again, by the next start or the next command, whichever comes first. Accounts, subscriptions and keys made since are not in it: a line names the changes.',
-      'Keep the journal that is there, and keep archive/: both are needed for it. [ingest] archive_days says how long ago a copy may be; what came since the oldest scheduled backup stays in any case.',
-      'Where it is not proven that versions come out the same, they are raised by 1,000, once: the next version of each detection, and the first one of a detection that is older than the raise and not known. So a client never takes newer content for older. That is where the journal is missing, shorter or another one, also where detections.db is gone with it; where a file is no longer in archive/ as it was; and where a subscription, a licence, [ingest] earliest_time, the secret or the program was changed since.',
-      'Without its journal, a database is completed from the files in archive/ that it has no record of.',
+      'The log (log/) has everything that was done to detections. An older, missing or damaged detections.db is brought to its end, or made anew from it, at the next start: every position, version and text is the same, whatever became of settings, licences and the archive since.',
+      'The access log (access-log/) has every change of accounts, subscriptions and keys. The next start or command brings an older access.db up to date from it, before any key is checked: revoked keys stay revoked. If access.db is missing or damaged, it is made anew. If a running appliance uses it, restart the appliance.',
+      'Never delete log/ or access-log/. A start refuses a database of which the log lacks the end, and changes nothing.',
+      'A whole data folder that was put back lacks its end, and nobody can see that, until a client comes with a newer cursor. See "wirewatch manual backup".',
+    ),
+    'Damage',
+    points(
+      'detections.db is made from log/. Once a day ([verify] every_hours) the appliance reads the log with every checksum and compares the database with it, row by row and column by column. It works a tenth of the time at most, and holds nothing up. "wirewatch verify" does the same at once, and looks at access.db, its log and the secret as well.',
+      'While it compares, it needs room on the disk for about a fifth of the size of detections.db. It never takes the last 512 MiB; without that room only the log is checked.',
+      'If the database is damaged, ingest stops and detections are answered with 500. Restart the appliance: it makes the database from the log, and cursors, versions and texts are as before. "wirewatch rebuild" does that while the appliance is stopped.',
+      'If the log is damaged, everything goes on, but the database could not be made from it. Stop the appliance and restore the backup over it ("wirewatch restore BACKUP --replace"): damaged parts are filled from the backup, and nothing is lost. Without a backup, copy the data folder and run "wirewatch rebuild --log": it verifies both databases, begins both logs again with what they hold, and compares the new log with the database before using it. The old logs are kept in log-until-TIME and access-log-until-TIME. It also shortens a log that has grown too long.',
+      'If both are damaged, a start refuses and changes nothing. Restore a backup: what is still good in the log of the data folder is used.',
+      'Damage mostly means a failing disk or memory. Check both before you go on.',
     ),
     'The log',
     paragraph(`

@@ -20,6 +20,11 @@ export function securityText(): string {
       "Behind a proxy every request comes from the proxy. [server] trusted_proxies names those whose X-Forwarded-For is believed, read from its right; nobody else is believed. Without it, addresses of keys are compared with the proxy's.",
       'From one address (an IPv6 network of 64 bits counts as one), keys that were not used from there for a day can be tried [limits] unseen_key_ids_per_minute times a minute; more are 429 before anything is looked up. Keys in use there go on working. After a start every key is new once: where more clients than that share one address, raise the setting.',
     ),
+    'Who changed what',
+    points(
+      '"wirewatch log --access" prints the audit trail: each change of an account, a subscription, a key or the pause of ingest, with its time, the user of the operating system, the user behind sudo, and the command. What a start creates from the configuration is marked "start". --json prints the old and the new value of every member, --from and --to limit it, --follow waits for more. It never shows a key or its hash.',
+      'The trail is the log from which access.db is made (access-log/ in the data folder), so no change can be missing from it. It is written by whoever runs the commands: a user who may write to the data folder could forge it. To keep proof elsewhere, send the output of --follow to another machine.',
+    ),
     'The network',
     points(
       'It listens on 127.0.0.1 unless told otherwise, and speaks plain HTTP unless it has a certificate (below): for others to reach it, give it one, or put a proxy with TLS in front. Where it can be reached from other machines without either, as far as the settings tell, the log and "wirewatch check" warn of it.',

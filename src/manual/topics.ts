@@ -7,6 +7,7 @@ import { type CommandSummary, commandsText } from './commands.ts';
 import { exportFormatText } from './export-format.ts';
 import { growthText } from './growth.ts';
 import { installationText } from './installation.ts';
+import { logFormatText } from './log-format.ts';
 import { monitoringText } from './monitoring.ts';
 import { operationsText } from './operations.ts';
 import { periodsText } from './periods.ts';
@@ -71,8 +72,13 @@ export const TOPICS: readonly Topic[] = [
   { name: 'growth', title: 'room on disk, memory, time; what does not move', text: growthText },
   {
     name: 'backup',
-    title: 'backup, schedule, restore, moving to another machine, what verify looks at',
+    title: 'backup, schedule, restore, when the machine dies, a second machine',
     text: backupText,
+  },
+  {
+    name: 'log-format',
+    title: 'what stands in log/ and access-log/, to read it without this program',
+    text: logFormatText,
   },
   { name: 'monitoring', title: 'metrics, the status page, rules for Prometheus', text: monitoringText },
   { name: 'security', title: 'keys, addresses, TLS, the base address, the secret', text: securityText },

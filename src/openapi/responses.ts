@@ -101,7 +101,9 @@ export function keyedProblems(): Record<string, Response> {
       'WWW-Authenticate': header(Type.Literal('Bearer'), 'How to prove oneself.'),
     }),
     403: problem(['forbidden'], 'once verified'),
-    500: problem(['internal'], 'once verified'),
+    500: problem(['internal'], 'once verified', {
+      'Retry-After': { ...RETRY_AFTER['Retry-After'], required: false },
+    }),
     503: problem(['unavailable'], 'once verified'),
   };
 }

@@ -4,12 +4,13 @@
  * `detections` and `state` are for others to read; `walk` is where a full copy that was broken off goes on, and
  * `selection` which streams the copy is of.
  */
+import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
-import type { Migrations } from '../store/migrate.ts';
+import { type Schema, UnknownSchema } from '../store/schema.ts';
 import { openWriter } from '../store/writer.ts';
 import type { Detection } from './answers.ts';
 
-const SCHEMA_1 = `
+const SQL = `
 CREATE TABLE detections (id TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
 
 -- One row: where the change stream goes on; null until it has begun.
@@ -18,14 +19,12 @@ INSERT INTO state (cursor) VALUES (NULL);
 
 -- One row while a full copy is under way, as JSON.
 CREATE TABLE walk (progress TEXT NOT NULL) STRICT;
-`;
 
-const SCHEMA_2 = `
--- One row once the copy is begun, as JSON: the streams it is of. None in a copy that schema 1 began: all.
+-- One row once the copy is begun, as JSON: the streams it is of.
 CREATE TABLE selection (streams TEXT NOT NULL) STRICT;
 `;
 
-const MIGRATIONS: Migrations = { application_id: 0x77770003, steps: [SCHEMA_1, SCHEMA_2] };
+const SCHEMA: Schema = { application_id: 0x77770014, sql: SQL };
 
 /** Delivery is at least once and in no order across procedures: the higher version stays. */
 const UPSERT_DETECTION = `
@@ -60,7 +59,7 @@ export interface Copy {
 }
 
 export function openCopy(path: string): Copy {
-  const db = openWriter(path, MIGRATIONS);
+  const db = openOwn(path);
   const upsert = db.prepare(UPSERT_DETECTION);
   return {
     cursor: () => db.prepare<unknown[], { cursor: string | null }>(SELECT_CURSOR).get()?.cursor ?? null,
@@ -78,6 +77,15 @@ export function openCopy(path: string): Copy {
       }),
     close: () => db.close(),
   };
+}
+
+function openOwn(path: string): Database {
+  try {
+    return openWriter(path, SCHEMA);
+  } catch (error) {
+    if (!(error instanceof UnknownSchema)) throw error;
+    throw new Refused('failed', `${error.message} Begin a new copy: name another file with --into.`);
+  }
 }
 
 /** A detection as the period and id endpoints show it: `event` is of the stream, not of the detection. */

@@ -6,6 +6,7 @@
  * of anybody else's is never touched.
  */
 import type { ContentType } from '../detection/content-type.ts';
+import { lostEndBehind } from '../history/lost-end.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading } from '../store/database.ts';
 import { asOfMs, readStanding, type Standing } from './as-of.ts';
@@ -54,6 +55,21 @@ const NO_ROWS = Buffer.alloc(0);
 const NOTHING = { data: NO_ROWS, rows: 0, sums: sumsOf([]), last: null };
 /** Raw rows that a page reads at most. */
 const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
+
+/**
+ * Whether a request comes with a cursor that this log never gave out, since its end is lost. Until that is made up for,
+ * nothing can be served behind it that does not skip what is announced again then.
+ */
+export function isBehindLostEnd(db: Database, { start }: ChangesQuery): boolean {
+  return start.kind === 'after' && start.position > 0 && lostEndBehind(db, start.position) !== null;
+}
+
+/** A page that says nothing, and leaves the cursor where it is. */
+export function heldPage(db: Database, { start, content_types }: ChangesQuery): ChangesPage {
+  const position = start.kind === 'after' ? start.position : 0;
+  const as_of_ms = asOfMs(readStanding(db), content_types);
+  return { data: NO_ROWS, rows: 0, position, has_more: false, as_of_ms };
+}
 
 export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage {
   const { start } = query;

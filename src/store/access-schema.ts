@@ -3,10 +3,10 @@
  *
  * It is a file of its own so that making or revoking a key never waits for an ingest.
  */
-import { CREATE_JOURNAL_MARK } from './journal-mark.ts';
-import type { Migrations } from './migrate.ts';
+import { CREATE_LOG_MARK } from './log-mark.ts';
+import type { Schema } from './schema.ts';
 
-const SCHEMA_1 = `
+const SQL = `
 CREATE TABLE installation (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   kind TEXT NOT NULL CHECK (kind IN ('appliance', 'demo')),
@@ -66,6 +66,11 @@ CREATE TABLE api_key_subscription (
 
 CREATE INDEX api_key_subscription_by_subscription ON api_key_subscription (subscription_id);
 
+-- Keys that went with their account: the configuration must not bring them to life again.
+CREATE TABLE ended_key (
+  id TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
 -- A row while ingest is paused.
 CREATE TABLE ingest_pause (
   id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -85,9 +90,18 @@ CREATE TABLE ingest_request (
 ) STRICT;
 
 CREATE INDEX ingest_request_open ON ingest_request (id) WHERE outcome IS NULL;
-`;
 
-export const ACCESS_MIGRATIONS: Migrations = {
-  application_id: 0x77770002,
-  steps: [SCHEMA_1, CREATE_JOURNAL_MARK],
-};
+${CREATE_LOG_MARK}`;
+
+export const ACCESS_SCHEMA: Schema = { application_id: 0x77770012, sql: SQL };
+
+/** The tables that the access log is the history of; a table stands behind those that it refers to. */
+export const ACCESS_TABLES = [
+  'installation',
+  'account',
+  'subscription',
+  'api_key',
+  'api_key_subscription',
+  'ended_key',
+  'ingest_pause',
+] as const;

@@ -20,7 +20,13 @@ export class DatabaseDamage extends Error {
 /** Whether an error says that a database's content is not what was written. */
 export function isDamage(error: unknown): boolean {
   const code = errorCode(error);
-  return code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB' || error instanceof DatabaseDamage;
+  return (
+    code.startsWith('SQLITE_CORRUPT') ||
+    code === 'SQLITE_NOTADB' ||
+    // Nothing here is anywhere near a gigabyte: a record says that it is.
+    code === 'SQLITE_TOOBIG' ||
+    error instanceof DatabaseDamage
+  );
 }
 
 /** Whether an error says that something that was written may not be on the disk. */

@@ -38,9 +38,23 @@ export function openInspector(path: string): Database {
   return db;
 }
 
-/** Runs `work` in one write transaction, taken at once: a reader that turns writer could be refused half-way. */
+/** Runs a write transaction from its beginning to its end, with what belongs around the work. */
+export type Transact = <Result>(work: () => Result) => Result;
+
+const transactByDatabase = new WeakMap<Database, Transact>();
+
+/** Has {@link writing} run all transactions of a connection this way: no writer can forget what belongs to them. */
+export function writeThrough(db: Database, transact: Transact): void {
+  transactByDatabase.set(db, transact);
+}
+
+/**
+ * Runs `work` in one write transaction, taken at once: a reader that turns writer could be refused half-way. Within
+ * another one it is a part of that.
+ */
 export function writing<Result>(db: Database, work: () => Result): Result {
-  return db.transaction(work).immediate();
+  const transact = db.inTransaction ? undefined : transactByDatabase.get(db);
+  return transact === undefined ? db.transaction(work).immediate() : transact(work);
 }
 
 /** Runs `work` on one snapshot of the database. */
@@ -82,7 +96,7 @@ export function isEmpty(path: string): boolean {
 export function emptied(path: string): Refused {
   return new Refused(
     'configuration',
-    `${path} is empty, and its log beside it is not touched. Put a backup in its place: wirewatch restore FILE --replace`,
+    `${path} is empty, and its log beside it is not touched. Restore a backup: wirewatch restore BACKUP --replace`,
   );
 }
 

@@ -5,10 +5,10 @@
  * current. Both carry the few columns that filters judge beside the rendered text: in a stream row they are
  * those of its own version. `stream` is a number that stands for subscription and content type.
  */
-import { CREATE_JOURNAL_MARK } from './journal-mark.ts';
-import type { Migrations } from './migrate.ts';
+import { CREATE_LOG_MARK } from './log-mark.ts';
+import type { Schema } from './schema.ts';
 
-const SCHEMA_1 = `
+const SQL = `
 CREATE TABLE stream_row (
   position INTEGER PRIMARY KEY,
   stream INTEGER NOT NULL,
@@ -43,7 +43,9 @@ CREATE TABLE detection (
   print INTEGER NOT NULL,
   source_id TEXT,
   article_id INTEGER NOT NULL,
-  body TEXT NOT NULL
+  body TEXT NOT NULL,
+  -- How many version epochs are in the version.
+  epochs INTEGER NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX detection_by_id ON detection (id);
@@ -115,8 +117,6 @@ CREATE TABLE ingest_file (
   report TEXT NOT NULL,
   -- Where the file belongs, relative to the drop folder.
   destination TEXT,
-  -- 1 once the journal names it and it lies where it belongs.
-  settled INTEGER NOT NULL DEFAULT 0,
   -- 1 where rows were left out: bad ones, or those of streams that are not there.
   rows_skipped INTEGER GENERATED ALWAYS AS (
     coalesce(report ->> '$.bad_rows', 0) > 0 OR coalesce(report -> '$.unknown_rows', '{}') <> '{}'
@@ -124,30 +124,25 @@ CREATE TABLE ingest_file (
 ) STRICT;
 
 CREATE INDEX ingest_file_by_content ON ingest_file (sha256);
-CREATE INDEX ingest_file_unsettled ON ingest_file (number) WHERE settled = 0;
 CREATE INDEX ingest_file_by_name ON ingest_file (name);
 CREATE INDEX ingest_file_by_window ON ingest_file (export, window_start);
 CREATE INDEX ingest_file_by_outcome ON ingest_file (outcome, finished_at);
 CREATE INDEX ingest_file_skipped ON ingest_file (finished_at) WHERE rows_skipped = 1;
-`;
 
-const SCHEMA_2 = `
-${CREATE_JOURNAL_MARK}
--- Each time at which versions were raised by 1,000, since that they come out as clients know them was not proven.
-CREATE TABLE version_raise (
+-- Each time at which versions were raised by 1,000, since what clients saw last was not known.
+CREATE TABLE version_epoch (
   -- 1, 2, …
   number INTEGER PRIMARY KEY,
   -- Epoch milliseconds.
   at INTEGER NOT NULL,
   -- In words.
-  reason TEXT NOT NULL
+  reason TEXT NOT NULL,
+  -- Positions went on beyond this one.
+  position INTEGER NOT NULL,
+  -- What becomes of archived files without a record.
+  orphans TEXT NOT NULL CHECK (orphans IN ('to read', 'read', 'left'))
 ) STRICT;
 
--- How many of the raises are in the version.
-ALTER TABLE detection ADD COLUMN raises INTEGER NOT NULL DEFAULT 0;
-`;
+${CREATE_LOG_MARK}`;
 
-export const DETECTIONS_MIGRATIONS: Migrations = {
-  application_id: 0x77770001,
-  steps: [SCHEMA_1, SCHEMA_2],
-};
+export const DETECTIONS_SCHEMA: Schema = { application_id: 0x77770011, sql: SQL };

@@ -30,9 +30,14 @@ export interface DataFolder {
   readonly detections: string;
   /** Accounts, subscriptions, keys, requests to the appliance: written by commands too. */
   readonly access: string;
+  /** The history of detections.db, from which that is made. */
+  readonly log: string;
+  /** The history of access.db. */
+  readonly accessLog: string;
+  /** There while detections.db is known to be damaged: the next start makes it anew. */
+  readonly damage: string;
   /** What the appliance counts and may lose; in no backup. */
   readonly usage: string;
-  readonly journal: string;
   readonly secret: string;
   /** Locks: see locks.ts. */
   readonly lock: string;
@@ -40,6 +45,8 @@ export interface DataFolder {
   readonly stateLock: string;
   /** The alerts that the running appliance has open. */
   readonly alerts: string;
+  /** What was found when detections.db was last compared with its log. */
+  readonly verified: string;
 }
 
 export function dataFolder(root: string): DataFolder {
@@ -47,13 +54,16 @@ export function dataFolder(root: string): DataFolder {
     root,
     detections: join(root, 'detections.db'),
     access: join(root, 'access.db'),
+    log: join(root, 'log'),
+    accessLog: join(root, 'access-log'),
+    damage: join(root, 'detections.db-damage'),
     usage: join(root, 'usage.db'),
-    journal: join(root, 'journal'),
     secret: join(root, 'secret'),
     lock: join(root, 'lock'),
     serveLock: join(root, 'lock-serve'),
     stateLock: join(root, 'lock-state'),
     alerts: join(root, 'alerts.json'),
+    verified: join(root, 'verified.json'),
   };
 }
 
@@ -64,13 +74,13 @@ export function dataFolder(root: string): DataFolder {
  * @throws Refused `configuration` when this user cannot write to it, or to what lies in it
  */
 export function ensureFolder(folder: DataFolder): boolean {
-  const { root, detections, access, journal, lock, serveLock, stateLock, secret } = folder;
+  const { root, detections, access, log, accessLog, lock, serveLock, stateLock, secret } = folder;
   let isNew = false;
   try {
     isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
     if (!statSync(root).isDirectory()) throw new Error('it is not a folder');
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
-    for (const path of [detections, access, journal, lock, serveLock, stateLock])
+    for (const path of [detections, access, log, accessLog, lock, serveLock, stateLock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
     if (existsSync(secret)) accessSync(secret, constants.R_OK);
   } catch (error) {

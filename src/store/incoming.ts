@@ -8,15 +8,21 @@
  * mostly belongs to another user, and it may be a mount.
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { isErrorCode, Refused } from '../refused.ts';
 import { formatCompact } from '../time.ts';
 import { type DataFolder, syncFolder } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
-/** The journal last: it is the newest witness as long as the databases are the old ones. */
-const PLACED = ['detections.db', 'access.db', 'secret', 'journal'] as const;
-const STATE = /^(detections\.db|access\.db|secret|journal|alerts\.json)([.-].*)?$/;
+const PLACED = [
+  'detections.db',
+  'detections.db-identity',
+  'access.db',
+  'secret',
+  'access-log',
+  'log',
+] as const;
+const STATE = /^((detections|access)\.db([.-].*)?|secret|(access-)?log(-new)?|(alerts|verified)\.json)$/;
 
 /** Names of the files in a data folder that make up an installation's state, with SQLite's own beside them. */
 export function stateFiles(folder: DataFolder): string[] {
@@ -80,7 +86,13 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
   for (const name of PLACED) {
     // One that is no longer there has been placed: what lies under its name is the new one.
     if (!existsSync(join(from, name))) continue;
-    const own = stateFiles(folder).filter((file) => file === name || /^[.-]/.test(after(file, name)));
+    const own = stateFiles(folder).filter(
+      (file) =>
+        file === name ||
+        // A log that was begun anew and is not in its place yet would be put there by the next start.
+        file === `${name}-new` ||
+        (name.endsWith('.db') && /^[.-]/.test(after(file, name))),
+    );
     steps.push(...own.map(moveAside));
     steps.push(() => {
       renameSync(join(from, name), join(root, name));
@@ -88,7 +100,8 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
       syncFolder(root);
     });
   }
-  if (existsSync(folder.alerts)) steps.push(moveAside('alerts.json'));
+  for (const path of [folder.alerts, folder.verified])
+    if (existsSync(path)) steps.push(moveAside(basename(path)));
   steps.push(() => {
     rmSync(from, { recursive: true, force: true });
     syncFolder(root);

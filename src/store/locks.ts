@@ -72,6 +72,29 @@ export async function takeServeLocks(
 }
 
 /**
+ * What makes or replaces a database with nobody at work on it begins with this.
+ *
+ * @throws Refused `failed` while an appliance runs, or a command is at work
+ */
+export function takeStopped(folder: DataFolder): Release {
+  const releaseLock = takeLock(folder.lock);
+  if (releaseLock === null) {
+    const who = isLocked(folder.serveLock) ? 'an appliance runs' : 'a command that ingests is at work';
+    throw new Refused('failed', `${who} on ${folder.root}. Stop it first; nothing was changed.`);
+  }
+  try {
+    const releaseState = takeStateAlone(folder);
+    return () => {
+      releaseState();
+      releaseLock();
+    };
+  } catch (error) {
+    releaseLock();
+    throw error;
+  }
+}
+
+/**
  * What puts something else in the place of what is in the data folder begins with this.
  *
  * @throws Refused `failed` while a command works on what is there

@@ -3,7 +3,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { Refused } from '../refused.ts';
 import { appearAs, type DataFolder } from './folder.ts';
-import { readJournalEnd } from './journal.ts';
 
 export const SECRET_BYTES = 32;
 
@@ -29,9 +28,8 @@ export function readSecret(folder: DataFolder): Buffer {
 }
 
 /** A new one beside a database in use would make every cursor that was given out a 400. */
-function refuseLost({ root, secret, detections, journal }: DataFolder): void {
-  const { position, file } = readJournalEnd(journal);
-  if (!existsSync(detections) && position === 0 && file === 0) return;
+function refuseLost({ root, secret, detections, log }: DataFolder): void {
+  if (!existsSync(detections) && !existsSync(log)) return;
   // Made meanwhile, by the one who began to use it.
   if (existsSync(secret)) return;
   throw new Refused(

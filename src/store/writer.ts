@@ -1,13 +1,10 @@
-/**
- * How a database is opened for writing: made where it is missing, brought up to date where it is older, refused
- * where it is newer or not ours.
- */
+/** How a database is opened for writing: made where it is missing, refused where it is not ours or has other tables. */
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { Refused } from '../refused.ts';
 import { type Database, emptied, isEmpty, open, sizeOf } from './database.ts';
 import { appearAs, isThere, syncFile } from './folder.ts';
-import { bringUpToDate, type Migrated, type Migrations, migrate, schemaVersion } from './migrate.ts';
+import { makeSchema, requireSchema, type Schema } from './schema.ts';
 
 /** How long a writer waits for another process's write. */
 const BUSY_MS = 5_000;
@@ -20,53 +17,49 @@ const CACHE_KIB = 128 * 1024;
 const WAL_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
- * Opens a database for writing, creates it or brings its schema up to date.
+ * Opens a database for writing, and creates it where there is none.
  *
- * @param onMigrated told when the schema was an older one
- * @throws Refused `configuration` when it is newer or not ours, with nothing touched
+ * @throws UnknownSchema where its tables are other ones; Refused `configuration` where it is not ours; nothing is touched
  */
-export function openWriter(
-  path: string,
-  migrations: Migrations,
-  onMigrated: (migrated: Migrated) => void = () => {},
-): Database {
-  refuseForeign(path, migrations);
-  if (!isThere(path) && !isThere(`${path}-wal`)) create(path, migrations);
-  const db = openFile(path);
-  const migrated = migrate(db, path, migrations);
-  if (migrated !== null) onMigrated(migrated);
-  return db;
+export function openWriter(path: string, schema: Schema): Database {
+  refuseForeign(path, schema);
+  if (!isThere(path) && !isThere(`${path}-wal`)) create(path, schema);
+  return openFile(path);
 }
 
 /**
  * Looks whether a database can be opened by this program, without touching it: even to open it for writing can
  * move what stands in its log.
  *
- * @throws Refused `configuration` when it is newer or not ours
+ * @throws as {@link openWriter}
  */
-export function refuseForeign(path: string, migrations: Migrations): void {
+export function refuseForeign(path: string, schema: Schema): void {
   if (isEmpty(path) && sizeOf(`${path}-wal`) > 0) throw emptied(path);
-  if (sizeOf(path) === 0) return;
+  if (sizeOf(path) === 0) {
+    // SQLite would make one of no tables of it.
+    rmSync(path, { force: true });
+    return;
+  }
   const db = open(path, { timeout: BUSY_MS, readonly: true });
   try {
-    schemaVersion(db, path, migrations);
+    requireSchema(db, path, schema);
   } finally {
     db.close();
   }
 }
 
 /**
- * A copy in memory, with the schema of this program, to try something on; the caller closes it.
+ * A copy in memory, to try something on; the caller closes it.
  *
  * @param db null: of a database that is new
  */
-export function openRehearsal(db: Database | null, migrations: Migrations): Database {
+export function openRehearsal(db: Database | null, schema: Schema): Database {
   const content = db?.serialize() ?? null;
   // Marked as one without a write-ahead log, which memory cannot have: https://sqlite.org/c3ref/deserialize.html
   content?.fill(1, 18, 20);
   const copy = open(content ?? ':memory:', {});
   copy.pragma('foreign_keys = ON');
-  bringUpToDate(copy, db?.name ?? ':memory:', migrations);
+  if (content === null) makeSchema(copy, schema);
   return copy;
 }
 
@@ -74,12 +67,12 @@ export function openRehearsal(db: Database | null, migrations: Migrations): Data
  * A database appears under its name only when it is whole: several processes may begin one at the same moment, and
  * none sees the half of another, nor does the next start after a crash.
  */
-function create(path: string, migrations: Migrations): void {
+function create(path: string, schema: Schema): void {
   const draft = `${path}.new-${randomUUID()}`;
   try {
     const db = openFile(draft);
     try {
-      bringUpToDate(db, path, migrations);
+      makeSchema(db, schema);
     } finally {
       db.close();
     }

@@ -3,7 +3,7 @@ import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openReader } from '../../src/store/database.ts';
-import { DETECTIONS_MIGRATIONS } from '../../src/store/detections-schema.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { openWriter } from '../../src/store/writer.ts';
 import { type Bench, median, type Row, SUBSCRIPTIONS } from './common.ts';
 import { command, startAppliance } from './program.ts';
@@ -83,7 +83,7 @@ function bareInsert(bench: Bench): number {
     .all();
   source.close();
   const path = join(bench.folder, 'bare.db');
-  const db = openWriter(path, DETECTIONS_MIGRATIONS);
+  const db = openWriter(path, DETECTIONS_SCHEMA);
   db.pragma('wal_autocheckpoint = 0');
   const places = (row: unknown[] | undefined) => (row ?? []).map(() => '?').join(', ');
   const insertDetection = db.prepare(`INSERT INTO detection VALUES (${places(detections[0])})`);

@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { DAY_MS, formatMs } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { loggedFiles } from '../support/crashes.ts';
 import {
   contentOf,
   fileName,
@@ -38,10 +39,9 @@ async function becameVisible(row: Row): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-/** The lines of the journal that name a file as applied. */
-function appliedInJournal(): { applied: number; archived: string }[] {
-  const lines = readFileSync(join(appliance.data, 'journal'), 'utf8').trim().split('\n');
-  return lines.map((line) => JSON.parse(line)).filter(({ applied }) => applied !== undefined);
+/** The numbers of the files that the log names as applied, in its order. */
+function appliedInLog(): number[] {
+  return loggedFiles(appliance.data).flatMap(({ outcome, number }) => (outcome === 'applied' ? number : []));
 }
 
 test('rows of a backfill count as estimated unless they say otherwise', async () => {
@@ -148,11 +148,11 @@ test('a backfill that is damaged or wrong at its very end applies nothing', asyn
   const cutOff = await appliance.dropped('newswire.backfill-cut.ndjson.zst', whole.subarray(0, -1));
   assert.equal(cutOff.msg, 'file failed');
   assert.equal(await appliance.detection(idOf(first)), null);
-  const numbers = appliedInJournal().map(({ applied }) => applied);
+  const numbers = appliedInLog();
   assert.ok(!numbers.includes(Number(wrong.number)) && !numbers.includes(Number(cutOff.number)));
 });
 
-test('windows are read between the transactions of a long backfill, and the journal names both', async () => {
+test('windows are read between the transactions of a long backfill, and the log names both', async () => {
   const rows = newRows(MANY_ROWS);
   const [first] = rows;
   const row = newRow();
@@ -169,11 +169,8 @@ test('windows are read between the transactions of a long backfill, and the jour
   const backfill = await appliance.dealtWith('newswire.backfill-long.ndjson');
   assert.deepEqual([backfill.msg, backfill.created], ['file applied', rows.length]);
   assert.ok(Number(backfill.number) < Number(window.number));
-  const named = appliedInJournal().filter(
-    ({ applied }) => applied === backfill.number || applied === window.number,
-  );
   assert.deepEqual(
-    named.map(({ applied }) => applied),
+    appliedInLog().filter((number) => number === backfill.number || number === window.number),
     [window.number, backfill.number],
   );
 });
@@ -198,7 +195,7 @@ test('a backfill that a stop interrupts goes on at the next start, whatever the 
     .trim()
     .split('\n');
   assert.equal(skipped.length, 1);
-  assert.equal(appliedInJournal().filter(({ applied }) => applied === line.number).length, 1);
+  assert.equal(appliedInLog().filter((number) => number === line.number).length, 1);
 });
 
 test('windows do not wait while a backfill is checked, and a stop does not either', async () => {

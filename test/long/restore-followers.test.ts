@@ -1,224 +1,399 @@
 /**
- * Clients that follow the stream across a restore: their copies end as what the server has, nothing older is ever
- * taken for newer, no cursor is refused, and what was revoked stays so.
+ * Clients that follow the stream across disasters: behind, caught up and ahead of what is restored. All end with what a
+ * fresh client has, skip nothing, and keep nothing that is older; no cursor is refused.
  */
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, test } from 'node:test';
+import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openReader } from '../../src/store/database.ts';
 import { formatMs, HOUR_MS } from '../../src/time.ts';
 import {
-  type Appliance,
+  createInstallation,
   createKey,
   type Detection,
+  type Installation,
   putFile,
-  showLogOfFailures,
-  startAppliance,
+  type Serving,
 } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
-import { atRest } from '../support/put-back.ts';
 
 const SETTINGS = { WIREWATCH_SERVER_BASE_URL: 'https://api.example', WIREWATCH_INGEST_QUIET_MS: '0' };
-/** Several transactions of 20,000 rows. */
-const BACKFILL_ROWS = 41_000;
-const POLL_MS = 20;
+const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
+const PATIENCE_MS = 20_000;
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
-beforeEach(async () => {
-  appliance = await startAppliance(SETTINGS);
+/** A machine: its data folder, and the appliance on it while it runs. */
+class Machine {
+  readonly installation: Installation;
+  readonly clock: Readonly<Record<string, string>>;
+  serving: Serving | null = null;
+
+  /** @param shiftMs by how much its clock is wrong */
+  constructor(shiftMs = 0) {
+    this.clock =
+      shiftMs === 0
+        ? {}
+        : { NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`, TEST_CLOCK_SHIFT_MS: String(shiftMs) };
+    this.installation = createInstallation({ ...SETTINGS, ...this.clock });
+    machines.push(this);
+  }
+
+  get data(): string {
+    return this.installation.data;
+  }
+
+  async start(): Promise<void> {
+    this.serving = await this.installation.serve();
+    current = this;
+  }
+
+  async stop(): Promise<void> {
+    await this.serving?.stop();
+    this.serving = null;
+  }
+
+  async ingest(rows: readonly Row[]): Promise<void> {
+    const name = fileName('newswire', nextWindowMs());
+    putFile(this.installation.drop, name, ndjson(rows));
+    await this.serving?.logged('the file', ({ msg, file }) => msg === 'file applied' && file === name);
+  }
+
+  backUp(name: string): string {
+    const target = join(work, name);
+    this.installation.cli(['backup', target]);
+    return target;
+  }
+
+  /** In place of what was made for it. */
+  restore(source: string, ...more: string[]) {
+    if (more.length === 0) rmSync(this.data, { recursive: true });
+    return JSON.parse(this.installation.cli(['restore', source, ...more, '--json']).stdout);
+  }
+
+  /** The archive of a machine that died. */
+  takeArchiveOf({ installation }: Machine): void {
+    cpSync(join(installation.drop, 'archive'), join(this.installation.drop, 'archive'), { recursive: true });
+  }
+
+  async get(path: string): Promise<{ data: Detection[]; next_cursor: string | null; has_more: boolean }> {
+    const answer = await fetch(`${this.serving?.url}${path}`, {
+      headers: { authorization: `Bearer ${this.installation.key}` },
+    });
+    const text = await answer.text();
+    assert.equal(answer.status, 200, text);
+    return JSON.parse(text);
+  }
+}
+
+let machines: Machine[];
+let current: Machine;
+let work: string;
+beforeEach(() => {
+  machines = [];
+  work = mkdtempSync(join(tmpdir(), 'wirewatch-disasters-'));
 });
-afterEach(() => appliance?.stop());
+afterEach(async (context) => {
+  if ('passed' in context && context.passed === false)
+    for (const line of current.serving?.log.slice(-30) ?? []) console.error(JSON.stringify(line));
+  for (const machine of machines) {
+    await machine.stop();
+    machine.installation.remove();
+  }
+  rmSync(work, { recursive: true, force: true });
+});
 
 /** A copy as the contract wants it kept: the higher version, and never an older one over a newer. */
 class Follower {
   readonly copy = new Map<string, Detection>();
-  readonly limit: number;
-  /** Whether a higher version may be of an older state on the way, as while files are read again under a raise. */
-  isStrict = true;
-  #position = `since=${formatMs(Date.now() - HOUR_MS)}`;
+  readonly #limit: number;
+  /** Where it stands. */
+  position: string;
 
-  constructor(limit: number) {
-    this.limit = limit;
+  constructor(limit = 1000) {
+    this.#limit = limit;
+    this.position = `since=${formatMs(Date.now() - HOUR_MS)}`;
   }
 
   /** To the end of what is there now. */
   async follow(): Promise<void> {
     for (;;) {
-      const answer = await appliance.get(`/v1/detections/changes?${this.#position}&limit=${this.limit}`);
-      const text = await answer.text();
-      assert.equal(answer.status, 200, text);
-      const page: { data: Detection[]; next_cursor: string; has_more: boolean } = JSON.parse(text);
-      for (const row of page.data) this.#take(row);
-      this.#position = `cursor=${page.next_cursor}`;
+      const page = await current.get(`/v1/detections/changes?${this.position}&limit=${this.#limit}`);
+      for (const { event: _, ...row } of page.data) {
+        const known = this.copy.get(row.id);
+        if (known === undefined || row.version > known.version) this.copy.set(row.id, row);
+      }
+      this.position = `cursor=${page.next_cursor}`;
       if (!page.has_more) return;
     }
   }
+}
 
-  #take({ event: _, ...row }: Detection): void {
-    const known = this.copy.get(row.id);
-    if (known !== undefined && known.version === row.version)
-      assert.equal(content(row), content(known), `${row.id}: one version, two contents`);
-    if (known !== undefined && known.version >= row.version) return;
-    const isOlder = known !== undefined && row.last_scored_at < known.last_scored_at;
-    assert.ok(
-      !this.isStrict || !isOlder,
-      `${row.id}: version ${row.version} is older than ${known?.version}`,
-    );
-    this.copy.set(row.id, row);
+const content = ({ version: _, exported_at: __, ...shown }: Detection) => JSON.stringify(shown);
+
+/** What a client that begins now gets. */
+async function fresh(): Promise<Follower> {
+  const client = new Follower();
+  await client.follow();
+  return client;
+}
+
+/** @returns what is wrong with a copy; null: nothing */
+function faultOf({ copy }: Follower, { copy: server }: Follower): string | null {
+  for (const [id, row] of server) {
+    const own = copy.get(id);
+    if (own === undefined) return `${id} was skipped`;
+    if (own.last_scored_at < row.last_scored_at)
+      return `${id}: version ${own.version} is kept, which is older than version ${row.version}`;
+    if (own.last_scored_at === row.last_scored_at && content(own) !== content(row))
+      return `${id}: versions ${own.version} and ${row.version} differ`;
+  }
+  return null;
+}
+
+/** Follows until all copies are what a fresh client has; a proof of a lost end takes a poll to be made up for. */
+async function settle(followers: readonly Follower[]): Promise<Follower> {
+  for (const untilMs = performance.now() + PATIENCE_MS; ; await sleep(50)) {
+    for (const follower of followers) await follower.follow();
+    const client = await fresh();
+    const faults = followers.map((follower) => faultOf(follower, client)).filter((fault) => fault !== null);
+    if (faults.length === 0) return client;
+    assert.ok(performance.now() < untilMs, faults.join('; '));
   }
 }
 
-function content({ last_scored_at: _, exported_at: __, ...shown }: Detection): string {
-  return JSON.stringify(shown);
-}
-
-/** What the server has, by the period endpoint, stream by stream. */
-async function walk(): Promise<Map<string, Detection>> {
-  const rows = new Map<string, Detection>();
-  const me: { subscriptions: { id: number; data_starts: Record<string, string | null> }[] } = JSON.parse(
-    await (await appliance.get('/v1/me')).text(),
-  );
-  const streams = me.subscriptions.flatMap(({ id, data_starts }) =>
-    Object.entries(data_starts).map(([type, from]) => ({ id, type, from })),
-  );
-  for (const { id, type, from } of streams) {
-    if (from === null) continue;
-    const query = `from=${from}&to=${formatMs(Date.now())}&limit=1000&subscription_id=${id}&content_type=${type}`;
-    for (let cursor: string | null = ''; cursor !== null; ) {
-      const answer = await appliance.get(`/v1/detections?${query}${cursor}`);
-      const text = await answer.text();
-      assert.equal(answer.status, 200, text);
-      const page: { data: Detection[]; next_cursor: string | null } = JSON.parse(text);
-      for (const row of page.data) rows.set(row.id, row);
-      cursor = page.next_cursor === null ? null : `&cursor=${page.next_cursor}`;
-    }
-  }
-  return rows;
-}
-
-async function assertCopies(followers: readonly Follower[]): Promise<void> {
-  const server = await walk();
-  for (const { copy } of followers) {
-    assert.equal(copy.size, server.size);
-    for (const [id, row] of server) {
-      const own = copy.get(id);
-      assert.equal(own && content(own), content(row));
-    }
-    for (const id of copy.keys()) assert.ok(server.has(id), `the server has no ${id}`);
+/** {@link settle}, until a fresh client has all that one of them has. */
+async function settleWith(followers: readonly Follower[], whole: Follower | undefined): Promise<void> {
+  const ids = [...(whole?.copy.keys() ?? [])].sort();
+  for (const untilMs = performance.now() + PATIENCE_MS; ; ) {
+    const client = await settle(followers);
+    if ([...client.copy.keys()].sort().join() === ids.join()) return;
+    assert.ok(performance.now() < untilMs, 'something is lost');
   }
 }
 
-/** Rows scored anew, in a window of their own. */
-async function rescore(rows: readonly Row[], score: number, more: readonly Row[] = []): Promise<Row[]> {
-  const windowMs = nextWindowMs();
-  const scored = rows.map((row) => ({ ...row, strength_score: score, last_scored_at: formatMs(windowMs) }));
-  const line = await appliance.dropped(fileName('newswire', windowMs), ndjson([...scored, ...more]));
-  assert.equal(line.msg, 'file applied');
-  return scored;
+const rowsOf = (count: number) => Array.from({ length: count }, () => newRow());
+
+/** Rows with another score, of a later time. */
+function rescored(rows: readonly Row[], score: number): Row[] {
+  const at = formatMs(nextWindowMs());
+  return rows.map((row) => ({ ...row, strength_score: score, last_scored_at: at }));
 }
 
-const rowsOf = (count: number, members: Row = {}) => Array.from({ length: count }, () => newRow(members));
-
-/** Ends the program in the middle of a backfill. */
-async function killedInBackfill(): Promise<void> {
-  const history = rowsOf(BACKFILL_ROWS, { subscription_id: 7002, exported_at: '2026-11-01T00:00:00Z' });
-  putFile(appliance.drop, 'newswire.backfill-history.ndjson', ndjson(history));
-  for (;;) {
-    const db = openReader(join(appliance.data, 'detections.db'));
-    const found = db
-      .prepare<unknown[], { rows_applied: number }>(
-        "SELECT rows_applied FROM ingest_file WHERE outcome = 'applying' AND rows_applied > 0",
-      )
-      .get();
-    db.close();
-    if (found !== undefined) break;
-    await sleep(POLL_MS);
-  }
-  await appliance.serving().kill();
+interface Story {
+  readonly machine: Machine;
+  readonly rows: readonly Row[];
+  readonly backup: string;
+  readonly followers: readonly Follower[];
 }
 
-interface Restoring {
-  readonly journal: 'kept' | 'lost';
+/** A machine with a history, a backup in the middle, and followers: behind that, caught up with it, ahead of it. */
+async function story(shiftMs = 0): Promise<Story> {
+  const machine = new Machine(shiftMs);
+  await machine.start();
+  const [behind, caughtUp, ahead, halfAhead] = [
+    new Follower(7),
+    new Follower(),
+    new Follower(3),
+    new Follower(),
+  ];
+  const rows = rowsOf(12);
+  await machine.ingest(rows);
+  await behind.follow();
+  await machine.ingest(rescored(rows.slice(0, 6), 40));
+  await Promise.all([caughtUp.follow(), ahead.follow(), halfAhead.follow()]);
+  const backup = machine.backUp('backup.tar');
+  await machine.ingest([...rescored(rows.slice(0, 4), 50), ...rowsOf(2)]);
+  await Promise.all([ahead.follow(), halfAhead.follow()]);
+  await machine.ingest([...rescored(rows.slice(0, 3), 60), ...rowsOf(2)]);
+  await ahead.follow();
+  return { machine, rows, backup, followers: [behind, caughtUp, ahead, halfAhead] };
 }
 
-/** Backs up, goes on, restores, goes on; @returns what the restore said */
-async function scenario({ journal }: Restoring) {
-  const backup = join(appliance.data, '..', 'backup.tar');
-  const followers = [new Follower(1000), new Follower(499)];
-  const follow = () => Promise.all(followers.map((one) => one.follow()));
-  const revokedLater = createKey(appliance.cli, 'agency', '7001');
-  let known = rowsOf(40);
-  known = await rescore(known, 30);
-  await follow();
-  await killedInBackfill();
-  appliance.cli(['backup', backup]);
-  await appliance.restart();
-  await atRest(appliance, appliance.serving());
-  // What the backup does not know.
-  known = await rescore(known, 60, rowsOf(5));
-  known = await rescore(known.slice(0, 20), 70).then((again) => [...again, ...known.slice(20)]);
-  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson(rowsOf(7)));
-  const [, keyId = ''] = /_live_([a-z2-7]{12})_/.exec(revokedLater) ?? [];
-  appliance.cli(['key', 'revoke', keyId]);
-  await follow();
-  await assertCopies(followers);
-  const before = await walk();
+const version = ({ copy }: Follower, row: Row | undefined) =>
+  copy.get(`t.${row?.subscription_id}.${row?.source_internal_id}.${row?.article_id}`)?.version ?? 0;
 
-  await appliance.serving().stop();
-  if (journal === 'lost') rmSync(join(appliance.data, 'journal'));
-  const said = JSON.parse(appliance.cli(['restore', backup, '--replace', '--json']).stdout);
-  assert.equal(appliance.cli(['verify', '--json'], { anyStatus: true }).status, 0);
-  for (const one of followers) one.isStrict = journal === 'kept';
-  await appliance.restart();
-  await atRest(appliance, appliance.serving());
-  assert.equal((await appliance.get('/v1/me', revokedLater)).status, 401, 'what was revoked stays revoked');
-  await follow();
-  const afterwards = await walk();
-  for (const { copy } of followers) {
-    for (const [id, { last_scored_at }] of before)
-      assert.ok((copy.get(id)?.last_scored_at ?? '') >= last_scored_at, `${id} is older than before`);
-  }
-  // And on.
-  await rescore(known, 90, rowsOf(3));
-  await follow();
-  await assertCopies(followers);
-  const { ok, findings } = JSON.parse(
-    appliance.cli(['verify', '--archive', '--json'], { anyStatus: true }).stdout,
-  );
-  assert.deepEqual([ok, findings], [true, []]);
-  return { said, before, afterwards, known };
-}
+describe('another machine', () => {
+  for (const [name, shiftA, shiftB] of [
+    ['whose clock is the same', 0, 0],
+    ['the clock of the first was an hour fast', HOUR_MS, 0],
+    ['its own clock is an hour fast', 0, HOUR_MS],
+  ] as const)
+    test(name, async () => {
+      const { machine, rows, backup, followers } = await story(shiftA);
+      await machine.serving?.kill();
+      const other = new Machine(shiftB);
+      assert.equal(other.restore(backup).raised, true);
+      await other.start();
+      await other.ingest([...rescored(rows.slice(0, 2), 70), ...rowsOf(3)]);
+      const client = await settle(followers);
+      assert.equal(version(client, rows[0]), 1003, 'raised once');
+      assert.equal(version(client, rows[5]), 2, 'not before it changes');
+      await other.ingest(rescored(rows, 80));
+      assert.equal(version(await settle(followers), rows[0]), 1004);
+    });
 
-test('with the journal that was kept, versions come out the same, and followers go on without a gap', async () => {
-  const { said, before, afterwards } = await scenario({ journal: 'kept' });
-  assert.deepEqual([said.journal, said.versions, said.files_missing], ['continued', 'same', []]);
-  assert.ok(said.files_to_read >= 3);
-  assert.deepEqual(
-    [...afterwards.values()].map(({ id, version }) => [id, version]).sort(),
-    [...before.values()].map(({ id, version }) => [id, version]).sort(),
-  );
-  for (const [id, row] of before) {
-    const now = afterwards.get(id);
-    assert.equal(now && content(now), content(row));
-  }
-  assert.ok(!appliance.serving().log.some(({ msg }) => msg.startsWith('versions are raised')));
+  test('with the archive of the first, which is newer than the log: nothing is lost', async () => {
+    const { machine, rows, backup, followers } = await story();
+    await machine.serving?.kill();
+    const [, , ahead] = followers;
+    const other = new Machine();
+    other.restore(backup);
+    other.takeArchiveOf(machine);
+    await other.start();
+    await settleWith(followers, ahead);
+    await other.ingest(rescored(rows, 90));
+    await settle(followers);
+  });
 });
 
-test('without it, versions are raised by 1,000, and said to be; followers keep nothing that is older', async () => {
-  const { said, before, afterwards, known } = await scenario({ journal: 'lost' });
-  assert.deepEqual([said.journal, said.versions], ['broken', 'raised']);
-  assert.match(said.reasons.join(), /the journal that was kept since the backup is not there/);
-  assert.ok(
-    appliance
-      .serving()
-      .log.some(({ msg, level }) => level === 'warn' && msg.startsWith('versions are raised')),
-  );
-  for (const row of known.slice(0, 20)) {
-    const id = `t.${row.subscription_id}.${row.source_internal_id}.${row.article_id}`;
-    const [was = 0, is = 0] = [before.get(id)?.version, afterwards.get(id)?.version];
-    assert.ok(is > was && is > 1000, `${id}: ${was}, then ${is}`);
+test('--until: what was ingested later is given up, and what follows reaches everybody', async () => {
+  const { machine, rows, followers } = await story();
+  await sleep(1100);
+  const until = formatMs(Date.now());
+  await sleep(1100);
+  await machine.ingest(rescored(rows, 65));
+  for (const follower of followers.slice(2)) await follower.follow();
+  const backup = machine.backUp('later.tar');
+  await machine.stop();
+  const said = machine.restore(backup, '--replace', '--until', until);
+  assert.ok(said.raised && said.entries_cut > 0);
+  await machine.start();
+  await machine.ingest([...rescored(rows, 75), ...rowsOf(2)]);
+  await settle(followers);
+});
+
+test('where the log of the machine goes on from the backup, nobody notices anything', async () => {
+  const { machine, rows, backup, followers } = await story();
+  const [, , ahead] = followers;
+  const before = new Map(ahead?.copy);
+  const late = createKey(machine.installation.cli, 'agency', '7001');
+  const [, keyId = ''] = /_live_([a-z2-7]{12})_/.exec(late) ?? [];
+  machine.installation.cli(['key', 'revoke', keyId]);
+  await machine.serving?.kill();
+  rmSync(join(machine.data, 'detections.db'));
+  assert.equal(machine.restore(backup, '--replace').raised, false);
+  await machine.start();
+  const client = await settle(followers);
+  assert.deepEqual([...client.copy].sort(), [...before].sort());
+  const refused = await fetch(`${machine.serving?.url}/v1/me`, {
+    headers: { authorization: `Bearer ${late}` },
+  });
+  assert.equal(refused.status, 401, 'what was revoked stays revoked');
+  await machine.ingest(rescored(rows, 85));
+  await settle(followers);
+});
+
+describe('a whole data folder that was put back', () => {
+  /** Takes a copy in the middle, and puts it back at the end. */
+  async function putBack(): Promise<Story> {
+    const { machine, rows, backup, followers } = await story();
+    await machine.stop();
+    const copy = join(work, 'copy');
+    cpSync(machine.data, copy, { recursive: true, preserveTimestamps: true });
+    await machine.start();
+    await machine.ingest([...rescored(rows.slice(0, 5), 65), ...rowsOf(2)]);
+    for (const follower of followers.slice(2)) await follower.follow();
+    await machine.ingest(rescored(rows.slice(0, 2), 67));
+    await followers[2]?.follow();
+    await machine.stop();
+    const archive = join(work, 'archive');
+    cpSync(join(machine.installation.drop, 'archive'), archive, { recursive: true });
+    rmSync(machine.data, { recursive: true });
+    cpSync(copy, machine.data, { recursive: true, preserveTimestamps: true });
+    if (existsSync(archive)) cpSync(archive, join(machine.installation.drop, 'archive'), { recursive: true });
+    return { machine, rows, backup, followers };
   }
+  const alerts = (machine: Machine) =>
+    machine.serving?.log.filter(({ alert }) => alert === 'end of log lost') ?? [];
+
+  test('is found out by the cursor of a client that is ahead, and made up for once', async () => {
+    const { machine, rows, followers } = await putBack();
+    await machine.start();
+    // Those who are not ahead prove nothing.
+    for (const follower of followers.slice(0, 2)) await follower.follow();
+    assert.equal(alerts(machine).length, 0);
+    await settleWith(followers, followers[2]);
+    await machine.serving?.logged('the alert', ({ alert }) => alert === 'end of log lost');
+    await machine.ingest([...rescored(rows, 75), ...rowsOf(2)]);
+    const client = await settle(followers);
+    assert.ok(version(client, rows[0]) > 1000 && version(client, rows[0]) < 2000, 'raised once');
+    assert.equal(alerts(machine).length, 1);
+  });
+
+  test('also where files were read before a client came', async () => {
+    const { machine, rows, followers } = await putBack();
+    await machine.start();
+    await machine.ingest([...rescored(rows.slice(0, 3), 75), ...rowsOf(2)]);
+    await machine.ingest(rescored(rows.slice(1, 4), 77));
+    await settle(followers);
+    assert.equal(alerts(machine).length, 1);
+    await machine.ingest([...rescored(rows, 79), ...rowsOf(2)]);
+    await settle(followers);
+  });
+
+  test('is not taken for one where it is not: cursors of every kind leave no alert', async () => {
+    const { machine, rows, followers } = await story();
+    for (const restart of [false, true]) {
+      if (restart) {
+        await machine.stop();
+        await machine.start();
+      }
+      for (const limit of [1, 2, 1000]) {
+        const client = new Follower(limit);
+        await client.follow();
+        await client.follow();
+      }
+      await machine.ingest(rescored(rows, 70));
+      await settle(followers);
+    }
+    machine.installation.cli(['subscription', 'remove', '7001', '--yes']);
+    for (const follower of followers) await follower.follow();
+    assert.deepEqual(alerts(machine), []);
+  });
+});
+
+describe('two disasters in a row', () => {
+  test('the second from a backup that was made after the first', async () => {
+    const { machine, rows, backup, followers } = await story();
+    await machine.serving?.kill();
+    const second = new Machine();
+    second.restore(backup);
+    await second.start();
+    await second.ingest([...rescored(rows, 70), ...rowsOf(2)]);
+    await settle(followers);
+    const again = second.backUp('again.tar');
+    await second.ingest(rescored(rows, 75));
+    await settle(followers.slice(2));
+    await second.serving?.kill();
+    const third = new Machine();
+    third.restore(again);
+    await third.start();
+    await third.ingest([...rescored(rows, 80), ...rowsOf(2)]);
+    const client = await settle(followers);
+    assert.ok(version(client, rows[0]) > 2000);
+  });
+
+  for (const [name, shiftMs] of [
+    ['the second from the backup of before the first', 0],
+    ['the same, and the clock of the third machine is an hour slow', -HOUR_MS],
+  ] as const)
+    test(name, async () => {
+      const { machine, rows, backup, followers } = await story();
+      await machine.serving?.kill();
+      const second = new Machine();
+      second.restore(backup);
+      await second.start();
+      for (const score of [70, 71, 72, 73])
+        await second.ingest([...rescored(rows.slice(0, 8), score), ...rowsOf(2)]);
+      await settle(followers.slice(2));
+      await second.serving?.kill();
+      const third = new Machine(shiftMs);
+      third.restore(backup);
+      await third.start();
+      await third.ingest([...rescored(rows, 80), ...rowsOf(2)]);
+      await settle(followers);
+      await third.ingest([...rescored(rows, 85), ...rowsOf(2)]);
+      await settle(followers);
+    });
 });

@@ -1,33 +1,49 @@
 /** What the tests of crashes look at afterwards. */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isObject, parse } from '../../src/history/format.ts';
+import { entriesAfter } from '../../src/history/log-reader.ts';
 import { openReader } from '../../src/store/database.ts';
 import type { Installation, LogLine } from './appliance.ts';
 import { checkStreams } from './streams.ts';
 
-export interface JournalEntry {
-  readonly position?: number;
-  readonly applied?: number;
-  readonly archived?: string;
-  readonly sha256?: string;
+/** A file's record, as the log has it. */
+export interface LoggedFile {
+  readonly number: number;
+  readonly name: string;
+  readonly outcome: string;
+  readonly destination: string | null;
+  readonly sha256: string | null;
+  readonly rows_applied: number;
 }
 
-/** A fault, or word of a database that somebody put back. */
-export function isComplaint({ level, msg }: LogLine): boolean {
-  return level === 'error' || level === 'fatal' || /journal|raised/.test(msg);
+export function isComplaint({ level }: LogLine): boolean {
+  return level === 'error' || level === 'fatal';
 }
 
-/** Its lines; one that a crash cut off is none. */
-export function journalEntries(data: string): JournalEntry[] {
-  return readFileSync(join(data, 'journal'), 'utf8')
-    .split('\n')
-    .flatMap((line) => {
-      try {
-        return [JSON.parse(line)];
-      } catch {
-        return [];
-      }
-    });
+/** Every record of a file in the log, in its order: each time as it was then. */
+export function loggedFiles(data: string): LoggedFile[] {
+  const files: LoggedFile[] = [];
+  for (const { part } of entriesAfter(join(data, 'log'), 'detections', null)) {
+    for (const text of part.lines) {
+      const line = parse(text);
+      if (isObject(line) && line.put === 'ingest_file') files.push(JSON.parse(JSON.stringify(line.row)));
+    }
+  }
+  return files;
+}
+
+/** The last position that each entry of the log has given out; entries without one are left out. */
+export function loggedPositions(data: string): number[] {
+  const positions: number[] = [];
+  for (const { part } of entriesAfter(join(data, 'log'), 'detections', null)) {
+    for (const text of part.lines) {
+      const line = parse(text);
+      if (!isObject(line) || line.put !== 'delivery' || !isObject(line.row)) continue;
+      const position = Number(line.row.last_position);
+      if (positions.at(-1) !== position) positions.push(position);
+    }
+  }
+  return positions;
 }
 
 /** Every detection, in order; its streams are checked on the way. */

@@ -15,7 +15,7 @@ import { type RunningServer, type ServerOptions, startServer } from '../../src/h
 import type { Traffic } from '../../src/http/traffic.ts';
 import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
 import type { Logger } from '../../src/log.ts';
-import { ACCESS_MIGRATIONS } from '../../src/store/access-schema.ts';
+import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
 import { openWriter } from '../../src/store/writer.ts';
 import { checkAnswersOf } from './checked-fetch.ts';
@@ -50,6 +50,7 @@ export interface TestServerOptions {
   readonly max_connections?: number;
   /** Paths of PEM files. */
   readonly tls?: { readonly certificate: string; readonly key: string };
+  readonly onEndLost?: (position: number) => void;
   readonly conditions?: Pick<Conditions, 'set'>;
   readonly traffic?: Traffic;
   /** In place of one that is always well. */
@@ -80,7 +81,7 @@ const WELL: HealthSource = {
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const store = createTestStore();
   const accessPath = join(store.folder, 'access.db');
-  const access = openWriter(accessPath, ACCESS_MIGRATIONS);
+  const access = openWriter(accessPath, ACCESS_SCHEMA);
   addAccount(access, { id: 'agency', name: 'Agency', daily_rows: null }, NOW_MS);
   for (const id of [7001, 7002]) {
     addSubscription(
@@ -101,11 +102,12 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
   const running = await startServer({
     config: configOf(options),
-    stores: { detections: store.reader, access: reader },
+    stores: { detections: () => store.reader, access: reader },
     health: options.health ?? WELL,
     conditions: options.conditions ?? { set: () => {} },
     secret: TEST_SECRET,
     recentDeliveries,
+    onEndLost: options.onEndLost ?? (() => {}),
     dailyRows,
     traffic: options.traffic ?? null,
     log: options.log ?? pino({ base: null }, lineCollector(lines)),

@@ -14,8 +14,7 @@ import {
   renderStreamRow,
 } from '../../src/detection/match.ts';
 import { type Database, openReader } from '../../src/store/database.ts';
-import { DETECTIONS_MIGRATIONS } from '../../src/store/detections-schema.ts';
-import { openWriter } from '../../src/store/writer.ts';
+import { openDetections } from '../../src/store/detections.ts';
 import { parseInstant } from '../../src/time.ts';
 
 /** One version of a detection, as it arrives. */
@@ -91,9 +90,9 @@ const INSERT_STREAM_ROW = `INSERT INTO stream_row
   VALUES (@position, @stream, @sequence, @publisher_id, @domain, @band, @score, @print, @source_id, @article_id, @body)`;
 
 const UPSERT_DETECTION = `INSERT INTO detection
-  (id, stream, version, first_detected_at, publisher_id, domain, band, score, print, source_id, article_id, body)
+  (id, stream, version, first_detected_at, publisher_id, domain, band, score, print, source_id, article_id, body, epochs)
   VALUES (@id, @stream, @version, @first_detected_at, @publisher_id, @domain, @band, @score, @print, @source_id,
-    @article_id, @body)
+    @article_id, @body, 0)
   ON CONFLICT (id) DO UPDATE SET version = excluded.version, first_detected_at = excluded.first_detected_at,
     publisher_id = excluded.publisher_id, domain = excluded.domain, band = excluded.band, score = excluded.score,
     print = excluded.print, source_id = excluded.source_id, article_id = excluded.article_id, body = excluded.body`;
@@ -108,7 +107,7 @@ const INSERT_WINDOW = `INSERT INTO export_window (export, window_start, status, 
 export function createTestStore(gap = 1): TestStore {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const path = join(folder, 'detections.db');
-  const writer = openWriter(path, DETECTIONS_MIGRATIONS);
+  const writer = openDetections(path);
   const reader = openReader(path);
   const insertRow = writer.prepare(INSERT_STREAM_ROW);
   const upsertDetection = writer.prepare(UPSERT_DETECTION);

@@ -4,7 +4,13 @@ import type { ContentType } from '../../detection/content-type.ts';
 import { STREAMS_MAX } from '../../limits/contract-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
-import { type ChangesPage, readChangesPage } from '../../query/changes-page.ts';
+import {
+  type ChangesPage,
+  type ChangesQuery,
+  heldPage,
+  isBehindLostEnd,
+  readChangesPage,
+} from '../../query/changes-page.ts';
 import { parseChangesParameters } from '../../query/changes-parameters.ts';
 import type { RecentDeliveries } from '../../query/delivery.ts';
 import { invalid } from '../../query/parameters.ts';
@@ -14,11 +20,13 @@ import type { Database } from '../../store/database.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 
 export interface ChangesSources {
-  readonly detections: Database;
+  readonly detections: () => Database;
   readonly cursors: StreamCursors;
   readonly recentDeliveries: RecentDeliveries;
   readonly enabledContentTypes: ReadonlySet<ContentType>;
   readonly baseUrl: () => string;
+  /** Told of an authentic cursor that the log never gave out. */
+  readonly onEndLost: (position: number) => void;
 }
 
 const DATA_START = Buffer.from('{"data":[');
@@ -49,7 +57,7 @@ function answerChanges(sources: ChangesSources, call: KeyedCall, credential: Cre
     );
   }
   call.requireAllowance();
-  const page = readChangesPage(sources.detections, {
+  const page = pageOf(sources, {
     streams,
     content_types,
     filters: asked.filters,
@@ -60,6 +68,14 @@ function answerChanges(sources: ChangesSources, call: KeyedCall, credential: Cre
     recentDeliveries: sources.recentDeliveries,
   });
   return { status: 200, rows: page.rows, body: renderPage(page, cursors.encode(page.position), call.nowMs) };
+}
+
+function pageOf({ detections, onEndLost }: ChangesSources, query: ChangesQuery): ChangesPage {
+  const db = detections();
+  if (!isBehindLostEnd(db, query)) return readChangesPage(db, query);
+  const page = heldPage(db, query);
+  onEndLost(page.position);
+  return page;
 }
 
 function renderPage(

@@ -11,7 +11,7 @@ import type { Database } from '../../store/database.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 
 export interface DetectionSources {
-  readonly detections: Database;
+  readonly detections: () => Database;
   readonly enabledContentTypes: ReadonlySet<ContentType>;
   readonly baseUrl: () => string;
 }
@@ -32,7 +32,7 @@ function answerDetection(sources: DetectionSources, call: KeyedCall, { subscript
   const projection = parseOneParameters(call.query);
   const { streams } = selectStreams(subscriptions, EVERY_STREAM, sources.enabledContentTypes);
   call.requireAllowance();
-  const body = readOneDetection(sources.detections, {
+  const body = readOneDetection(sources.detections(), {
     id,
     streams,
     projection,

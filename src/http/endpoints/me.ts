@@ -13,7 +13,7 @@ import { formatMs, formatSeconds } from '../../time.ts';
 import type { Answer, Call, KeyedRoute } from '../routes.ts';
 
 export interface MeSources {
-  readonly detections: Database;
+  readonly detections: () => Database;
   readonly enabledContentTypes: ReadonlySet<ContentType>;
   readonly allowance: DailyAllowance;
   readonly limits: Pick<Settings['limits'], 'requests_per_minute'>;
@@ -44,7 +44,7 @@ function answerMe(sources: MeSources, { query, nowMs }: Call, credential: Creden
       scopes,
       expires_at: expires_at === null ? null : formatMs(expires_at),
     },
-    ...reading(sources.detections, () => dataOf(sources, credential, nowMs)),
+    ...reading(sources.detections(), () => dataOf(sources, credential, nowMs)),
     limits: limitsOf(sources, credential, nowMs),
     schema_version: SCHEMA_VERSION,
   };
@@ -71,7 +71,7 @@ function dataOf(
   const streams = readable.flatMap(({ id, content_types }) =>
     content_types.map((type) => streamNumber(id, type)),
   );
-  const starts = readDataStarts(detections, streams);
+  const starts = readDataStarts(detections(), streams);
   const types = CONTENT_TYPES.filter((type) =>
     readable.some(({ content_types }) => content_types.includes(type)),
   );
@@ -90,7 +90,7 @@ function dataOf(
       customer_lists: false,
       classification_since: null,
     })),
-    data_gaps: Object.fromEntries(types.map((type) => [type, gapsOf(detections, type, nowMs)])),
+    data_gaps: Object.fromEntries(types.map((type) => [type, gapsOf(detections(), type, nowMs)])),
   };
 }
 

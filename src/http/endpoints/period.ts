@@ -20,7 +20,7 @@ import { formatSeconds, SECOND_MS } from '../../time.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 
 export interface PeriodSources {
-  readonly detections: Database;
+  readonly detections: () => Database;
   readonly cursors: QueryCursors;
   readonly enabledContentTypes: ReadonlySet<ContentType>;
   readonly baseUrl: () => string;
@@ -46,10 +46,10 @@ function answerPeriod(sources: PeriodSources, call: KeyedCall, { subscriptions }
   const asked = parsePeriodParameters(call.query);
   const request = readPeriodRequest(asked, subscriptions, sources.enabledContentTypes);
   // On one snapshot: when the records begin, and what there is. Each snapshot costs system calls, too.
-  const { period, page } = reading(sources.detections, () => {
+  const { period, page } = reading(sources.detections(), () => {
     const { period, place } = startOf(sources, asked, request, call.nowMs);
     call.requireAllowance();
-    const page = readPeriodPage(sources.detections, {
+    const page = readPeriodPage(sources.detections(), {
       streams: request.streams,
       content_types: request.content_types,
       filters: asked.filters,
@@ -82,8 +82,8 @@ function startOf(
   if (cursor !== null) return cursors.decode(cursor, hash);
   const resolved = resolvePeriod(ends, zone, nowMs);
   requireFewShards(resolved, streams.length);
-  if (!recordsBeginBy(detections, streams, Math.floor(resolved.from_ms / SECOND_MS)))
-    requireRecords(resolved, readFirstDataStart(detections, streams), zone);
+  if (!recordsBeginBy(detections(), streams, Math.floor(resolved.from_ms / SECOND_MS)))
+    requireRecords(resolved, readFirstDataStart(detections(), streams), zone);
   return { period: wholeSeconds(resolved, nowMs), place: null };
 }
 

@@ -1,0 +1,73 @@
+/**
+ * A scheduled backup, and its daily check: the commands that an operator gives, as processes of their own at the lowest
+ * priority. So a disk that does not answer holds up nothing else, and a stop need not wait for it.
+ */
+import { type ChildProcess, execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { constants, devNull, setPriority } from 'node:os';
+import { ownCommand } from '../packed.ts';
+
+export type Outcome =
+  | { readonly kind: 'done'; readonly printed: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'failed'; readonly detail: string };
+
+export interface BackupProcess {
+  readonly outcome: Promise<Outcome>;
+  /** Settles when the process is gone. */
+  giveUp(): Promise<void>;
+}
+
+/** Of the program's own variables, those that are no settings. */
+const NO_SETTINGS = ['WIREWATCH_ADDON_DIR', 'WIREWATCH_DEBUG', 'WIREWATCH_HASTE'];
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
+/** The exit code of `verify` when it found something. */
+const FOUND = 1;
+
+/**
+ * What the appliance was started with holds for it, and no configuration that somebody may be changing meanwhile: neither
+ * the file nor half of it, in variables.
+ *
+ * @param args a command that prints a document with --json
+ */
+export function runCommand(args: readonly string[]): BackupProcess {
+  const [program, ...before] = ownCommand();
+  const ended = Promise.withResolvers<Outcome>();
+  const child = execFile(
+    program,
+    [...before, ...args, '--config', devNull, '--json'],
+    { maxBuffer: OUTPUT_BYTES_MAX, env: withoutSettings(process.env) },
+    (error, stdout, stderr) => {
+      if (stdout !== '' && (error === null || error.code === FOUND)) {
+        ended.resolve({ kind: 'done', printed: JSON.parse(stdout) });
+        return;
+      }
+      const said = stderr.trim().replace(/^wirewatch: /, '');
+      ended.resolve({ kind: 'failed', detail: said === '' ? String(error?.message) : said });
+    },
+  );
+  giveWay(child);
+  return {
+    outcome: ended.promise.catch((error) => ({ kind: 'failed', detail: String(error) })),
+    async giveUp() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const gone = once(child, 'exit');
+      if (child.kill('SIGKILL')) await gone;
+    },
+  };
+}
+
+function withoutSettings(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const entries = Object.entries(environment);
+  return Object.fromEntries(
+    entries.filter(([name]) => !name.startsWith('WIREWATCH_') || NO_SETTINGS.includes(name)),
+  );
+}
+
+function giveWay({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    setPriority(pid, constants.priority.PRIORITY_LOW);
+  } catch {
+    // Then it runs as it is.
+  }
+}

@@ -1,0 +1,225 @@
+/**
+ * What a backup folder consists of. Each branch is a history of its own: a folder in it with `log/`, `access-log/`,
+ * `secret` and `backup.json`, which says how far it goes. A branch is only ever gone on with by an installation whose log
+ * has its end; any other begins a new one beside it.
+ */
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isObject, type Mark } from '../history/format.ts';
+import { isLogError } from '../history/log-error.ts';
+import { findTail, placeOf } from '../history/log-reader.ts';
+import { isErrorCode, Refused } from '../refused.ts';
+import { type DataFolder, dataFolder, syncFolder } from '../store/folder.ts';
+import { DAY_MS, formatCompact, parseInstant } from '../time.ts';
+
+export const STATE = 'backup.json';
+const FORMAT = 'wirewatch-backup';
+const FORMAT_VERSION = 1;
+const NEWEST = 'newest';
+const BRANCH = /^wirewatch-\d{8}T\d{6}Z$/;
+const REPLACED = /^replaced-(\d{8})T(\d{6})Z$/;
+
+/** How far a backup goes: written when all that it names is on the disk. */
+export interface BackupState {
+  readonly format: typeof FORMAT;
+  readonly version: number;
+  /** The version of the program that wrote it. */
+  readonly program: string;
+  /** The state that it holds is no older than this. */
+  readonly at: string;
+  /** The last entry of each log. */
+  readonly log: Mark | null;
+  readonly access_log: Mark | null;
+  readonly secret_sha256: string;
+}
+
+export function newState(members: Omit<BackupState, 'format' | 'version'>): BackupState {
+  return { format: FORMAT, version: FORMAT_VERSION, ...members };
+}
+
+/** @returns null where there is none; @throws Refused `failed` when it is none of ours, or of a newer program */
+export function readState(folder: string): BackupState | null {
+  let text: string;
+  try {
+    text = readFileSync(join(folder, STATE), 'utf8');
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return null;
+    throw error;
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = null;
+  }
+  if (!isObject(value) || value.format !== FORMAT || typeof value.version !== 'number')
+    throw new Refused('failed', `its ${STATE} is damaged`);
+  if (value.version > FORMAT_VERSION)
+    throw new Refused(
+      'failed',
+      `its ${STATE} has version ${value.version}, and this program knows ${FORMAT_VERSION}. Use the program that wrote it: ${value.program}`,
+    );
+  const { program, at, log, access_log, secret_sha256 } = value;
+  return newState({
+    program: String(program),
+    at: String(at),
+    log: markOf(log),
+    access_log: markOf(access_log),
+    secret_sha256: String(secret_sha256),
+  });
+}
+
+function markOf(value: unknown): Mark | null {
+  if (value === null) return null;
+  if (isObject(value) && typeof value.entry === 'number' && typeof value.id === 'string')
+    return { entry: value.entry, id: value.id };
+  throw new Refused('failed', `its ${STATE} is damaged`);
+}
+
+/** @returns the bytes that were written */
+export function writeState(folder: string, state: BackupState): number {
+  return writeWhole(join(folder, STATE), `${JSON.stringify(state)}\n`);
+}
+
+/** Writes a small file, which appears under its name when it is on the disk. @returns its bytes */
+export function writeWhole(path: string, content: string | Buffer): number {
+  const draft = `${path}.tmp`;
+  const file = openSync(draft, 'w', 0o600);
+  try {
+    writeFileSync(file, content);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(draft, path);
+  syncFolder(dirname(path));
+  return Buffer.byteLength(content);
+}
+
+export function sha256(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+/** Names of the branches in a backup folder, the one that was begun first comes first. */
+export function listBranches(folder: string): string[] {
+  return existsSync(folder)
+    ? readdirSync(folder)
+        .filter((name) => BRANCH.test(name))
+        .sort()
+    : [];
+}
+
+/** The branch that was written last: the path; null where there is none. */
+export function newestBranch(folder: string): string | null {
+  const branches = listBranches(folder);
+  let name = '';
+  try {
+    name = readFileSync(join(folder, NEWEST), 'utf8').trim();
+  } catch (error) {
+    if (!isErrorCode(error, 'ENOENT')) throw error;
+  }
+  const newest = branches.includes(name) ? name : branches.at(-1);
+  return newest === undefined ? null : join(folder, newest);
+}
+
+/**
+ * The branch that an installation goes on with; a new one where the end of none is in its logs.
+ *
+ * @returns its name, and whether it begins beside others
+ */
+export function branchFor(data: DataFolder, folder: string, nowMs: number): { name: string; isNew: boolean } {
+  const branches = listBranches(folder);
+  const own = branches.toReversed().find((name) => isOf(data, dataFolder(join(folder, name))));
+  if (own !== undefined) return { name: own, isNew: false };
+  for (let ms = nowMs; ; ms += 1000) {
+    const name = `wirewatch-${formatCompact(ms)}`;
+    if (branches.includes(name)) continue;
+    mkdirSync(join(folder, name), { mode: 0o700 });
+    syncFolder(folder);
+    return { name, isNew: branches.length > 0 };
+  }
+}
+
+/** Whether both logs of a branch end with an entry that the installation has. */
+function isOf(data: DataFolder, branch: DataFolder): boolean {
+  const ends = endsOf(branch);
+  if (ends === null || (ends.log === null && ends.access_log === null)) return false;
+  return (
+    (ends.log === null || placeOf(data.log, 'detections', ends.log) === 'known') &&
+    (ends.access_log === null || placeOf(data.accessLog, 'access', ends.access_log) === 'known')
+  );
+}
+
+/** Where a branch ends, also one whose first run was cut off; null where that cannot be told. */
+function endsOf(branch: DataFolder): Pick<BackupState, 'log' | 'access_log'> | null {
+  try {
+    return (
+      readState(branch.root) ?? {
+        log: findTail(branch.log, 'detections').last,
+        access_log: findTail(branch.accessLog, 'access').last,
+      }
+    );
+  } catch (error) {
+    if (error instanceof Refused || isLogError(error)) return null;
+    throw error;
+  }
+}
+
+export function noteNewest(folder: string, name: string): void {
+  if (newestBranch(folder) !== join(folder, name) || !existsSync(join(folder, NEWEST)))
+    writeWhole(join(folder, NEWEST), `${name}\n`);
+}
+
+/**
+ * Deletes branches that were not written to, and segments that were replaced, for longer than they are kept.
+ *
+ * @param own the branch that is in use; @returns what was deleted
+ */
+export function deleteOld(folder: string, own: string, keepDays: number, nowMs: number): string[] {
+  const beforeMs = nowMs - keepDays * DAY_MS;
+  const old = listBranches(folder)
+    .filter((name) => name !== own && writtenAt(join(folder, name)) < beforeMs)
+    .map((name) => join(folder, name));
+  for (const name of readdirSync(join(folder, own))) {
+    const [, day = '', time = ''] = REPLACED.exec(name) ?? [];
+    if (day !== '' && instantOf(day, time) < beforeMs) old.push(join(folder, own, name));
+  }
+  for (const path of old) rmSync(path, { recursive: true, force: true });
+  return old;
+}
+
+/** When a branch was last written to, epoch milliseconds. */
+function writtenAt(branch: string): number {
+  try {
+    const ms = parseInstant(readState(branch)?.at ?? '');
+    if (ms !== null) return ms;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+  }
+  const [, day = '', time = ''] = /-(\d{8})T(\d{6})Z$/.exec(branch) ?? [];
+  return instantOf(day, time);
+}
+
+function instantOf(day: string, time: string): number {
+  const date = `${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}`;
+  return parseInstant(`${date}T${time.slice(0, 2)}:${time.slice(2, 4)}:${time.slice(4)}Z`) ?? Infinity;
+}
+
+/** How much this user can still write on the disk of a folder. */
+export function freeBytes(folder: string): number {
+  const disk = statfsSync(folder);
+  return disk.bavail * disk.bsize;
+}

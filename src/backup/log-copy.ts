@@ -1,0 +1,302 @@
+/**
+ * A copy of a log, brought up to date: segments are appended to, new ones are added, and rewritten ones (after a removal)
+ * are copied again. Every segment that is written to is read again and checked: its frames, its entries, and that it
+ * joins the one before.
+ *
+ * At any moment the copy holds what it held before: an append ends with a torn entry at worst, which a reader cuts off,
+ * and any other segment appears by a rename.
+ */
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { Commit, LogKind, Mark } from '../history/format.ts';
+import { LogDamage } from '../history/log-error.ts';
+import { EntryReader, hasCommitBehind, listSegments, type Segment } from '../history/segment.ts';
+import { syncFolder } from '../store/folder.ts';
+
+export interface LogCopyOptions {
+  readonly from: string;
+  readonly to: string;
+  readonly kind: LogKind;
+  /** The entry with which the copy is to end; null: there is none. */
+  readonly end: Mark | null;
+  /** Where a segment that is replaced goes. */
+  readonly aside: string;
+  readonly onBytes: (bytes: number) => void;
+}
+
+const READ_BYTES = 1024 * 1024;
+/** Of a copy that was made to have the time of its original; some file systems keep no finer ones. */
+const SAME_TIME_MS = 2;
+
+/** @throws LogDamage where the log is damaged; then the copy stays as it was */
+export function copyLog(options: LogCopyOptions): void {
+  const { from, to, kind, end } = options;
+  if (end === null) return;
+  mkdirSync(to, { recursive: true, mode: 0o700 });
+  const segments = listSegments(from).filter(({ firstEntry }) => firstEntry <= end.entry);
+  let last: Commit | null | undefined;
+  for (const [index, segment] of segments.entries()) {
+    const isOpen = index === segments.length - 1;
+    const before = segments[index - 1];
+    const copy = { path: join(to, basename(segment.path)), firstEntry: segment.firstEntry };
+    if (!isOpen && isSameFile(copy.path, segment.path)) {
+      last = undefined;
+      continue;
+    }
+    if (last === undefined && before !== undefined)
+      last = lastOf({ ...before, path: join(to, basename(before.path)) }, kind);
+    const bytes = isOpen ? endOf(segment, kind, end) : statSync(segment.path).size;
+    last = bringUpToDate(options, segment, copy, bytes, last, segments[index + 1] ?? null);
+    const { atime, mtime } = statSync(segment.path);
+    if (!isOpen) utimesSync(copy.path, atime, mtime);
+  }
+  if (last?.id !== end.id && segments.length > 0)
+    throw new LogDamage(`${from} does not have entry ${end.entry}`);
+  syncFolder(to);
+  syncFolder(dirname(to));
+}
+
+/**
+ * @param last the entry before the segment's first; undefined: not known
+ * @param next the segment that follows, which must join it; null: it is the last
+ * @returns its own last entry
+ */
+function bringUpToDate(
+  options: LogCopyOptions,
+  segment: Segment,
+  copy: Segment,
+  bytes: number,
+  last: Commit | null | undefined,
+  next: Segment | null,
+): Commit | null {
+  const { kind, onBytes } = options;
+  const check = (written: Segment) => () => {
+    const end = checked(written, kind, last);
+    if (next !== null) requireJoin(next, kind, end);
+    return end;
+  };
+  const own = statSync(copy.path, { throwIfNoEntry: false })?.size ?? 0;
+  if (own > 0 && own <= bytes && beginsAlike(copy.path, segment.path, own)) {
+    if (own === bytes) return lastOf(copy, kind);
+    return append(segment.path, copy, own, bytes, check(copy), onBytes);
+  }
+  const draft = { path: `${copy.path}.tmp`, firstEntry: copy.firstEntry };
+  rmSync(draft.path, { force: true });
+  try {
+    const end = append(segment.path, draft, 0, bytes, check(draft), onBytes);
+    if (own > 0) keepAside(copy.path, options.aside);
+    renameSync(draft.path, copy.path);
+    syncFolder(options.to);
+    return end;
+  } finally {
+    rmSync(draft.path, { force: true });
+  }
+}
+
+/** Appends a part of a file to another, on disk; where that fails, or what is there is not good, it is cut off again. */
+function append<Result>(
+  from: string,
+  { path }: Segment,
+  begin: number,
+  end: number,
+  check: () => Result,
+  onBytes: (bytes: number) => void,
+): Result {
+  const source = openSync(from, 'r');
+  const target = openSync(path, begin === 0 ? 'w' : 'r+', 0o600);
+  try {
+    const buffer = Buffer.allocUnsafe(READ_BYTES);
+    for (let at = begin; at < end; ) {
+      const read = readSync(source, buffer, 0, Math.min(buffer.length, end - at), at);
+      if (read === 0) throw new LogDamage(`${from} is shorter than it was`);
+      for (let written = 0; written < read; )
+        written += writeSync(target, buffer, written, read - written, at + written);
+      at += read;
+      onBytes(read);
+    }
+    fsyncSync(target);
+    return check();
+  } catch (error) {
+    ftruncateSync(target, begin);
+    throw error;
+  } finally {
+    closeSync(source);
+    closeSync(target);
+  }
+}
+
+/** Reads a segment to its end. @throws LogDamage where it is not whole, or does not join the entry before */
+function checked(segment: Segment, kind: LogKind, before: Commit | null | undefined): Commit | null {
+  const reader = new EntryReader(segment, kind);
+  try {
+    let last = before;
+    for (let part = reader.next(last); part !== null; part = reader.next(last))
+      if (part.kind === 'commit') last = part.commit;
+    if (!reader.isWhole) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+    return last ?? null;
+  } finally {
+    reader.close();
+  }
+}
+
+/** @throws LogDamage where the first entry of a segment does not follow on one */
+function requireJoin(segment: Segment, kind: LogKind, before: Commit | null): void {
+  const reader = new EntryReader(segment, kind);
+  try {
+    for (let part = reader.next(before); part !== null && part.kind !== 'commit'; part = reader.next(before));
+  } finally {
+    reader.close();
+  }
+}
+
+function lastOf(segment: Segment, kind: LogKind): Commit | null {
+  return checked(segment, kind, undefined);
+}
+
+/** Where an entry ends in its segment. */
+function endOf(segment: Segment, kind: LogKind, { entry, id }: Mark): number {
+  const reader = new EntryReader(segment, kind);
+  try {
+    while (reader.next(reader.last ?? undefined) !== null) {
+      if (reader.last?.entry !== entry) continue;
+      if (reader.last.id === id) return reader.end;
+      break;
+    }
+    throw new LogDamage(`${segment.path} does not have the entry ${entry}, ${id}`);
+  } finally {
+    reader.close();
+  }
+}
+
+/** The replaced one stays under its name until the new one has it. */
+function keepAside(path: string, aside: string): void {
+  mkdirSync(aside, { recursive: true, mode: 0o700 });
+  const target = join(aside, basename(path));
+  rmSync(target, { force: true });
+  try {
+    linkSync(path, target);
+  } catch {
+    // No hard links there.
+    copyFileSync(path, target);
+  }
+  syncFolder(aside);
+}
+
+function isSameFile(copy: string, original: string): boolean {
+  const [own, other] = [statSync(copy, { throwIfNoEntry: false }), statSync(original)];
+  return own?.size === other.size && Math.abs(own.mtimeMs - other.mtimeMs) < SAME_TIME_MS;
+}
+
+/** Whether two files begin with the same bytes. */
+function beginsAlike(path: string, other: string, bytes: number): boolean {
+  const files = [openSync(path, 'r'), openSync(other, 'r')] as const;
+  try {
+    if (fstatSync(files[1]).size < bytes) return false;
+    const [own, theirs] = [Buffer.allocUnsafe(READ_BYTES), Buffer.allocUnsafe(READ_BYTES)];
+    for (let at = 0; at < bytes; ) {
+      const length = Math.min(READ_BYTES, bytes - at);
+      const read = readSync(files[0], own, 0, length, at);
+      if (read === 0 || readSync(files[1], theirs, 0, read, at) !== read) return false;
+      if (own.compare(theirs, 0, read, 0, read) !== 0) return false;
+      at += read;
+    }
+    return true;
+  } finally {
+    for (const file of files) closeSync(file);
+  }
+}
+
+/**
+ * Lets a copy go on with the log that it was taken from, which may be damaged before the place at which the copy ends.
+ *
+ * @param end the last entry of the copy; @returns whether it goes on to the log's end; otherwise nothing was changed
+ */
+export function continueLog(from: string, to: string, kind: LogKind, end: Mark): boolean {
+  const segments = listSegments(from);
+  const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= end.entry);
+  const drafts: Segment[] = [];
+  try {
+    let last: Commit | undefined;
+    for (const segment of first < 0 ? [] : segments.slice(first)) {
+      const path = join(to, basename(segment.path));
+      const draft = { path: `${path}.tmp`, firstEntry: segment.firstEntry };
+      drafts.push(draft);
+      last = joined(segment, draft, existsSync(path) ? path : null, kind, end, last);
+      if (last === undefined) return false;
+    }
+    if (last === undefined) return false;
+    for (const { path } of drafts.splice(0)) renameSync(path, path.slice(0, -'.tmp'.length));
+    return true;
+  } catch (error) {
+    if (error instanceof LogDamage) return false;
+    throw error;
+  } finally {
+    for (const { path } of drafts) rmSync(path, { force: true });
+  }
+}
+
+/** @param copy the copy's own part of this segment; @returns the segment's last entry; undefined where it does not go on */
+function joined(
+  segment: Segment,
+  draft: Segment,
+  copy: string | null,
+  kind: LogKind,
+  end: Mark,
+  before: Commit | undefined,
+): Commit | undefined {
+  const total = statSync(segment.path).size;
+  const own = copy === null ? 0 : statSync(copy).size;
+  // What the copy has is good, and the segment may be damaged there; it may also have been rewritten since.
+  for (const kept of own === 0 || own > total ? [0] : [own, 0]) {
+    if (kept > 0 && copy !== null) copyFileSync(copy, draft.path);
+    let isEndThere = before !== undefined;
+    try {
+      return append(
+        segment.path,
+        draft,
+        kept,
+        total,
+        () => {
+          const reader = new EntryReader(draft, kind);
+          let last: Commit | undefined = before;
+          try {
+            for (let part = reader.next(last); part !== null; part = reader.next(last)) {
+              if (part.kind !== 'commit') continue;
+              last = part.commit;
+              isEndThere ||= last.id === end.id;
+            }
+            if (!isEndThere || last === undefined)
+              throw new LogDamage(`${segment.path} does not go on from ${end.id}`);
+            if (hasCommitBehind(draft.path, reader.end))
+              throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+            truncateSync(draft.path, reader.end);
+            return last;
+          } finally {
+            reader.close();
+          }
+        },
+        () => {},
+      );
+    } catch (error) {
+      if (!(error instanceof LogDamage)) throw error;
+    }
+  }
+  return undefined;
+}

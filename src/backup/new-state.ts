@@ -1,0 +1,211 @@
+/**
+ * The state that a restore puts in place, made in a folder of its own: the logs of the backup, continued by those of the
+ * data folder where these go on from it, and the databases that are made from them.
+ *
+ * The databases are made here, and not at the next start, since only that proves that the logs can be applied: until
+ * then nothing of the old state is touched. It also tells which positions and versions were given out.
+ */
+import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { openAccess } from '../history/access.ts';
+import { isObject, type LogKind, type Mark, parse } from '../history/format.ts';
+import { LogDamage } from '../history/log-error.ts';
+import { entriesAfter, findTail } from '../history/log-reader.ts';
+import { recoverDetections } from '../history/recover.ts';
+import { listSegments } from '../history/segment.ts';
+import { lastPosition } from '../ingest/apply.ts';
+import { orphanedFiles } from '../ingest/orphaned.ts';
+import { StreamWriter } from '../ingest/stream-writer.ts';
+import { Refused } from '../refused.ts';
+import { type Database, openReader } from '../store/database.ts';
+import { checkpointNoted } from '../store/file-identity.ts';
+import { type DataFolder, syncFile, syncFolder } from '../store/folder.ts';
+import { formatMs, type Now, parseInstant } from '../time.ts';
+import { VERSION } from '../version.ts';
+import { continueLog, copyLog } from './log-copy.ts';
+import { loadSource, type Source } from './source.ts';
+
+export interface NewStateOptions {
+  readonly source: Source;
+  /** A new folder, in which the state is made. */
+  readonly stage: DataFolder;
+  /** Whose logs may go on from the backup; null: nobody's. */
+  readonly live: DataFolder | null;
+  readonly drop: string;
+  /** Epoch milliseconds: what was written to the log of detections after it is cut off; null: nothing. */
+  readonly untilMs: number | null;
+  readonly now: Now;
+  readonly onProgress: (what: string, done: number, total: number) => void;
+}
+
+export interface NewState {
+  /** When the last entry of the log of detections was written; null: it has none. */
+  readonly state_of: string | null;
+  readonly detections: number;
+  readonly stream_rows: number;
+  readonly accounts: number;
+  readonly keys: number;
+  /** Whether the data folder's own log went on from that of the backup. */
+  readonly log: 'continued' | 'from the backup';
+  readonly access_log: 'continued' | 'from the backup';
+  /** Entries that were cut off. */
+  readonly entries_cut: number;
+  /** Whether versions were raised, and positions moved on: where the end of the log is, or may be, lost. */
+  readonly raised: boolean;
+  /** Files in the archive without a record. */
+  readonly orphans: readonly string[];
+}
+
+const COUNTS = `
+  SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS stream_rows`;
+const ACCESS_COUNTS = `
+  SELECT (SELECT count(*) FROM account) AS accounts, (SELECT count(*) FROM api_key) AS keys`;
+
+/** @throws Refused `failed`, LogDamage: the text follows the name of the backup */
+export async function makeNewState(options: NewStateOptions): Promise<NewState> {
+  const { source, stage, live, untilMs, onProgress } = options;
+  const ends = await loadSource(source, stage, onProgress);
+  const isContinued = live !== null && goesOn(live.log, stage.log, 'detections', ends.log, live, stage);
+  const isAccessContinued =
+    live !== null && goesOn(live.accessLog, stage.accessLog, 'access', ends.accessLog, live, stage);
+  const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
+  const ofAccess = makeAccess(stage);
+  const lost = untilMs !== null ? 'until' : isContinued ? null : 'backup';
+  const known = isContinued || live === null ? 0 : positionOf(live.detections);
+  const made = await makeDetections(options, lost, { ...cut, position: Math.max(cut.position, known) });
+  return {
+    ...made,
+    ...ofAccess,
+    log: isContinued ? 'continued' : 'from the backup',
+    access_log: isAccessContinued ? 'continued' : 'from the backup',
+    entries_cut: cut.entries,
+    raised: lost !== null,
+  };
+}
+
+/** Lets the new log go on with that of the data folder. @param end null: the backup's log is empty */
+function goesOn(
+  from: string,
+  to: string,
+  kind: LogKind,
+  end: Mark | null,
+  live: DataFolder,
+  stage: DataFolder,
+): boolean {
+  if (end !== null) return continueLog(from, to, kind, end);
+  // Every log goes on from an empty one; the secret says whether it is of the same installation.
+  if (!existsSync(live.secret) || !readFileSync(live.secret).equals(readFileSync(stage.secret))) return false;
+  try {
+    copyLog({ from, to, kind, end: findTail(from, kind).last, aside: stage.root, onBytes: () => {} });
+    return true;
+  } catch (error) {
+    if (!(error instanceof LogDamage)) throw error;
+    rmSync(to, { recursive: true, force: true });
+    return false;
+  }
+}
+
+/** What is known of the part of a history that is given up. */
+interface Cut {
+  readonly entries: number;
+  /** The last position that it gave out. */
+  readonly position: number;
+  /** Version epochs in it. */
+  readonly epochs: number;
+}
+
+const NOTHING_CUT: Cut = { entries: 0, position: 0, epochs: 0 };
+
+/** Cuts a log off behind the last entry that was written at or before a time. */
+function cutLog(log: string, untilMs: number): Cut {
+  let kept: { readonly path: string; readonly end: number; readonly mark: Mark } | null = null;
+  for (const { segment, part } of entriesAfter(log, 'detections', null)) {
+    if (part.kind !== 'commit' || (parseInstant(part.commit.at) ?? 0) > untilMs) continue;
+    kept = { path: segment.path, end: part.end, mark: part.commit };
+  }
+  if (kept === null)
+    throw new Refused('failed', `it has nothing that was written until ${formatMs(untilMs)}`);
+  let [entries, position, epochs] = [0, 0, 0];
+  for (const { part } of entriesAfter(log, 'detections', kept.mark)) {
+    if (part.kind === 'commit') entries += 1;
+    for (const line of part.lines) {
+      // The rows themselves say nothing that these do not.
+      if (!line.startsWith('{"put":"delivery"') && !line.startsWith('{"put":"version_epoch"')) continue;
+      const value = parse(line);
+      const row = isObject(value) && isObject(value.row) ? value.row : {};
+      position = Math.max(position, Number(row.last_position ?? 0), Number(row.position ?? 0));
+      if (row.orphans !== undefined && row.orphans !== 'read') epochs += 1;
+    }
+  }
+  const { path, end } = kept;
+  for (const segment of listSegments(log)) if (segment.path > path) rmSync(segment.path);
+  const file = openSync(path, 'r+');
+  try {
+    ftruncateSync(file, end);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  syncFolder(log);
+  return { entries, position, epochs };
+}
+
+function makeAccess(stage: DataFolder): { accounts: number; keys: number } {
+  const db = openAccess(stage.root, { operation: { kind: 'restore' } });
+  try {
+    const counts = db.prepare<[], { accounts: number; keys: number }>(ACCESS_COUNTS).get();
+    db.pragma('wal_checkpoint(TRUNCATE)');
+    return counts ?? { accounts: 0, keys: 0 };
+  } finally {
+    db.close();
+    syncFile(stage.access);
+  }
+}
+
+async function makeDetections(
+  { stage, drop, untilMs, now, onProgress }: NewStateOptions,
+  lost: 'until' | 'backup' | null,
+  cut: Cut,
+): Promise<Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'orphans'>> {
+  const state_of = findTail(stage.log, 'detections').last?.at ?? null;
+  const { db, log } = await recoverDetections({
+    folder: stage,
+    program: VERSION,
+    onReadable: () => {},
+    onBegin: () => {},
+    onProgress: (done, total) => onProgress('making detections.db', done, total),
+    between: async () => {},
+  });
+  try {
+    const counts = db.prepare<[], { detections: number; stream_rows: number }>(COUNTS).get();
+    if (lost !== null) {
+      const writer = new StreamWriter({ db, log, folder: stage.log, now, onDelivered: () => {} });
+      const reason =
+        untilMs === null
+          ? `restored from a backup that ended at ${state_of}`
+          : `restored to the state of ${formatMs(untilMs)}`;
+      const orphans = lost === 'until' ? 'left' : 'to read';
+      const epoch = { reason, orphans, position: cut.position, lostEpochs: cut.epochs } as const;
+      writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason });
+    }
+    const orphans = lost === null ? [] : orphanedFiles(db, drop);
+    checkpointNoted(db, 'TRUNCATE');
+    return { state_of, detections: 0, stream_rows: 0, ...counts, orphans };
+  } finally {
+    log.close();
+    db.close();
+    syncFile(stage.detections);
+  }
+}
+
+/** The last position of a database whose log does not go on from the backup; 0 where it cannot be read. */
+function positionOf(path: string): number {
+  let db: Database | null = null;
+  try {
+    db = openReader(path);
+    return lastPosition(db);
+  } catch {
+    return 0;
+  } finally {
+    db?.close();
+  }
+}

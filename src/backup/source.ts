@@ -1,0 +1,96 @@
+/**
+ * What a restore, a rehearsal and `verify` begin with: the logs and the secret of a backup, in a folder of their own, as
+ * a data folder has them.
+ */
+import { closeSync, copyFileSync, existsSync, openSync, readFileSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { LogKind, Mark } from '../history/format.ts';
+import { LogDamage } from '../history/log-error.ts';
+import { findTail, placeOf } from '../history/log-reader.ts';
+import { Refused, reasonOf } from '../refused.ts';
+import { type DataFolder, dataFolder, syncFile } from '../store/folder.ts';
+import { SECRET_BYTES } from '../store/secret.ts';
+import { newestBranch, readState, sha256 } from './branch.ts';
+import { copyLog } from './log-copy.ts';
+import { unpackTar } from './tar-file.ts';
+
+/** A file, or the folder that holds the logs: a branch of a backup folder, or a data folder. */
+export interface Source {
+  readonly kind: 'file' | 'folder';
+  readonly path: string;
+}
+
+/** @throws Refused `failed` when there is no backup there, or it cannot be read */
+export function findSource(given: string): Source {
+  const path = resolve(given);
+  try {
+    if (!statSync(path).isDirectory()) {
+      // Not access(2), which asks for the real user.
+      closeSync(openSync(path, 'r'));
+      return { kind: 'file', path };
+    }
+    if (existsSync(dataFolder(path).secret)) return { kind: 'folder', path };
+    const branch = newestBranch(path);
+    if (branch === null) throw new Error('there is no backup in it');
+    return { kind: 'folder', path: branch };
+  } catch (error) {
+    const whose =
+      process.getuid?.() === process.geteuid?.()
+        ? ''
+        : '. The data folder belongs to another user, as whom root restores: give that user the right to read it';
+    throw new Refused('failed', `cannot read the backup ${path}: ${reasonOf(error, path)}${whose}.`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Brings what a backup holds into a folder, which is empty, and checks that it goes as far as the backup says.
+ *
+ * @returns the last entry of each log; @throws Refused `failed`, LogDamage; the text follows the backup's name
+ */
+export async function loadSource(
+  { kind, path }: Source,
+  stage: DataFolder,
+  onProgress: (what: string, done: number, total: number) => void,
+): Promise<{ readonly log: Mark | null; readonly accessLog: Mark | null }> {
+  if (kind === 'file') await unpackTar(path, stage.root);
+  else copyFolder(dataFolder(path), stage, onProgress);
+  const state = readState(kind === 'file' ? stage.root : path);
+  if (state === null && kind === 'file') throw new Refused('failed', 'it is not a backup');
+  if (!existsSync(stage.secret)) throw new Refused('failed', 'it has no secret');
+  const secret = readFileSync(stage.secret);
+  if (secret.length !== SECRET_BYTES || (state !== null && sha256(secret) !== state.secret_sha256))
+    throw new Refused('failed', 'its secret is damaged');
+  const reach = (log: string, of: LogKind, end: Mark | null): Mark | null => {
+    if (end !== null && placeOf(log, of, end) !== 'known')
+      throw new LogDamage(`the ${of} log does not reach entry ${end.entry}, with which the backup ended`);
+    return findTail(log, of).last;
+  };
+  return {
+    log: reach(stage.log, 'detections', state?.log ?? null),
+    accessLog: reach(stage.accessLog, 'access', state?.access_log ?? null),
+  };
+}
+
+function copyFolder(
+  from: DataFolder,
+  stage: DataFolder,
+  onProgress: (what: string, done: number, total: number) => void,
+): void {
+  let copied = 0;
+  const logs = [
+    ['detections', from.log, stage.log],
+    ['access', from.accessLog, stage.accessLog],
+  ] as const;
+  for (const [kind, log, to] of logs) {
+    const end = findTail(log, kind).last;
+    const onBytes = (bytes: number) => {
+      copied += bytes;
+      onProgress('copying the log', copied, 0);
+    };
+    copyLog({ from: log, to, kind, end, aside: stage.root, onBytes });
+  }
+  copyFileSync(from.secret, stage.secret);
+  syncFile(stage.secret);
+}

@@ -1,0 +1,103 @@
+/** `wirewatch log`: the history as it stands in the log, or who changed accounts, subscriptions and keys. */
+import { once } from 'node:events';
+import type { Command } from 'commander';
+import { type AuditedChange, AuditTrail } from '../history/audit.ts';
+import { type EntriesWanted, linesOf, readEntries, timeOf } from '../history/entries.ts';
+import { listSegments } from '../history/segment.ts';
+import { Refused } from '../refused.ts';
+import { dataFolder } from '../store/folder.ts';
+import { resolveDataFolder } from './data-folder.ts';
+import { addExamples, commonOptions, instantValue } from './options.ts';
+import { printable } from './output.ts';
+
+interface LogOptions {
+  readonly access?: boolean;
+  readonly from?: number;
+  readonly to?: number;
+  readonly follow?: boolean;
+}
+
+const HELP = `
+Without --access, each line is one JSON object, as it stands in the log: rows of exports, what became of them, windows
+and files. The last line of an entry, {"commit":…}, has its number, its time, and what was done.
+
+With --access, each line says when, who (the user of the operating system, and the one behind sudo), by which command,
+and what became of which account, subscription or key; "start" is what the configuration names. No line has a key or
+its hash. With --json each line is one JSON object: at, entry, kind, command, actor, sudo_user, subject, id, change
+(added, changed, removed), members ({"name":{"from":…,"to":…}}).`;
+
+export function register(command: Command): void {
+  command
+    .option('--access', 'who changed accounts, subscriptions, keys and the pause of ingest: the audit trail')
+    .option('--from <instant>', 'only what was written at this time or later', instantValue)
+    .option('--to <instant>', 'only what was written before this time', instantValue)
+    .option('--follow', 'go on with what is written, until stopped')
+    .addHelpText('after', HELP)
+    .action(async (options: LogOptions, self: Command) => {
+      if (options.follow === true && options.to !== undefined)
+        throw new Refused('usage', '--follow does not end: give it without --to.');
+      const { log, accessLog } = dataFolder(resolveDataFolder(commonOptions(self)));
+      const path = options.access === true ? accessLog : log;
+      if (options.follow !== true && listSegments(path).length === 0)
+        throw new Refused('configuration', `there is no log in ${path}. Name the data folder with --data.`);
+      if (options.access === true) await printAudit(path, options, commonOptions(self).json);
+      else await printLines(path, options);
+    });
+  addExamples(command, ['log --access', 'log --access --from 2026-11-01T00:00:00Z --json', 'log --follow']);
+}
+
+async function printLines(path: string, options: LogOptions): Promise<void> {
+  for await (const entry of readEntries(path, 'detections', wantedOf(options))) {
+    if (!isWanted(timeOf(entry), options)) continue;
+    for (const lines of linesOf(entry)) await write(lines);
+  }
+}
+
+async function printAudit(path: string, options: LogOptions, json: boolean): Promise<void> {
+  const trail = new AuditTrail();
+  // From the beginning on: what a member was before is told by the entries before.
+  for await (const entry of readEntries(path, 'access', { ...wantedOf(options), fromMs: 0 })) {
+    const lines = [...linesOf(entry)].flat().slice(0, -1);
+    const changes = trail.read(entry.commit, lines);
+    if (!isWanted(timeOf(entry), options)) continue;
+    await write(changes.map((change) => (json ? JSON.stringify(change) : printable(textOf(change)))));
+  }
+}
+
+function wantedOf({ from, follow }: LogOptions): EntriesWanted {
+  return { fromMs: from ?? 0, follow: follow === true };
+}
+
+function isWanted(ms: number, { from, to }: LogOptions): boolean {
+  return ms >= (from ?? 0) && ms < (to ?? Number.POSITIVE_INFINITY);
+}
+
+function textOf({
+  at,
+  kind,
+  command,
+  actor,
+  sudo_user,
+  subject,
+  id,
+  change,
+  members,
+}: AuditedChange): string {
+  const who = sudo_user === null ? (actor ?? 'wirewatch') : `${actor} (${sudo_user})`;
+  const what = id === null ? subject : `${subject} ${id}`;
+  const said = Object.entries(members).map(([name, { from, to }]) =>
+    change === 'changed' ? `${name} ${valueText(from)} -> ${valueText(to)}` : `${name} ${valueText(to)}`,
+  );
+  const detail = change === 'removed' || said.length === 0 ? '' : `: ${said.join(', ')}`;
+  return `${at}  ${who}  ${command ?? kind}  ${what} ${change}${detail}`;
+}
+
+function valueText(value: unknown): string {
+  if (value === null || (Array.isArray(value) && value.length === 0)) return 'none';
+  return Array.isArray(value) ? value.join(',') : JSON.stringify(value);
+}
+
+/** Waits while a reader is slower: a long history is not to fill the memory. */
+async function write(lines: readonly string[]): Promise<void> {
+  if (lines.length > 0 && !process.stdout.write(`${lines.join('\n')}\n`)) await once(process.stdout, 'drain');
+}

@@ -1,0 +1,121 @@
+/** `wirewatch verify`: whether an installation is what its logs say. */
+import { existsSync, statSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { checkAccess } from '../history/check-access.ts';
+import { type ScrubResult, scrub } from '../history/scrub.ts';
+import { describeFindings, FINDING_KINDS, ScrubFindings, WHAT_TO_DO } from '../history/scrub-findings.ts';
+import { writeScrubRecord } from '../history/scrub-record.ts';
+import { Refused } from '../refused.ts';
+import { actAsOwner } from '../store/acting-user.ts';
+import { noteDamage } from '../store/damage.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { refuseHalfRestored } from '../store/incoming.ts';
+import { isLocked, keepInPlace } from '../store/locks.ts';
+import { SECRET_BYTES } from '../store/secret.ts';
+import { configOf, folderOf } from './config.ts';
+import { commonOptions } from './options.ts';
+import { print, progressOfSteps } from './output.ts';
+
+interface VerifiedData extends ScrubResult {
+  readonly ok: boolean;
+}
+
+/** Prints what was found; the exit code is 1 where something was, or not everything could be compared. */
+export async function verifyData(command: Command): Promise<void> {
+  const folder = folderOf(configOf(command));
+  actAsOwner(folder);
+  refuseHalfRestored(folder);
+  requireInstallation(folder);
+  const release = keepInPlace(folder, true);
+  const steps = progressOfSteps();
+  try {
+    const verified = await verifyFolder(folder, steps.update);
+    steps.end();
+    print(documentOf(folder, verified), {
+      json: commonOptions(command).json,
+      text: () => textOf(folder, verified),
+    });
+    if (!verified.ok) process.exitCode = 1;
+  } finally {
+    steps.end();
+    release();
+  }
+}
+
+async function verifyFolder(
+  folder: DataFolder,
+  onProgress: (what: string, done: number, total: number) => void,
+): Promise<VerifiedData> {
+  const result = await scrub({ folder, between: () => nextTurn(), onProgress });
+  // A running appliance looks at it, and acts on it; the next start makes the database anew.
+  writeScrubRecord(folder, result, Date.now());
+  const ofDatabase = result.findings.filter(({ kind }) => FINDING_KINDS[kind].of === 'database');
+  if (ofDatabase.length > 0) noteDamage(folder, `detections.db: ${describeFindings(ofDatabase)}`);
+  const others = new ScrubFindings();
+  checkAccess(folder, others);
+  checkSecret(folder, others);
+  const findings = [...result.findings, ...others.list()];
+  return { ...result, findings, ok: findings.length === 0 && result.not_compared === null };
+}
+
+function requireInstallation({ root, access, detections, secret, damage, serveLock }: DataFolder): void {
+  if (!existsSync(access))
+    throw new Refused(
+      'configuration',
+      `there is no installation in ${root}: ${access} is missing. Name the data folder with --data, or a backup: wirewatch verify SRC`,
+    );
+  if ((!existsSync(detections) || existsSync(damage)) && isLocked(serveLock))
+    throw new Refused(
+      'failed',
+      `${detections} is damaged, or being made anew from the log by the appliance: see its log. Try again when that is done.`,
+    );
+  if (!existsSync(detections) && !existsSync(secret))
+    throw new Refused(
+      'configuration',
+      `there is nothing to verify in ${root} yet: no appliance was ever started on it.`,
+    );
+}
+
+function checkSecret({ secret }: DataFolder, findings: ScrubFindings): void {
+  const found = statSync(secret, { throwIfNoEntry: false });
+  if (found === undefined) findings.add('secret missing', `${secret} is missing`);
+  else if (found.size !== SECRET_BYTES)
+    findings.add('secret missing', `${secret} has ${found.size} bytes, not ${SECRET_BYTES}`);
+}
+
+function documentOf({ root }: DataFolder, { ok, entry, findings, not_compared }: VerifiedData) {
+  return {
+    verified: root,
+    ok,
+    entry,
+    findings: findings.map((finding) => {
+      const { means, of } = FINDING_KINDS[finding.kind];
+      return { ...finding, means, what_to_do: WHAT_TO_DO[of] };
+    }),
+    not_compared,
+  };
+}
+
+function textOf({ root }: DataFolder, { ok, entry, findings, not_compared }: VerifiedData): string {
+  if (ok)
+    return `${root} is good: every entry of the log up to ${(entry ?? 0).toLocaleString('en-US')} is whole, and detections.db is what it says, row by row. access.db and its log agree, and the secret is there.`;
+  const parts = findings.map(({ kind, count, first }) => {
+    const more = count - first.length;
+    return [
+      `${kind}: ${count.toLocaleString('en-US')}`,
+      ...first.map((detail) => `  ${detail}`),
+      ...(more > 0 ? [`  and ${more.toLocaleString('en-US')} more`] : []),
+      `  ${FINDING_KINDS[kind].means}`,
+    ].join('\n');
+  });
+  const toDo = new Set(findings.map(({ kind }) => WHAT_TO_DO[FINDING_KINDS[kind].of]));
+  return [
+    findings.length === 0
+      ? `${root}: nothing was found, but not everything was compared.`
+      : `${root} is damaged.`,
+    ...parts,
+    ...(not_compared === null ? [] : [`detections.db was not compared with the log: ${not_compared}.`]),
+    ...(toDo.size === 0 ? [] : [['What to do:', ...[...toDo].map((text) => `  ${text}`)].join('\n')]),
+  ].join('\n\n');
+}

@@ -1,0 +1,214 @@
+/**
+ * The log of `access.db`: every transaction that changes what it is the history of is an entry, with who made the
+ * change and by what. It is written under the write lock of `access.db`, by whichever process changes it.
+ *
+ * | a crash after | leaves | the next who holds the lock |
+ * |---|---|---|
+ * | a part of the entry was written | a torn end | cuts it |
+ * | the entry was written | an entry that the database lacks | makes it durable, and applies it |
+ * | the database's commit | nothing to be done | |
+ */
+import { statSync, truncateSync } from 'node:fs';
+import { Refused } from '../refused.ts';
+import { ACCESS_SCHEMA, ACCESS_TABLES } from '../store/access-schema.ts';
+import { type Database, writeThrough } from '../store/database.ts';
+import { isWriteLost } from '../store/database-errors.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { readLogMark, setLogMark } from '../store/log-mark.ts';
+import { openWriter } from '../store/writer.ts';
+import { VERSION } from '../version.ts';
+import { EffectApplier, type Effects, noteEffects, rowsAsEffects } from './effects.ts';
+import { type Commit, isObject, type Mark, type Operation, parse, SNAPSHOT } from './format.ts';
+import { LogDamage } from './log-error.ts';
+import { entriesAfter, findTail, placeOf, type Tail, trustTail } from './log-reader.ts';
+import { LogWriter } from './log-writer.ts';
+import { acceptDraft, emptyDraft, swapInNewLog } from './new-log.ts';
+
+/** How a database goes with its log. */
+export type Standing =
+  /** It has applied the last entry. */
+  | 'even'
+  /** It lacks entries. */
+  | 'behind'
+  /** It is of another history, or older than the log's beginning. */
+  | 'foreign';
+
+interface Logged {
+  readonly db: Database;
+  readonly folder: DataFolder;
+  readonly operation: Operation;
+  readonly effects: Effects;
+  /** The file that was opened. */
+  readonly inode: number;
+}
+
+/**
+ * Has every transaction of a connection to `access.db` logged.
+ *
+ * @param operation what its entries say of who makes them
+ */
+export function logTransactions(db: Database, folder: DataFolder, operation: Operation): void {
+  const logged = { db, folder, operation, effects: noteEffects(db, ACCESS_TABLES), inode: inodeOf(db.name) };
+  writeThrough(db, (work) => relyingOnLog(folder, () => transact(logged, work)));
+}
+
+/** @throws Refused `configuration` in place of LogDamage */
+export function relyingOnLog<Result>({ root, accessLog }: DataFolder, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof LogDamage)) throw error;
+    throw new Refused(
+      'configuration',
+      `the log in ${accessLog} cannot be relied on: ${error.message}. Nothing was changed. Restore a backup (wirewatch restore FILE --replace --data ${root}), or, where access.db is sound, begin the log anew from it: wirewatch rebuild --log`,
+      { cause: error },
+    );
+  }
+}
+
+function transact<Result>(logged: Logged, work: () => Result): Result {
+  const { db, folder, effects, operation } = logged;
+  if (effects.take() !== '')
+    throw new Error('access.db was changed outside writing(): the change is not logged');
+  db.exec('BEGIN IMMEDIATE');
+  let log: LogWriter | null = null;
+  try {
+    if (inodeOf(db.name) !== logged.inode)
+      throw new Refused('failed', `another file was put in the place of ${db.name}. Try again.`);
+    const { tail } = catchUp(db, folder.accessLog);
+    // They are in the log.
+    effects.take();
+    const result = work();
+    const lines = effects.take();
+    if (lines !== '') {
+      cutTorn(tail);
+      log = new LogWriter({ folder: folder.accessLog, kind: 'access', program: VERSION }, tail);
+      setLogMark(db, log.commit(lines, operation, Date.now()));
+    }
+    try {
+      db.exec('COMMIT');
+    } catch (error) {
+      if (log === null || !isApplied(logged, log, error)) throw error;
+    }
+    return result;
+  } catch (error) {
+    // What may not be on the disk may also be there: then the entry stands, and the next who opens applies it.
+    if (log !== null && db.inTransaction && !isWriteLost(error)) log.undo();
+    if (db.inTransaction) db.exec('ROLLBACK');
+    throw error;
+  } finally {
+    log?.close();
+  }
+}
+
+/**
+ * After a commit that SQLite has refused: holds the lock again where SQLite has rolled back by itself, so that the entry
+ * can be taken back.
+ *
+ * @returns whether another process, which had the lock in between, has applied the entry already
+ */
+function isApplied({ db, folder }: Logged, log: LogWriter, error: unknown): boolean {
+  const own = log.last;
+  if (own === null || db.inTransaction || isWriteLost(error)) return false;
+  db.exec('BEGIN IMMEDIATE');
+  const mark = readLogMark(db);
+  if (findTail(folder.accessLog, 'access').last?.id === own.id && (mark?.entry ?? 0) < own.entry)
+    return false;
+  db.exec('ROLLBACK');
+  return true;
+}
+
+/**
+ * Applies the entries that the database lacks; the caller holds its write lock.
+ *
+ * @throws LogDamage where the log cannot be the database's
+ */
+export function catchUp(db: Database, accessLog: string): { readonly tail: Tail; readonly applied: number } {
+  const tail = findTail(accessLog, 'access');
+  const mark = readLogMark(db);
+  const standing = standingOf(accessLog, tail, mark);
+  if (standing === 'foreign') throw new LogDamage('access.db is of another history than the log');
+  if (standing === 'even') return { tail, applied: 0 };
+  // Applied is only what is on the disk.
+  trustTail(accessLog, tail);
+  return { tail: { ...tail, isTorn: false }, applied: applyEntries(db, accessLog, mark) };
+}
+
+/** @throws LogDamage where the log ends before the database */
+export function standingOf(accessLog: string, tail: Tail, mark: Mark | null): Standing {
+  if (mark?.id === tail.last?.id) return 'even';
+  if (mark === null) return 'behind';
+  if (tail.last === null)
+    throw new LogDamage(`it is missing, and access.db has applied ${mark.entry} entries of it`);
+  if (mark.entry > tail.last.entry)
+    throw new LogDamage(
+      `it ends with entry ${tail.last.entry}, and access.db has applied entry ${mark.entry}`,
+    );
+  return placeOf(accessLog, 'access', mark) === 'known' ? 'behind' : 'foreign';
+}
+
+/**
+ * Applies entries of the log, in a transaction of the caller's.
+ *
+ * @param after null: from the first entry on, to an empty database
+ * @throws LogDamage
+ */
+export function applyEntries(db: Database, accessLog: string, after: Mark | null): number {
+  const applier = new EffectApplier(db, ACCESS_TABLES);
+  let applied = 0;
+  for (const { part } of entriesAfter(accessLog, 'access', after)) {
+    for (const line of part.lines) {
+      const effect = parse(line);
+      if (!isObject(effect) || !applier.apply(effect))
+        throw new LogDamage('a line says nothing that this program knows');
+    }
+    if (part.kind !== 'commit') continue;
+    setLogMark(db, part.commit);
+    applied += 1;
+  }
+  return applied;
+}
+
+/**
+ * Begins the log anew from a database that was found sound: its first entry is all that the database holds. The log
+ * that was there is kept beside it.
+ *
+ * @param operation of whoever asks for it
+ * @returns the entry, and the folder that holds the old log; null where there was none
+ */
+export function beginAccessLogAnew(
+  folder: DataFolder,
+  operation: Operation,
+  nowMs: number,
+): { readonly commit: Commit; readonly aside: string | null } {
+  const { access, accessLog } = folder;
+  const db = openWriter(access, ACCESS_SCHEMA);
+  const draft = emptyDraft(accessLog);
+  try {
+    db.exec('BEGIN IMMEDIATE');
+    const log = new LogWriter(
+      { folder: draft, kind: 'access', program: VERSION },
+      { last: readLogMark(db), segment: null },
+    );
+    const lines = rowsAsEffects(db, ACCESS_TABLES);
+    const commit = log.commit(lines, { ...operation, kind: SNAPSHOT }, nowMs);
+    log.close();
+    acceptDraft(accessLog);
+    const aside = swapInNewLog(accessLog, nowMs);
+    // Where a crash comes before this, the database is older than the log's beginning, and is made anew from it.
+    setLogMark(db, commit);
+    db.exec('COMMIT');
+    return { commit, aside };
+  } finally {
+    db.close();
+  }
+}
+
+/** What a crash has left behind the last entry would stand behind a shorter one that is written over it. */
+function cutTorn({ segment, isTorn }: Tail): void {
+  if (isTorn && segment !== null) truncateSync(segment.path, segment.bytes);
+}
+
+function inodeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.ino ?? 0;
+}

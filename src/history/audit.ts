@@ -1,0 +1,170 @@
+/**
+ * The audit trail: what became of accounts, subscriptions, keys and the pause of ingest, by whom and when, as the access
+ * log has it. Of each thing it names what is listed here and nothing else, so never a hash.
+ */
+import { formatMs } from '../time.ts';
+import { type Commit, isObject, parse, SNAPSHOT } from './format.ts';
+import { LogDamage } from './log-error.ts';
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** One thing that an entry changed. */
+export interface AuditedChange {
+  readonly at: string;
+  /** The number of the entry: what was done at once has the same. */
+  readonly entry: number;
+  /** `command`; `start`: by the configuration; `snapshot`: the log was begun anew. */
+  readonly kind: string;
+  readonly command: string | null;
+  /** The user of the operating system. */
+  readonly actor: string | null;
+  /** Who was that user by way of sudo. */
+  readonly sudo_user: string | null;
+  readonly subject: Subject | 'log';
+  readonly id: string | number | null;
+  readonly change: 'added' | 'changed' | 'removed' | 'begun anew';
+  /** What was changed of it; null where it had, or has, no value. */
+  readonly members: Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>>;
+}
+
+type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest';
+
+interface Thing {
+  readonly subject: Subject;
+  readonly id: string | number | null;
+}
+
+/** Its members as they are shown; null where it is not there. */
+type View = Readonly<Record<string, unknown>> | null;
+
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+  api_key_subscription: ['key_id', 'subscription_id'],
+};
+
+/** Reads entry after entry, from the first one of the log on. */
+export class AuditTrail {
+  readonly #tables = new Map<string, Map<string, Row>>();
+
+  /** @param lines of the entry, without its commit line; @throws LogDamage */
+  read(commit: Commit, lines: readonly string[]): AuditedChange[] {
+    const isSnapshot = commit.operation.kind === SNAPSHOT;
+    if (isSnapshot) this.#tables.clear();
+    const before = new Map<string, { readonly thing: Thing; readonly view: View }>();
+    for (const line of lines) {
+      const effect = parse(line);
+      const table = isObject(effect) ? (effect.put ?? effect.delete) : undefined;
+      if (!isObject(effect) || typeof table !== 'string' || !isObject(effect.row))
+        throw new LogDamage('a line says nothing that this program knows');
+      const thing = thingOf(table, effect.row);
+      const key = JSON.stringify(thing);
+      if (thing !== null && !before.has(key)) before.set(key, { thing, view: this.#view(thing) });
+      this.#apply(table, effect.row, effect.put !== undefined);
+    }
+    const said = saidOf(commit);
+    if (isSnapshot) return [{ ...said, subject: 'log', id: null, change: 'begun anew', members: {} }];
+    return [...before.values()].flatMap(({ thing, view }) => changeOf(said, thing, view, this.#view(thing)));
+  }
+
+  #apply(table: string, row: Row, isPut: boolean): void {
+    const key = JSON.stringify((KEYS[table] ?? ['id']).map((name) => row[name]));
+    const rows = this.#tables.get(table) ?? new Map<string, Row>();
+    this.#tables.set(table, rows);
+    if (isPut) rows.set(key, row);
+    else rows.delete(key);
+  }
+
+  #view({ subject, id }: Thing): View {
+    const row = (table: string, key: unknown) => this.#tables.get(table)?.get(JSON.stringify([key]));
+    switch (subject) {
+      case 'installation':
+        return viewOf(row('installation', 1), ['kind']);
+      case 'account':
+        return viewOf(row('account', id), ['name', 'daily_rows', 'print_metadata', 'suspended_at']);
+      case 'subscription':
+        return viewOf(row('subscription', id), ['account_id', 'name', 'time_zone', 'content_types']);
+      case 'key': {
+        const view = viewOf(row('api_key', id), KEY_MEMBERS);
+        const rights = [...(this.#tables.get('api_key_subscription')?.values() ?? [])]
+          .filter(({ key_id }) => key_id === id)
+          .flatMap(({ subscription_id, content_types }) => rightsText(subscription_id, content_types));
+        return view && { ...view, subscriptions: rights.sort() };
+      }
+      case 'ingest':
+        return { paused_at: timeText(row('ingest_pause', 1)?.paused_at) };
+    }
+  }
+}
+
+const KEY_MEMBERS = [
+  'account_id',
+  'name',
+  'scopes',
+  'expires_at',
+  'revoked_at',
+  'allow_addresses',
+  'daily_rows',
+];
+
+const SUBJECTS: Readonly<Record<string, Subject>> = {
+  installation: 'installation',
+  account: 'account',
+  subscription: 'subscription',
+  api_key: 'key',
+  api_key_subscription: 'key',
+  ingest_pause: 'ingest',
+};
+
+/** Of what a row is a part; null where that is told by another row. */
+function thingOf(table: string, row: Row): Thing | null {
+  const subject = SUBJECTS[table];
+  if (subject === undefined) return null;
+  const id = table === 'api_key_subscription' ? row.key_id : row.id;
+  const isOne = subject === 'installation' || subject === 'ingest';
+  return { subject, id: !isOne && (typeof id === 'string' || typeof id === 'number') ? id : null };
+}
+
+function viewOf(row: Row | undefined, members: readonly string[]): View {
+  if (row === undefined) return null;
+  return Object.fromEntries(
+    members.map((name) => [name === 'account_id' ? 'account' : name, shown(name, row[name])]),
+  );
+}
+
+function shown(name: string, value: unknown): unknown {
+  if (name.endsWith('_at')) return timeText(value);
+  if (name === 'print_metadata') return value === 1;
+  const isList = typeof value === 'string' && ['scopes', 'content_types', 'allow_addresses'].includes(name);
+  return isList ? JSON.parse(value) : (value ?? null);
+}
+
+function timeText(value: unknown): string | null {
+  return typeof value === 'number' ? formatMs(value) : null;
+}
+
+/** As `key create --subscriptions` takes them. */
+function rightsText(subscription: unknown, contentTypes: unknown): string[] {
+  const types: unknown = typeof contentTypes === 'string' ? JSON.parse(contentTypes) : null;
+  return Array.isArray(types) ? types.map((type) => `${subscription}:${type}`) : [`${subscription}`];
+}
+
+function saidOf({ at, entry, operation }: Commit) {
+  const text = (member: string) => (typeof operation[member] === 'string' ? operation[member] : null);
+  const { kind } = operation;
+  return { at, entry, kind, command: text('command'), actor: text('actor'), sudo_user: text('sudo_user') };
+}
+
+function changeOf(
+  said: ReturnType<typeof saidOf>,
+  thing: Thing,
+  before: View,
+  after: View,
+): readonly AuditedChange[] {
+  const members: Record<string, { from: unknown; to: unknown }> = {};
+  for (const name of Object.keys(after ?? before ?? {})) {
+    const [from, to] = [before?.[name] ?? null, after?.[name] ?? null];
+    if (JSON.stringify(from) !== JSON.stringify(to)) members[name] = { from, to };
+  }
+  if (Object.keys(members).length === 0) return [];
+  const change = before === null ? 'added' : after === null ? 'removed' : 'changed';
+  return [{ ...said, ...thing, change, members }];
+}

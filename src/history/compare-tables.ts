@@ -1,0 +1,362 @@
+/**
+ * Compares `detections.db` with a database that was made from the log, range by range of their keys.
+ *
+ * Each range is a short read of its own, since a long one would let the write-ahead log grow. The read takes the
+ * database's mark along; the other database is brought to that very entry before the range is compared. So both are of
+ * the same moment, whatever is written meanwhile, and every difference is damage.
+ */
+import { hash } from 'node:crypto';
+import { errorCode, reasonOf } from '../refused.ts';
+import { type Database, reading, type Statement } from '../store/database.ts';
+import { isDamage, isDiskFull } from '../store/database-errors.ts';
+import { type LogMark, readLogMark } from '../store/log-mark.ts';
+import { LOGGED_TABLES } from './projection.ts';
+import type { FindingKindName, ScrubFindings } from './scrub-findings.ts';
+
+export interface CompareOptions {
+  readonly db: Database;
+  /** Made from the log; of a text it has {@link digestOf}. */
+  readonly made: Database;
+  /** Brings `made` to a mark of the database. */
+  readonly follow: (mark: LogMark | null) => Promise<void>;
+  /** Streams that the log removes, up to where `made` is: which position was the last one then. */
+  readonly removed: ReadonlyMap<number, number>;
+  readonly findings: ScrubFindings;
+  readonly between: () => Promise<void>;
+  /** Rows that were compared of a table. */
+  readonly onProgress: (table: string, done: number, total: number) => void;
+}
+
+interface TableSpec {
+  readonly table: string;
+  /** How it is read. */
+  readonly from: string;
+  readonly key: readonly string[];
+  /** Null: all of the table. */
+  readonly columns: readonly string[] | null;
+  /** Finds the row by an index, given these columns of it. */
+  readonly probe: {
+    readonly index: string;
+    readonly sql: string;
+    readonly columns: readonly string[];
+  } | null;
+}
+
+type Value = string | number | null | Buffer;
+type Row = readonly Value[];
+
+/** As many rows as make about half a megabyte. */
+const RANGE_ROWS = 500;
+const TEXT = 'body';
+
+const PROBE_STREAM_ROW = `
+  SELECT 1 FROM stream_row INDEXED BY stream_row_by_stream WHERE stream = ? AND position = ?`;
+const PROBE_DETECTION = `
+  SELECT 1 FROM detection INDEXED BY detection_by_time
+  WHERE stream = ? AND first_detected_at = ? AND id = ? AND rowid = ?`;
+
+const LARGE_TABLES: readonly TableSpec[] = [
+  {
+    table: 'stream_row',
+    from: 'stream_row NOT INDEXED',
+    key: ['position'],
+    columns: null,
+    probe: { index: 'stream_row_by_stream', sql: PROBE_STREAM_ROW, columns: ['stream', 'position'] },
+  },
+  {
+    table: 'detection',
+    from: 'detection INDEXED BY detection_by_id',
+    key: ['id'],
+    columns: null,
+    probe: {
+      index: 'detection_by_time',
+      sql: PROBE_DETECTION,
+      columns: ['stream', 'first_detected_at', 'id', 'rowid'],
+    },
+  },
+];
+
+const SCHEMA: TableSpec = {
+  table: 'sqlite_schema',
+  from: 'sqlite_schema',
+  key: ['type', 'name'],
+  columns: ['type', 'name', 'tbl_name', 'sql'],
+  probe: null,
+};
+
+const SMALL_TABLES = ['stream_head', ...LOGGED_TABLES];
+const COLUMNS = 'SELECT name, pk FROM pragma_table_info(?) ORDER BY cid';
+
+/** What stands for a text where texts are compared. */
+export function digestOf(text: string): string {
+  return hash('sha256', text, 'base64').slice(0, 24);
+}
+
+/**
+ * Rows of a subscription that was removed are deleted after the log has said so: those that are still there are no damage.
+ *
+ * @throws whatever `follow` and `between` throw
+ */
+export async function compareTables(options: CompareOptions): Promise<void> {
+  const { db, made, findings, between } = options;
+  await compareTable(options, SCHEMA);
+  for (const spec of LARGE_TABLES) {
+    await compareTable(options, spec);
+    await compareIndex(options, spec);
+  }
+  for (const table of SMALL_TABLES) {
+    const key = primaryKey(made, table);
+    await compareTable(options, { table, from: table, key, columns: null, probe: null });
+    await between();
+    checkIntegrity(db, table, findings);
+  }
+  // Pages that are free, and the schema.
+  checkIntegrity(db, 'sqlite_schema', findings);
+}
+
+async function compareTable(options: CompareOptions, spec: TableSpec): Promise<void> {
+  const { db, made, findings, follow, between, onProgress } = options;
+  const total = countOf(made, spec.table);
+  const expected = new Ranges(made, made, spec);
+  let found: Ranges | null = null;
+  let done = 0;
+  for (let low: Row | null = null; ; ) {
+    await between();
+    let high = expected.keyAfter(low, RANGE_ROWS);
+    let range: Range;
+    try {
+      found ??= new Ranges(db, made, spec);
+      range = found.read(low, high);
+    } catch (error) {
+      noteUnreadable(findings, `${spec.table}${low === null ? '' : ` behind ${keyText(spec, low)}`}`, error);
+      if (found === null || high === null) return;
+      low = high;
+      continue;
+    }
+    // There is more of it than there should be, or it was added since: the rest is the next range.
+    const last = range.isCut ? found.keyOf(range.rows.at(-1) ?? []) : high;
+    if (last !== null && !expected.isAfter(last, low)) {
+      findings.add('database malformed', `${spec.table}: its keys are out of order`);
+      if (high === null) return;
+    } else high = last;
+    await follow(range.mark);
+    compareRows(options, spec, expected.read(low, high), range, found);
+    done += range.rows.length;
+    onProgress(spec.table, done, total);
+    if (high === null) return;
+    low = high;
+  }
+}
+
+interface Range {
+  readonly mark: LogMark | null;
+  readonly rows: readonly Row[];
+  /** Whether there are more rows up to the end of the range. */
+  readonly isCut: boolean;
+  /** Rows that the index does not find. */
+  readonly unindexed: readonly Row[];
+}
+
+/** Reads one table of one database by ranges of its key: above `low`, up to and with `high`; null is the end. */
+class Ranges {
+  readonly #db: Database;
+  readonly #spec: TableSpec;
+  readonly columns: readonly string[];
+  readonly #statements = new Map<string, Statement<Row>>();
+  readonly #probe: Statement | null;
+
+  /** @param trusted says which columns there are */
+  constructor(db: Database, trusted: Database, spec: TableSpec) {
+    this.#db = db;
+    this.#spec = spec;
+    this.columns = [
+      ...(spec.columns ?? columnsOf(trusted, spec.table)),
+      ...(spec.probe === null ? [] : ['rowid']),
+    ];
+    this.#probe = spec.probe === null ? null : db.prepare(spec.probe.sql);
+  }
+
+  read(low: Row | null, high: Row | null): Range {
+    const max = 2 * RANGE_ROWS;
+    return reading(this.#db, () => {
+      const mark = readLogMark(this.#db);
+      const bounds = [...(low ?? []), ...(high ?? [])];
+      const rows = this.#statement(low, high).all(...bounds, max);
+      const unindexed = rows.filter((row) => !this.#isIndexed(row));
+      return { mark, rows, isCut: rows.length === max, unindexed };
+    });
+  }
+
+  /** The key of so many rows further on; null where there are fewer. */
+  keyAfter(low: Row | null, rows: number): Row | null {
+    const { key, from } = this.#spec;
+    const sql = `SELECT ${key.join()} FROM ${from} ${where(key, low, null)} ORDER BY ${key.join()} LIMIT 1 OFFSET ?`;
+    return this.#prepared(sql).get(...(low ?? []), rows - 1) ?? null;
+  }
+
+  /** Whether a key comes after another, as SQLite orders them. */
+  isAfter(key: Row, low: Row | null): boolean {
+    if (low === null) return true;
+    const marks = key.map(() => '?').join();
+    return this.#prepared(`SELECT (${marks}) > (${marks})`).get(...key, ...low)?.[0] === 1;
+  }
+
+  keyOf(row: Row): Row {
+    return this.valuesOf(row, this.#spec.key);
+  }
+
+  valuesOf(row: Row, columns: readonly string[]): Value[] {
+    return columns.map((column) => row[this.columns.indexOf(column)] ?? null);
+  }
+
+  #isIndexed(row: Row): boolean {
+    const { probe } = this.#spec;
+    return probe === null || this.#probe?.get(...this.valuesOf(row, probe.columns)) !== undefined;
+  }
+
+  #statement(low: Row | null, high: Row | null): Statement<Row> {
+    const { key, from } = this.#spec;
+    return this.#prepared(
+      `SELECT ${this.columns.join()} FROM ${from} ${where(key, low, high)} ORDER BY ${key.join()} LIMIT ?`,
+    );
+  }
+
+  #prepared(sql: string): Statement<Row> {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#db.prepare<unknown[], Row>(sql).raw();
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+function where(key: readonly string[], low: Row | null, high: Row | null): string {
+  const names = `(${key.join()})`;
+  const values = `(${key.map(() => '?').join()})`;
+  const bounds = [
+    ...(low === null ? [] : [`${names} > ${values}`]),
+    ...(high === null ? [] : [`${names} <= ${values}`]),
+  ];
+  return bounds.length === 0 ? '' : `WHERE ${bounds.join(' AND ')}`;
+}
+
+function compareRows(
+  { findings, removed }: CompareOptions,
+  spec: TableSpec,
+  expected: Range,
+  found: Range,
+  ranges: Ranges,
+): void {
+  const shown = (row: Row) => JSON.stringify(row.slice(0, spec.probe === null ? row.length : -1));
+  const keyed = (row: Row) => JSON.stringify(ranges.keyOf(row));
+  const missing = new Map(expected.rows.map((row) => [keyed(row), row]));
+  const text = ranges.columns.indexOf(TEXT);
+  for (const whole of found.rows) {
+    const row = whole.map((value, at) =>
+      at === text && typeof value === 'string' ? digestOf(value) : value,
+    );
+    const name = `${spec.table} ${keyText(spec, ranges.keyOf(row))}`;
+    const right = missing.get(keyed(row));
+    missing.delete(keyed(row));
+    if (right === undefined) {
+      if (!isLeftOver(removed, spec, ranges, row)) findings.add('row too many', name);
+    } else if (shown(row) !== shown(right)) {
+      const columns = ranges.columns.filter((column, at) => column !== 'rowid' && row[at] !== right[at]);
+      findings.add('row differs', `${name}: ${columns.join(', ')}`);
+    }
+  }
+  for (const row of missing.values())
+    findings.add('row missing', `${spec.table} ${keyText(spec, ranges.keyOf(row))}`);
+  for (const row of found.unindexed)
+    findings.add(
+      'index disagrees',
+      `${spec.probe?.index} does not find ${spec.table} ${keyText(spec, ranges.keyOf(row))}`,
+    );
+}
+
+function isLeftOver(
+  removed: ReadonlyMap<number, number>,
+  { table }: TableSpec,
+  ranges: Ranges,
+  row: Row,
+): boolean {
+  const [stream, position] = ranges.valuesOf(row, ['stream', 'position']);
+  const through = removed.get(Number(stream ?? -1));
+  return through !== undefined && (table !== 'stream_row' || Number(position) <= through);
+}
+
+/** An index without a row too many: those that it lacks were found with the rows. */
+async function compareIndex(options: CompareOptions, { table, probe }: TableSpec): Promise<void> {
+  if (probe === null) return;
+  const { db, made, findings, follow, removed, between } = options;
+  const source = `${table} INDEXED BY ${probe.index}`;
+  for (;;) {
+    await between();
+    const streams = [...removed.keys()];
+    // Rows that are being deleted are there on one side alone, so streams that were removed are not counted.
+    const rowsOf = (counted: Database) =>
+      streams.reduce(
+        (rows, stream) => rows - countOf(counted, `${source} WHERE stream = ${stream}`),
+        countOf(counted, source),
+      );
+    let found: { readonly mark: LogMark | null; readonly rows: number };
+    try {
+      found = reading(db, () => ({ mark: readLogMark(db), rows: rowsOf(db) }));
+    } catch (error) {
+      noteUnreadable(findings, probe.index, error);
+      return;
+    }
+    await follow(found.mark);
+    if (removed.size > streams.length) continue;
+    const rows = rowsOf(made);
+    if (found.rows !== rows)
+      findings.add('index disagrees', `${probe.index} has ${found.rows} rows, and should have ${rows}`);
+    return;
+  }
+}
+
+function checkIntegrity(db: Database, table: string, findings: ScrubFindings): void {
+  try {
+    for (const { integrity_check: line } of db
+      .prepare<unknown[], { integrity_check: string }>(`PRAGMA integrity_check(${table})`)
+      .all()) {
+      if (line === 'ok') continue;
+      const kind: FindingKindName = /index/.test(line) ? 'index disagrees' : 'database malformed';
+      findings.add(kind, `${table}: ${line}`);
+    }
+  } catch (error) {
+    noteUnreadable(findings, table, error);
+  }
+}
+
+/** The statements are right: what keeps them from being run is what they read. */
+function noteUnreadable(findings: ScrubFindings, where: string, error: unknown): void {
+  const isOfFile = isDamage(error) || /^SQLITE_(IOERR|ERROR)/.test(errorCode(error));
+  if (!isOfFile || isDiskFull(error)) throw error;
+  findings.add('database malformed', `${where}: ${reasonOf(error)}`);
+}
+
+function keyText({ key }: TableSpec, values: Row): string {
+  return key.map((name, at) => `${name} ${values[at]}`).join(', ');
+}
+
+function countOf(db: Database, source: string): number {
+  return db.prepare<unknown[], { rows: number }>(`SELECT count(*) AS rows FROM ${source}`).get()?.rows ?? 0;
+}
+
+function columnsOf(db: Database, table: string): string[] {
+  return db
+    .prepare<unknown[], { name: string }>(COLUMNS)
+    .all(table)
+    .map(({ name }) => name);
+}
+
+function primaryKey(db: Database, table: string): string[] {
+  return db
+    .prepare<unknown[], { name: string; pk: number }>(COLUMNS)
+    .all(table)
+    .filter(({ pk }) => pk > 0)
+    .sort((a, b) => a.pk - b.pk)
+    .map(({ name }) => name);
+}

@@ -1,0 +1,161 @@
+/**
+ * Changes of small tables, as lines of the log: whatever statement changes a row, a trigger notes the row as it is
+ * afterwards. So no code that writes can forget the log, and what is applied from it is what was done.
+ *
+ * | line | meaning |
+ * |---|---|
+ * | `{"put":"api_key","row":{…}}` | the row with this primary key is as given |
+ * | `{"delete":"api_key","row":{…}}` | there is no row with this primary key |
+ *
+ * Values are as in the table; a BLOB is hexadecimal. The triggers belong to one connection (https://sqlite.org/lang_createtrigger.html,
+ * temporary triggers), so applying a log with another one notes nothing.
+ */
+import type { Database, Statement } from '../store/database.ts';
+import { isObject } from './format.ts';
+import { LogDamage } from './log-error.ts';
+
+interface Column {
+  readonly name: string;
+  readonly type: string;
+  /** 0: not in the primary key. */
+  readonly pk: number;
+}
+
+const CREATE_EFFECT = 'CREATE TEMP TABLE effect (number INTEGER PRIMARY KEY, line TEXT NOT NULL)';
+const SELECT_EFFECTS = 'SELECT line FROM temp.effect ORDER BY number';
+const DELETE_EFFECTS = 'DELETE FROM temp.effect';
+
+/** The lines that a connection's statements have come to since they were last taken. */
+export interface Effects {
+  /** @returns one text of lines, empty where nothing was changed; call it within the transaction */
+  take(): string;
+}
+
+/** @param tables tables of the main database, each with a primary key */
+export function noteEffects(db: Database, tables: readonly string[]): Effects {
+  db.pragma('temp_store = MEMORY');
+  db.exec(CREATE_EFFECT);
+  for (const table of tables) {
+    const columns = columnsOf(db, table);
+    const keys = columns.filter(({ pk }) => pk > 0);
+    const note = (event: string, line: string) =>
+      `CREATE TEMP TRIGGER effect_of_${event.toLowerCase()}_on_${table} AFTER ${event} ON main.${table}
+       BEGIN INSERT INTO effect (line) VALUES (${line}); END`;
+    const put = `json_object('put', '${table}', 'row', ${rowOf('NEW', columns)})`;
+    db.exec(note('INSERT', put));
+    db.exec(note('UPDATE', put));
+    db.exec(note('DELETE', `json_object('delete', '${table}', 'row', ${rowOf('OLD', keys)})`));
+  }
+  const select = db.prepare<unknown[], { line: string }>(SELECT_EFFECTS);
+  const clear = db.prepare(DELETE_EFFECTS);
+  return {
+    take() {
+      const lines = select.all().map(({ line }) => `${line}\n`);
+      if (lines.length > 0) clear.run();
+      return lines.join('');
+    },
+  };
+}
+
+/** All that some tables hold, as lines that put it there. */
+export function rowsAsEffects(db: Database, tables: readonly string[]): string {
+  return tables.flatMap((table) => [...effectsOfRows(db, table)].map((line) => `${line}\n`)).join('');
+}
+
+/** The lines that put a table's rows there, one after the other: nothing may be written while they are read. */
+export function* effectsOfRows(db: Database, table: string): Generator<string> {
+  const columns = columnsOf(db, table);
+  const keys = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
+  const line = `json_object('put', '${table}', 'row', ${rowOf(table, columns)})`;
+  const rows = db.prepare<unknown[], { line: string }>(
+    `SELECT ${line} AS line FROM ${table} ORDER BY ${keys.join()}`,
+  );
+  for (const row of rows.iterate()) yield row.line;
+}
+
+function rowOf(row: string, columns: readonly Column[]): string {
+  const members = columns.map(({ name, type }) =>
+    type === 'BLOB'
+      ? `'${name}', iif(${row}.${name} IS NULL, NULL, hex(${row}.${name}))`
+      : `'${name}', ${row}.${name}`,
+  );
+  return `json_object(${members.join(', ')})`;
+}
+
+function columnsOf(db: Database, table: string): Column[] {
+  return db.prepare<[string], Column>('SELECT name, type, pk FROM pragma_table_info(?)').all(table);
+}
+
+/** Applies lines of effects to a database. */
+export class EffectApplier {
+  readonly #db: Database;
+  readonly #tables: ReadonlySet<string>;
+  readonly #columns = new Map<string, readonly Column[]>();
+  readonly #statements = new Map<string, Statement>();
+
+  constructor(db: Database, tables: readonly string[]) {
+    this.#db = db;
+    this.#tables = new Set(tables);
+  }
+
+  /**
+   * @returns false where the line states no effect
+   * @throws LogDamage when it names a table or a column that this program does not know
+   */
+  apply(line: Readonly<Record<string, unknown>>): boolean {
+    const table = line.put ?? line.delete;
+    if (typeof table !== 'string') return false;
+    const { row } = line;
+    if (!this.#tables.has(table) || !isObject(row))
+      throw new LogDamage(`a line changes the table ${table}, which this program does not know`);
+    const values = this.#valuesOf(table, row);
+    const names = Object.keys(row);
+    const key = `${line.put === undefined ? 'delete' : 'put'} ${table} ${names.join()}`;
+    let statement = this.#statements.get(key);
+    if (statement === undefined) {
+      statement = this.#db.prepare(
+        line.put === undefined ? deleteSql(table, names) : this.#putSql(table, names),
+      );
+      this.#statements.set(key, statement);
+    }
+    statement.run(values);
+    return true;
+  }
+
+  #valuesOf(table: string, row: Readonly<Record<string, unknown>>): Record<string, unknown> {
+    const columns = new Map(this.#columnsOf(table).map((column) => [column.name, column]));
+    const values: Record<string, unknown> = {};
+    for (const [name, value] of Object.entries(row)) {
+      const column = columns.get(name);
+      if (column === undefined)
+        throw new LogDamage(`a line sets ${table}.${name}, which this program does not know`);
+      values[name] = column.type === 'BLOB' && typeof value === 'string' ? Buffer.from(value, 'hex') : value;
+    }
+    return values;
+  }
+
+  #columnsOf(table: string): readonly Column[] {
+    let columns = this.#columns.get(table);
+    if (columns === undefined) {
+      columns = columnsOf(this.#db, table);
+      this.#columns.set(table, columns);
+    }
+    return columns;
+  }
+
+  #putSql(table: string, names: readonly string[]): string {
+    const keys = this.#columnsOf(table).filter(({ pk }) => pk > 0);
+    const keyNames = new Set(keys.map(({ name }) => name));
+    const others = names.filter((name) => !keyNames.has(name));
+    const update =
+      others.length === 0
+        ? 'NOTHING'
+        : `UPDATE SET ${others.map((name) => `${name} = excluded.${name}`).join(', ')}`;
+    return `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map((name) => `:${name}`).join(', ')})
+      ON CONFLICT (${[...keyNames].join(', ')}) DO ${update}`;
+  }
+}
+
+function deleteSql(table: string, keys: readonly string[]): string {
+  return `DELETE FROM ${table} WHERE ${keys.map((name) => `${name} = :${name}`).join(' AND ')}`;
+}

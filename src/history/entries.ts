@@ -1,0 +1,105 @@
+/** The entries of a log for those who print them: decided ones alone, in order, and those that come while they wait. */
+import { statSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseInstant } from '../time.ts';
+import { type Commit, type LogKind, parseCommit } from './format.ts';
+import { decodeLines } from './frame.ts';
+import { LogDamage } from './log-error.ts';
+import { EntryReader, FrameReader, listSegments, type Segment } from './segment.ts';
+
+export interface Entry {
+  readonly commit: Commit;
+  /** The segment's file, and where in it the entry begins and ends. */
+  readonly path: string;
+  readonly inode: number;
+  readonly begin: number;
+  readonly end: number;
+}
+
+export interface EntriesWanted {
+  /** Epoch milliseconds: entries that were written before are not read where that can be avoided. */
+  readonly fromMs: number;
+  /** Whether to wait for more; then it never ends. */
+  readonly follow: boolean;
+}
+
+const FOLLOW_EVERY_MS = 250;
+
+/** @throws LogDamage where the log cannot be read on; LogFailure */
+export async function* readEntries(
+  folder: string,
+  kind: LogKind,
+  { fromMs, follow }: EntriesWanted,
+): AsyncGenerator<Entry> {
+  let last: Entry | null = null;
+  for (;;) {
+    for (const entry of entriesBehind(folder, kind, last, fromMs)) {
+      last = entry;
+      yield entry;
+    }
+    if (!follow) return;
+    await sleep(FOLLOW_EVERY_MS);
+  }
+}
+
+/** The lines of an entry, its commit line last: frame by frame, since an entry may have millions. */
+export function* linesOf({ path, begin, end }: Entry): Generator<readonly string[]> {
+  const reader = new FrameReader(path, begin);
+  try {
+    for (let frame = reader.next(); frame !== null; frame = reader.next()) {
+      yield decodeLines(frame.packed);
+      if (frame.end >= end) return;
+    }
+    throw new LogDamage(`${path} was changed while it was read`);
+  } finally {
+    reader.close();
+  }
+}
+
+export function timeOf({ commit }: Entry): number {
+  return parseInstant(commit.at) ?? 0;
+}
+
+function* entriesBehind(folder: string, kind: LogKind, last: Entry | null, fromMs: number): Generator<Entry> {
+  const segments = listSegments(folder);
+  const first =
+    last === null
+      ? segments.findLastIndex((segment) => isBegunBy(segment, kind, fromMs))
+      : segments.findLastIndex(({ firstEntry }) => firstEntry <= last.commit.entry);
+  const wanted = segments.slice(Math.max(0, first));
+  for (const [index, segment] of wanted.entries()) {
+    const isWhole = yield* entriesIn(segment, kind, last);
+    if (!isWhole && index < wanted.length - 1) throw new LogDamage(`${segment.path} is damaged`);
+  }
+}
+
+/** Whether a segment's first entry was written at a time or before. */
+function isBegunBy(segment: Segment, kind: LogKind, ms: number): boolean {
+  const entries = entriesIn(segment, kind, null);
+  const { value } = entries.next();
+  entries.return(true);
+  return typeof value === 'object' && timeOf(value) <= ms;
+}
+
+/** @returns whether nothing follows the last entry */
+function* entriesIn(segment: Segment, kind: LogKind, last: Entry | null): Generator<Entry, boolean> {
+  const { path } = segment;
+  // Of another format it is refused here.
+  new EntryReader(segment, kind).close();
+  const inode = statSync(path).ino;
+  const reader = new FrameReader(path, last?.path === path && last.inode === inode ? last.end : 0);
+  let begin = reader.offset;
+  try {
+    for (let frame = reader.next(); frame !== null; frame = reader.next()) {
+      if (frame.kind === 'lines') continue;
+      if (frame.kind === 'commit') {
+        const commit = parseCommit(decodeLines(frame.packed).at(-1) ?? '');
+        if (commit.entry > (last?.commit.entry ?? 0)) yield { commit, path, inode, begin, end: frame.end };
+      }
+      begin = frame.end;
+    }
+    return reader.isAtEnd && begin === reader.offset;
+  } finally {
+    reader.close();
+  }
+}

@@ -1,0 +1,28 @@
+/** What can be wrong with a log. */
+import { errorCode } from '../refused.ts';
+
+/** The log contradicts itself, or the database: nothing that follows the place can be relied on. */
+export class LogDamage extends Error {
+  readonly code = 'LOG_DAMAGE';
+}
+
+/** The system refused to read or write the log: it concerns all of ingest, not one file. */
+export class LogFailure extends Error {
+  readonly code: string;
+  /** Whether what was written may not be on the disk. */
+  readonly isWriteLost: boolean;
+
+  constructor(doing: string, path: string, cause: unknown) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    super(`cannot ${doing} ${path}: ${reason}`, { cause });
+    this.name = 'LogFailure';
+    this.code = errorCode(cause);
+    this.isWriteLost =
+      this.code === 'EIO' || (cause instanceof Error && 'syscall' in cause && cause.syscall === 'fsync');
+  }
+}
+
+/** Whether the log, and not a file that is ingested, is what failed. */
+export function isLogError(error: unknown): boolean {
+  return error instanceof LogDamage || error instanceof LogFailure;
+}

@@ -1,0 +1,131 @@
+/**
+ * Applies entries of the log to `detections.db`: what ingest did comes out again, equal column by column, since nothing
+ * is read, checked or decided anew.
+ */
+import type { Database, Statement } from '../store/database.ts';
+import { setLogMark } from '../store/log-mark.ts';
+import { DetectionRows, streamsOf } from './detection-rows.ts';
+import { EffectApplier } from './effects.ts';
+import type { Mark } from './format.ts';
+import { LogDamage } from './log-error.ts';
+import { type DetectionState, type RowLine, readRowLine } from './row-lines.ts';
+import type { EntryPart } from './segment.ts';
+
+/** The tables whose rows the log has as effects; those of detections have lines of their own. */
+export const LOGGED_TABLES = [
+  'delivery',
+  'export_window',
+  'export_expectation',
+  'window_look',
+  'ingest_file',
+  'version_epoch',
+] as const;
+
+const COUNT_EPOCHS = 'SELECT count(*) AS epochs FROM version_epoch';
+const SELECT_EPOCHS = 'SELECT epochs FROM detection WHERE id = ?';
+const DELETE_ROWS = ['DELETE FROM stream_row WHERE stream = ?', 'DELETE FROM detection WHERE stream = ?'];
+
+export interface ProjectionOptions {
+  /** See {@link DetectionRows}. */
+  readonly textOf?: (text: string) => string;
+  /** Told when all detections of a subscription are gone. */
+  readonly onRemoved?: (subscription: number) => void;
+}
+
+export class Projection {
+  readonly #db: Database;
+  readonly #onRemoved: (subscription: number) => void;
+  readonly #rows: DetectionRows;
+  readonly #effects: EffectApplier;
+  readonly #countEpochs: Statement<{ epochs: number }>;
+  readonly #selectEpochs: Statement<{ epochs: number }>;
+  /** Rows of exports of which it was not said yet what became of them. */
+  #waiting: DetectionState[] = [];
+  #epochs: number | null = null;
+
+  constructor(db: Database, { textOf, onRemoved = () => {} }: ProjectionOptions = {}) {
+    this.#db = db;
+    this.#onRemoved = onRemoved;
+    this.#rows = new DetectionRows(db, textOf);
+    this.#effects = new EffectApplier(db, LOGGED_TABLES);
+    this.#countEpochs = db.prepare<unknown[], { epochs: number }>(COUNT_EPOCHS);
+    this.#selectEpochs = db.prepare<unknown[], { epochs: number }>(SELECT_EPOCHS);
+  }
+
+  /** Applies a part of an entry, in one transaction with the entry's other parts. */
+  apply(part: EntryPart): void {
+    if (!this.#db.inTransaction) this.#db.exec('BEGIN IMMEDIATE');
+    for (const line of part.lines) this.#applyLine(readRowLine(line));
+    if (part.kind === 'commit') this.#commit(part.commit);
+  }
+
+  rollback(): void {
+    this.#waiting = [];
+    this.#epochs = null;
+    this.#rows.forget();
+    if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
+  }
+
+  #commit(mark: Mark): void {
+    if (this.#waiting.length > 0) throw new LogDamage(`entry ${mark.entry} leaves rows without an outcome`);
+    this.#rows.finish();
+    this.#epochs = null;
+    setLogMark(this.#db, mark);
+    this.#db.exec('COMMIT');
+  }
+
+  #applyLine(line: RowLine): void {
+    switch (line.kind) {
+      case 'row':
+        this.#waiting.push(line.state);
+        break;
+      case 'created':
+        for (const [index, state] of this.#taken(line.rows).entries()) {
+          if (!this.#rows.insert(state, line.version, this.#epochsNow()))
+            throw new LogDamage(`the detection ${state.id} is created a second time`);
+          this.#rows.add(state, line.version, line.position + index);
+        }
+        break;
+      case 'passed':
+        this.#taken(line.rows);
+        break;
+      case 'changed': {
+        const { state, version } = line;
+        if (!this.#rows.insert(state, version, this.#epochsNow()))
+          this.#rows.update(state, version, this.#epochsNow());
+        this.#rows.add(state, version, line.position);
+        break;
+      }
+      case 'rescored': {
+        const { state, version } = line;
+        const known = this.#selectEpochs.get(state.id);
+        if (known === undefined)
+          throw new LogDamage(`the detection ${state.id} is scored again and not known`);
+        this.#rows.update(state, version, known.epochs);
+        break;
+      }
+      case 'removed':
+        this.#rows.end(line.subscription);
+        for (const sql of DELETE_ROWS)
+          for (const stream of streamsOf(line.subscription)) this.#db.prepare(sql).run(stream);
+        this.#onRemoved(line.subscription);
+        break;
+      case 'other':
+        if (!this.#effects.apply(line.line))
+          throw new LogDamage('a line says nothing that this program knows');
+        // A snapshot has an epoch before the rows that know of it.
+        if (line.line.put === 'version_epoch') this.#epochs = null;
+    }
+  }
+
+  #taken(rows: number): DetectionState[] {
+    if (rows > this.#waiting.length) throw new LogDamage('a line speaks of rows that are not there');
+    return this.#waiting.splice(0, rows);
+  }
+
+  /** How many version epochs there are at this point. */
+  #epochsNow(): number {
+    this.#epochs ??= this.#countEpochs.get()?.epochs ?? 0;
+    return this.#epochs;
+  }
+}

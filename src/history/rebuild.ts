@@ -1,0 +1,251 @@
+/**
+ * What makes one of the two anew from the other, with the appliance stopped: the database from the log (`rebuild`), or
+ * the log from a database that was verified (`rebuild --log`).
+ */
+import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { Refused } from '../refused.ts';
+import { type Database, openInspector } from '../store/database.ts';
+import { isDamage } from '../store/database-errors.ts';
+import { openDetections } from '../store/detections.ts';
+import { checkpointNoted } from '../store/file-identity.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { readLogMark, setLogMark } from '../store/log-mark.ts';
+import { openAccess } from './access.ts';
+import { beginAccessLogAnew } from './access-log.ts';
+import type { Commit, Mark, Operation } from './format.ts';
+import { LogDamage } from './log-error.ts';
+import { LogWriter } from './log-writer.ts';
+import { acceptDraft, emptyDraft, swapInNewLog } from './new-log.ts';
+import { type Recovered, recoverDetections } from './recover.ts';
+import { type ScrubResult, scrub } from './scrub.ts';
+import { describeFindings, FINDING_KINDS } from './scrub-findings.ts';
+import { writeScrubRecord } from './scrub-record.ts';
+import { listSegments } from './segment.ts';
+import { type SnapshotOptions, writeSnapshot } from './snapshot.ts';
+
+export interface RebuildOptions {
+  readonly folder: DataFolder;
+  /** The version of this program. */
+  readonly program: string;
+  readonly onProgress: (what: string, done: number, total: number) => void;
+  readonly between: () => Promise<void>;
+}
+
+export interface RebuiltDatabase {
+  /** Entries of the log. */
+  readonly entries: number;
+  readonly detections: number;
+  readonly versions: number;
+}
+
+export interface RebuiltLog {
+  /** The entry with which it begins. */
+  readonly entry: number;
+  readonly detections: number;
+  readonly versions: number;
+  readonly bytes_before: number;
+  readonly bytes: number;
+  /** Where the old logs are kept; null where there was none. */
+  readonly kept: string | null;
+  readonly access_kept: string | null;
+}
+
+/**
+ * Makes detections.db anew from its log. A crash leaves the old one, or a draft that the next start goes on with.
+ *
+ * @throws Refused where the log cannot be relied on: then nothing was changed
+ */
+export async function rebuildDatabase(options: RebuildOptions): Promise<RebuiltDatabase> {
+  const { folder } = options;
+  if (listSegments(folder.log).length === 0 && !existsSync(`${folder.log}-new`))
+    throw new Refused('failed', `there is no log in ${folder.log} to make detections.db from.`);
+  const wasNoted = existsSync(folder.damage);
+  if (!wasNoted) writeFileSync(folder.damage, 'it is to be made anew\n', { mode: 0o600 });
+  try {
+    const recovered = await recover(options);
+    const { db } = recovered;
+    rmSync(folder.verified, { force: true });
+    try {
+      return { entries: readLogMark(db)?.entry ?? 0, ...countRows(db) };
+    } finally {
+      closeRecovered(recovered);
+    }
+  } catch (error) {
+    if (!wasNoted) rmSync(folder.damage, { force: true });
+    throw error;
+  }
+}
+
+/**
+ * Begins both logs anew. The one of detections is written beside, and compared with the database before it takes the
+ * place of the old one, which is kept.
+ *
+ * @param operation what the log of access.db says of who asked for it
+ * @throws Refused where the database disagrees with the log, as far as that can be read, or with itself
+ */
+export async function rebuildLog(
+  options: RebuildOptions,
+  operation: Operation,
+  nowMs: number,
+): Promise<RebuiltLog> {
+  const { folder } = options;
+  if (existsSync(folder.damage))
+    throw new Refused(
+      'failed',
+      `detections.db is known to be damaged, so no log can be begun from it. Make it anew first: wirewatch rebuild. Nothing was changed.`,
+    );
+  const bytesBefore = bytesOf(folder.log);
+  await bringToEnd(options);
+  bringAccessToEnd(folder, operation);
+  requireSound(folder.access, 'access.db');
+  requireSound(folder.detections, 'detections.db');
+  const found = await scrub(options);
+  requireAgreement(folder, found);
+  const db = openDetections(folder.detections);
+  try {
+    const mark = readLogMark(db);
+    if (mark === null)
+      throw new Refused('failed', 'detections.db holds nothing yet: there is no log to begin anew.');
+    const commit = await writeDraft(db, mark, options, { nowMs, isProven: found.findings.length === 0 });
+    const compared = await scrub({
+      ...options,
+      folder: { ...folder, log: `${folder.log}-draft` },
+      mark: commit,
+    });
+    if (compared.findings.length > 0) throw disagrees(folder, compared);
+    requireCompared(compared);
+    acceptDraft(folder.log);
+    const kept = swapInNewLog(folder.log, nowMs);
+    // Where a crash comes before this, the next start does it: the database holds what the new log begins with.
+    setLogMark(db, commit);
+    checkpointNoted(db, 'TRUNCATE');
+    writeScrubRecord(folder, compared, nowMs);
+    const access = beginAccessLogAnew(folder, operation, nowMs);
+    return {
+      entry: commit.entry,
+      ...countRows(db),
+      bytes_before: bytesBefore,
+      bytes: bytesOf(folder.log),
+      kept,
+      access_kept: access.aside,
+    };
+  } finally {
+    db.close();
+    emptyDraft(folder.log);
+  }
+}
+
+function recover({ folder, program, onProgress, between }: RebuildOptions): Promise<Recovered> {
+  return recoverDetections({
+    folder,
+    program,
+    onReadable: () => {},
+    onBegin: () => {},
+    onProgress: (done, total) => onProgress('reading the log', done, total),
+    between,
+  });
+}
+
+/** Applies what the log has and the database lacks, as a start would: unless the log is what is damaged. */
+async function bringToEnd(options: RebuildOptions): Promise<void> {
+  try {
+    closeRecovered(await recover(options));
+  } catch (error) {
+    if (!isOfLog(error) || !existsSync(options.folder.detections)) throw error;
+  }
+}
+
+/** What a command that was killed has left in the log of access.db: a key that it revoked must stay revoked. */
+function bringAccessToEnd({ root, access }: DataFolder, operation: Operation): void {
+  try {
+    openAccess(root, { operation, compare: true }).close();
+  } catch (error) {
+    if (!isOfLog(error) || !existsSync(access)) throw error;
+  }
+}
+
+function isOfLog(error: unknown): boolean {
+  return error instanceof Refused && error.cause instanceof LogDamage;
+}
+
+function closeRecovered({ db, log }: Recovered): void {
+  log.close();
+  checkpointNoted(db, 'TRUNCATE');
+  db.close();
+}
+
+async function writeDraft(
+  db: Database,
+  mark: Mark,
+  { folder, program, between, onProgress }: RebuildOptions,
+  how: Pick<SnapshotOptions, 'nowMs' | 'isProven'>,
+): Promise<Commit> {
+  const draft = emptyDraft(folder.log);
+  const log = new LogWriter({ folder: draft, kind: 'detections', program }, { last: mark, segment: null });
+  try {
+    return await writeSnapshot(db, log, {
+      ...how,
+      between,
+      onProgress: (done, total) => onProgress('writing the new log', done, total),
+    });
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    const reason = error instanceof Error ? error.message : '';
+    throw new Refused('failed', `${folder.detections}: ${reason}. ${WHAT_TO_DO}`, { cause: error });
+  } finally {
+    log.close();
+  }
+}
+
+const WHAT_TO_DO =
+  'Nothing was changed. Where the log is whole, make the database anew from it (wirewatch rebuild); otherwise restore a backup (wirewatch restore BACKUP --replace).';
+
+/** By itself: where the log is damaged, there is little else to go by. */
+function requireSound(path: string, name: string): void {
+  let found: string;
+  try {
+    const db = openInspector(path);
+    try {
+      found = String(db.pragma('integrity_check(1)', { simple: true }));
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    found = error instanceof Error ? error.message : '';
+  }
+  if (found !== 'ok') throw new Refused('failed', `${name} is damaged: ${found}. ${WHAT_TO_DO}`);
+}
+
+/** A damaged log is what it is asked for; a database that is not what the log says cannot begin another. */
+function requireAgreement(folder: DataFolder, result: ScrubResult): void {
+  if (result.findings.some(({ kind }) => FINDING_KINDS[kind].of !== 'log')) throw disagrees(folder, result);
+  if (result.findings.length === 0) requireCompared(result);
+}
+
+function requireCompared({ not_compared }: ScrubResult): void {
+  if (not_compared !== null) throw new Refused('failed', `${not_compared}. Nothing was changed.`);
+}
+
+function disagrees({ detections }: DataFolder, { findings }: ScrubResult): Refused {
+  return new Refused(
+    'failed',
+    `${detections} cannot begin a log: ${describeFindings(findings)}. If a subscription is being removed, start the appliance and let it end first. ${WHAT_TO_DO}`,
+  );
+}
+
+const COUNTS = `
+  SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS versions`;
+
+function countRows(db: Database): { detections: number; versions: number } {
+  return (
+    db.prepare<unknown[], { detections: number; versions: number }>(COUNTS).get() ?? {
+      detections: 0,
+      versions: 0,
+    }
+  );
+}
+
+function bytesOf(log: string): number {
+  return listSegments(log).reduce((sum, { path }) => sum + statSync(path).size, 0);
+}

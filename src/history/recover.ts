@@ -1,0 +1,310 @@
+/**
+ * Brings `detections.db` to where its log ends, before anything else is done with it: it is a projection of the log, and
+ * is made anew wherever it cannot be relied on.
+ *
+ * | what is found | what is done |
+ * |---|---|
+ * | the database has applied an entry that the log has | the entries behind it are applied |
+ * | the log was begun anew (`rebuild --log`) from this very database | nothing |
+ * | no database, another schema, another history, one of before the log's beginning, a file that was replaced and is not sound, a note of damage | it is made anew, beside the one that is there where there is room |
+ * | the log ends before the database, or is damaged where it is needed | refused; nothing is changed |
+ */
+import { existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { Refused } from '../refused.ts';
+import { type Database, isEmpty, openInspector } from '../store/database.ts';
+import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
+import { openDetections } from '../store/detections.ts';
+import { isNotedFile, noteIdentity } from '../store/file-identity.ts';
+import { type DataFolder, syncFile, syncFolder } from '../store/folder.ts';
+import { readLogMark, setLogMark } from '../store/log-mark.ts';
+import { UnknownSchema } from '../store/schema.ts';
+import type { Commit, Mark } from './format.ts';
+import { LogDamage } from './log-error.ts';
+import { entriesAfter, findTail, placeOf, snapshotAfter, type Tail, trustTail } from './log-reader.ts';
+import { LogWriter } from './log-writer.ts';
+import { swapInNewLog } from './new-log.ts';
+import { Projection } from './projection.ts';
+import { listSegments } from './segment.ts';
+
+export interface RecoverOptions {
+  readonly folder: DataFolder;
+  /** The version of this program. */
+  readonly program: string;
+  /** Told once the database can be read, where nothing has to be done to it first. */
+  readonly onReadable: () => void;
+  /** Told before work that may take long, with the reason for it. */
+  readonly onBegin: (reason: string) => void;
+  /** Bytes of the log that were read, of all that have to be. */
+  readonly onProgress: (done: number, total: number) => void;
+  /** Called between entries: throws to leave the work, which the next start goes on with. */
+  readonly between: () => Promise<void>;
+}
+
+export interface Recovered {
+  readonly db: Database;
+  readonly log: LogWriter;
+  /** Entries that were applied. */
+  readonly applied: number;
+  /** Why the database was made anew; null where it was not. */
+  readonly madeAnew: string | null;
+}
+
+/** Applying fewer bytes of the log than this is not worth a word. */
+const LONG_BYTES = 256 * 1024;
+const WAL_ASIDE = '-wal-aside';
+/** Frames between two turns of the event loop. */
+const FRAMES_A_TURN = 16;
+
+/** @throws Refused `configuration` when the log cannot be relied on; LogFailure; SQLite's errors */
+export async function recoverDetections(options: RecoverOptions): Promise<Recovered> {
+  const { folder, program } = options;
+  let db: Database | null = null;
+  try {
+    swapInNewLog(folder.log, Date.now());
+    const tail = findTail(folder.log, 'detections');
+    const found = open(folder, tail);
+    db = found.kind === 'usable' ? found.db : null;
+    requireReach(folder, tail, found);
+    if (db !== null && readLogMark(db)?.entry === tail.last?.entry) options.onReadable();
+    if (tail.isTorn || tail.segment !== null) trustTail(folder.log, tail);
+    let applied = 0;
+    if (db !== null) {
+      applied = await applyRest(db, tail, options);
+    } else {
+      const reason = found.kind === 'unusable' ? found.reason : '';
+      options.onBegin(reason);
+      applied = await makeAnew(tail, options);
+      db = openDetections(folder.detections);
+    }
+    noteIdentity(folder.detections);
+    rmSync(folder.damage, { force: true });
+    rmSync(`${folder.detections}${WAL_ASIDE}`, { force: true });
+    const log = new LogWriter({ folder: folder.log, kind: 'detections', program }, tail);
+    return { db, log, applied, madeAnew: found.kind === 'unusable' ? found.reason : null };
+  } catch (error) {
+    db?.close();
+    if (error instanceof LogDamage) throw damaged(folder, error);
+    throw error;
+  }
+}
+
+/** Applies what the log has and the database lacks: where a commit was refused after its entry was decided. */
+export function applyPending(db: Database, folder: string): number {
+  const projection = new Projection(db);
+  let applied = 0;
+  try {
+    for (const { part } of entriesAfter(folder, 'detections', readLogMark(db))) {
+      projection.apply(part);
+      if (part.kind === 'commit') applied += 1;
+    }
+    return applied;
+  } finally {
+    projection.rollback();
+  }
+}
+
+type Found =
+  | { readonly kind: 'usable'; readonly db: Database }
+  | { readonly kind: 'unusable'; readonly reason: string };
+
+/** Opens the database where it can be relied on; what cannot is left as it is. */
+function open(folder: DataFolder, tail: Tail): Found {
+  const path = folder.detections;
+  const unusable = (reason: string): Found => ({ kind: 'unusable', reason });
+  if (existsSync(folder.damage))
+    return unusable(`it was found damaged: ${readFileSync(folder.damage, 'utf8').trim()}`);
+  if (!existsSync(path) || isEmpty(path)) {
+    removeBeside(path);
+    rmSync(path, { force: true });
+    if (tail.last !== null) return unusable('there is none');
+    return { kind: 'usable', db: openDetections(path) };
+  }
+  const isReplaced = !isNotedFile(path);
+  if (isReplaced) setWalAside(path);
+  let db: Database | null = null;
+  try {
+    db = openDetections(path);
+    const reason = isReplaced ? whyUnsound(db) : null;
+    const other = reason ?? whyOfOtherLog(db, folder.log);
+    if (other === null) return { kind: 'usable', db };
+    db.close();
+    return unusable(other);
+  } catch (error) {
+    db?.close();
+    if (error instanceof UnknownSchema) return unusable('it is of another version of the program');
+    if (isDamage(error)) return unusable(`it is damaged: ${error instanceof Error ? error.message : ''}`);
+    throw error;
+  }
+}
+
+/** What SQLite finds wrong with a file that is not the one that was closed last; null: nothing. */
+function whyUnsound(db: Database): string | null {
+  const found = String(db.pragma('integrity_check(1)', { simple: true }));
+  return found === 'ok' ? null : `the file was replaced by one that is not sound: ${found}`;
+}
+
+/** Why a database cannot be brought to the end of this log; null: it can, or the log does not reach it. */
+function whyOfOtherLog(db: Database, log: string): string | null {
+  const mark = readLogMark(db);
+  const place = mark === null ? 'known' : placeOf(log, 'detections', mark);
+  if (mark === null || place === 'known' || place === 'beyond') return null;
+  if (place === 'foreign') return 'it is of another history than the log';
+  const snapshot = snapshotAfter(log, 'detections', mark);
+  if (snapshot === null) return 'it is older than the beginning of the log';
+  setLogMark(db, snapshot);
+  return null;
+}
+
+/** Only what the log has can be taken for true: what it lacks, a database that is given up may have been the last to have. */
+function requireReach({ log, detections }: DataFolder, tail: Tail, found: Found): void {
+  const mark = found.kind === 'usable' ? readLogMark(found.db) : markOf(detections);
+  if (mark !== null && placeOf(log, 'detections', mark) === 'beyond')
+    throw new LogDamage(
+      tail.last === null
+        ? `the log is missing, and the database has applied ${mark.entry} entries of it`
+        : `the log ends with entry ${tail.last.entry}, and the database has applied entry ${mark.entry}`,
+    );
+  if (found.kind === 'unusable' && tail.last === null)
+    throw new LogDamage(`the log is missing, and the database cannot be used either: ${found.reason}`);
+}
+
+/** The mark of a database that cannot be relied on; null where it cannot even be read. */
+function markOf(path: string): Mark | null {
+  let db: Database | null = null;
+  try {
+    db = openInspector(path);
+    return readLogMark(db);
+  } catch {
+    return null;
+  } finally {
+    db?.close();
+  }
+}
+
+async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Promise<number> {
+  const mark = readLogMark(db);
+  if ((tail.last?.entry ?? 0) === (mark?.entry ?? 0)) return 0;
+  if (bytesFrom(options.folder.log, mark) > LONG_BYTES)
+    options.onBegin(`it lacks the entries from ${(mark?.entry ?? 0) + 1} to ${tail.last?.entry} of the log`);
+  return apply(db, options);
+}
+
+/** Makes the database beside its place, and puts it there when it is whole; a crash leaves a draft that is gone on with. */
+async function makeAnew(tail: Tail, options: RecoverOptions): Promise<number> {
+  const { folder } = options;
+  const path = folder.detections;
+  const draft = `${path}-draft`;
+  const { db, isResumed } = openDraft(folder, draft);
+  let applied: number;
+  try {
+    // What a power cut takes of a draft is made again; and a rollback journal needs less room than a write-ahead log.
+    db.pragma('journal_mode = TRUNCATE');
+    db.pragma('synchronous = OFF');
+    applied = await apply(db, options).catch(async (error) => {
+      if (!isDiskFull(error) || !existsSync(path)) throw error;
+      await requireWhole(tail, options);
+      // No room for two: the log is whole, so the old one is not needed.
+      removeBeside(path);
+      rmSync(path);
+      return apply(db, options);
+    });
+    const unsound = isResumed ? whyUnsound(db) : null;
+    if (unsound !== null) throw new DatabaseDamage(`what an earlier start has made is not sound: ${unsound}`);
+  } catch (error) {
+    db.close();
+    // The log needs room before a draft does; and of a draft that is not sound nothing is kept.
+    if (isDiskFull(error) || isDamage(error)) removeDraft(draft);
+    throw error;
+  }
+  db.close();
+  rmSync(`${draft}-journal`, { force: true });
+  syncFile(draft);
+  removeBeside(path);
+  renameSync(draft, path);
+  syncFolder(dirname(path));
+  return applied;
+}
+
+/** Goes on with the draft of an earlier start where it is of this log and schema. */
+function openDraft({ log }: DataFolder, draft: string): { db: Database; isResumed: boolean } {
+  if (existsSync(draft)) {
+    try {
+      const db = openDetections(draft);
+      const mark = readLogMark(db);
+      if (mark === null || placeOf(log, 'detections', mark) === 'known') return { db, isResumed: true };
+      db.close();
+    } catch (error) {
+      if (!isDamage(error) && !(error instanceof UnknownSchema)) throw error;
+    }
+  }
+  removeDraft(draft);
+  return { db: openDetections(draft), isResumed: false };
+}
+
+function removeDraft(draft: string): void {
+  removeBeside(draft);
+  for (const end of ['', '-journal']) rmSync(`${draft}${end}`, { force: true });
+}
+
+async function apply(db: Database, { folder, onProgress, between }: RecoverOptions): Promise<number> {
+  const mark = readLogMark(db);
+  const total = bytesFrom(folder.log, mark);
+  const projection = new Projection(db);
+  let applied = 0;
+  let frames = 0;
+  let bytes = 0;
+  let before = '';
+  try {
+    for (const { segment, part } of entriesAfter(folder.log, 'detections', mark)) {
+      projection.apply(part);
+      if (before !== segment.path && before !== '') bytes += statSync(before).size;
+      before = segment.path;
+      frames += 1;
+      if (part.kind === 'commit') {
+        applied += 1;
+        onProgress(bytes + part.end, total);
+      }
+      if (part.kind === 'commit' || frames % FRAMES_A_TURN === 0) await between();
+    }
+    return applied;
+  } finally {
+    projection.rollback();
+  }
+}
+
+/** Reads the log to its end. @throws LogDamage */
+async function requireWhole(tail: Tail, { folder, between }: RecoverOptions): Promise<void> {
+  let last: Commit | null = null;
+  for (const { part } of entriesAfter(folder.log, 'detections', null)) {
+    if (part.kind === 'commit') last = part.commit;
+    await between();
+  }
+  if (last?.id !== tail.last?.id) throw new LogDamage('the log does not reach its end');
+}
+
+/** Bytes of the segments in which the entries behind one stand. */
+function bytesFrom(log: string, mark: Mark | null): number {
+  const segments = listSegments(log);
+  const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= (mark?.entry ?? 0) + 1);
+  return segments.slice(Math.max(0, first)).reduce((sum, { path }) => sum + statSync(path).size, 0);
+}
+
+/** What is left of another file's write-ahead log must not be joined to this one. */
+function setWalAside(path: string): void {
+  if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${path}${WAL_ASIDE}`);
+  rmSync(`${path}-shm`, { force: true });
+}
+
+function removeBeside(path: string): void {
+  for (const end of ['-wal', '-shm', '-identity']) rmSync(`${path}${end}`, { force: true });
+}
+
+function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refused {
+  const hasDatabase = existsSync(detections);
+  return new Refused(
+    'configuration',
+    `the log in ${log} cannot be relied on: ${error.message}. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace --data ${root}): what the log has beyond it is kept${hasDatabase ? ', or, where the database is sound, begin the log anew from it: wirewatch rebuild --log' : ''}.`,
+    { cause: error },
+  );
+}

@@ -1,0 +1,118 @@
+/**
+ * Rows of detections as lines of the log. The text of a detection stands in them as clients get it, so that a line is
+ * the detection, with what belongs to it besides.
+ *
+ * | line | meaning |
+ * |---|---|
+ * | `{"row":ID,…}` | a row of an export, checked and rendered; what became of it follows |
+ * | `{"created":N,"position":P,"version":V}` | the next N rows are new detections, at P, P+1, … of the change stream |
+ * | `{"passed":N}` | the next N rows came to nothing, or to a line of their own |
+ * | `{"changed":ID,"position":P,"version":V,…}` | a detection is as given from now on, and the change stream says so at P |
+ * | `{"rescored":ID,"version":V,…}` | a detection is as given from now on; the change stream does not say so |
+ * | `{"removed":S}` | all detections of the subscription S are gone, and their versions |
+ */
+import { BASE_URL_MARK, type JudgedColumns, judgedColumns, type Match } from '../detection/match.ts';
+import { parseSeconds } from '../time.ts';
+import { isObject, parse } from './format.ts';
+import { LogDamage } from './log-error.ts';
+
+/** What a detection is, but for its version and its place in the change stream. */
+export interface DetectionState {
+  readonly id: string;
+  /** See `renderMatch`. */
+  readonly rendered: string;
+  readonly exported_at_given: string | null;
+  readonly url_withheld: string | null;
+  /** Epoch seconds. */
+  readonly first_detected_at: number;
+  readonly judged: JudgedColumns;
+}
+
+type Written = Pick<DetectionState, 'id' | 'rendered' | 'exported_at_given' | 'url_withheld'>;
+
+/** JSON has no raw control characters. */
+const MARK_ESCAPED = '\\u0001';
+
+export function rowLine(row: Written): string {
+  return `{"row":"${row.id}",${ownMembers(row)}`;
+}
+
+export function changedLine(row: Written, position: number, version: number): string {
+  return `{"changed":"${row.id}","position":${position},"version":${version},${ownMembers(row)}`;
+}
+
+export function rescoredLine(row: Written, version: number): string {
+  return `{"rescored":"${row.id}","version":${version},${ownMembers(row)}`;
+}
+
+export function createdLine(rows: number, position: number, version: number): string {
+  return `{"created":${rows},"position":${position},"version":${version}}\n`;
+}
+
+export function passedLine(rows: number): string {
+  return `{"passed":${rows}}\n`;
+}
+
+export function removedLine(subscription: number): string {
+  return `{"removed":${subscription}}\n`;
+}
+
+function ownMembers({ rendered, exported_at_given, url_withheld }: Written): string {
+  const given = exported_at_given === null ? '' : `"exported_at_given":${JSON.stringify(exported_at_given)},`;
+  const withheld = url_withheld === null ? '' : `"url_withheld":${JSON.stringify(url_withheld)},`;
+  return `${given}${withheld}${rendered.replace(BASE_URL_MARK, MARK_ESCAPED)}\n`;
+}
+
+export type RowLine =
+  | { readonly kind: 'row'; readonly state: DetectionState }
+  | { readonly kind: 'created'; readonly rows: number; readonly position: number; readonly version: number }
+  | { readonly kind: 'passed'; readonly rows: number }
+  | {
+      readonly kind: 'changed';
+      readonly state: DetectionState;
+      readonly position: number;
+      readonly version: number;
+    }
+  | { readonly kind: 'rescored'; readonly state: DetectionState; readonly version: number }
+  | { readonly kind: 'removed'; readonly subscription: number }
+  /** Of a table: see effects.ts. */
+  | { readonly kind: 'other'; readonly line: Readonly<Record<string, unknown>> };
+
+/** @throws LogDamage when it is no line of this format */
+export function readRowLine(text: string): RowLine {
+  const line = parse(text);
+  if (!isObject(line)) throw new LogDamage('a line is no JSON object');
+  const { position, version } = line;
+  if (typeof line.row === 'string') return { kind: 'row', state: stateOf(line.row, line, text) };
+  if (typeof line.created === 'number' && typeof position === 'number' && typeof version === 'number')
+    return { kind: 'created', rows: line.created, position, version };
+  if (typeof line.passed === 'number') return { kind: 'passed', rows: line.passed };
+  if (typeof line.changed === 'string' && typeof position === 'number' && typeof version === 'number')
+    return { kind: 'changed', state: stateOf(line.changed, line, text), position, version };
+  if (typeof line.rescored === 'string' && typeof version === 'number')
+    return { kind: 'rescored', state: stateOf(line.rescored, line, text), version };
+  if (typeof line.removed === 'number') return { kind: 'removed', subscription: line.removed };
+  return { kind: 'other', line };
+}
+
+function stateOf(id: string, line: Readonly<Record<string, unknown>>, text: string): DetectionState {
+  if (!isMatch(line)) throw new LogDamage(`the line of ${id} holds no detection`);
+  return {
+    id,
+    // Byte for byte as it was rendered, whatever a later program would make of the same row.
+    rendered: text.slice(text.indexOf('"content_type":')).replace(`"${MARK_ESCAPED}/`, `"${BASE_URL_MARK}/`),
+    exported_at_given: textOrNull(line.exported_at_given),
+    url_withheld: textOrNull(line.url_withheld),
+    first_detected_at: parseSeconds(line.first_detected_at) ?? 0,
+    judged: judgedColumns(line),
+  };
+}
+
+/** A checksum has vouched for the line: what is looked at here tells a match from lines of other kinds. */
+function isMatch(line: object): line is Match {
+  return 'content_type' in line && 'article' in line && 'strength' in line && 'source' in line;
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}

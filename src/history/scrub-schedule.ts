@@ -1,0 +1,168 @@
+/**
+ * Scrubs on a schedule. The record of the last one is the memory: a restart changes nothing, and a `wirewatch verify`
+ * counts as one.
+ */
+import type { Worker } from 'node:worker_threads';
+import { paced } from '../pace.ts';
+import { startWorker } from '../packed.ts';
+import { reasonOf } from '../refused.ts';
+import { dataFolder } from '../store/folder.ts';
+import { HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
+import type { ScrubResult } from './scrub.ts';
+import { describeFindings, FINDING_KINDS, type ScrubFinding } from './scrub-findings.ts';
+import { inodeOf, readScrubRecord, type ScrubRecord, writeScrubRecord } from './scrub-record.ts';
+import type { FromScrub, ScrubSettings, ToScrub } from './scrub-thread.ts';
+
+export interface ScrubScheduleOptions {
+  readonly data: string;
+  /** 0: never. */
+  readonly every_hours: number;
+  /** How long after a start the first one may begin; a start has other work to do first. */
+  readonly firstAfterMs?: number;
+  readonly now: Now;
+  /** Whether detections.db is there to be read, and not known to be damaged. */
+  readonly isReady: () => boolean;
+  readonly log: (level: 'info' | 'warn' | 'error', msg: string, fields: Record<string, unknown>) => void;
+  /** Damage was found; null for the log: a later scrub finds none. */
+  readonly onDamage: (what: 'database' | 'log', detail: string | null) => void;
+}
+
+export interface ScrubSchedule {
+  /** Looks whether one is due; it does so by itself. */
+  look(): void;
+  /** Ends the scrub that is under way, if there is one. */
+  close(): Promise<void>;
+}
+
+/** A scrub that is under way. */
+export interface RunningScrub {
+  /** Null: it was ended before it was done. */
+  readonly result: Promise<ScrubResult | null>;
+  end(): Promise<void>;
+}
+
+const LOOK_EVERY_MS = paced(MINUTE_MS);
+const FIRST_AFTER_MS = paced(5 * MINUTE_MS);
+const YOUNG_MB = 8;
+const RETRY_MS = paced(HOUR_MS);
+
+/** @param run a test gives its own */
+export function startScrubs(options: ScrubScheduleOptions, run = runOnThread): ScrubSchedule {
+  const scrubs = new Scrubs(options, run);
+  scrubs.look();
+  const looking = setInterval(() => scrubs.look(), LOOK_EVERY_MS);
+  return {
+    look: () => scrubs.look(),
+    async close() {
+      clearInterval(looking);
+      await scrubs.close();
+    },
+  };
+}
+
+class Scrubs {
+  readonly #options: ScrubScheduleOptions;
+  readonly #run: typeof runOnThread;
+  readonly #folder;
+  /** The record that was told last, whole: two may be of one second. */
+  #told = '';
+  #running: RunningScrub | null = null;
+  /** Monotonic. */
+  #notBeforeMs: number;
+  #isClosed = false;
+
+  constructor(options: ScrubScheduleOptions, run: typeof runOnThread) {
+    this.#options = options;
+    this.#run = run;
+    this.#folder = dataFolder(options.data);
+    this.#notBeforeMs = performance.now() + (options.firstAfterMs ?? FIRST_AFTER_MS);
+  }
+
+  look(): void {
+    if (!this.#options.isReady()) return;
+    const last = readScrubRecord(this.#folder);
+    if (last !== null && JSON.stringify(last) !== this.#told) this.#tell(last);
+    if (this.#isClosed || this.#running !== null || performance.now() < this.#notBeforeMs) return;
+    if (this.#isDue(last)) this.#begin();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#running?.end();
+  }
+
+  #isDue(last: ScrubRecord | null): boolean {
+    const { every_hours, now } = this.#options;
+    if (every_hours === 0) return false;
+    if (last === null || (last.findings.length > 0 && !this.#isOfThisFile(last))) return true;
+    return Math.abs(now() - last.at) >= every_hours * HOUR_MS;
+  }
+
+  #begin(): void {
+    const { log, now } = this.#options;
+    this.#notBeforeMs = performance.now() + RETRY_MS;
+    const begunAt = now();
+    const running = this.#run({ data: this.#options.data });
+    this.#running = running;
+    running.result
+      .then((result) => {
+        this.#running = null;
+        if (result === null) return;
+        writeScrubRecord(this.#folder, result, now());
+        const seconds = Math.round((now() - begunAt) / 1000);
+        if (result.not_compared !== null)
+          log('warn', 'detections.db was not compared with the log', { reason: result.not_compared });
+        else log('info', 'detections.db was compared with the log', { entry: result.entry, seconds });
+        this.look();
+      })
+      .catch((error) => {
+        this.#running = null;
+        const detail = reasonOf(error);
+        log('warn', 'comparing detections.db with the log failed: it is tried again within an hour', {
+          detail,
+        });
+      });
+  }
+
+  #tell(record: ScrubRecord): void {
+    const { log, onDamage } = this.#options;
+    this.#told = JSON.stringify(record);
+    const ofLog = findingsOf(record, 'log');
+    if (ofLog.length > 0) log('error', 'the log is damaged', { findings: ofLog });
+    onDamage('log', ofLog.length === 0 ? null : describeFindings(ofLog));
+    const ofDatabase = findingsOf(record, 'database');
+    if (ofDatabase.length === 0 || !this.#isOfThisFile(record)) return;
+    log('error', 'detections.db is damaged', { findings: ofDatabase });
+    onDamage('database', `detections.db: ${describeFindings(ofDatabase)}`);
+  }
+
+  /** Whether the database was not made anew since. */
+  #isOfThisFile({ inode }: ScrubRecord): boolean {
+    return inode === inodeOf(this.#folder);
+  }
+}
+
+function findingsOf({ findings }: ScrubResult, of: 'database' | 'log'): ScrubFinding[] {
+  return findings.filter(({ kind }) => FINDING_KINDS[kind].of === of);
+}
+
+function runOnThread(settings: ScrubSettings): RunningScrub {
+  const worker: Worker = startWorker({
+    workerData: { role: 'scrub', settings },
+    // Garbage of rows that were compared is collected early, not once there is much of it.
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+  });
+  const result = new Promise<ScrubResult | null>((resolve, reject) => {
+    worker.once('message', (found: FromScrub) => resolve(found));
+    worker.once('error', reject);
+    worker.once('exit', () => resolve(null));
+  });
+  return {
+    result,
+    async end() {
+      const ended = new Promise((resolve) => worker.once('exit', resolve));
+      worker.postMessage('stop' satisfies ToScrub);
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,230 @@
+/**
+ * The scrub: reads the log from its first entry to the one that `detections.db` has applied last, with every checksum
+ * and join, and compares the database with what the log comes to.
+ *
+ * What the log comes to is made by the very code that would make the database anew ({@link Projection}), into a database
+ * of its own on the disk, and then compared row by row, every column. So memory stays flat, the order of changes needs no
+ * thought, and what the comparison calls equal is what a start would make. Of a text that database has a digest alone:
+ * it takes about a fifth of the room. Where there is no room for it, the log alone is checked, and the result says so.
+ *
+ * It only reads, so an appliance may run beside it.
+ */
+import { existsSync, statfsSync, statSync } from 'node:fs';
+import { reasonOf } from '../refused.ts';
+import { type Database, openInspector } from '../store/database.ts';
+import { isDamage, isDiskFull } from '../store/database-errors.ts';
+import { openScratch } from '../store/detections.ts';
+import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { type LogMark, readLogMark } from '../store/log-mark.ts';
+import { requireSchema } from '../store/schema.ts';
+import { compareTables, digestOf } from './compare-tables.ts';
+import { streamsOf } from './detection-rows.ts';
+import { isLogError, LogDamage } from './log-error.ts';
+import { LogFollower } from './log-follower.ts';
+import type { LocatedPart } from './log-reader.ts';
+import { Projection } from './projection.ts';
+import { type ScrubFinding, ScrubFindings } from './scrub-findings.ts';
+import { EntryReader, hasCommitBehind, listSegments } from './segment.ts';
+
+export interface ScrubOptions {
+  readonly folder: Pick<DataFolder, 'root' | 'log' | 'detections'>;
+  /** Called between short steps: waits, and throws to end the scrub. */
+  readonly between: () => Promise<void>;
+  /** How far it is with the log (bytes), then with each table (rows). */
+  readonly onProgress: (what: string, done: number, total: number) => void;
+  /** In place of the entry that the database names: where it is compared with another log. */
+  readonly mark?: LogMark;
+}
+
+export interface ScrubResult {
+  /** The last entry of the log that was compared; null: none. */
+  readonly entry: number | null;
+  readonly findings: readonly ScrubFinding[];
+  /** Why the database was not compared with the log; null: it was. */
+  readonly not_compared: string | null;
+}
+
+/** What is left to ingest: a scrub must not fill the disk. */
+const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
+const FRAMES_A_LOOK = 64;
+/** What is read is read once. */
+const CACHE_KIB = 8 * 1024;
+
+const LAST_POSITION = 'SELECT max(last_position) AS position FROM delivery';
+
+/** @throws whatever `between` throws; errors of files that are not of the log */
+export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
+  const findings = new ScrubFindings();
+  const opened = open(options.folder, findings);
+  const made = new Made(options);
+  try {
+    if (opened !== null) {
+      // The log first, so that what is compared then is not read long after.
+      await made.follower.to(options.mark ?? opened.mark);
+      if (made.db !== null && made.notCompared === null)
+        await compareTables({
+          db: opened.db,
+          made: made.db,
+          follow: (mark) => made.follower.to(options.mark ?? mark),
+          removed: made.removed,
+          findings,
+          between: options.between,
+          onProgress: options.onProgress,
+        });
+    } else {
+      await checkSegments(options, findings);
+    }
+  } catch (error) {
+    if (isLogError(error)) {
+      made.giveUp('the log is damaged');
+      if (!(await checkSegments(options, findings))) findings.add('log damaged', reasonOf(error));
+    } else if (isDamage(error)) findings.add('database malformed', reasonOf(error));
+    else if (isDiskFull(error)) made.giveUp(NO_ROOM);
+    else throw error;
+  } finally {
+    opened?.db.close();
+    made.close();
+  }
+  const entry = made.follower.entry;
+  return {
+    entry,
+    findings: findings.list(),
+    not_compared: opened === null ? NOT_READABLE : made.notCompared,
+  };
+}
+
+const NO_ROOM = 'the disk has no room for what the log comes to: about a fifth of detections.db is needed';
+const NOT_READABLE = 'detections.db cannot be opened';
+
+function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings) {
+  if (!existsSync(detections)) {
+    findings.add('database malformed', `${detections} is missing`);
+    return null;
+  }
+  let db: Database | null = null;
+  try {
+    db = openInspector(detections);
+    db.pragma(`cache_size = -${CACHE_KIB}`);
+    requireSchema(db, detections, DETECTIONS_SCHEMA);
+    return { db, mark: readLogMark(db) };
+  } catch (error) {
+    db?.close();
+    if (isDiskFull(error)) throw error;
+    findings.add('database malformed', reasonOf(error));
+    return null;
+  }
+}
+
+/** The database that the log comes to. */
+class Made {
+  readonly #options: ScrubOptions;
+  readonly #scratch: { readonly db: Database; readonly close: () => void } | null = null;
+  readonly #projection: Projection | null = null;
+  readonly #totalBytes: number;
+  #bytesBefore = 0;
+  #path = '';
+  #frames = 0;
+  /** See {@link ScrubResult}. */
+  notCompared: string | null = null;
+  readonly removed = new Map<number, number>();
+  readonly follower: LogFollower;
+
+  constructor(options: ScrubOptions) {
+    const { folder } = options;
+    this.#options = options;
+    try {
+      this.#scratch = openScratch(folder.root);
+      this.#projection = new Projection(this.#scratch.db, {
+        textOf: digestOf,
+        onRemoved: (subscription) => this.#remove(subscription),
+      });
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+      this.giveUp(NO_ROOM);
+    }
+    this.#totalBytes = listSegments(folder.log).reduce((sum, { path }) => sum + statSync(path).size, 0);
+    this.follower = new LogFollower(folder.log, (located) => this.#apply(located));
+  }
+
+  /** Null where there was no room for it. */
+  get db(): Database | null {
+    return this.#scratch?.db ?? null;
+  }
+
+  giveUp(reason: string): void {
+    this.notCompared ??= reason;
+  }
+
+  close(): void {
+    this.follower.close();
+    this.#scratch?.close();
+  }
+
+  async #apply({ segment, part }: LocatedPart): Promise<void> {
+    if (this.#frames % FRAMES_A_LOOK === 0 && freeBytes(this.#options.folder.root) < ROOM_LEFT_BYTES)
+      this.giveUp(NO_ROOM);
+    this.#frames += 1;
+    try {
+      if (this.notCompared === null) this.#projection?.apply(part);
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+      this.giveUp(NO_ROOM);
+    }
+    if (this.#path !== segment.path && this.#path !== '') this.#bytesBefore += statSync(this.#path).size;
+    this.#path = segment.path;
+    if (part.kind === 'commit')
+      this.#options.onProgress('the log', this.#bytesBefore + part.end, this.#totalBytes);
+    await this.#options.between();
+  }
+
+  #remove(subscription: number): void {
+    const last = this.db?.prepare<unknown[], { position: number | null }>(LAST_POSITION).get();
+    for (const stream of streamsOf(subscription)) this.removed.set(stream, last?.position ?? 0);
+  }
+}
+
+function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path);
+  return bavail * bsize;
+}
+
+/**
+ * Each segment by itself: what is found in one does not hide what is wrong with the next.
+ *
+ * @returns whether something was found
+ */
+async function checkSegments({ folder, between }: ScrubOptions, findings: ScrubFindings): Promise<boolean> {
+  const segments = listSegments(folder.log);
+  let isFound = false;
+  const add = (detail: string) => {
+    isFound = true;
+    findings.add('log damaged', detail);
+  };
+  for (const [index, segment] of segments.entries()) {
+    let reader: EntryReader | null = null;
+    try {
+      reader = new EntryReader(segment, 'detections');
+      while (reader.next(reader.last ?? undefined) !== null) await between();
+      const isClosed = index < listSegments(folder.log).length - 1;
+      if (!reader.isWhole && (isClosed || hasCommitBehind(segment.path, reader.end)))
+        add(`${segment.path} is damaged at byte ${reader.end}`);
+      const next = segments[index + 1];
+      const last = reader.last?.entry;
+      if (
+        isClosed &&
+        last !== undefined &&
+        reader.isWhole &&
+        next !== undefined &&
+        next.firstEntry !== last + 1
+      )
+        add(`${segment.path} ends with entry ${last}, and the next segment begins with ${next.firstEntry}`);
+    } catch (error) {
+      if (!isLogError(error)) throw error;
+      add(error instanceof LogDamage ? `${segment.path}: ${error.message}` : reasonOf(error));
+    } finally {
+      reader?.close();
+    }
+  }
+  return isFound;
+}

@@ -1,0 +1,252 @@
+/**
+ * Segments: the files of a log. Each is named by its first entry and is only appended to; all but the last are closed
+ * and never change.
+ */
+import { closeSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { isErrorCode } from '../refused.ts';
+import {
+  type Commit,
+  LOG_FORMAT,
+  type LogKind,
+  parseCommit,
+  parseHeader,
+  type SegmentHeader,
+} from './format.ts';
+import {
+  chainChecksum,
+  decodeFrameHeader,
+  decodeLines,
+  FRAME_HEADER_BYTES,
+  FRAME_MAGIC,
+  type FrameKind,
+  isFrameIntact,
+} from './frame.ts';
+import { LogDamage, LogFailure } from './log-error.ts';
+
+/** What is searched at once for a frame; two pieces overlap by the head of one. */
+const SEARCH_BYTES = 4 * 1024 * 1024;
+const NAME = /^(\d{12})\.zst$/;
+
+export interface Segment {
+  readonly path: string;
+  readonly firstEntry: number;
+}
+
+export interface Frame {
+  readonly kind: FrameKind;
+  /** The zstd frame. */
+  readonly packed: Buffer;
+  readonly checksum: number;
+  /** Where the next frame begins in its file. */
+  readonly end: number;
+}
+
+export function segmentPath(folder: string, firstEntry: number): string {
+  return join(folder, `${String(firstEntry).padStart(12, '0')}.zst`);
+}
+
+/** The segments of a log, oldest first; none where there is no folder. @throws LogFailure when it cannot be read */
+export function listSegments(folder: string): Segment[] {
+  try {
+    return readdirSync(folder)
+      .sort()
+      .flatMap((name) => {
+        const digits = NAME.exec(name)?.[1];
+        return digits === undefined ? [] : [{ path: join(folder, name), firstEntry: Number(digits) }];
+      });
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT')) return [];
+    throw new LogFailure('read', folder, error);
+  }
+}
+
+/** Reads a segment frame by frame. One that is written meanwhile can be read on from where it ended. */
+export class FrameReader {
+  readonly #path: string;
+  readonly #file: number;
+  #size: number;
+  #offset: number;
+  #isOpen = true;
+
+  /** @param offset where a frame begins; @throws LogFailure when the file cannot be opened */
+  constructor(path: string, offset = 0) {
+    this.#path = path;
+    this.#offset = offset;
+    try {
+      this.#file = openSync(path, 'r');
+      this.#size = fstatSync(this.#file).size;
+    } catch (error) {
+      throw new LogFailure('read', path, error);
+    }
+  }
+
+  /** Where the last intact frame ends. */
+  get offset(): number {
+    return this.#offset;
+  }
+
+  /** Whether all that there is was intact. */
+  get isAtEnd(): boolean {
+    return this.#offset === this.#size;
+  }
+
+  /** @returns null at the end, and where the next frame is not intact */
+  next(): Frame | null {
+    this.#size = Math.max(this.#size, fstatSync(this.#file).size);
+    const header = decodeFrameHeader(this.#read(this.#offset, FRAME_HEADER_BYTES));
+    if (header === null) return null;
+    const begin = this.#offset + FRAME_HEADER_BYTES;
+    const packed = this.#read(begin, header.length);
+    if (packed.length < header.length || !isFrameIntact(header, packed)) return null;
+    this.#offset = begin + header.length;
+    return { kind: header.kind, packed, checksum: header.checksum, end: this.#offset };
+  }
+
+  close(): void {
+    if (this.#isOpen) closeSync(this.#file);
+    this.#isOpen = false;
+  }
+
+  #read(offset: number, length: number): Buffer {
+    const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.#size - offset)));
+    try {
+      const read = bytes.length === 0 ? 0 : readSync(this.#file, bytes, 0, bytes.length, offset);
+      return bytes.subarray(0, read);
+    } catch (error) {
+      throw new LogFailure('read', this.#path, error);
+    }
+  }
+}
+
+/** A frame of an entry, or its last one. */
+export type EntryPart =
+  | { readonly kind: 'lines'; readonly lines: readonly string[] }
+  | {
+      readonly kind: 'commit';
+      /** What the last frame holds before its commit line. */
+      readonly lines: readonly string[];
+      readonly commit: Commit;
+      /** Where the entry ends in its segment. */
+      readonly end: number;
+    };
+
+/** Puts the frames of a segment together to entries, and holds each against what its commit line says. */
+export class EntryReader {
+  readonly #reader: FrameReader;
+  readonly #path: string;
+  #frames = 0;
+  #checksum = 0;
+  #last: Commit | null = null;
+  #end = 0;
+  readonly header: SegmentHeader | null;
+
+  /**
+   * @param segment its header is null where it has none that is whole, as a crash may leave the newest
+   * @throws LogDamage when it is of another log; of a newer program: refused by its format
+   */
+  constructor(segment: Segment, kind: LogKind) {
+    this.#path = segment.path;
+    this.#reader = new FrameReader(segment.path);
+    try {
+      const frame = this.#reader.next();
+      this.header = frame === null ? null : this.#checkHeader(frame, segment, kind);
+    } catch (error) {
+      this.#reader.close();
+      throw error;
+    }
+    this.#end = this.#reader.offset;
+  }
+
+  /** The last whole entry that was read. */
+  get last(): Commit | null {
+    return this.#last;
+  }
+
+  /** Where the last whole entry ends, or the header. */
+  get end(): number {
+    return this.#end;
+  }
+
+  /** Whether nothing follows the last whole entry. */
+  get isWhole(): boolean {
+    return this.header !== null && this.#reader.isAtEnd && this.#end === this.#reader.offset;
+  }
+
+  /**
+   * @param previous the entry before the next one; undefined: not known
+   * @returns null where no frame follows that is intact
+   * @throws LogDamage when an entry is not what its commit line says, or does not follow on the one before
+   */
+  next(previous: Commit | null | undefined): EntryPart | null {
+    if (this.header === null) return null;
+    const frame = this.#reader.next();
+    if (frame === null) return null;
+    const { packed } = frame;
+    if (frame.kind === 'lines') {
+      this.#frames += 1;
+      this.#checksum = chainChecksum(this.#checksum, frame.checksum);
+      return {
+        kind: 'lines',
+        // Unpacked only where somebody asks for them: to find where a log ends, its checksums are enough.
+        get lines() {
+          return decodeLines(packed);
+        },
+      };
+    }
+    if (frame.kind === 'header') throw new LogDamage(`${this.#path}: a second header`);
+    const lines = decodeLines(packed);
+    const commit = parseCommit(lines.pop() ?? '');
+    this.#checkCommit(commit, previous);
+    this.#frames = 0;
+    this.#checksum = 0;
+    this.#last = commit;
+    this.#end = frame.end;
+    return { kind: 'commit', lines, commit, end: frame.end };
+  }
+
+  close(): void {
+    this.#reader.close();
+  }
+
+  #checkHeader(frame: Frame, { path, firstEntry }: Segment, kind: LogKind): SegmentHeader {
+    const header = parseHeader(decodeLines(frame.packed)[0] ?? '');
+    if (header.format > LOG_FORMAT)
+      throw new LogDamage(
+        `${path} has log format ${header.format}, this program knows ${LOG_FORMAT}: it was written by version ${header.program}. Start that version; nothing was changed`,
+      );
+    if (frame.kind !== 'header' || header.wirewatch_log !== kind || header.first_entry !== firstEntry)
+      throw new LogDamage(`${path} is not the segment that its name says`);
+    return header;
+  }
+
+  #checkCommit(commit: Commit, previous: Commit | null | undefined): void {
+    const { entry, after, frames, checksum } = commit;
+    if (frames !== this.#frames || checksum !== this.#checksum)
+      throw new LogDamage(`${this.#path}: frames of entry ${entry} are missing`);
+    if (previous === undefined) return;
+    if (entry !== (previous?.entry ?? 0) + 1 || after !== (previous?.id ?? null))
+      throw new LogDamage(`${this.#path}: entry ${entry} does not follow on entry ${previous?.entry ?? 0}`);
+  }
+}
+
+/** Whether a whole entry ends behind a place at which the frames of a segment are not intact: then it is no torn end. */
+export function hasCommitBehind(path: string, offset: number): boolean {
+  const file = openSync(path, 'r');
+  try {
+    const piece = Buffer.allocUnsafe(SEARCH_BYTES);
+    for (let from = offset + 1; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {
+      const bytes = piece.subarray(0, readSync(file, piece, 0, piece.length, from));
+      for (let at = bytes.indexOf(FRAME_MAGIC); at >= 0; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
+        const header = decodeFrameHeader(bytes.subarray(at, at + FRAME_HEADER_BYTES));
+        if (header === null || header.kind !== 'commit') continue;
+        const packed = Buffer.allocUnsafe(header.length);
+        const read = readSync(file, packed, 0, packed.length, from + at + FRAME_HEADER_BYTES);
+        if (read === packed.length && isFrameIntact(header, packed)) return true;
+      }
+      if (bytes.length < piece.length) return false;
+    }
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,76 @@
+/** What a start does to `access.db`: it is brought to the end of its log, and given what the configuration names. */
+import { preseed } from './auth/preseed.ts';
+import type { Config } from './config/load.ts';
+import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
+import { openAccess, type Recovered } from './history/access.ts';
+import type { Logger } from './log.ts';
+import type { Database } from './store/database.ts';
+import { isDiskFull } from './store/database-errors.ts';
+import type { InstallationKind } from './store/installation.ts';
+
+export interface PrepareOptions {
+  readonly config: Pick<Config, 'preseed'>;
+  readonly kind: InstallationKind;
+  readonly log: Logger;
+}
+
+/** Makes `access.db` where it is missing, and in it what the configuration names and is not there. */
+export function prepareAccess({ config, kind, log }: PrepareOptions, root: string): void {
+  // The demonstration makes its own, and nothing of a real configuration belongs in it.
+  const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
+  const access = openAccess(root, {
+    create: true,
+    kind,
+    operation: { kind: 'start' },
+    compare: true,
+    onRecovered: (recovered) => logRecovered(recovered, log),
+  });
+  try {
+    if (configured !== null) createConfigured(access, configured, log);
+  } finally {
+    access.close();
+  }
+}
+
+function logRecovered(recovered: Recovered, log: Logger): void {
+  switch (recovered.kind) {
+    case 'made anew':
+      log.warn({ reason: recovered.reason }, 'access.db was made anew from its log');
+      break;
+    case 'brought up':
+      log.warn(
+        { entries: recovered.entries },
+        'access.db was older than its log, and has been brought to its end',
+      );
+      break;
+    case 'log damaged':
+      log.error({ reason: recovered.reason }, 'the access log is damaged; access.db has all of it');
+  }
+}
+
+function createConfigured(access: Database, { seeds, readable_by_all }: ReadSeeds, log: Logger): void {
+  if (readable_by_all.length > 0)
+    log.warn({ files: readable_by_all }, 'every user of this machine can read these secret files');
+  const preseeded = unlessFull(log, () => preseed(access, seeds, Date.now()));
+  if (preseeded === null) return;
+  const { created, differences } = preseeded;
+  const { accounts, subscriptions, keys } = created;
+  if (accounts.length + subscriptions.length + keys.length > 0)
+    log.info(created, 'created what the configuration names');
+  if (differences.length > 0)
+    log.warn({ differences }, 'what is there differs from the configuration, and stays as it is');
+}
+
+/** Those who have their keys go on reading. @returns null when the disk is full */
+function unlessFull<Result>(log: Logger, work: () => Result): Result | null {
+  try {
+    return work();
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+    log.error(
+      { err: error },
+      'the disk is full: what the configuration names was not created. Make room and start again',
+    );
+    return null;
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * Random operations, copies of detections.db after any of them, kills in between, any of the copies put in its place, with
+ * or without a write-ahead log that is left over: it comes out as it was, column by column, and as it does for an
+ * appliance that was left alone.
+ *
+ * The seed is fixed; WIREWATCH_TEST_SEED tries another one, and WIREWATCH_TEST_RUNS more of them.
+ */
+import assert from 'node:assert/strict';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import { formatMs, formatWindowStart } from '../../src/time.ts';
+import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
+import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
+import { atRest } from '../support/rest.ts';
+import { until } from '../support/until.ts';
+
+const SEED = Number(process.env.WIREWATCH_TEST_SEED ?? 1);
+const RUNS = Number(process.env.WIREWATCH_TEST_RUNS ?? 1);
+const STEPS = 14;
+const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_SERVER_BASE_URL: 'https://api.example' };
+
+type Step =
+  | { readonly kind: 'drop'; readonly name: string; readonly content: Buffer }
+  /** A window fails, its mended file is held, and the operator has it read. */
+  | { readonly kind: 'mend'; readonly startMs: number; readonly name: string; readonly content: Buffer }
+  | { readonly kind: 'replay' };
+
+/** Rows of few detections, so that most are seen again and again. Photos have addresses of their own. */
+function rowsOf(prng: Prng, startMs: number, isImage: boolean): Row[] {
+  return Array.from({ length: 1 + prng.below(8) }, () => ({
+    subscription_id: isImage ? 7001 : prng.pick([7001, 7002]),
+    source_internal_id: 1 + prng.below(3),
+    article_id: 1 + prng.below(6),
+    first_detected_at: formatMs(startMs - prng.below(5) * 60_000),
+    last_scored_at: formatMs(startMs + prng.below(3) * 60_000),
+    exported_at: formatMs(startMs + prng.below(3) * 60_000),
+    strength_score: prng.below(99),
+    ...(isImage ? { source_image_url: 'https://photos.example.org/1.jpg' } : {}),
+  }));
+}
+
+function stepOf(prng: Prng, index: number): Step {
+  const startMs = nextWindowMs();
+  const exportName = prng.chance(0.3) ? 'imagewire' : 'newswire';
+  const rows = rowsOf(prng, startMs, exportName === 'imagewire');
+  const form = prng.pick(['ndjson', 'ndjson.gz', 'csv.zst'] as const);
+  const content = contentOf(form, rows);
+  const name = fileName(exportName, startMs, form);
+  const chance = prng.below(10);
+  if (chance === 0) return { kind: 'replay' };
+  if (chance === 1) return { kind: 'drop', name, content: Buffer.from('broken') };
+  if (chance === 2) return { kind: 'drop', name: `${exportName}.backfill-${index}.${form}`, content };
+  if (chance === 3)
+    return {
+      kind: 'mend',
+      startMs,
+      name: fileName('newswire', startMs),
+      content: contentOf('ndjson', rowsOf(prng, startMs, false)),
+    };
+  return { kind: 'drop', name, content };
+}
+
+async function carryOut(installation: Installation, serving: Serving, step: Step): Promise<void> {
+  const drop = async (name: string, content: Buffer) => {
+    putFile(installation.drop, name, content);
+    await atRest(installation, serving);
+  };
+  switch (step.kind) {
+    case 'drop':
+      return drop(step.name, step.content);
+    case 'mend':
+      await drop(step.name, Buffer.from('broken'));
+      await drop(step.name, step.content);
+      installation.cli(['window', 'reset', 'newswire', formatWindowStart(step.startMs)]);
+      return atRest(installation, serving);
+    case 'replay':
+      installation.cli(['ingest', 'replay'], { anyStatus: true });
+      return atRest(installation, serving);
+  }
+}
+
+/** @returns the folder of the copy; the appliance may run */
+function copyDatabase({ data }: Installation, name: string): string {
+  const folder = join(data, '..', 'copies', name);
+  mkdirSync(folder, { recursive: true });
+  for (const end of ['', '-wal']) {
+    const path = join(data, `detections.db${end}`);
+    // Not copyFileSync(): where the file is cut off meanwhile, that tries for ever.
+    if (existsSync(path)) writeFileSync(join(folder, `detections.db${end}`), readFileSync(path));
+  }
+  return folder;
+}
+
+/** What is left of the one that is replaced stays now and then, as where an operator copies a file by hand. */
+function putBack({ data }: Installation, copy: string, prng: Prng): void {
+  const ends = prng.pick([['', '-wal', '-shm'], [''], ['', '-shm']]);
+  for (const end of ends) {
+    const path = join(data, `detections.db${end}`);
+    rmSync(path, { force: true });
+    const copied = join(copy, `detections.db${end}`);
+    if (existsSync(copied)) copyFileSync(copied, path);
+  }
+}
+
+/** Puts the copy back and starts, sometimes killed a few times on the way; @returns the run, at rest */
+async function comeBack(installation: Installation, copy: string, prng: Prng): Promise<Serving> {
+  putBack(installation, copy, prng);
+  for (let kills = prng.below(3); kills > 0; kills -= 1) {
+    const starting = installation.begin();
+    await sleep(150 + prng.below(400));
+    await starting.kill();
+  }
+  const serving = await installation.serve();
+  // Before that, a reader would join what is left of another file's write-ahead log.
+  const headers = { authorization: `Bearer ${installation.key}` };
+  await until('it is served', async () => (await fetch(`${serving.url}/v1/me`, { headers })).status === 200);
+  await atRest(installation, serving);
+  return serving;
+}
+
+/** What a customer sees of each detection. */
+function visible(data: string): unknown[] {
+  const texts = (contentOfDetections(data).detection ?? []).map((row) => JSON.parse(Object(row).body));
+  return texts.map(({ last_scored_at: _, exported_at: __, ...detection }) => detection);
+}
+
+for (let run = 0; run < RUNS; run += 1) {
+  test(`whatever happened since a copy, it comes out as it was (seed ${SEED + run})`, {
+    timeout: 300_000,
+  }, async () => {
+    const prng = createPrng();
+    prng.reseed(seedKey(`put back ${SEED + run}`, 'steps'), 0, 0);
+    const installation = createInstallation(SETTINGS);
+    const undisturbed = createInstallation(SETTINGS);
+    const content = () => withoutOpenDelivery(contentOfDetections(installation.data));
+    try {
+      const steps = Array.from({ length: STEPS }, (_, index) => stepOf(prng, index));
+      let serving = await installation.serve();
+      const copies: string[] = [];
+      for (const [index, step] of steps.entries()) {
+        if (prng.chance(0.4)) copies.push(copyDatabase(installation, `${index}`));
+        await carryOut(installation, serving, step);
+        if (copies.length === 0 || !prng.chance(0.15)) continue;
+        // In the middle of it all: what comes after builds on what was made from the log.
+        await (prng.chance(0.5) ? serving.kill() : serving.stop());
+        const before = content();
+        serving = await comeBack(installation, prng.pick(copies), prng);
+        assertSameContent(content(), before, `after step ${index}`);
+      }
+      await serving.stop();
+      const before = content();
+      for (const copy of [join(installation.data, 'nothing'), ...copies.slice(-2)]) {
+        serving = await comeBack(installation, copy, prng);
+        await serving.stop();
+        assertSameContent(content(), before, existsSync(copy) ? copy : 'from nothing');
+      }
+      assert.equal(installation.cli(['verify', '--json']).status, 0);
+
+      serving = await undisturbed.serve();
+      for (const step of steps) await carryOut(undisturbed, serving, step);
+      await serving.stop();
+      assert.deepEqual(visible(installation.data), visible(undisturbed.data), 'as one that was left alone');
+    } finally {
+      installation.remove();
+      undisturbed.remove();
+    }
+  });
+}

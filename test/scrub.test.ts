@@ -1,0 +1,339 @@
+/** The scrub: nothing is found where nothing is wrong, and each kind of damage is found, counted and named. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { streamNumber } from '../src/detection/content-type.ts';
+import { type ScrubResult, scrub } from '../src/history/scrub.ts';
+import { listSegments } from '../src/history/segment.ts';
+import { DELETE_STREAM_ROWS } from '../src/ingest/removal.ts';
+import type { Database } from '../src/store/database.ts';
+import { openDetections } from '../src/store/detections.ts';
+import { createHistory, type History, type HistoryRow } from './support/history.ts';
+
+const CLEAN = { findings: [], not_compared: null };
+
+async function scrubbed(history: History, between = async () => {}): Promise<ScrubResult> {
+  return scrub({ folder: history.folder, between, onProgress: () => {} });
+}
+
+async function assertClean(history: History, what: string): Promise<void> {
+  const { findings, not_compared } = await scrubbed(history);
+  assert.deepEqual({ findings, not_compared }, CLEAN, what);
+}
+
+const newRows = (from: number, count: number, members: HistoryRow['row'] = {}): HistoryRow[] =>
+  Array.from({ length: count }, (_, index) => ({
+    content_type: index % 3 === 0 ? 'image' : 'text',
+    row: {
+      subscription_id: 7001 + (index % 2),
+      article_id: from + index,
+      article_headline: `Headline ${from + index} “ü”`,
+      ...members,
+    },
+    ...(index % 4 === 0 ? { given: '2026-11-20T08:10:00Z' } : {}),
+    ...(index % 5 === 0 ? { withheld: 'https://print.example/1' } : {}),
+  }));
+
+/** Created, updated, scored again, with records of files, windows and epochs, over restarts. */
+async function fill(history: History): Promise<void> {
+  history.apply(newRows(1, 1200), { with: recordFile });
+  history.apply(newRows(1, 100, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));
+  history.apply(newRows(100, 700, { last_scored_at: '2026-11-20T09:06:00Z' }));
+  await history.restart();
+  history.apply(newRows(5000, 600), { batchRows: 50, with: beginEpoch });
+  history.apply(newRows(5100, 100, { strength_score: 80, last_scored_at: '2026-11-20T09:08:00Z' }));
+  history.apply(newRows(5150, 100, { last_scored_at: '2026-11-20T09:09:00Z' }));
+}
+
+function recordFile(db: Database): void {
+  db.exec(`
+    INSERT INTO ingest_file (number, name, export, bytes, outcome, taken_at, report)
+    VALUES (1, 'newswire.ndjson', 'newswire', 10, 'applied', 1000, '{"rows":3}');
+    INSERT INTO export_window (export, window_start, status, since, file) VALUES ('newswire', 600000, 'done', 1, 1);`);
+}
+
+function beginEpoch(db: Database): void {
+  db.exec(
+    "INSERT INTO version_epoch (number, at, position, reason, orphans) VALUES (1, 1900000000000, 1, 'test', 'read')",
+  );
+}
+
+describe('nothing is found where nothing is wrong', () => {
+  let history: History;
+  before(async () => {
+    history = await createHistory();
+  });
+  after(() => history.delete());
+
+  test('in a new database, beside ingest, and stopped', async () => {
+    await assertClean(history, 'new');
+    await fill(history);
+    assert.ok(listSegments(history.folder.log).length > 2);
+    await assertClean(history, 'beside the writer');
+    history.stop();
+    await assertClean(history, 'stopped');
+    await history.restart();
+    await assertClean(history, 'started again');
+  });
+
+  test('while transactions come in between any two steps', async () => {
+    let step = 0;
+    const { findings, not_compared } = await scrubbed(history, async () => {
+      step += 1;
+      if (step % 2 === 0 && step < 80) {
+        history.apply(newRows(10_000 + step * 10, 10));
+        history.apply(
+          newRows(1 + step, 20, { strength_score: step, last_scored_at: '2026-11-20T10:00:00Z' }),
+        );
+      }
+    });
+    assert.deepEqual({ findings, not_compared }, CLEAN);
+    assert.ok(step > 40, `${step} steps`);
+  });
+
+  test('while a subscription is removed, and when it was added again', async () => {
+    let step = 0;
+    const { findings, not_compared } = await scrubbed(history, async () => {
+      step += 1;
+      if (step === 20) await history.remove(7002);
+      if (step === 22) history.apply(newRows(1, 50));
+    });
+    assert.deepEqual({ findings, not_compared }, CLEAN);
+    await assertClean(history, 'afterwards');
+  });
+
+  test('where the rows of a removed subscription are still to be deleted', async () => {
+    history.apply(newRows(20_000, 300));
+    const { writer } = history;
+    const applier = writer().begin();
+    applier.removeSubscription(7001);
+    writer().commit(applier, { kind: 'remove' });
+    await assertClean(history, 'none is deleted');
+    const values = { stream: streamNumber(7001, 'text'), limit: 10 };
+    history.db().prepare(DELETE_STREAM_ROWS).run(values);
+    await assertClean(history, 'some are deleted');
+  });
+});
+
+describe('damage is found', () => {
+  let history: History;
+  let sound: Buffer;
+  before(async () => {
+    history = await createHistory();
+    await fill(history);
+    history.stop();
+    sound = readFileSync(history.folder.detections);
+  });
+  after(() => history.delete());
+
+  async function found(change: () => void): Promise<Record<string, { count: number; first: string }>> {
+    change();
+    const { findings } = await scrubbed(history);
+    writeFileSync(history.folder.detections, sound);
+    return Object.fromEntries(
+      findings.map(({ kind, count, first }) => [kind, { count, first: first[0] ?? '' }]),
+    );
+  }
+
+  const changed = (sql: string) => () => {
+    const db = openDetections(history.folder.detections);
+    try {
+      db.exec(sql);
+    } finally {
+      db.close();
+    }
+  };
+
+  test('the database: each kind, counted and named', async () => {
+    const cases: [what: string, change: () => void, kind: string, count: number, name: RegExp][] = [
+      ['a byte of a text', flipText, 'row differs', 1, /^(stream_row position|detection id) .*: body$/],
+      [
+        'a row of the stream is gone',
+        changed('DELETE FROM stream_row WHERE position = (SELECT min(position) FROM stream_row)'),
+        'row missing',
+        1,
+        /^stream_row position \d+$/,
+      ],
+      [
+        'the last rows of the stream are gone',
+        changed(
+          'DELETE FROM stream_row WHERE position IN (SELECT position FROM stream_row ORDER BY position DESC LIMIT 700)',
+        ),
+        'row missing',
+        700,
+        /^stream_row position \d+$/,
+      ],
+      [
+        'a row of the stream too many',
+        changed(`INSERT INTO stream_row SELECT position + 500000, stream, sequence, publisher_id, domain, band, score,
+          print, source_id, article_id, body FROM stream_row ORDER BY position LIMIT 1`),
+        'row too many',
+        1,
+        /^stream_row position/,
+      ],
+      [
+        'two positions change places',
+        changed(`
+          UPDATE stream_row SET position = 1 WHERE position = (SELECT min(position) FROM stream_row);
+          UPDATE stream_row SET position = (SELECT min(position) - 1 FROM stream_row WHERE position > 1)
+            WHERE position = (SELECT min(position) FROM stream_row WHERE position > 1);
+          UPDATE stream_row SET position = (SELECT min(position) + 1 FROM stream_row WHERE position > 1)
+            WHERE position = 1;`),
+        'row differs',
+        1,
+        /^stream_row position \d+: .*body$/,
+      ],
+      [
+        'exported_at_given',
+        changed("UPDATE detection SET exported_at_given = '2020-01-01T00:00:00Z' WHERE id = 't.7001.1.5'"),
+        'row differs',
+        1,
+        /^detection id t\.7001\.1\.5: exported_at_given$/,
+      ],
+      [
+        'epochs',
+        changed("UPDATE detection SET epochs = 1 WHERE id = 't.7001.1.5'"),
+        'row differs',
+        1,
+        /detection id t\.7001\.1\.5: epochs$/,
+      ],
+      [
+        'the record of a file',
+        changed('UPDATE ingest_file SET bytes = 11'),
+        'row differs',
+        1,
+        /^ingest_file number 1: bytes$/,
+      ],
+      [
+        'a window',
+        changed('DELETE FROM export_window'),
+        'row missing',
+        1,
+        /^export_window export newswire, /,
+      ],
+      [
+        'a head',
+        changed('UPDATE stream_head SET sequence = 1 WHERE stream = 14002'),
+        'row differs',
+        1,
+        /stream_head/,
+      ],
+      [
+        'a delivery',
+        changed('INSERT INTO delivery (first_position, last_position) VALUES (1, 1)'),
+        'row too many',
+        1,
+        /delivery first_position 1/,
+      ],
+      [
+        'another schema',
+        changed('DROP INDEX delivery_by_time'),
+        'row missing',
+        1,
+        /sqlite_schema type index, name delivery_by_time/,
+      ],
+      ['a page of zeros', () => zeroPage(10), 'database malformed', 1, /malformed/],
+      [
+        'another id in its mark',
+        changed("UPDATE log_mark SET id = 'ffff'"),
+        'database malformed',
+        1,
+        /log_mark/,
+      ],
+      ['no database', () => rmSync(history.folder.detections), 'database malformed', 1, /missing/],
+    ];
+    for (const [what, change, kind, count, name] of cases) {
+      const findings = await found(change);
+      assert.ok((findings[kind]?.count ?? 0) >= count, `${what}: ${JSON.stringify(findings)}`);
+      assert.match(findings[kind]?.first ?? '', name, what);
+    }
+    assert.deepEqual(await found(() => {}), {}, 'and nothing afterwards');
+  });
+
+  test('an index that does not lead to a row, or leads to one too many', async () => {
+    const byTime = (sql: string) => () => {
+      const db = openDetections(history.folder.detections);
+      db.unsafeMode().pragma('writable_schema = ON');
+      // Written without its index for a moment.
+      db.exec(`UPDATE sqlite_schema SET sql = replace(sql, ' (stream)', ' (stream) WHERE 0')
+        WHERE name = 'stream_row_by_stream'`);
+      db.close();
+      const other = openDetections(history.folder.detections);
+      other.unsafeMode().pragma('writable_schema = ON');
+      other.exec(sql);
+      other.exec(
+        `UPDATE sqlite_schema SET sql = replace(sql, ' WHERE 0', '') WHERE name = 'stream_row_by_stream'`,
+      );
+      other.close();
+    };
+    const row = '(SELECT min(position) FROM stream_row)';
+    const less = await found(byTime(`UPDATE stream_row SET stream = 99 WHERE position = ${row}`));
+    assert.match(
+      less['index disagrees']?.first ?? '',
+      /stream_row_by_stream does not find stream_row position/,
+    );
+    const more = await found(() => {
+      changed(`INSERT INTO stream_row SELECT 1, stream, 1, publisher_id, domain, band, score, print, source_id,
+        article_id, body FROM stream_row LIMIT 1`)();
+      byTime('DELETE FROM stream_row WHERE position = 1')();
+    });
+    assert.match(
+      more['index disagrees']?.first ?? '',
+      /stream_row_by_stream has \d+ rows, and should have \d+/,
+    );
+  });
+
+  test('the log: a bit in a closed segment, a segment that is gone, the beginning or the end that is gone', async () => {
+    const [first, second] = listSegments(history.folder.log);
+    const last = listSegments(history.folder.log).at(-1);
+    assert.ok(first && second && last && last !== second);
+    for (const { path } of [first, second, last]) {
+      const bytes = readFileSync(path);
+      const damaged = Buffer.from(bytes);
+      const at = Math.floor(bytes.length / 2);
+      damaged[at] = (damaged[at] ?? 0) ^ 4;
+      writeFileSync(path, damaged);
+      const { findings, not_compared } = await scrubbed(history);
+      assert.deepEqual(
+        findings.map(({ kind, count }) => [kind, count]),
+        [['log damaged', 1]],
+      );
+      // The end of the last one may as well be missing.
+      const told = path === last.path ? `${path}|ends with entry` : path;
+      assert.match(findings[0]?.first[0] ?? '', new RegExp(told));
+      assert.equal(not_compared, 'the log is damaged');
+      rmSync(path);
+      const gone = await scrubbed(history);
+      assert.deepEqual(
+        gone.findings.map(({ kind }) => kind),
+        ['log damaged'],
+        path,
+      );
+      writeFileSync(path, bytes);
+    }
+    const both = [first, second].map(({ path }) => ({ path, bytes: readFileSync(path) }));
+    for (const { path, bytes } of both) writeFileSync(path, bytes.subarray(0, bytes.length - 1));
+    const { findings } = await scrubbed(history);
+    assert.equal(findings[0]?.count, 2);
+    for (const { path, bytes } of both) writeFileSync(path, bytes);
+    await assertClean(history, 'afterwards');
+  });
+
+  function flipText(): void {
+    const bytes = readFileSync(history.folder.detections);
+    const at = bytes.indexOf('Headline 77 ');
+    bytes.write('h', at);
+    writeFileSync(history.folder.detections, bytes);
+  }
+
+  function zeroPage(number: number): void {
+    const bytes = readFileSync(history.folder.detections);
+    bytes.fill(0, (number - 1) * 16_384, number * 16_384);
+    writeFileSync(history.folder.detections, bytes);
+  }
+
+  test('it leaves no file behind', () => {
+    const left = readdirSync(history.folder.root).filter((name) => /scratch|-wal|-shm/.test(name));
+    assert.deepEqual(left, []);
+  });
+});

@@ -1,0 +1,50 @@
+/** Everything that a database holds, column by column: what must be equal after it was made anew. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { type Database, openReader } from '../../src/store/database.ts';
+
+export type Content = Readonly<Record<string, readonly unknown[]>>;
+
+const TABLES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`;
+
+/** Every row of every table but the number that SQLite gives to a row that has no other. */
+export function contentOfDatabase(db: Database): Content {
+  const tables = db.prepare<[], { name: string }>(TABLES).all();
+  return Object.fromEntries(
+    tables.map(({ name }) => {
+      const columns = db
+        .prepare<[string], { name: string }>('SELECT name FROM pragma_table_info(?)')
+        .all(name)
+        .map((column) => column.name);
+      return [name, db.prepare(`SELECT ${columns.join()} FROM ${name} ORDER BY ${columns.join()}`).all()];
+    }),
+  );
+}
+
+/** Of the detections.db of a data folder; nobody may write to it. */
+export function contentOfDetections(data: string): Content {
+  const db = openReader(join(data, 'detections.db'));
+  try {
+    return contentOfDatabase(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** Row by row: a difference of two whole databases is too long to read, and takes minutes to be found. */
+export function assertSameContent(actual: Content, expected: Content, what = ''): void {
+  assert.deepEqual(Object.keys(actual), Object.keys(expected));
+  for (const [table, rows] of Object.entries(expected)) {
+    for (const [at, row] of rows.entries())
+      assert.deepEqual(actual[table]?.[at], row, `${what} ${table}, row ${at}`);
+    assert.equal(actual[table]?.length, rows.length, `${what} ${table}`);
+  }
+}
+
+/** The delivery time that a kill has left open is set by the start that follows, in an entry of its own. */
+export function withoutOpenDelivery({ delivery = [], log_mark: _, ...others }: Content): Content {
+  const closed = delivery.map((row, index) =>
+    index < delivery.length - 1 ? row : { ...Object(row), delivered_at: null },
+  );
+  return { ...others, delivery: closed };
+}

@@ -1,0 +1,132 @@
+/** A data folder with detections.db and its log, written by the code that ingests, without files and threads. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { streamNumber } from '../../src/detection/content-type.ts';
+import { judgedColumns, renderMatch } from '../../src/detection/match.ts';
+import { type Recovered, type RecoverOptions, recoverDetections } from '../../src/history/recover.ts';
+import { removeSubscription } from '../../src/ingest/removal.ts';
+import { addFrame, emptyBatch, type RowBatch } from '../../src/ingest/row-batch.ts';
+import type { StreamWriter } from '../../src/ingest/stream-writer.ts';
+import { checkpoint } from '../../src/store/checkpoint.ts';
+import type { Database } from '../../src/store/database.ts';
+import { noteIdentity } from '../../src/store/file-identity.ts';
+import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
+import { parseSeconds } from '../../src/time.ts';
+import { type TestRow, testId, testMatch } from './store.ts';
+import { streamWriterOn } from './stream-writer.ts';
+
+export interface History {
+  readonly folder: DataFolder;
+  readonly db: () => Database;
+  readonly writer: () => StreamWriter;
+  /** One transaction, in batches of so many rows. */
+  apply(rows: readonly HistoryRow[], options?: ApplyOptions): void;
+  /** Ends what is open, and begins again as a start does. */
+  restart(options?: Partial<RecoverOptions>): Promise<Recovered>;
+  remove(subscription: number): Promise<void>;
+  /** Closes both, as a stop does. */
+  stop(): void;
+  delete(): void;
+}
+
+export type HistoryRow = Omit<TestRow, 'version'> & { readonly given?: string; readonly withheld?: string };
+
+export interface ApplyOptions {
+  readonly batchRows?: number;
+  /** What else is done in the transaction. */
+  readonly with?: (db: Database) => void;
+}
+
+/** Bytes at which segments of these logs are closed. */
+export const SEGMENT_BYTES = 4 * 1024;
+
+export async function createHistory(): Promise<History> {
+  const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  const folder = dataFolder(root);
+  let open: { recovered: Recovered; writer: StreamWriter } | null = null;
+  let nowMs = Date.parse('2026-11-20T09:00:00Z');
+  const now = () => {
+    nowMs += 1000;
+    return nowMs;
+  };
+  const current = () => {
+    if (open === null) throw new Error('it is stopped');
+    return open;
+  };
+
+  async function restart(options: Partial<RecoverOptions> = {}): Promise<Recovered> {
+    stop();
+    const recovered = await recoverDetections({
+      folder,
+      program: 'test',
+      onReadable: () => {},
+      onBegin: () => {},
+      onProgress: () => {},
+      between: async () => {},
+      ...options,
+    });
+    recovered.log.close();
+    const { db } = recovered;
+    const writer = streamWriterOn(db, root, { now, segmentBytes: SEGMENT_BYTES });
+    open = { recovered, writer };
+    return recovered;
+  }
+
+  function stop(): void {
+    if (open === null) return;
+    open.writer.flush();
+    checkpoint(open.recovered.db, 'TRUNCATE');
+    open.recovered.db.close();
+    noteIdentity(folder.detections);
+    open = null;
+  }
+
+  await restart();
+  return {
+    folder,
+    db: () => current().recovered.db,
+    writer: () => current().writer,
+    apply(rows, { batchRows = 500, with: inTransaction = () => {} } = {}) {
+      const { writer, recovered } = current();
+      const applier = writer.begin();
+      for (let at = 0; at < rows.length; at += batchRows)
+        applier.apply(batchOf(rows.slice(at, at + batchRows)));
+      writer.commit(applier, { kind: 'test' }, () => inTransaction(recovered.db));
+    },
+    restart,
+    async remove(subscription) {
+      const { writer, recovered } = current();
+      const place = { db: recovered.db, writer, between: async () => {} };
+      await removeSubscription(place, subscription, { kind: 'remove' }, () => {});
+    },
+    stop,
+    delete() {
+      stop();
+      rmSync(root, { recursive: true, force: true });
+    },
+  };
+}
+
+function batchOf(rows: readonly HistoryRow[]): RowBatch {
+  const batch = emptyBatch();
+  for (const { content_type, row, given, withheld } of rows) {
+    const match = testMatch({ content_type, version: 1, row });
+    const judged = judgedColumns(match);
+    batch.ids.push(testId(match));
+    batch.rendered.push(renderMatch(match));
+    batch.urls_withheld.push(withheld ?? null);
+    batch.exported_at_given.push(given ?? null);
+    batch.domains.push(judged.domain);
+    batch.source_ids.push(judged.source_id);
+    batch.streams.push(streamNumber(match.subscription_id, match.content_type));
+    batch.first_detected_at.push(parseSeconds(match.first_detected_at) ?? 0);
+    batch.publisher_ids.push(judged.publisher_id);
+    batch.bands.push(judged.band);
+    batch.scores.push(judged.score);
+    batch.prints.push(judged.print);
+    batch.article_ids.push(judged.article_id);
+  }
+  addFrame(batch);
+  return batch;
+}

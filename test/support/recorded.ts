@@ -1,0 +1,73 @@
+/** What a data folder comes to, in terms that outlive the tables of a database: for logs that were recorded once. */
+import { join } from 'node:path';
+import { CONTENT_TYPES, streamNumber } from '../../src/detection/content-type.ts';
+import { LOGGED_TABLES } from '../../src/history/projection.ts';
+import { readChangesPage } from '../../src/query/changes-page.ts';
+import { readOneDetection } from '../../src/query/one-detection.ts';
+import { ACCESS_TABLES } from '../../src/store/access-schema.ts';
+import { type Database, openReader } from '../../src/store/database.ts';
+import { NO_FILTERS } from './filters.ts';
+
+const STREAMS = [7001, 7002].flatMap((id) => CONTENT_TYPES.map((type) => streamNumber(id, type)));
+const BASE_URL = Buffer.from('https://api.example');
+
+export interface Recorded {
+  /** Every version in the order of the change stream, each with the position behind it, as served. */
+  readonly changes: readonly { readonly position: number; readonly text: string }[];
+  /** Every detection as it is now, as served. */
+  readonly detections: readonly string[];
+  /** Rows of the tables that the logs name. */
+  readonly tables: Readonly<Record<string, readonly unknown[]>>;
+}
+
+/** @param data nobody may write to it */
+export function recordOf(data: string): Recorded {
+  const detections = openReader(join(data, 'detections.db'));
+  const access = openReader(join(data, 'access.db'));
+  try {
+    const changes = changesOf(detections);
+    const ids = [...new Set(changes.map(({ text }) => String(JSON.parse(text).id)))].sort();
+    const one = { streams: STREAMS, projection: null, baseUrl: BASE_URL };
+    return {
+      changes,
+      detections: ids.map((id) => readOneDetection(detections, { id, ...one }) ?? ''),
+      tables: Object.fromEntries([
+        ...LOGGED_TABLES.map((table) => [table, rowsOf(detections, table)]),
+        ...ACCESS_TABLES.map((table) => [table, rowsOf(access, table)]),
+      ]),
+    };
+  } finally {
+    detections.close();
+    access.close();
+  }
+}
+
+function changesOf(db: Database): Recorded['changes'][number][] {
+  const changes = [];
+  for (let position = 0; ; ) {
+    const page = readChangesPage(db, {
+      streams: STREAMS,
+      content_types: CONTENT_TYPES,
+      filters: NO_FILTERS,
+      start: { kind: 'after', position },
+      limit: 1,
+      projection: null,
+      baseUrl: BASE_URL,
+      recentDeliveries: new Map(),
+    });
+    if (page.rows > 0) changes.push({ position: page.position, text: page.data.toString() });
+    position = page.position;
+    if (!page.has_more) return changes;
+  }
+}
+
+/** Columns of a later schema are not in what was recorded, so only those are compared that were. */
+function rowsOf(db: Database, table: string): unknown[] {
+  const rows = db.prepare<[], Record<string, unknown>>(`SELECT * FROM ${table}`).all();
+  const texts = rows.map((row) =>
+    JSON.stringify(row, (_, value) =>
+      value?.type === 'Buffer' ? Buffer.from(value.data).toString('hex') : value,
+    ),
+  );
+  return texts.sort().map((text) => JSON.parse(text));
+}
