@@ -170,3 +170,41 @@ describe('[ingest] archive_days', () => {
     rmdirSync(first);
   });
 });
+
+/** A share that refuses to move anything out of the archive while the file that WIREWATCH_TEST_BUSY names is there. */
+const BUSY = `
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { renameSync, existsSync } = fs;
+  fs.renameSync = (from, to) => {
+    if (existsSync(process.env.WIREWATCH_TEST_BUSY) && String(from).includes('/archive/'))
+      throw Object.assign(new Error('EBUSY: resource busy or locked, rename'), { code: 'EBUSY', syscall: 'rename' });
+    return renameSync(from, to);
+  };
+  syncBuiltinESMExports();
+`;
+
+test('files without a record that cannot be taken out of the archive stop nothing, and are tried again', {
+  skip: process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of',
+}, async () => {
+  const orphan = await apply();
+  await appliance.serving().stop();
+  const db = openDetections(database());
+  db.exec(`DELETE FROM ingest_file;
+    INSERT INTO version_epoch (number, at, reason, position, orphans) VALUES (1, 1, 'test', 1, 'to read')`);
+  db.close();
+  const flag = join(appliance.data, 'busy');
+  writeFileSync(flag, '');
+  const serving = await appliance.serve({
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(BUSY)}`,
+    WIREWATCH_TEST_BUSY: flag,
+  });
+  await serving.logged('that it is stuck', ({ msg }) => /^cannot take files without a record/.test(msg));
+  const name = fileName('newswire', nextWindowMs());
+  appliance.put(name, ndjson([newRow()]));
+  await serving.logged('another file', ({ msg, file }) => msg === 'file applied' && file === name);
+  assert.ok(existsSync(orphan));
+  rmSync(flag);
+  await serving.logged('that they are read', ({ msg }) => /^archived files without a record/.test(msg));
+  await serving.stop();
+});

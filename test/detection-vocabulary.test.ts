@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { BANDS, bandStep, isBand } from '../src/detection/band.ts';
-import { NUMBER_MAX, streamNumber, streamParts } from '../src/detection/content-type.ts';
+import { NUMBER_MAX, streamName, streamParts } from '../src/detection/content-type.ts';
 import { FIELDS } from '../src/detection/fields.ts';
 import { formatDetectionId, isDetectionId } from '../src/detection/id.ts';
 import {
@@ -93,11 +93,10 @@ test('an id is as the contract writes it, and nothing else is', () => {
   }
 });
 
-test('a stream has one number, which tells subscription and content type', () => {
+test('a stream has one name, which tells subscription and content type', () => {
   fc.assert(
     fc.property(number, contentType, (subscription_id, content_type) => {
-      const stream = streamNumber(subscription_id, content_type);
-      assert.ok(Number.isSafeInteger(stream));
+      const stream = streamName(subscription_id, content_type);
       assert.deepEqual(streamParts(stream), { subscription_id, content_type });
     }),
   );

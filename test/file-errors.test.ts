@@ -6,9 +6,11 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { LogFailure } from '../src/history/log-error.ts';
 import { listSegments } from '../src/history/segment.ts';
 import { isFileError } from '../src/ingest/faults.ts';
 import { ReadingFault } from '../src/ingest/reader-client.ts';
+import { isDiskFull, isWriteLost } from '../src/store/database-errors.ts';
 import { openAlertsOf } from './support/alerts.ts';
 import { startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
@@ -105,5 +107,18 @@ test('a failed fsync ends ingest: nothing is kept of the file, and reads go on',
     assert.equal((await appliance.get('/v1/me')).status, 200);
   } finally {
     await appliance.stop();
+  }
+});
+
+test('a full disk is waited out, but not where an fsync or a cut of the log has failed for it', () => {
+  const failure = (syscall: string) =>
+    new LogFailure('write', 'log', Object.assign(new Error('full'), { code: 'ENOSPC', syscall }));
+  for (const [syscall, isWaitedFor] of [
+    ['write', true],
+    ['fsync', false],
+    ['ftruncate', false],
+  ] as const) {
+    assert.equal(isDiskFull(failure(syscall)), isWaitedFor, syscall);
+    assert.equal(isWriteLost(failure(syscall)), !isWaitedFor, syscall);
   }
 });

@@ -282,7 +282,7 @@ describe('a database that contradicts itself', () => {
     const changes = `/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}`;
     assert.equal((await appliance.get(changes)).status, 200);
     const db = openDetections(join(appliance.data, 'detections.db'));
-    db.exec('DELETE FROM stream_row WHERE sequence = 2');
+    db.exec('DELETE FROM stream_row WHERE place = (SELECT min(place) + 1 FROM stream_row)');
     db.close();
     assert.equal((await appliance.get(changes)).status, 500);
     const open = await eventually('the alert', alerts, hasAlert('database damaged'));
@@ -307,7 +307,7 @@ describe('a fault that ends the ingesting thread', () => {
     await appliance.dropped(fileName('imagewire', window), '');
     assert.equal((await health()).http, 200);
     const db = openDetections(join(appliance.data, 'detections.db'));
-    db.exec('ALTER TABLE stream_head RENAME TO stream_head_away');
+    db.exec('ALTER TABLE delivery RENAME TO delivery_away');
     db.close();
     appliance.put(fileName('newswire', window - WINDOW_MS), ndjson([newRow()]));
     const open = await eventually('the alert', alerts, hasAlert('ingest stopped'));

@@ -10,8 +10,10 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
+import zlib from 'node:zlib';
 import type { Mark } from '../src/history/format.ts';
 import { encodeFrame } from '../src/history/frame.ts';
 import { LogDamage } from '../src/history/log-error.ts';
@@ -234,4 +236,20 @@ test('an entry whose frames do not add up is damage', () =>
       encodeFrame('commit', `${JSON.stringify({ commit: { ...commit, frames: 0, checksum: 0 } })}\n`),
     );
     assert.throws(() => findTail(folder, 'detections'), LogDamage);
+  }));
+
+test('to find the end of a log of many entries, they need not all be unpacked', () =>
+  inFolder(async (folder) => {
+    const writer = writerOn(folder, '1', 1_000_000);
+    for (let entry = 1; entry <= 200; entry += 1) append(writer, `entry ${entry}`);
+    writer.close();
+    const unpack = mock.method(zlib, 'zstdDecompressSync');
+    syncBuiltinESMExports();
+    try {
+      assert.equal(findTail(folder, 'detections').last?.entry, 200);
+      assert.ok(unpack.mock.callCount() < 5, `${unpack.mock.callCount()}`);
+    } finally {
+      unpack.mock.restore();
+      syncBuiltinESMExports();
+    }
   }));

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import type { ExportName } from '../src/detection/content-type.ts';
-import type { ExportRow } from '../src/detection/match.ts';
+import { type ExportRow, withoutEvent } from '../src/detection/match.ts';
 import { entriesAfter } from '../src/history/log-reader.ts';
 import { Projection } from '../src/history/projection.ts';
 import { judgeName } from '../src/ingest/export-name.ts';
@@ -133,13 +133,15 @@ function applyAll(files: readonly File[], clock: readonly number[], store: Store
   }
 }
 
-const DETECTIONS = `SELECT id, stream, first_detected_at, exported_at_given, url_withheld, publisher_id, domain, band, score,
-  print, source_id, article_id, body FROM detection ORDER BY id`;
+const DETECTIONS = `
+  SELECT id, first_detected_at, exported_at_given, url_withheld, publisher_id, domain, band, score, print, source_id,
+    article_id, coalesce(rescored.body, row.body) AS body
+  FROM detection JOIN stream_row AS row USING (place) LEFT JOIN rescored USING (place) ORDER BY id`;
 
 /** All detections, but for their versions. */
 function detections(db: Database): object[] {
   const rows = db.prepare<[], { body: string }>(DETECTIONS).all();
-  return rows.map((row) => ({ ...row, body: row.body.replace(/"version":\d+/, '') }));
+  return rows.map((row) => ({ ...row, body: withoutEvent(row.body).replace(/"version":\d+/, '') }));
 }
 
 const rowsOf = (exportName: ExportName) =>

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { streamNumber } from '../src/detection/content-type.ts';
+import { streamName } from '../src/detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../src/limits/contract-limits.ts';
 import { filterSql } from '../src/query/filters.ts';
 import { type PeriodQuery, readPeriodPage } from '../src/query/period-page.ts';
@@ -22,12 +22,7 @@ import {
   withinRowsSql,
   withinTextSql,
 } from '../src/query/period-sql.ts';
-import {
-  DATA_STARTS,
-  readDataStarts,
-  readFirstDataStart,
-  recordsBeginBy,
-} from '../src/query/period-start.ts';
+import { DATA_START, readDataStarts, readFirstDataStart, recordsBeginBy } from '../src/query/period-start.ts';
 import { parseFields } from '../src/query/projection.ts';
 import type { Database } from '../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from './support/filters.ts';
@@ -36,7 +31,7 @@ import { createTestStore, type TestRow, type TestStore, testId, testMatch } from
 const START = Date.parse('2026-11-20T08:00:00Z') / 1000;
 /** One id begins like another, so that their order is that of bytes and not of numbers. */
 const SUBSCRIPTIONS = [7001, 7002, 70011, 8];
-const STREAMS = SUBSCRIPTIONS.flatMap((id) => [streamNumber(id, 'text'), streamNumber(id, 'image')]);
+const STREAMS = SUBSCRIPTIONS.flatMap((id) => [streamName(id, 'text'), streamName(id, 'image')]);
 const SORTS: readonly PeriodSort[] = ['ascending', 'descending'];
 
 function query(changes: Partial<PeriodQuery>): PeriodQuery {
@@ -125,7 +120,7 @@ function expected(rows: readonly TestRow[], { streams, filters, period, sort }: 
   const sign = sort === 'ascending' ? 1 : -1;
   return [...current]
     .filter(([, one]) => {
-      const stream = streamNumber(one.row.subscription_id ?? 7001, one.content_type);
+      const stream = streamName(one.row.subscription_id ?? 7001, one.content_type);
       const second = secondOf(one);
       return streams.includes(stream) && second >= period.from && second < period.to && passes(one, filters);
     })
@@ -225,7 +220,7 @@ test('a filter that matches little ends a page after 50 chunks, within a second 
   withStore((store) => {
     const many = Array.from({ length: scanned }, (_, index) => text(1, 1_000_000 + index));
     store.deliver([...many, text(2, 9_000_000), foreign], 1000);
-    const streams = [streamNumber(7001, 'text')];
+    const streams = [streamName(7001, 'text')];
     const rare = query({ streams, filters: { ...NO_FILTERS, article_id: 2 } });
     for (const sort of SORTS) {
       const first = readPeriodPage(store.reader, { ...rare, sort });
@@ -292,8 +287,8 @@ test('as_of covers the content types that are read, as on the change stream', ()
 });
 
 test('records begin with the earliest current first_detected_at of each stream', () => {
-  const text = streamNumber(7001, 'text');
-  const image = streamNumber(7001, 'image');
+  const text = streamName(7001, 'text');
+  const image = streamName(7001, 'image');
   const at = (second: number, version = 1): TestRow => ({
     content_type: 'text',
     version,
@@ -354,12 +349,12 @@ test('no statement scans or sorts the detections: each stream is searched by ind
       assert.doesNotMatch(plan(reader, idAtSql(streams), streams), sorted);
     }
     assert.match(plan(reader, betweenTextSql('descending', 2, ''), 2), /MERGE \(UNION ALL\)/);
-    assert.doesNotMatch(plan(reader, DATA_STARTS, 1), sorted);
+    assert.doesNotMatch(plan(reader, DATA_START.replace('@ordinal', '(@ordinal + 0)'), 1), sorted);
   });
 });
 
 /** As a bare parameter these go into the plan, and SQLite compiles the statement anew for every value. */
-const PLANNED_VALUE = /(LIMIT|OFFSET|stream =|first_detected_at =) [@?]/;
+const PLANNED_VALUE = /(LIMIT|OFFSET|34 =|first_detected_at =) [@?]/;
 
 /** The plan of a statement, which searches the index so many times and reads nothing else. */
 function plan(db: Database, sql: string, searches: number): string {
@@ -368,7 +363,7 @@ function plan(db: Database, sql: string, searches: number): string {
   const lines = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(values);
   const text = lines.map(({ detail }) => detail).join('\n');
   assert.doesNotMatch(text, /SCAN (detection|row)\b/, `${sql}\n${text}`);
-  const found = text.match(/SEARCH detection USING (COVERING )?INDEX detection_by_time \(stream=\?/g);
+  const found = text.match(/SEARCH detection USING COVERING INDEX detection_by_time \(<expr>=\?/g);
   assert.equal(found?.length, searches, `${sql}\n${text}`);
   return text;
 }

@@ -3,14 +3,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { BANDS } from '../src/detection/band.ts';
-import { type ContentType, streamNumber } from '../src/detection/content-type.ts';
+import { type ContentType, type StreamName, streamName } from '../src/detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../src/limits/contract-limits.ts';
 import { STANDING } from '../src/query/as-of.ts';
 import {
   type ChangesQuery,
-  moreSql,
   pageRowsSql,
   pageTextSql,
+  RANGE_ROWS,
+  RANGE_TEXT,
+  rawRowsSql,
   readChangesPage,
   scanBoundSql,
 } from '../src/query/changes-page.ts';
@@ -18,12 +20,13 @@ import { FIRST_DELIVERED_SINCE, UNSTAMPED } from '../src/query/delivery.ts';
 import { type DetectionFilters, filterSql } from '../src/query/filters.ts';
 import { ONE_DETECTION, readOneDetection } from '../src/query/one-detection.ts';
 import { parseFields } from '../src/query/projection.ts';
+import { FIND_STREAM } from '../src/query/stored-streams.ts';
 import type { Database } from '../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from './support/filters.ts';
 import { createTestStore, type TestRow, type TestStore, testId, testMatch } from './support/store.ts';
 
 const BASE_URL = 'https://api.example/ww';
-const STREAMS = [7001, 7002].flatMap((id) => [streamNumber(id, 'text'), streamNumber(id, 'image')]);
+const STREAMS = [7001, 7002].flatMap((id) => [streamName(id, 'text'), streamName(id, 'image')]);
 
 function query(changes: Partial<ChangesQuery>): ChangesQuery {
   return {
@@ -64,11 +67,11 @@ function walk(db: Database, first: ChangesQuery) {
   throw new Error('the walk does not end');
 }
 
-function expected(rows: readonly TestRow[], streams: readonly number[], f: DetectionFilters): string[] {
+function expected(rows: readonly TestRow[], streams: readonly StreamName[], f: DetectionFilters): string[] {
   return rows
     .filter(
       (one) =>
-        streams.includes(streamNumber(one.row.subscription_id ?? 7001, one.content_type)) && passes(one, f),
+        streams.includes(streamName(one.row.subscription_id ?? 7001, one.content_type)) && passes(one, f),
     )
     .map((one) => `${testId(testMatch(one))} ${one.version}`);
 }
@@ -148,7 +151,7 @@ test('min_score rounds half up, and a band begins at its threshold', () => {
     const count = (type: ContentType, narrowed: Partial<DetectionFilters>) =>
       readChangesPage(
         store.reader,
-        query({ streams: [streamNumber(7001, type)], filters: { ...NO_FILTERS, ...narrowed } }),
+        query({ streams: [streamName(7001, type)], filters: { ...NO_FILTERS, ...narrowed } }),
       ).rows;
     assert.equal(count('text', { min_score: 50 }), 5);
     assert.equal(count('text', { min_score: 51 }), 2);
@@ -283,7 +286,7 @@ test('the base address stands in own photo addresses, with and without fields, a
     assert.equal(JSON.parse(found ?? '').source.image_url, "https://x.example/$&$'/photos/4?signature=abc");
     assert.equal(JSON.parse(found ?? '').event, undefined);
     assert.equal(
-      readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [streamNumber(7001, 'text')] }),
+      readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [streamName(7001, 'text')] }),
       null,
     );
     assert.equal(readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [] }), null);
@@ -313,9 +316,15 @@ test('no statement of a page sorts, and none reads more than its streams', () =>
         assertPlan(store.reader, pageRowsSql(streams, fragment), streams);
       }
       assertPlan(store.reader, scanBoundSql(streams), streams);
-      assertPlan(store.reader, moreSql(streams), streams);
+      assertPlan(store.reader, rawRowsSql(streams), streams);
     }
     assert.match(planOf(store.reader, pageTextSql(2, '')), /MERGE \(UNION ALL\)/);
+    for (const sql of [RANGE_TEXT, RANGE_ROWS])
+      assert.equal(
+        planOf(store.reader, sql),
+        'SEARCH stream_row USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
+        'a stream by itself is read in the order of its places',
+      );
   });
 });
 
@@ -336,7 +345,21 @@ test('the statements beside a page find what they need by index', () => {
     );
     for (const sql of [FIRST_DELIVERED_SINCE, UNSTAMPED])
       assert.doesNotMatch(planOf(reader, sql), /TEMP B-TREE/);
-    assert.match(planOf(reader, ONE_DETECTION), /SEARCH detection USING INDEX detection_by_id \(id=\?\)/);
+    assert.equal(
+      planOf(reader, ONE_DETECTION),
+      [
+        'SEARCH detection USING PRIMARY KEY (id=?)',
+        'SEARCH row USING INTEGER PRIMARY KEY (rowid=?)',
+        'SEARCH rescored USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN',
+      ].join('\n'),
+    );
+    assert.match(planOf(reader, STANDING), /SEARCH stream USING COVERING INDEX stream_by_position/);
+    assert.equal(
+      planOf(reader, FIND_STREAM)
+        .match(/SEARCH stream USING [A-Z ]+/g)
+        ?.join(),
+      'SEARCH stream USING COVERING INDEX ,SEARCH stream USING INTEGER PRIMARY KEY ',
+    );
   });
 });
 
@@ -347,15 +370,15 @@ function planOf(db: Database, sql: string): string {
 }
 
 /** As a bare parameter these go into the plan, and SQLite compiles the statement anew for every value. */
-const PLANNED_VALUE = /(LIMIT|OFFSET|stream =) [@?]/;
+const PLANNED_VALUE = /(LIMIT|OFFSET|34 =) [@?]/;
 
 function assertPlan(db: Database, sql: string, streams: number): void {
   assert.doesNotMatch(sql, PLANNED_VALUE);
   const plan = planOf(db, sql);
   assert.doesNotMatch(plan, /TEMP B-TREE/, `${sql}\n${plan}`);
-  assert.doesNotMatch(plan, /SCAN (stream_row|row)\b/, `${sql}\n${plan}`);
+  assert.doesNotMatch(plan, /SCAN stream_row/, `${sql}\n${plan}`);
   const searches = plan.match(
-    /SEARCH stream_row USING (COVERING )?INDEX stream_row_by_stream \(stream=\? AND rowid>\?/g,
+    /SEARCH stream_row USING (COVERING )?INDEX stream_row_by_position \(<expr>=\? AND position>\?/g,
   );
   assert.equal(searches?.length, streams, `${sql}\n${plan}`);
 }

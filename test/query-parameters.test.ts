@@ -229,12 +229,18 @@ const ALL = { subscription_ids: null, content_type: null };
 test('a request reads the streams of its key, as far as it names them', () => {
   const select = (ids: number[] | null, type: 'text' | 'image' | null, enabled = BOTH) =>
     selectStreams(SUBSCRIPTIONS, { subscription_ids: ids, content_type: type }, enabled);
-  assert.deepEqual(select(null, null), { streams: [2, 3, 4], content_types: ['text', 'image'] });
-  assert.deepEqual(select([2], null), { streams: [4], content_types: ['text'] });
-  assert.deepEqual(select([2, 1], 'image'), { streams: [3], content_types: ['image'] });
+  assert.deepEqual(select(null, null), {
+    streams: ['1:text', '1:image', '2:text'],
+    content_types: ['text', 'image'],
+  });
+  assert.deepEqual(select([2], null), { streams: ['2:text'], content_types: ['text'] });
+  assert.deepEqual(select([2, 1], 'image'), { streams: ['1:image'], content_types: ['image'] });
   assert.deepEqual(select([2], 'image'), { streams: [], content_types: ['image'] });
   assert.deepEqual(select([3], null), { streams: [], content_types: [] });
-  assert.deepEqual(select(null, null, new Set(['text'])), { streams: [2, 4], content_types: ['text'] });
+  assert.deepEqual(select(null, null, new Set(['text'])), {
+    streams: ['1:text', '2:text'],
+    content_types: ['text'],
+  });
   assert.deepEqual(select(null, 'image', new Set(['text'])), { streams: [], content_types: [] });
   assert.throws(
     () => select([4], null),

@@ -6,11 +6,12 @@ import { PassThrough } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
 import { removeSubscription as takeAway } from '../src/auth/removal.ts';
 import { confirm } from '../src/cli/confirm.ts';
-import { streamNumber } from '../src/detection/content-type.ts';
+import { streamName } from '../src/detection/content-type.ts';
 import { lastPosition } from '../src/ingest/apply.ts';
 import {
   COUNT_DETECTIONS,
   DELETE_DETECTIONS,
+  DELETE_RESCORED,
   DELETE_STREAM_ROWS,
   removeSubscription,
 } from '../src/ingest/removal.ts';
@@ -54,6 +55,16 @@ function looking<Result>(path: string, use: (db: Database) => Result): Result {
 
 const countOf = (db: Database, table: string) =>
   db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
+
+const FIRST_AGAIN = `
+  SELECT ordinal, min(stream_row.position) AS position FROM stream JOIN stream_row ON place >> 34 = ordinal
+  WHERE subscription_id = 7001 AND content_type = 'text' AND removed = 0`;
+
+/** Detections and versions of a subscription. */
+function left(db: Database, subscription: number): number[] {
+  const ofSubscription = `place >> 34 IN (SELECT ordinal FROM stream WHERE subscription_id = ${subscription})`;
+  return ['detection', 'stream_row'].map((table) => countOf(db, `${table} WHERE ${ofSubscription}`));
+}
 
 describe('beside a running appliance', () => {
   let appliance: Appliance;
@@ -122,17 +133,16 @@ describe('beside a running appliance', () => {
       versions: 2,
       configured: false,
     });
-    const left = await changes(since, appliance.key);
+    const others = await changes(since, appliance.key);
     assert.deepEqual(
-      left.data.map(({ subscription_id }) => subscription_id),
+      others.data.map(({ subscription_id }) => subscription_id),
       [7002],
     );
     assert.equal(await appliance.detection(idOf(mine)), null);
     assert.equal((await appliance.get(`${CHANGES}?cursor=${own.next_cursor}`)).status, 200);
     looking(detections(), (db) => {
       checkStreams(db);
-      assert.equal(countOf(db, 'detection WHERE stream IN (14002, 14003)'), 0);
-      assert.equal(countOf(db, 'stream_row WHERE stream IN (14002, 14003)'), 0);
+      assert.deepEqual(left(db, 7001), [0, 0]);
     });
 
     const highest = looking(detections(), (db) =>
@@ -145,10 +155,9 @@ describe('beside a running appliance', () => {
     await apply([later, mine]);
     looking(detections(), (db) => {
       checkStreams(db);
-      const first = db
-        .prepare<[], number>('SELECT min(position) FROM stream_row WHERE stream = 14002')
-        .pluck();
-      assert.ok((first.get() ?? 0) > (highest ?? 0), 'a position was given out again');
+      const first = db.prepare<[], { ordinal: number; position: number }>(FIRST_AGAIN).get();
+      assert.ok((first?.position ?? 0) > (highest ?? 0), 'a position was given out again');
+      assert.equal(first?.ordinal, countOf(db, 'stream'), 'it is the newest stream');
     });
     const seen = await changes(`cursor=${other.next_cursor}`, otherKey);
     assert.deepEqual(
@@ -197,7 +206,7 @@ describe('beside a running appliance', () => {
     });
     looking(detections(), (db) => {
       checkStreams(db);
-      assert.equal(countOf(db, 'stream_row WHERE stream IN (18002, 18004)'), 0);
+      for (const subscription of [9001, 9002]) assert.deepEqual(left(db, subscription), [0, 0]);
     });
     looking(join(appliance.data, 'access.db'), (db) =>
       assert.equal(countOf(db, `ended_key WHERE id = '${id}'`), 1),
@@ -246,7 +255,7 @@ describe('half-way', () => {
       await second.stop();
       looking(join(installation.data, 'detections.db'), (db) => {
         assert.equal(countOf(db, 'detection'), 0);
-        assert.equal(countOf(db, 'stream_head'), 0);
+        assert.equal(countOf(db, 'stream WHERE removed = 0'), 0);
       });
 
       const third = await installation.serve();
@@ -284,7 +293,7 @@ describe('half-way', () => {
       }));
       store.deliver(rows, 1000);
       const query = {
-        streams: [streamNumber(8001, 'text')],
+        streams: [streamName(8001, 'text')],
         content_types: ['text' as const],
         filters: NO_FILTERS,
         limit: 10,
@@ -338,7 +347,7 @@ describe('half-way', () => {
         REMOVE,
         () => {},
       );
-      assert.deepEqual(removed, { detections: 15_000, versions: 0 });
+      assert.deepEqual(removed, { detections: 0, versions: 15_000 });
       assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
       checkStreams(store.reader);
     } finally {
@@ -364,13 +373,14 @@ describe('half-way', () => {
     const store = createTestStore();
     try {
       for (const [sql, index] of [
-        [DELETE_STREAM_ROWS, /SEARCH stream_row USING COVERING INDEX stream_row_by_stream/],
+        [DELETE_STREAM_ROWS, /SEARCH stream_row USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
+        [DELETE_RESCORED, /SEARCH rescored USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
         [DELETE_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
         [COUNT_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
       ] as const) {
         const plan = store.writer
           .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
-          .all({ stream: 1, limit: 1 })
+          .all({ ordinal: 1, first: 1, end: 2, limit: 1 })
           .map(({ detail }) => detail)
           .join('\n');
         assert.match(plan, index);

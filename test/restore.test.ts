@@ -206,7 +206,7 @@ describe('where the end of the log is, or may be, lost', () => {
     rmSync(join(data, 'detections.db'));
     await served(data);
     const again = contentOfDetections(data);
-    for (const table of ['detection', 'stream_row', 'stream_head', 'ingest_file'])
+    for (const table of ['detection', 'stream_row', 'stream', 'ingest_file'])
       assert.deepEqual(again[table], content[table], table);
     assert.equal(epochsIn(data).length, 1);
     assert.deepEqual(
@@ -230,7 +230,7 @@ describe('where the end of the log is, or may be, lost', () => {
     assert.equal(detectionsIn(data), 51);
     const [created] = inDetections<{ version: number }>(
       data,
-      'SELECT max(version) AS version FROM detection',
+      'SELECT max(version) AS version FROM stream_row',
     );
     assert.equal(created?.version, 1001, 'it may have been known');
     assert.equal(epochsIn(data)[0]?.orphans, 'read');

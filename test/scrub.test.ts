@@ -2,15 +2,20 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { streamNumber } from '../src/detection/content-type.ts';
+import { endedStreams } from '../src/history/detection-rows.ts';
 import { type ScrubResult, scrub } from '../src/history/scrub.ts';
 import { listSegments } from '../src/history/segment.ts';
-import { DELETE_STREAM_ROWS } from '../src/ingest/removal.ts';
+import { DELETE_DETECTIONS, DELETE_RESCORED, DELETE_STREAM_ROWS } from '../src/ingest/removal.ts';
 import type { Database } from '../src/store/database.ts';
 import { openDetections } from '../src/store/detections.ts';
+import { placeOf, placesOf } from '../src/store/stream-place.ts';
 import { createHistory, type History, type HistoryRow } from './support/history.ts';
 
+/** The first row of the first stream. */
+const FIRST = placeOf(1, 1);
 const CLEAN = { findings: [], not_compared: null };
+
+const INDEX = 'CREATE INDEX stream_row_by_position ON stream_row (place >> 34, position)';
 
 async function scrubbed(history: History, between = async () => {}): Promise<ScrubResult> {
   return scrub({ folder: history.folder, between, onProgress: () => {} });
@@ -109,8 +114,10 @@ describe('nothing is found where nothing is wrong', () => {
     applier.removeSubscription(7001);
     writer().commit(applier, { kind: 'remove' });
     await assertClean(history, 'none is deleted');
-    const values = { stream: streamNumber(7001, 'text'), limit: 10 };
-    history.db().prepare(DELETE_STREAM_ROWS).run(values);
+    const [ordinal = 0] = endedStreams(history.db(), 7001);
+    const values = { ordinal, ...placesOf(ordinal), limit: 10 };
+    for (const sql of [DELETE_STREAM_ROWS, DELETE_DETECTIONS, DELETE_RESCORED])
+      assert.ok(history.db().prepare(sql).run(values).changes > 0);
     await assertClean(history, 'some are deleted');
   });
 });
@@ -146,42 +153,40 @@ describe('damage is found', () => {
 
   test('the database: each kind, counted and named', async () => {
     const cases: [what: string, change: () => void, kind: string, count: number, name: RegExp][] = [
-      ['a byte of a text', flipText, 'row differs', 1, /^(stream_row position|detection id) .*: body$/],
+      ['a byte of a text', flipText, 'row differs', 1, /^stream_row place .*: body$/],
       [
         'a row of the stream is gone',
-        changed('DELETE FROM stream_row WHERE position = (SELECT min(position) FROM stream_row)'),
+        changed('DELETE FROM stream_row WHERE place = (SELECT min(place) FROM stream_row)'),
         'row missing',
         1,
-        /^stream_row position \d+$/,
+        /^stream_row place \d+$/,
       ],
       [
         'the last rows of the stream are gone',
         changed(
-          'DELETE FROM stream_row WHERE position IN (SELECT position FROM stream_row ORDER BY position DESC LIMIT 700)',
+          'DELETE FROM stream_row WHERE place IN (SELECT place FROM stream_row ORDER BY place DESC LIMIT 700)',
         ),
         'row missing',
         700,
-        /^stream_row position \d+$/,
+        /^stream_row place \d+$/,
       ],
       [
         'a row of the stream too many',
-        changed(`INSERT INTO stream_row SELECT position + 500000, stream, sequence, publisher_id, domain, band, score,
-          print, source_id, article_id, body FROM stream_row ORDER BY position LIMIT 1`),
+        changed(`INSERT INTO stream_row SELECT place + 500000, position, version, publisher_id, domain, band, score,
+          print, source_id, article_id, body FROM stream_row ORDER BY place LIMIT 1`),
         'row too many',
         1,
-        /^stream_row position/,
+        /^stream_row place/,
       ],
       [
-        'two positions change places',
+        'two rows change places',
         changed(`
-          UPDATE stream_row SET position = 1 WHERE position = (SELECT min(position) FROM stream_row);
-          UPDATE stream_row SET position = (SELECT min(position) - 1 FROM stream_row WHERE position > 1)
-            WHERE position = (SELECT min(position) FROM stream_row WHERE position > 1);
-          UPDATE stream_row SET position = (SELECT min(position) + 1 FROM stream_row WHERE position > 1)
-            WHERE position = 1;`),
+          UPDATE stream_row SET place = 1 WHERE place = ${FIRST};
+          UPDATE stream_row SET place = ${FIRST} WHERE place = ${FIRST} + 1;
+          UPDATE stream_row SET place = ${FIRST} + 1 WHERE place = 1;`),
         'row differs',
         1,
-        /^stream_row position \d+: .*body$/,
+        /^stream_row place \d+: .*body$/,
       ],
       [
         'exported_at_given',
@@ -213,10 +218,17 @@ describe('damage is found', () => {
       ],
       [
         'a head',
-        changed('UPDATE stream_head SET sequence = 1 WHERE stream = 14002'),
+        changed('UPDATE stream SET sequence = 1 WHERE ordinal = 2'),
         'row differs',
         1,
-        /stream_head/,
+        /^stream ordinal 2: sequence$/,
+      ],
+      [
+        'the text of a detection that was scored again',
+        changed("UPDATE rescored SET body = replace(body, 'H', 'h')"),
+        'row differs',
+        1,
+        /^rescored place \d+: body$/,
       ],
       [
         'a delivery',
@@ -251,35 +263,30 @@ describe('damage is found', () => {
   });
 
   test('an index that does not lead to a row, or leads to one too many', async () => {
-    const byTime = (sql: string) => () => {
-      const db = openDetections(history.folder.detections);
-      db.unsafeMode().pragma('writable_schema = ON');
-      // Written without its index for a moment.
-      db.exec(`UPDATE sqlite_schema SET sql = replace(sql, ' (stream)', ' (stream) WHERE 0')
-        WHERE name = 'stream_row_by_stream'`);
-      db.close();
-      const other = openDetections(history.folder.detections);
-      other.unsafeMode().pragma('writable_schema = ON');
-      other.exec(sql);
-      other.exec(
-        `UPDATE sqlite_schema SET sql = replace(sql, ' WHERE 0', '') WHERE name = 'stream_row_by_stream'`,
-      );
-      other.close();
+    const withoutIndex = (sql: string) => () => {
+      const define = (definition: string) => {
+        const db = openDetections(history.folder.detections);
+        db.unsafeMode().pragma('writable_schema = ON');
+        db.prepare("UPDATE sqlite_schema SET sql = ? WHERE name = 'stream_row_by_position'").run(definition);
+        db.close();
+      };
+      define(`${INDEX} WHERE 0`);
+      changed(sql)();
+      define(INDEX);
     };
-    const row = '(SELECT min(position) FROM stream_row)';
-    const less = await found(byTime(`UPDATE stream_row SET stream = 99 WHERE position = ${row}`));
+    const less = await found(withoutIndex(`UPDATE stream_row SET position = 99 WHERE place = ${FIRST}`));
     assert.match(
       less['index disagrees']?.first ?? '',
-      /stream_row_by_stream does not find stream_row position/,
+      /stream_row_by_position does not find stream_row place/,
     );
     const more = await found(() => {
-      changed(`INSERT INTO stream_row SELECT 1, stream, 1, publisher_id, domain, band, score, print, source_id,
-        article_id, body FROM stream_row LIMIT 1`)();
-      byTime('DELETE FROM stream_row WHERE position = 1')();
+      changed(`INSERT INTO stream_row SELECT ${FIRST + 500_000}, 1, version, publisher_id, domain, band, score, print,
+        source_id, article_id, body FROM stream_row LIMIT 1`)();
+      withoutIndex(`DELETE FROM stream_row WHERE place = ${FIRST + 500_000}`)();
     });
     assert.match(
       more['index disagrees']?.first ?? '',
-      /stream_row_by_stream has \d+ rows, and should have \d+/,
+      /stream_row_by_position has \d+ rows, and should have \d+/,
     );
   });
 

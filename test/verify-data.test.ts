@@ -58,7 +58,9 @@ describe('stopped', () => {
   });
 
   test('a changed row: exit code 1, by kind, and the next start makes the database anew', async () => {
-    changed("UPDATE detection SET exported_at_given = 'x' WHERE rowid = 3");
+    changed(
+      "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)",
+    );
     const { status, stdout } = cli('verify');
     assert.equal(status, 1);
     assert.match(stdout, /row differs: 1\n {2}detection id .*: exported_at_given\n/);
@@ -91,7 +93,7 @@ describe('stopped', () => {
   });
 
   test('rebuild makes the database, rebuild --log both logs', async () => {
-    changed('DELETE FROM detection WHERE rowid < 10');
+    changed('DELETE FROM detection WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 9)');
     assert.match(
       cli('rebuild').stdout,
       /^Made .* anew from [\d,]+ entries of the log: 300 detections, 300 versions\.$/m,
@@ -129,7 +131,9 @@ describe('beside a running appliance', () => {
   });
 
   test('by itself it finds damage of the database: ingest stops, and a start makes it anew', async () => {
-    changed("UPDATE detection SET exported_at_given = 'x' WHERE rowid = 3");
+    changed(
+      "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)",
+    );
     // None was made: so one is due.
     rmSync(join(installation.data, 'verified.json'));
     const serving = await installation.serve({ WIREWATCH_HASTE: '5000' });

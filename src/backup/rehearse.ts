@@ -18,15 +18,17 @@ export interface Rehearsed extends Pick<NewState, 'state_of' | 'detections' | 's
   readonly differences: readonly string[];
 }
 
-const SELECT_HEAD = 'SELECT coalesce(max(position), 0) AS head FROM stream_row';
+const SELECT_HEAD = 'SELECT coalesce(max(position), 0) AS head FROM stream';
 /** What the rows up to a position come to: a row that is missing, or is another, changes it. */
 const SELECT_SUMS = `
-  SELECT stream, count(*) AS rows, sum(sequence) AS sequences, sum(length(body)) AS characters,
-    sum(position % 1000003) AS positions
-  FROM stream_row WHERE position <= :head GROUP BY stream ORDER BY stream`;
+  SELECT subscription_id || ':' || content_type AS stream, count(*) AS rows, sum(place % 1000003) AS places,
+    sum(length(body)) AS characters, sum(stream_row.position % 1000003) AS positions
+  FROM stream CROSS JOIN stream_row ON place >> 34 = ordinal + 0 AND stream_row.position <= :head
+  WHERE removed = 0
+  GROUP BY ordinal ORDER BY ordinal`;
 
 interface Sums {
-  readonly stream: number;
+  readonly stream: string;
   readonly rows: number;
 }
 

@@ -5,7 +5,9 @@ const COUNT_FILES = `SELECT count(*) AS files FROM ingest_file WHERE outcome IN 
 
 const SELECT_FIGURES = `
   SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS versions,
-    (SELECT id FROM detection ORDER BY rowid DESC LIMIT 1) AS newestId`;
+    (SELECT id FROM detection
+      WHERE place >> 34 = (SELECT max(place) >> 34 FROM stream_row) AND place = (SELECT max(place) FROM stream_row)
+    ) AS newestId`;
 
 export interface Figures {
   readonly detections: number;

@@ -1,4 +1,4 @@
-/** The two kinds of agency item, the exports that report them, and the number of a stream. */
+/** The two kinds of agency item, the exports that report them, and the name of a stream. */
 
 export const CONTENT_TYPES = ['text', 'image'] as const;
 export type ContentType = (typeof CONTENT_TYPES)[number];
@@ -32,17 +32,16 @@ export function isExportName(value: string): value is ExportName {
 /** The greatest subscription, publisher or article number (contract: 999,999,999,999,999). */
 export const NUMBER_MAX = 999_999_999_999_999;
 
-/**
- * The number under which a stream, one subscription's detections of one content type, is stored.
- *
- * It is computed, not handed out: no table maps it, a copy of the database needs none, and with the greatest
- * subscription id it stays below 2^53.
- */
-export function streamNumber(subscriptionId: number, contentType: ContentType): number {
-  return subscriptionId * 2 + (contentType === 'image' ? 1 : 0);
+/** A stream, one subscription's detections of one content type: `7001:text`. */
+export type StreamName = `${number}:${ContentType}`;
+
+export function streamName(subscriptionId: number, contentType: ContentType): StreamName {
+  return `${subscriptionId}:${contentType}`;
 }
 
-/** The reverse of {@link streamNumber}. */
-export function streamParts(stream: number): { subscription_id: number; content_type: ContentType } {
-  return { subscription_id: Math.floor(stream / 2), content_type: stream % 2 === 1 ? 'image' : 'text' };
+/** The reverse of {@link streamName}. */
+export function streamParts(stream: StreamName): { subscription_id: number; content_type: ContentType } {
+  const [id, type = ''] = stream.split(':');
+  if (!isContentType(type)) throw new Error(`${stream} names no stream`);
+  return { subscription_id: Number(id), content_type: type };
 }

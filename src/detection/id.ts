@@ -1,5 +1,5 @@
 /** Detection ids (contract: Detection, `id`). */
-import { type ContentType, streamNumber } from './content-type.ts';
+import { type ContentType, type StreamName, streamName } from './content-type.ts';
 
 export const DETECTION_ID_PATTERN =
   '^[ti]\\.(0|[1-9][0-9]{0,14})\\.(0|[1-9][0-9]{0,14})\\.(0|[1-9][0-9]{0,14})$';
@@ -20,6 +20,6 @@ export function isDetectionId(text: string): boolean {
 }
 
 /** The stream in which a detection is, which its id says. @param id of {@link isDetectionId} */
-export function streamOfId(id: string): number {
-  return streamNumber(Number(id.slice(2, id.indexOf('.', 2))), id.startsWith('i') ? 'image' : 'text');
+export function streamOfId(id: string): StreamName {
+  return streamName(Number(id.slice(2, id.indexOf('.', 2))), id.startsWith('i') ? 'image' : 'text');
 }

@@ -10,6 +10,7 @@ import { errorCode, reasonOf } from '../refused.ts';
 import { type Database, reading, type Statement } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
+import { ordinalOf } from '../store/stream-place.ts';
 import { LOGGED_TABLES } from './projection.ts';
 import type { FindingKindName, ScrubFindings } from './scrub-findings.ts';
 
@@ -19,8 +20,6 @@ export interface CompareOptions {
   readonly made: Database;
   /** Brings `made` to a mark of the database. */
   readonly follow: (mark: LogMark | null) => Promise<void>;
-  /** Streams that the log removes, up to where `made` is: which position was the last one then. */
-  readonly removed: ReadonlyMap<number, number>;
   readonly findings: ScrubFindings;
   readonly between: () => Promise<void>;
   /** Rows that were compared of a table. */
@@ -50,28 +49,34 @@ const RANGE_ROWS = 500;
 const TEXT = 'body';
 
 const PROBE_STREAM_ROW = `
-  SELECT 1 FROM stream_row INDEXED BY stream_row_by_stream WHERE stream = ? AND position = ?`;
+  SELECT 1 FROM stream_row INDEXED BY stream_row_by_position
+  WHERE place >> 34 = (? >> 34) AND position = ? AND place = ?`;
 const PROBE_DETECTION = `
   SELECT 1 FROM detection INDEXED BY detection_by_time
-  WHERE stream = ? AND first_detected_at = ? AND id = ? AND rowid = ?`;
+  WHERE place >> 34 = (? >> 34) AND first_detected_at = ? AND id = ? AND place = ?`;
 
 const LARGE_TABLES: readonly TableSpec[] = [
   {
     table: 'stream_row',
     from: 'stream_row NOT INDEXED',
-    key: ['position'],
+    key: ['place'],
     columns: null,
-    probe: { index: 'stream_row_by_stream', sql: PROBE_STREAM_ROW, columns: ['stream', 'position'] },
+    probe: {
+      index: 'stream_row_by_position',
+      sql: PROBE_STREAM_ROW,
+      columns: ['place', 'position', 'place'],
+    },
   },
+  { table: 'rescored', from: 'rescored', key: ['place'], columns: null, probe: null },
   {
     table: 'detection',
-    from: 'detection INDEXED BY detection_by_id',
+    from: 'detection NOT INDEXED',
     key: ['id'],
     columns: null,
     probe: {
       index: 'detection_by_time',
       sql: PROBE_DETECTION,
-      columns: ['stream', 'first_detected_at', 'id', 'rowid'],
+      columns: ['place', 'first_detected_at', 'id', 'place'],
     },
   },
 ];
@@ -84,7 +89,8 @@ const SCHEMA: TableSpec = {
   probe: null,
 };
 
-const SMALL_TABLES = ['stream_head', ...LOGGED_TABLES];
+const SMALL_TABLES = ['stream', ...LOGGED_TABLES];
+const SELECT_REMOVED = 'SELECT ordinal FROM stream WHERE removed = 1';
 const COLUMNS = 'SELECT name, pk FROM pragma_table_info(?) ORDER BY cid';
 
 /** What stands for a text where texts are compared. */
@@ -169,10 +175,7 @@ class Ranges {
   constructor(db: Database, trusted: Database, spec: TableSpec) {
     this.#db = db;
     this.#spec = spec;
-    this.columns = [
-      ...(spec.columns ?? columnsOf(trusted, spec.table)),
-      ...(spec.probe === null ? [] : ['rowid']),
-    ];
+    this.columns = spec.columns ?? columnsOf(trusted, spec.table);
     this.#probe = spec.probe === null ? null : db.prepare(spec.probe.sql);
   }
 
@@ -242,13 +245,13 @@ function where(key: readonly string[], low: Row | null, high: Row | null): strin
 }
 
 function compareRows(
-  { findings, removed }: CompareOptions,
+  { made, findings }: CompareOptions,
   spec: TableSpec,
   expected: Range,
   found: Range,
   ranges: Ranges,
 ): void {
-  const shown = (row: Row) => JSON.stringify(row.slice(0, spec.probe === null ? row.length : -1));
+  const shown = (row: Row) => JSON.stringify(row);
   const keyed = (row: Row) => JSON.stringify(ranges.keyOf(row));
   const missing = new Map(expected.rows.map((row) => [keyed(row), row]));
   const text = ranges.columns.indexOf(TEXT);
@@ -260,9 +263,9 @@ function compareRows(
     const right = missing.get(keyed(row));
     missing.delete(keyed(row));
     if (right === undefined) {
-      if (!isLeftOver(removed, spec, ranges, row)) findings.add('row too many', name);
+      if (!isLeftOver(made, ranges, row)) findings.add('row too many', name);
     } else if (shown(row) !== shown(right)) {
-      const columns = ranges.columns.filter((column, at) => column !== 'rowid' && row[at] !== right[at]);
+      const columns = ranges.columns.filter((_, at) => row[at] !== right[at]);
       findings.add('row differs', `${name}: ${columns.join(', ')}`);
     }
   }
@@ -275,29 +278,31 @@ function compareRows(
     );
 }
 
-function isLeftOver(
-  removed: ReadonlyMap<number, number>,
-  { table }: TableSpec,
-  ranges: Ranges,
-  row: Row,
-): boolean {
-  const [stream, position] = ranges.valuesOf(row, ['stream', 'position']);
-  const through = removed.get(Number(stream ?? -1));
-  return through !== undefined && (table !== 'stream_row' || Number(position) <= through);
+function isLeftOver(made: Database, ranges: Ranges, row: Row): boolean {
+  const [place] = ranges.valuesOf(row, ['place']);
+  return typeof place === 'number' && removedStreams(made).includes(ordinalOf(place));
+}
+
+/** Ordinals of the streams that the log removes, up to where the database is that was made from it. */
+function removedStreams(made: Database): number[] {
+  return made
+    .prepare<unknown[], { ordinal: number }>(SELECT_REMOVED)
+    .all()
+    .map(({ ordinal }) => ordinal);
 }
 
 /** An index without a row too many: those that it lacks were found with the rows. */
 async function compareIndex(options: CompareOptions, { table, probe }: TableSpec): Promise<void> {
   if (probe === null) return;
-  const { db, made, findings, follow, removed, between } = options;
+  const { db, made, findings, follow, between } = options;
   const source = `${table} INDEXED BY ${probe.index}`;
   for (;;) {
     await between();
-    const streams = [...removed.keys()];
+    const removed = removedStreams(made);
     // Rows that are being deleted are there on one side alone, so streams that were removed are not counted.
     const rowsOf = (counted: Database) =>
-      streams.reduce(
-        (rows, stream) => rows - countOf(counted, `${source} WHERE stream = ${stream}`),
+      removed.reduce(
+        (rows, ordinal) => rows - countOf(counted, `${source} WHERE place >> 34 = ${ordinal}`),
         countOf(counted, source),
       );
     let found: { readonly mark: LogMark | null; readonly rows: number };
@@ -308,7 +313,7 @@ async function compareIndex(options: CompareOptions, { table, probe }: TableSpec
       return;
     }
     await follow(found.mark);
-    if (removed.size > streams.length) continue;
+    if (removedStreams(made).length > removed.length) continue;
     const rows = rowsOf(made);
     if (found.rows !== rows)
       findings.add('index disagrees', `${probe.index} has ${found.rows} rows, and should have ${rows}`);

@@ -2,37 +2,49 @@
  * Detections and their versions in `detections.db`: the statements by which both ingest and the applying of the log
  * write them, so that one makes what the other made.
  *
- * The number of a version within its stream has no gaps: it is one more than that of the version before it.
+ * The number of a version within its stream has no gaps: it is one more than that of the version before it. A stream's
+ * ordinal is given with its first version, and is one more than that of the stream before it.
  */
-import { CONTENT_TYPES, streamNumber } from '../detection/content-type.ts';
+import { type StreamName, streamParts } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import { renderDetection, renderStreamRow } from '../detection/match.ts';
 import type { Database, Statement } from '../store/database.ts';
+import { placeOf } from '../store/stream-place.ts';
 import type { DetectionState } from './row-lines.ts';
 
 const INSERT_DETECTION = `
-  INSERT INTO detection (id, stream, version, first_detected_at, exported_at_given, url_withheld,
-    publisher_id, domain, band, score, print, source_id, article_id, body, epochs)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  INSERT INTO detection (id, place, epochs, first_detected_at, exported_at_given, url_withheld)
+  VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT (id) DO NOTHING`;
 
 const UPDATE_DETECTION = `
   UPDATE detection
-  SET version = ?, first_detected_at = ?, exported_at_given = ?, url_withheld = ?,
-    publisher_id = ?, domain = ?, band = ?, score = ?, print = ?, source_id = ?, body = ?, epochs = ?
+  SET place = ?, epochs = ?, first_detected_at = ?, exported_at_given = ?, url_withheld = ?
   WHERE id = ?`;
 
+const RESCORE_DETECTION = `
+  UPDATE detection SET first_detected_at = ?, exported_at_given = ?, url_withheld = ? WHERE id = ? RETURNING place`;
+
+const UPSERT_RESCORED = `
+  INSERT INTO rescored (place, body) VALUES (?, ?) ON CONFLICT (place) DO UPDATE SET body = excluded.body`;
+const DELETE_RESCORED = 'DELETE FROM rescored WHERE place = (SELECT place FROM detection WHERE id = ?)';
+
 const INSERT_STREAM_ROW = `
-  INSERT INTO stream_row (position, stream, sequence, publisher_id, domain, band, score, print, source_id, article_id, body)
+  INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_id, article_id, body)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
-const SELECT_HEAD = 'SELECT sequence, position FROM stream_head WHERE stream = ?';
-const UPSERT_HEAD = `
-  INSERT INTO stream_head (stream, sequence, position) VALUES (?, ?, ?)
-  ON CONFLICT (stream) DO UPDATE SET sequence = excluded.sequence, position = excluded.position`;
-const DELETE_HEAD = 'DELETE FROM stream_head WHERE stream = ?';
+const SELECT_STREAM = `
+  SELECT ordinal, sequence, position FROM stream WHERE subscription_id = ? AND content_type = ? AND removed = 0`;
+const INSERT_STREAM = `
+  INSERT INTO stream (ordinal, subscription_id, content_type, sequence, position)
+  VALUES ((SELECT coalesce(max(ordinal), 0) + 1 FROM stream), ?, ?, 0, 0)
+  RETURNING ordinal, sequence, position`;
+const UPDATE_STREAM = 'UPDATE stream SET sequence = ?, position = ? WHERE ordinal = ?';
+const END_STREAMS = 'UPDATE stream SET removed = 1 WHERE subscription_id = ? AND removed = 0';
 
+/** Of a stream: where it ends. */
 interface Head {
+  readonly ordinal: number;
   sequence: number;
   position: number;
 }
@@ -41,12 +53,16 @@ export class DetectionRows {
   readonly #textOf: (text: string) => string;
   readonly #insertDetection: Statement;
   readonly #updateDetection: Statement;
+  readonly #rescoreDetection: Statement<{ place: number }>;
+  readonly #upsertRescored: Statement;
+  readonly #deleteRescored: Statement;
   readonly #insertStreamRow: Statement;
-  readonly #selectHead: Statement<Head>;
-  readonly #upsertHead: Statement;
-  readonly #deleteHead: Statement;
-  /** Of the streams that the transaction adds to. */
-  readonly #heads = new Map<number, Head>();
+  readonly #selectStream: Statement<Head>;
+  readonly #insertStream: Statement<Head>;
+  readonly #updateStream: Statement;
+  readonly #endStreams: Statement;
+  /** Of the streams that the transaction adds to, by what their ids begin with. */
+  readonly #heads = new Map<string, Head>();
 
   /**
    * Parameters are bound by place here, not by name: this is the one spot where that difference is felt.
@@ -57,65 +73,90 @@ export class DetectionRows {
     this.#textOf = textOf;
     this.#insertDetection = db.prepare(INSERT_DETECTION);
     this.#updateDetection = db.prepare(UPDATE_DETECTION);
+    this.#rescoreDetection = db.prepare<unknown[], { place: number }>(RESCORE_DETECTION);
+    this.#upsertRescored = db.prepare(UPSERT_RESCORED);
+    this.#deleteRescored = db.prepare(DELETE_RESCORED);
     this.#insertStreamRow = db.prepare(INSERT_STREAM_ROW);
-    this.#selectHead = db.prepare<unknown[], Head>(SELECT_HEAD);
-    this.#upsertHead = db.prepare(UPSERT_HEAD);
-    this.#deleteHead = db.prepare(DELETE_HEAD);
+    this.#selectStream = db.prepare<unknown[], Head>(SELECT_STREAM);
+    this.#insertStream = db.prepare<unknown[], Head>(INSERT_STREAM);
+    this.#updateStream = db.prepare(UPDATE_STREAM);
+    this.#endStreams = db.prepare(END_STREAMS);
   }
 
-  /** @param epochs how many version epochs are in the version; @returns false where the detection is known */
-  insert(state: DetectionState, version: number, epochs: number): boolean {
-    const { judged } = state;
+  /**
+   * A new detection, and its first version in the stream.
+   *
+   * @param epochs how many version epochs are in the version
+   * @param position greater than all before it
+   * @returns false where the detection is known: then nothing was done
+   */
+  create(state: DetectionState, version: number, epochs: number, position: number): boolean {
+    const head = this.#head(state.id);
+    const place = placeOf(head.ordinal, head.sequence + 1);
     const { changes } = this.#insertDetection.run(
       state.id,
-      streamOfId(state.id),
-      version,
-      state.first_detected_at,
-      state.exported_at_given,
-      state.url_withheld,
-      judged.publisher_id,
-      judged.domain,
-      judged.band,
-      judged.score,
-      judged.print,
-      judged.source_id,
-      judged.article_id,
-      this.#textOf(renderDetection(state.id, version, state.rendered)),
+      place,
       epochs,
+      state.first_detected_at,
+      storedGiven(state),
+      state.url_withheld,
     );
-    return changes === 1;
+    if (changes === 0) return false;
+    this.#add(head, place, state, version, position);
+    return true;
   }
 
-  update(state: DetectionState, version: number, epochs: number): void {
-    const { judged } = state;
+  /** A new version of a detection that is known. */
+  change(state: DetectionState, version: number, epochs: number, position: number): void {
+    const head = this.#head(state.id);
+    const place = placeOf(head.ordinal, head.sequence + 1);
+    this.#deleteRescored.run(state.id);
     this.#updateDetection.run(
-      version,
-      state.first_detected_at,
-      state.exported_at_given,
-      state.url_withheld,
-      judged.publisher_id,
-      judged.domain,
-      judged.band,
-      judged.score,
-      judged.print,
-      judged.source_id,
-      this.#textOf(renderDetection(state.id, version, state.rendered)),
+      place,
       epochs,
+      state.first_detected_at,
+      storedGiven(state),
+      state.url_withheld,
       state.id,
     );
+    this.#add(head, place, state, version, position);
   }
 
-  /** Adds a version to its stream. @param position greater than all before it */
-  add(state: DetectionState, version: number, position: number): void {
+  /** A detection in another text of the same version; @returns false where it is not known */
+  rescore(state: DetectionState, version: number): boolean {
+    const { first_detected_at, url_withheld, id } = state;
+    const known = this.#rescoreDetection.get(first_detected_at, storedGiven(state), url_withheld, id);
+    if (known === undefined) return false;
+    this.#upsertRescored.run(known.place, this.#textOf(renderDetection(id, version, state.rendered)));
+    return true;
+  }
+
+  /** Ends the streams of a subscription: what follows begins anew. Their rows are deleted apart. */
+  end(subscription: number): void {
+    this.finish();
+    this.#endStreams.run(subscription);
+  }
+
+  /** Writes where the streams end: the last step of a transaction. */
+  finish(): void {
+    for (const { ordinal, sequence, position } of this.#heads.values())
+      this.#updateStream.run(sequence, position, ordinal);
+    this.#heads.clear();
+  }
+
+  /** Of a transaction that is rolled back. */
+  forget(): void {
+    this.#heads.clear();
+  }
+
+  #add(head: Head, place: number, state: DetectionState, version: number, position: number): void {
     const { judged } = state;
-    const stream = streamOfId(state.id);
-    const head = this.#head(stream);
     head.sequence += 1;
     head.position = position;
     this.#insertStreamRow.run(
+      place,
       position,
-      stream,
-      head.sequence,
+      version,
       judged.publisher_id,
       judged.domain,
       judged.band,
@@ -127,35 +168,46 @@ export class DetectionRows {
     );
   }
 
-  /** Ends the streams of a subscription: what follows begins anew. Their rows are deleted apart. */
-  end(subscription: number): void {
-    for (const stream of streamsOf(subscription)) {
-      this.#heads.delete(stream);
-      this.#deleteHead.run(stream);
-    }
-  }
-
-  /** Writes where the streams end: the last step of a transaction. */
-  finish(): void {
-    for (const [stream, head] of this.#heads) this.#upsertHead.run(stream, head.sequence, head.position);
-    this.#heads.clear();
-  }
-
-  /** Of a transaction that is rolled back. */
-  forget(): void {
-    this.#heads.clear();
-  }
-
-  #head(stream: number): Head {
-    let head = this.#heads.get(stream);
+  #head(id: string): Head {
+    const beginning = id.slice(0, id.indexOf('.', 2));
+    let head = this.#heads.get(beginning);
     if (head === undefined) {
-      head = this.#selectHead.get(stream) ?? { sequence: 0, position: 0 };
-      this.#heads.set(stream, head);
+      head = this.#readHead(streamOfId(id));
+      this.#heads.set(beginning, head);
     }
+    return head;
+  }
+
+  #readHead(stream: StreamName): Head {
+    const { subscription_id, content_type } = streamParts(stream);
+    const head =
+      this.#selectStream.get(subscription_id, content_type) ??
+      this.#insertStream.get(subscription_id, content_type);
+    if (head === undefined) throw new Error(`the stream ${stream} was not made`);
     return head;
   }
 }
 
-export function streamsOf(subscription: number): number[] {
-  return CONTENT_TYPES.map((contentType) => streamNumber(subscription, contentType));
+/** Nearly every detection's is in its text: there it need not be stored a second time. */
+function storedGiven({ exported_at_given: given, rendered }: DetectionState): string | null {
+  return given !== null && rendered.includes(`"exported_at":"${given}"`) ? AS_IN_TEXT : given;
+}
+
+const AS_IN_TEXT = '';
+const EXPORTED_AT = /"exported_at":"([^"]*)"/;
+
+/** The reverse: what the export gave. @param text of the detection as it is now */
+export function givenOf(stored: string | null, text: string): string | null {
+  return stored === AS_IN_TEXT ? (EXPORTED_AT.exec(text)?.[1] ?? null) : stored;
+}
+
+const SELECT_ORDINALS = `
+  SELECT ordinal FROM stream WHERE subscription_id = :subscription AND removed = 1 ORDER BY ordinal`;
+
+/** The streams of a subscription that were ended: their rows are to be deleted, or are gone. */
+export function endedStreams(db: Database, subscription: number): number[] {
+  return db
+    .prepare<unknown[], { ordinal: number }>(SELECT_ORDINALS)
+    .all({ subscription })
+    .map(({ ordinal }) => ordinal);
 }

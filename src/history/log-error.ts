@@ -16,9 +16,11 @@ export class LogFailure extends Error {
     const reason = cause instanceof Error ? cause.message : String(cause);
     super(`cannot ${doing} ${path}: ${reason}`, { cause });
     this.name = 'LogFailure';
-    this.code = errorCode(cause);
-    this.isWriteLost =
-      this.code === 'EIO' || (cause instanceof Error && 'syscall' in cause && cause.syscall === 'fsync');
+    const code = errorCode(cause);
+    const syscall = cause instanceof Error && 'syscall' in cause ? cause.syscall : undefined;
+    this.isWriteLost = code === 'EIO' || syscall === 'fsync' || syscall === 'ftruncate';
+    // Whatever the reason was, a full disk too: to wait for room and try again would not bring back what is lost.
+    this.code = this.isWriteLost ? 'EIO' : code;
   }
 }
 

@@ -3,7 +3,7 @@ import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync
 import { syncFolder } from '../store/folder.ts';
 import { type Commit, type LogKind, type Mark, SNAPSHOT } from './format.ts';
 import { LogDamage, LogFailure } from './log-error.ts';
-import { type EntryPart, EntryReader, hasCommitBehind, listSegments, type Segment } from './segment.ts';
+import { type EntryPart, EntryReader, entriesBehind, listSegments, type Segment } from './segment.ts';
 
 const PIECE_BYTES = 4 * 1024 * 1024;
 
@@ -17,35 +17,46 @@ export interface Tail {
   readonly stumps: readonly Segment[];
   /** Whether there is more behind the last whole entry. */
   readonly isTorn: boolean;
+  /**
+   * Of the one entry behind it the end is intact and another part is not: a power cut that came before it was durable may
+   * leave that, since a disk writes in any order; so may damage.
+   */
+  readonly isDoubtful: boolean;
 }
 
 /**
- * Looks where a log ends; changes nothing.
+ * Looks where a log ends; changes nothing. Entries before the last are not looked into: whoever applies them does that.
  *
+ * @param mayBeDoubtful whether the caller knows another witness of what the last entry was
  * @throws LogDamage where it is not merely torn: a whole entry stands behind what is not whole
  */
-export function findTail(folder: string, kind: LogKind): Tail {
+export function findTail(folder: string, kind: LogKind, mayBeDoubtful = false): Tail {
   const segments = listSegments(folder);
   const stumps: Segment[] = [];
   let open: Tail['segment'] = null;
   let isTorn = false;
+  let isDoubtful = false;
   for (const segment of segments.toReversed()) {
     const reader = new EntryReader(segment, kind);
     try {
-      while (reader.next(reader.last ?? undefined) !== null);
+      reader.skipToEnd();
       if (!reader.isWhole) {
-        if (open !== null || hasCommitBehind(segment.path, reader.end))
+        const behind = entriesBehind(segment.path, reader.end);
+        const next = reader.last === null ? segment.firstEntry : reader.last.entry + 1;
+        isDoubtful ||= behind.length > 0;
+        const isDamage = behind.some((entry) => entry !== next) || (isDoubtful && !mayBeDoubtful);
+        if (open !== null || isDamage)
           throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
         isTorn = true;
       }
       if (reader.header === null) stumps.push(segment);
       else open ??= { ...segment, program: reader.header.program, bytes: reader.end };
-      if (reader.last !== null) return { last: reader.last, segment: open, stumps, isTorn };
+      if (reader.last !== null) return { last: reader.last, segment: open, stumps, isTorn, isDoubtful };
     } finally {
       reader.close();
     }
   }
-  return { last: null, segment: open, stumps, isTorn };
+  return { last: null, segment: open, stumps, isTorn, isDoubtful };
 }
 
 /**

@@ -4,7 +4,8 @@
  */
 import type { Database, Statement } from '../store/database.ts';
 import { setLogMark } from '../store/log-mark.ts';
-import { DetectionRows, streamsOf } from './detection-rows.ts';
+import { placesOf } from '../store/stream-place.ts';
+import { DetectionRows, endedStreams } from './detection-rows.ts';
 import { EffectApplier } from './effects.ts';
 import type { Mark } from './format.ts';
 import { LogDamage } from './log-error.ts';
@@ -21,35 +22,35 @@ export const LOGGED_TABLES = [
   'version_epoch',
 ] as const;
 
+/** What a snapshot says of streams that were removed: their ordinals are not given again. */
+export const SNAPSHOT_TABLE = 'stream';
+
 const COUNT_EPOCHS = 'SELECT count(*) AS epochs FROM version_epoch';
-const SELECT_EPOCHS = 'SELECT epochs FROM detection WHERE id = ?';
-const DELETE_ROWS = ['DELETE FROM stream_row WHERE stream = ?', 'DELETE FROM detection WHERE stream = ?'];
+const DELETE_ROWS = [
+  'DELETE FROM stream_row WHERE place >= :first AND place < :end',
+  'DELETE FROM rescored WHERE place >= :first AND place < :end',
+  'DELETE FROM detection WHERE place >> 34 = :ordinal',
+];
 
 export interface ProjectionOptions {
   /** See {@link DetectionRows}. */
   readonly textOf?: (text: string) => string;
-  /** Told when all detections of a subscription are gone. */
-  readonly onRemoved?: (subscription: number) => void;
 }
 
 export class Projection {
   readonly #db: Database;
-  readonly #onRemoved: (subscription: number) => void;
   readonly #rows: DetectionRows;
   readonly #effects: EffectApplier;
   readonly #countEpochs: Statement<{ epochs: number }>;
-  readonly #selectEpochs: Statement<{ epochs: number }>;
   /** Rows of exports of which it was not said yet what became of them. */
   #waiting: DetectionState[] = [];
   #epochs: number | null = null;
 
-  constructor(db: Database, { textOf, onRemoved = () => {} }: ProjectionOptions = {}) {
+  constructor(db: Database, { textOf }: ProjectionOptions = {}) {
     this.#db = db;
-    this.#onRemoved = onRemoved;
     this.#rows = new DetectionRows(db, textOf);
-    this.#effects = new EffectApplier(db, LOGGED_TABLES);
+    this.#effects = new EffectApplier(db, [...LOGGED_TABLES, SNAPSHOT_TABLE]);
     this.#countEpochs = db.prepare<unknown[], { epochs: number }>(COUNT_EPOCHS);
-    this.#selectEpochs = db.prepare<unknown[], { epochs: number }>(SELECT_EPOCHS);
   }
 
   /** Applies a part of an entry, in one transaction with the entry's other parts. */
@@ -81,34 +82,27 @@ export class Projection {
         break;
       case 'created':
         for (const [index, state] of this.#taken(line.rows).entries()) {
-          if (!this.#rows.insert(state, line.version, this.#epochsNow()))
+          if (!this.#rows.create(state, line.version, this.#epochsNow(), line.position + index))
             throw new LogDamage(`the detection ${state.id} is created a second time`);
-          this.#rows.add(state, line.version, line.position + index);
         }
         break;
       case 'passed':
         this.#taken(line.rows);
         break;
       case 'changed': {
-        const { state, version } = line;
-        if (!this.#rows.insert(state, version, this.#epochsNow()))
-          this.#rows.update(state, version, this.#epochsNow());
-        this.#rows.add(state, version, line.position);
+        const { state, version, position } = line;
+        if (!this.#rows.create(state, version, this.#epochsNow(), position))
+          this.#rows.change(state, version, this.#epochsNow(), position);
         break;
       }
-      case 'rescored': {
-        const { state, version } = line;
-        const known = this.#selectEpochs.get(state.id);
-        if (known === undefined)
-          throw new LogDamage(`the detection ${state.id} is scored again and not known`);
-        this.#rows.update(state, version, known.epochs);
+      case 'rescored':
+        if (!this.#rows.rescore(line.state, line.version))
+          throw new LogDamage(`the detection ${line.state.id} is scored again and not known`);
         break;
-      }
       case 'removed':
         this.#rows.end(line.subscription);
-        for (const sql of DELETE_ROWS)
-          for (const stream of streamsOf(line.subscription)) this.#db.prepare(sql).run(stream);
-        this.#onRemoved(line.subscription);
+        for (const ordinal of endedStreams(this.#db, line.subscription))
+          for (const sql of DELETE_ROWS) this.#db.prepare(sql).run({ ordinal, ...placesOf(ordinal) });
         break;
       case 'other':
         if (!this.#effects.apply(line.line))

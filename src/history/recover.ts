@@ -11,8 +11,8 @@
  */
 import { existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { Refused } from '../refused.ts';
-import { type Database, isEmpty, openInspector } from '../store/database.ts';
+import { errorCode, Refused } from '../refused.ts';
+import { type Database, isEmpty, open as openFile, openInspector, sizeOf } from '../store/database.ts';
 import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
 import { openDetections } from '../store/detections.ts';
 import { isNotedFile, noteIdentity } from '../store/file-identity.ts';
@@ -21,7 +21,15 @@ import { readLogMark, setLogMark } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
 import type { Commit, Mark } from './format.ts';
 import { LogDamage } from './log-error.ts';
-import { entriesAfter, findTail, placeOf, snapshotAfter, type Tail, trustTail } from './log-reader.ts';
+import {
+  entriesAfter,
+  findTail,
+  type Place,
+  placeOf,
+  snapshotAfter,
+  type Tail,
+  trustTail,
+} from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
 import { swapInNewLog } from './new-log.ts';
 import { Projection } from './projection.ts';
@@ -52,6 +60,8 @@ export interface Recovered {
 
 /** Applying fewer bytes of the log than this is not worth a word. */
 const LONG_BYTES = 256 * 1024;
+/** Checking a smaller database is not worth a word. */
+const LONG_CHECK_BYTES = 16 * 1024 * 1024;
 const WAL_ASIDE = '-wal-aside';
 /** Frames between two turns of the event loop. */
 const FRAMES_A_TURN = 16;
@@ -62,26 +72,37 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
   let db: Database | null = null;
   try {
     swapInNewLog(folder.log, Date.now());
-    const tail = findTail(folder.log, 'detections');
-    const found = open(folder, tail);
+    const tail = findTail(folder.log, 'detections', true);
+    const isOurs = isNotedFile(folder.detections);
+    const found = open(options, tail);
     db = found.kind === 'usable' ? found.db : null;
     requireReach(folder, tail, found);
+    if (tail.isDoubtful) requireTorn(folder, tail, isOurs ? db : null);
     if (db !== null && readLogMark(db)?.entry === tail.last?.entry) options.onReadable();
     if (tail.isTorn || tail.segment !== null) trustTail(folder.log, tail);
     let applied = 0;
+    let madeAnew = found.kind === 'unusable' ? found.reason : null;
     if (db !== null) {
-      applied = await applyRest(db, tail, options);
-    } else {
-      const reason = found.kind === 'unusable' ? found.reason : '';
-      options.onBegin(reason);
+      try {
+        applied = await applyRest(db, tail, options);
+      } catch (error) {
+        if (!isContradiction(error)) throw error;
+        db.close();
+        db = null;
+        madeAnew = `it is not what its mark says: ${error.message}`;
+      }
+    }
+    if (db === null) {
+      options.onBegin(madeAnew ?? '');
       applied = await makeAnew(tail, options);
       db = openDetections(folder.detections);
     }
     noteIdentity(folder.detections);
-    rmSync(folder.damage, { force: true });
+    // One that was noted since the database could be read is for the next start.
+    if (madeAnew !== null) rmSync(folder.damage, { force: true });
     rmSync(`${folder.detections}${WAL_ASIDE}`, { force: true });
     const log = new LogWriter({ folder: folder.log, kind: 'detections', program }, tail);
-    return { db, log, applied, madeAnew: found.kind === 'unusable' ? found.reason : null };
+    return { db, log, applied, madeAnew };
   } catch (error) {
     db?.close();
     if (error instanceof LogDamage) throw damaged(folder, error);
@@ -109,7 +130,7 @@ type Found =
   | { readonly kind: 'unusable'; readonly reason: string };
 
 /** Opens the database where it can be relied on; what cannot is left as it is. */
-function open(folder: DataFolder, tail: Tail): Found {
+function open({ folder, onBegin }: RecoverOptions, tail: Tail): Found {
   const path = folder.detections;
   const unusable = (reason: string): Found => ({ kind: 'unusable', reason });
   if (existsSync(folder.damage))
@@ -125,8 +146,10 @@ function open(folder: DataFolder, tail: Tail): Found {
   let db: Database | null = null;
   try {
     db = openDetections(path);
+    if (isReplaced && sizeOf(path) > LONG_CHECK_BYTES)
+      onBegin('its file is not the one that was closed last, and is checked first');
     const reason = isReplaced ? whyUnsound(db) : null;
-    const other = reason ?? whyOfOtherLog(db, folder.log);
+    const other = reason ?? whyOfOtherLog(db, folder.log, tail);
     if (other === null) return { kind: 'usable', db };
     db.close();
     return unusable(other);
@@ -145,9 +168,9 @@ function whyUnsound(db: Database): string | null {
 }
 
 /** Why a database cannot be brought to the end of this log; null: it can, or the log does not reach it. */
-function whyOfOtherLog(db: Database, log: string): string | null {
+function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
   const mark = readLogMark(db);
-  const place = mark === null ? 'known' : placeOf(log, 'detections', mark);
+  const place = mark === null ? 'known' : placeBefore(tail, log, mark);
   if (mark === null || place === 'known' || place === 'beyond') return null;
   if (place === 'foreign') return 'it is of another history than the log';
   const snapshot = snapshotAfter(log, 'detections', mark);
@@ -156,10 +179,24 @@ function whyOfOtherLog(db: Database, log: string): string | null {
   return null;
 }
 
+/** Mostly a database has applied the last entry: then the log need not be read for it a second time. */
+function placeBefore({ last }: Tail, log: string, mark: Mark): Place {
+  return last?.entry === mark.entry && last.id === mark.id ? 'known' : placeOf(log, 'detections', mark);
+}
+
+/**
+ * What is not whole may be cut only where the entry was never decided: then the database that was in use to the last has
+ * come as far as the entry before.
+ */
+function requireTorn({ log }: DataFolder, { last }: Tail, db: Database | null): void {
+  if (db !== null && readLogMark(db)?.id === last?.id) return;
+  throw new LogDamage(`the entry behind entry ${last?.entry ?? 0} in ${log} is damaged`);
+}
+
 /** Only what the log has can be taken for true: what it lacks, a database that is given up may have been the last to have. */
 function requireReach({ log, detections }: DataFolder, tail: Tail, found: Found): void {
   const mark = found.kind === 'usable' ? readLogMark(found.db) : markOf(detections);
-  if (mark !== null && placeOf(log, 'detections', mark) === 'beyond')
+  if (mark !== null && placeBefore(tail, log, mark) === 'beyond')
     throw new LogDamage(
       tail.last === null
         ? `the log is missing, and the database has applied ${mark.entry} entries of it`
@@ -187,6 +224,8 @@ async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Pro
   if ((tail.last?.entry ?? 0) === (mark?.entry ?? 0)) return 0;
   if (bytesFrom(options.folder.log, mark) > LONG_BYTES)
     options.onBegin(`it lacks the entries from ${(mark?.entry ?? 0) + 1} to ${tail.last?.entry} of the log`);
+  // SQLite checkpoints on the way, and where it is cut short as it is closed.
+  noteIdentity(options.folder.detections, true);
   return apply(db, options);
 }
 
@@ -214,7 +253,10 @@ async function makeAnew(tail: Tail, options: RecoverOptions): Promise<number> {
   } catch (error) {
     db.close();
     // The log needs room before a draft does; and of a draft that is not sound nothing is kept.
-    if (isDiskFull(error) || isDamage(error)) removeDraft(draft);
+    const isUnsound = isDamage(error) || (isResumed && isContradiction(error));
+    if (isDiskFull(error) || isUnsound) removeDraft(draft);
+    // The power cut may have taken any part of it. Made from the beginning, only the log can be at fault.
+    if (isResumed && isUnsound) return makeAnew(tail, options);
     throw error;
   }
   db.close();
@@ -226,10 +268,16 @@ async function makeAnew(tail: Tail, options: RecoverOptions): Promise<number> {
   return applied;
 }
 
+/** Whether an entry cannot be applied: the log is damaged, or the database holds something else than its mark says. */
+function isContradiction(error: unknown): error is Error {
+  return error instanceof LogDamage || errorCode(error).startsWith('SQLITE_CONSTRAINT') || isDamage(error);
+}
+
 /** Goes on with the draft of an earlier start where it is of this log and schema. */
 function openDraft({ log }: DataFolder, draft: string): { db: Database; isResumed: boolean } {
   if (existsSync(draft)) {
     try {
+      if (existsSync(`${draft}-journal`)) rollBackJournal(draft);
       const db = openDetections(draft);
       const mark = readLogMark(db);
       if (mark === null || placeOf(log, 'detections', mark) === 'known') return { db, isResumed: true };
@@ -240,6 +288,16 @@ function openDraft({ log }: DataFolder, draft: string): { db: Database; isResume
   }
   removeDraft(draft);
   return { db: openDetections(draft), isResumed: false };
+}
+
+/** What a kill has left of a transaction: only a connection that may write can take it back. */
+function rollBackJournal(draft: string): void {
+  const db = openFile(draft, { fileMustExist: true });
+  try {
+    db.prepare('SELECT count(*) FROM sqlite_schema').get();
+  } finally {
+    db.close();
+  }
 }
 
 function removeDraft(draft: string): void {

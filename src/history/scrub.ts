@@ -19,13 +19,12 @@ import type { DataFolder } from '../store/folder.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
 import { requireSchema } from '../store/schema.ts';
 import { compareTables, digestOf } from './compare-tables.ts';
-import { streamsOf } from './detection-rows.ts';
 import { isLogError, LogDamage } from './log-error.ts';
 import { LogFollower } from './log-follower.ts';
 import type { LocatedPart } from './log-reader.ts';
 import { Projection } from './projection.ts';
 import { type ScrubFinding, ScrubFindings } from './scrub-findings.ts';
-import { EntryReader, hasCommitBehind, listSegments } from './segment.ts';
+import { EntryReader, entriesBehind, listSegments } from './segment.ts';
 
 export interface ScrubOptions {
   readonly folder: Pick<DataFolder, 'root' | 'log' | 'detections'>;
@@ -51,8 +50,6 @@ const FRAMES_A_LOOK = 64;
 /** What is read is read once. */
 const CACHE_KIB = 8 * 1024;
 
-const LAST_POSITION = 'SELECT max(last_position) AS position FROM delivery';
-
 /** @throws whatever `between` throws; errors of files that are not of the log */
 export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
   const findings = new ScrubFindings();
@@ -67,7 +64,6 @@ export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
           db: opened.db,
           made: made.db,
           follow: (mark) => made.follower.to(options.mark ?? mark),
-          removed: made.removed,
           findings,
           between: options.between,
           onProgress: options.onProgress,
@@ -127,7 +123,6 @@ class Made {
   #frames = 0;
   /** See {@link ScrubResult}. */
   notCompared: string | null = null;
-  readonly removed = new Map<number, number>();
   readonly follower: LogFollower;
 
   constructor(options: ScrubOptions) {
@@ -137,7 +132,6 @@ class Made {
       this.#scratch = openScratch(folder.root);
       this.#projection = new Projection(this.#scratch.db, {
         textOf: digestOf,
-        onRemoved: (subscription) => this.#remove(subscription),
       });
     } catch (error) {
       if (!isDiskFull(error)) throw error;
@@ -177,11 +171,6 @@ class Made {
       this.#options.onProgress('the log', this.#bytesBefore + part.end, this.#totalBytes);
     await this.#options.between();
   }
-
-  #remove(subscription: number): void {
-    const last = this.db?.prepare<unknown[], { position: number | null }>(LAST_POSITION).get();
-    for (const stream of streamsOf(subscription)) this.removed.set(stream, last?.position ?? 0);
-  }
 }
 
 function freeBytes(path: string): number {
@@ -207,7 +196,7 @@ async function checkSegments({ folder, between }: ScrubOptions, findings: ScrubF
       reader = new EntryReader(segment, 'detections');
       while (reader.next(reader.last ?? undefined) !== null) await between();
       const isClosed = index < listSegments(folder.log).length - 1;
-      if (!reader.isWhole && (isClosed || hasCommitBehind(segment.path, reader.end)))
+      if (!reader.isWhole && (isClosed || entriesBehind(segment.path, reader.end).length > 0))
         add(`${segment.path} is damaged at byte ${reader.end}`);
       const next = segments[index + 1];
       const last = reader.last?.entry;

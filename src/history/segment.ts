@@ -197,12 +197,38 @@ export class EntryReader {
     if (frame.kind === 'header') throw new LogDamage(`${this.#path}: a second header`);
     const lines = decodeLines(packed);
     const commit = parseCommit(lines.pop() ?? '');
-    this.#checkCommit(commit, previous);
+    this.#checkCommit(commit, previous, { frames: this.#frames, checksum: this.#checksum });
     this.#frames = 0;
     this.#checksum = 0;
     this.#last = commit;
     this.#end = frame.end;
     return { kind: 'commit', lines, commit, end: frame.end };
+  }
+
+  /**
+   * Reads on to the end by checksums alone, and looks into the last entry: to unpack each would take many times as long.
+   *
+   * @throws LogDamage when that is not what its commit line says
+   */
+  skipToEnd(): void {
+    if (this.header === null) return;
+    let last: { frame: Frame; frames: number; checksum: number } | null = null;
+    for (let frame = this.#reader.next(); frame !== null; frame = this.#reader.next()) {
+      if (frame.kind === 'header') throw new LogDamage(`${this.#path}: a second header`);
+      if (frame.kind === 'lines') {
+        this.#frames += 1;
+        this.#checksum = chainChecksum(this.#checksum, frame.checksum);
+        continue;
+      }
+      last = { frame, frames: this.#frames, checksum: this.#checksum };
+      this.#frames = 0;
+      this.#checksum = 0;
+    }
+    if (last === null) return;
+    const commit = parseCommit(decodeLines(last.frame.packed).at(-1) ?? '');
+    this.#checkCommit(commit, undefined, last);
+    this.#last = commit;
+    this.#end = last.frame.end;
   }
 
   close(): void {
@@ -220,9 +246,13 @@ export class EntryReader {
     return header;
   }
 
-  #checkCommit(commit: Commit, previous: Commit | null | undefined): void {
+  #checkCommit(
+    commit: Commit,
+    previous: Commit | null | undefined,
+    found: { readonly frames: number; readonly checksum: number },
+  ): void {
     const { entry, after, frames, checksum } = commit;
-    if (frames !== this.#frames || checksum !== this.#checksum)
+    if (frames !== found.frames || checksum !== found.checksum)
       throw new LogDamage(`${this.#path}: frames of entry ${entry} are missing`);
     if (previous === undefined) return;
     if (entry !== (previous?.entry ?? 0) + 1 || after !== (previous?.id ?? null))
@@ -230,8 +260,9 @@ export class EntryReader {
   }
 }
 
-/** Whether a whole entry ends behind a place at which the frames of a segment are not intact: then it is no torn end. */
-export function hasCommitBehind(path: string, offset: number): boolean {
+/** The numbers of the entries that end, intact, behind a place at which the frames of a segment are not: a torn end has none. */
+export function entriesBehind(path: string, offset: number): number[] {
+  const entries: number[] = [];
   const file = openSync(path, 'r');
   try {
     const piece = Buffer.allocUnsafe(SEARCH_BYTES);
@@ -242,9 +273,10 @@ export function hasCommitBehind(path: string, offset: number): boolean {
         if (header === null || header.kind !== 'commit') continue;
         const packed = Buffer.allocUnsafe(header.length);
         const read = readSync(file, packed, 0, packed.length, from + at + FRAME_HEADER_BYTES);
-        if (read === packed.length && isFrameIntact(header, packed)) return true;
+        if (read === packed.length && isFrameIntact(header, packed))
+          entries.push(parseCommit(decodeLines(packed).at(-1) ?? '').entry);
       }
-      if (bytes.length < piece.length) return false;
+      if (bytes.length < piece.length) return [...new Set(entries)];
     }
   } finally {
     closeSync(file);

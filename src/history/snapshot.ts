@@ -6,6 +6,7 @@
  * |---|---|
  * | `changed` | each row of the stream, in the order of positions, so that sequences come out by counting |
  * | `rescored` | behind the newest version of a detection: where the detection has since been scored again |
+ * | `put` of `stream` | before the first version of a stream that came later: a stream that was removed, whose ordinal is not given again |
  * | `put` of `version_epoch` | before the first detection that has it in its version: a version counts the epochs before it |
  * | `put` | all rows of the other tables |
  *
@@ -15,15 +16,17 @@ import { readMatch, renderedMatchOf, renderStreamRow } from '../detection/match.
 import { isSameToSee } from '../detection/merge.ts';
 import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
+import { ordinalOf } from '../store/stream-place.ts';
+import { givenOf } from './detection-rows.ts';
 import { effectsOfRows } from './effects.ts';
 import { type Commit, SNAPSHOT } from './format.ts';
 import type { LogWriter } from './log-writer.ts';
-import { LOGGED_TABLES } from './projection.ts';
+import { LOGGED_TABLES, SNAPSHOT_TABLE } from './projection.ts';
 import { changedLine, rescoredLine } from './row-lines.ts';
 
 export interface SnapshotOptions {
   readonly nowMs: number;
-  /** Whether the database was found to be what a log says; without it, its two texts of a detection must agree. */
+  /** Whether the database was found to be what a log says; without it, a detection that was scored again must look as its version. */
   readonly isProven: boolean;
   readonly between: () => Promise<void>;
   /** Rows of the stream that are written. */
@@ -31,27 +34,46 @@ export interface SnapshotOptions {
 }
 
 interface StreamRow {
+  readonly number: number;
+  readonly place: number;
   readonly position: number;
+  readonly version: number;
   readonly body: string;
 }
 
 interface Detection {
-  readonly version: number;
+  /** Of its newest version. */
+  readonly place: number;
+  /** See {@link givenOf}. */
   readonly exported_at_given: string | null;
   readonly url_withheld: string | null;
-  readonly body: string;
   readonly epochs: number;
+  /** Null where it was not scored again since that version. */
+  readonly rescored: string | null;
 }
 
 const FRAME_ROWS = 500;
 const EPOCHS = 'version_epoch';
 
-const SELECT_ROWS = 'SELECT position, body FROM stream_row WHERE position > ? ORDER BY position LIMIT ?';
-const SELECT_DETECTION =
-  'SELECT version, exported_at_given, url_withheld, body, epochs FROM detection WHERE id = ?';
-const COUNT_ROWS = 'SELECT count(*) AS rows FROM stream_row';
+/** The rows of all streams in one order, which no index has. Those that are being deleted are left out. */
+const CREATE_ORDER = 'CREATE TEMP TABLE row_order (number INTEGER PRIMARY KEY, place INTEGER NOT NULL)';
+export const INSERT_ORDER = `
+  INSERT INTO temp.row_order (place)
+  SELECT place FROM stream CROSS JOIN stream_row INDEXED BY stream_row_by_position ON place >> 34 = ordinal + 0
+  WHERE removed = 0 ORDER BY stream_row.position`;
+const DROP_ORDER = 'DROP TABLE IF EXISTS temp.row_order';
+const COUNT_ROWS = 'SELECT count(*) AS rows FROM temp.row_order';
+const SELECT_ROWS = `
+  SELECT number, row.place AS place, position, version, body
+  FROM (SELECT number, place FROM temp.row_order WHERE number > ? ORDER BY number LIMIT ?) AS page
+    CROSS JOIN stream_row AS row ON row.place = page.place
+  ORDER BY number`;
 
-const STREAM_ROW = /^\{"id":"([^"]+)","version":(\d+),/;
+const SELECT_DETECTION = `
+  SELECT detection.place AS place, exported_at_given, url_withheld, epochs, rescored.body AS rescored
+  FROM detection LEFT JOIN rescored ON rescored.place = detection.place WHERE id = ?`;
+
+const STREAM_ROW = /^\{"id":"([^"]+)"/;
 
 /**
  * Writes the entry, and makes it durable.
@@ -64,19 +86,21 @@ export async function writeSnapshot(
   log: LogWriter,
   { nowMs, isProven, between, onProgress }: SnapshotOptions,
 ): Promise<Commit> {
-  const total = db.prepare<unknown[], { rows: number }>(COUNT_ROWS).get()?.rows ?? 0;
-  const selectRows = db.prepare<unknown[], StreamRow>(SELECT_ROWS);
   const lines = new RowLines(db, isProven);
-  let done = 0;
-  for (let position = -1; ; ) {
-    const rows = selectRows.all(position, FRAME_ROWS);
-    const last = rows.at(-1);
-    if (last === undefined) break;
-    log.append(rows.map((row) => lines.of(row)).join(''));
-    position = last.position;
-    done += rows.length;
-    onProgress(done, total);
-    await between();
+  db.exec(`${DROP_ORDER}; ${CREATE_ORDER}; ${INSERT_ORDER}`);
+  try {
+    const total = db.prepare<unknown[], { rows: number }>(COUNT_ROWS).get()?.rows ?? 0;
+    const selectRows = db.prepare<unknown[], StreamRow>(SELECT_ROWS);
+    for (let done = 0; done < total; done += FRAME_ROWS) {
+      const rows = selectRows.all(done, FRAME_ROWS);
+      if (rows.length < Math.min(FRAME_ROWS, total - done))
+        throw new DatabaseDamage('an index leads to a row of the stream that is not there');
+      log.append(rows.map((row) => lines.of(row)).join(''));
+      onProgress(done + rows.length, total);
+      await between();
+    }
+  } finally {
+    db.exec(DROP_ORDER);
   }
   appendSome(log, lines.rest());
   for (const table of LOGGED_TABLES) if (table !== EPOCHS) appendTable(db, log, table);
@@ -89,16 +113,23 @@ class RowLines {
   /** Lines of version epochs, the next one first. */
   readonly #epochs: string[];
   #epochsSaid = 0;
+  /** Lines of streams that were removed, by ascending ordinal. */
+  readonly #removed: { readonly ordinal: number; readonly line: string }[];
+  #removedSaid = 0;
+  #newestOrdinal = 0;
 
   constructor(db: Database, isProven: boolean) {
     this.#isProven = isProven;
     this.#selectDetection = db.prepare<unknown[], Detection>(SELECT_DETECTION);
     this.#epochs = [...effectsOfRows(db, EPOCHS)];
+    this.#removed = [...effectsOfRows(db, SNAPSHOT_TABLE)].flatMap((line) => {
+      const { row }: { row: { ordinal: number; removed: number } } = JSON.parse(line);
+      return row.removed === 1 ? [{ ordinal: row.ordinal, line }] : [];
+    });
   }
 
-  of({ position, body }: StreamRow): string {
-    const [, id = '', digits = ''] = STREAM_ROW.exec(body) ?? [];
-    const version = Number(digits);
+  of({ place, position, version, body }: StreamRow): string {
+    const [, id = ''] = STREAM_ROW.exec(body) ?? [];
     const rendered = renderedMatchOf(body);
     if (renderStreamRow(id, version, rendered) !== body)
       throw new DatabaseDamage(
@@ -107,23 +138,37 @@ class RowLines {
     const current = this.#selectDetection.get(id);
     if (current === undefined)
       throw new DatabaseDamage(`position ${position} of the stream is of ${id}, which is not there`);
+    const removed = this.#removedBefore(ordinalOf(place));
     const older = { id, rendered, exported_at_given: null, url_withheld: null };
-    if (current.version !== version) return changedLine(older, position, version);
-    const { exported_at_given, url_withheld, epochs } = current;
-    const state = { id, rendered: renderedMatchOf(current.body), exported_at_given, url_withheld };
-    const before = this.#epochsUpTo(epochs);
-    const isSame = state.rendered === rendered;
+    if (current.place !== place) return `${removed}${changedLine(older, position, version)}`;
+    const { url_withheld, epochs, rescored } = current;
+    const exported_at_given = givenOf(current.exported_at_given, rescored ?? body);
+    const state = { id, rendered, exported_at_given, url_withheld };
+    const before = `${removed}${this.#epochsUpTo(epochs)}`;
+    if (rescored === null) return `${before}${changedLine(state, position, version)}`;
+    const now = { ...state, rendered: renderedMatchOf(rescored) };
     // Scored again, it looks the same, or it would have a version of its own.
-    if (!isSame && !this.#isProven && !isSameText(rendered, state.rendered))
+    if (!this.#isProven && !isSameText(rendered, now.rendered))
       throw new DatabaseDamage(`${id} is not what its version ${version} says in the stream`);
-    return isSame
-      ? `${before}${changedLine(state, position, version)}`
-      : `${before}${changedLine(older, position, version)}${rescoredLine(state, version)}`;
+    return `${before}${changedLine(older, position, version)}${rescoredLine(now, version)}`;
   }
 
-  /** Epochs that no version has yet. */
+  /** Epochs that no version has yet, and streams that were removed last. */
   rest(): string {
-    return this.#epochsUpTo(this.#epochs.length);
+    return this.#epochsUpTo(this.#epochs.length) + this.#removedBefore(Number.POSITIVE_INFINITY);
+  }
+
+  /** Streams come in the order of their ordinals, so those between two that are there are said before the second. */
+  #removedBefore(ordinal: number): string {
+    if (ordinal <= this.#newestOrdinal) return '';
+    this.#newestOrdinal = ordinal;
+    let lines = '';
+    for (;;) {
+      const next = this.#removed[this.#removedSaid];
+      if (next === undefined || next.ordinal > ordinal) return lines;
+      lines += `${next.line}\n`;
+      this.#removedSaid += 1;
+    }
   }
 
   #epochsUpTo(epochs: number): string {

@@ -8,7 +8,7 @@
 import { judgedColumns, readMatch, renderedMatchOf, renderMatch } from '../detection/match.ts';
 import { type Known, merge, type Scoring } from '../detection/merge.ts';
 import { firstVersion, raisedVersion } from '../detection/raise.ts';
-import { DetectionRows } from '../history/detection-rows.ts';
+import { DetectionRows, givenOf } from '../history/detection-rows.ts';
 import type { LogWriter } from '../history/log-writer.ts';
 import { positionOfClock } from '../history/lost-end.ts';
 import {
@@ -23,24 +23,29 @@ import type { Database, Statement } from '../store/database.ts';
 import { parseSeconds } from '../time.ts';
 import { type RowBatch, scoringOf, stateOf } from './row-batch.ts';
 
-const SELECT_DETECTION =
-  'SELECT version, exported_at_given, url_withheld, body, epochs FROM detection WHERE id = ?';
+const SELECT_DETECTION = `
+  SELECT row.version AS version, exported_at_given, url_withheld, coalesce(rescored.body, row.body) AS body, epochs
+  FROM detection CROSS JOIN stream_row AS row ON row.place = detection.place
+    LEFT JOIN rescored ON rescored.place = detection.place
+  WHERE id = ?`;
 
 /**
- * Rows of a subscription that was removed are gone, but not what tells of their transaction. After a version epoch,
- * positions go on beyond what may have been given out and lost.
+ * Of a subscription that was removed the rows are gone, but not where its streams ended. After a version epoch, positions
+ * go on beyond what may have been given out and lost.
  */
 const SELECT_LAST_POSITION = `
   SELECT max(
-    coalesce((SELECT max(position) FROM stream_row), 0),
+    coalesce((SELECT max(position) FROM stream), 0),
     coalesce((SELECT last_position FROM delivery ORDER BY first_position DESC LIMIT 1), 0),
     coalesce((SELECT max(position) FROM version_epoch), 0)
   ) AS position`;
 
 /** The detections that changed behind a position, by their last change. The id is the first member of a row's text. */
-const SELECT_CHANGED_AFTER = `
-  SELECT substr(body, 8, instr(substr(body, 8), '"') - 1) AS id, max(position) AS last
-  FROM stream_row WHERE position > @after GROUP BY 1 ORDER BY 2`;
+export const SELECT_CHANGED_AFTER = `
+  SELECT substr(body, 8, instr(substr(body, 8), '"') - 1) AS id, max(stream_row.position) AS last
+  FROM stream CROSS JOIN stream_row ON place >> 34 = ordinal + 0 AND stream_row.position > @after
+  WHERE removed = 0
+  GROUP BY 1 ORDER BY 2`;
 
 const INSERT_DELIVERY = 'INSERT INTO delivery (first_position, last_position) VALUES (?, ?)';
 
@@ -61,6 +66,7 @@ export interface Added {
 
 interface Stored {
   readonly version: number;
+  /** See {@link givenOf}. */
   readonly exported_at_given: string | null;
   readonly url_withheld: string | null;
   readonly body: string;
@@ -108,10 +114,9 @@ export class Applier {
       const state = stateOf(batch, row, id);
       const { epochsMs } = this.#options;
       const version = firstVersion(state.first_detected_at, epochsMs);
-      if (this.#statements.rows.insert(state, version, epochsMs.length)) {
+      if (this.#statements.rows.create(state, version, epochsMs.length, this.#position + 1)) {
         this.counts.created += 1;
-        this.#position += 1;
-        this.#addToStream(state, version);
+        this.#given();
         outcomes.created(this.#position, version);
       } else {
         outcomes.passed(this.#merge(id, scoringOf(batch, row)));
@@ -169,7 +174,7 @@ export class Applier {
     const { known } = outcome;
     const state = stateOfKnown(id, known);
     if (outcome.kind !== 'updated') {
-      this.#statements.rows.update(state, known.version, stored.epochs);
+      this.#statements.rows.rescore(state, known.version);
       return rescoredLine(state, known.version);
     }
     return this.#change(state, known.version, stored.epochs);
@@ -179,15 +184,15 @@ export class Applier {
   #change(state: DetectionState, next: number, epochs: number): string {
     const all = this.#options.epochsMs.length;
     const version = raisedVersion(next, all - epochs);
-    this.#statements.rows.update(state, version, all);
-    this.#position += 1;
-    this.#addToStream(state, version);
+    this.#statements.rows.change(state, version, all, this.#position + 1);
+    this.#given();
     return changedLine(state, this.#position, version);
   }
 
-  #addToStream(state: DetectionState, version: number): void {
+  /** The next position was given to a row. */
+  #given(): void {
+    this.#position += 1;
     if (this.#firstPosition === 0) this.#firstPosition = this.#position;
-    this.#statements.rows.add(state, version, this.#position);
   }
 }
 
@@ -266,7 +271,8 @@ function toKnown(stored: Stored): Known {
   const match = readMatch(renderedMatchOf(stored.body));
   const urlShown = match.article.url;
   match.article.url = stored.url_withheld ?? urlShown;
-  return { match, exported_at_given: stored.exported_at_given, version: stored.version, url_shown: urlShown };
+  const exported_at_given = givenOf(stored.exported_at_given, stored.body);
+  return { match, exported_at_given, version: stored.version, url_shown: urlShown };
 }
 
 function stateOfKnown(id: string, { match, exported_at_given, url_shown }: Known): DetectionState {

@@ -4,7 +4,7 @@
  * What it finds wrong is a value, not an exception: rows that break the format, a file that is cut off, a file
  * that is damaged. Only faults of the machine (a disk that cannot be read) are thrown.
  */
-import { CONTENT_TYPE_OF_EXPORT, streamNumber } from '../detection/content-type.ts';
+import { CONTENT_TYPE_OF_EXPORT, type StreamName, streamName } from '../detection/content-type.ts';
 import { formatDetectionId } from '../detection/id.ts';
 import {
   type ExportRow,
@@ -30,7 +30,7 @@ export interface ReadingOptions {
   /** What becomes of a row that breaks the format: the file fails, or the row is left out. */
   readonly badRows: 'fail' | 'skip';
   /** The streams that the appliance has; null: all. */
-  readonly streams: ReadonlySet<number> | null;
+  readonly streams: ReadonlySet<StreamName> | null;
   /** Subscriptions whose account may see the addresses of print articles. */
   readonly licensed: ReadonlySet<number>;
   /** Rows at the start of the file that were applied before. */
@@ -219,12 +219,12 @@ class Reading {
       return;
     }
     const contentType = CONTENT_TYPE_OF_EXPORT[this.#file.export];
-    const stream = streamNumber(checked.row.subscription_id, contentType);
+    const stream = streamName(checked.row.subscription_id, contentType);
     if (this.#options.streams !== null && !this.#options.streams.has(stream)) {
-      this.#countUnknown(`${checked.row.subscription_id}:${contentType}`);
+      this.#countUnknown(stream);
       return;
     }
-    if (this.#errorsTotal === 0) append(this.#batch, stream, checked.row, this.#file, this.#options);
+    if (this.#errorsTotal === 0) append(this.#batch, checked.row, this.#file, this.#options);
   }
 
   #countUnknown(stream: string): void {
@@ -252,13 +252,7 @@ class Reading {
   }
 }
 
-function append(
-  batch: RowBatch,
-  stream: number,
-  row: ExportRow,
-  file: ExportFileName,
-  options: ReadingOptions,
-): void {
+function append(batch: RowBatch, row: ExportRow, file: ExportFileName, options: ReadingOptions): void {
   const contentType = CONTENT_TYPE_OF_EXPORT[file.export];
   const match = matchOf(contentType, row, options.match);
   const judged = judgedColumns(match);
@@ -269,7 +263,6 @@ function append(
   batch.rendered.push(renderMatch(match));
   batch.urls_withheld.push(withheld);
   batch.exported_at_given.push(row.exported_at);
-  batch.streams.push(stream);
   batch.first_detected_at.push(parseSeconds(row.first_detected_at) ?? 0);
   batch.domains.push(judged.domain);
   batch.source_ids.push(judged.source_id);

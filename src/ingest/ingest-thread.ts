@@ -53,12 +53,16 @@ async function recover(
   send: (message: FromIngest) => void,
   isStopping: () => boolean,
 ): Promise<Recovered> {
+  let isReadable = false;
   for (let hasWaited = false; ; hasWaited = true) {
     try {
       const recovered = await recoverDetections({
         folder: dataFolder(settings.data),
         program: settings.program,
-        onReadable: () => send({ kind: 'ready' }),
+        onReadable: () => {
+          isReadable = true;
+          send({ kind: 'ready' });
+        },
         onBegin: (reason) => send({ kind: 'recovering', reason }),
         onProgress: (done, total) => send({ kind: 'recovered', done, total }),
         between: async () => {
@@ -79,6 +83,8 @@ async function recover(
         fields: { err },
       });
       send({ kind: 'trouble', name: 'disk full', detail: err.message });
+      // The port is opened, so that this can be seen.
+      if (!isReadable) send({ kind: 'recovering', reason: 'the disk has no room for what it lacks' });
       for (let waited = 0; waited < RETRY_MS; waited += TURN_MS) {
         if (isStopping()) throw new Stopping();
         await sleep(TURN_MS);

@@ -21,11 +21,11 @@ import { isFileError, plainError } from './faults.ts';
 import { applyingFiles, dealtWithOf, type FileRecord, lastFileNumber } from './file-record.ts';
 import type { FromIngest, IngestSettings } from './ingest-settings.ts';
 import { LostEnd } from './lost-end.ts';
-import { takeOrphanedOnce } from './orphaned.ts';
+import { OrphanedFiles } from './orphaned.ts';
 import { ReaderClient } from './reader-client.ts';
 import { nextRequest, serveRequest } from './requests.ts';
 import { Retention } from './retention.ts';
-import { recordsInTaken, settle } from './settlement.ts';
+import { recordsInTaken, removeSkipped, settle } from './settlement.ts';
 import { Sleeper } from './sleeper.ts';
 import { SteadyClock } from './steady-clock.ts';
 import { StreamWriter } from './stream-writer.ts';
@@ -52,6 +52,7 @@ export class Ingester {
   readonly #postponed = new Map<string, number>();
   /** Backfills that cannot be gone on with, by number, and when they are tried again. */
   readonly #stuckBackfills = new Map<number, number>();
+  readonly #orphaned: OrphanedFiles;
   #isStopping = false;
   readonly #sleeper = new Sleeper();
   #isSettlingStuck = false;
@@ -102,6 +103,7 @@ export class Ingester {
     this.#troubles = new Troubles((name, detail) => send({ kind: 'trouble', name, detail }));
     this.#dropLook = new DropLook(this.#workshop, this.#troubles);
     this.#retention = new Retention(this.#workshop);
+    this.#orphaned = new OrphanedFiles(this.#workshop, this.#troubles, RETRY_MS);
     this.lostEnd = new LostEnd(this.#workshop, this.#troubles, () => this.#sleeper.wake());
   }
 
@@ -129,8 +131,7 @@ export class Ingester {
       // A start with nothing to write would notice a full disk only when a file is dropped.
       if (this.#settings.mode === 'serve') await this.#retrying(async () => requireRoom(folder));
       await this.#retrying(async () => this.#workshop.writer.flush());
-      takeOrphanedOnce(this.#workshop);
-      drop.removeSkipped(new Set(this.#recordsInTaken().map(({ number }) => number)));
+      removeSkipped(this.#workshop, this.#recordsInTaken());
       await this.#loop();
     } catch (error) {
       if (!(error instanceof Stopping)) throw error;
@@ -213,12 +214,14 @@ export class Ingester {
       await this.#retrying(async () => this.#settleLeft());
       await this.#resumeBackfills();
       await this.#retrying(async () => this.lostEnd.makeUp());
+      await this.#retrying(async () => this.#orphaned.take());
       await this.#serveRequests();
       if (this.#settings.mode === 'requests') return;
       const nextLookMs = (await this.#takeFiles('all')) ?? this.#settings.rescan_seconds * SECOND_MS;
       if (nextLookMs === 0) continue;
       await this.#retrying(() => this.#rest());
-      const retryMs = this.#stuckBackfills.size > 0 ? RETRY_MS : Number.POSITIVE_INFINITY;
+      const isStuck = this.#stuckBackfills.size > 0 || this.#orphaned.isStuck;
+      const retryMs = isStuck ? RETRY_MS : Number.POSITIVE_INFINITY;
       await this.#sleeper.sleep(Math.min(nextLookMs, retryMs, this.#settings.rescan_seconds * SECOND_MS));
     }
   }
@@ -315,7 +318,7 @@ export class Ingester {
   #forgetGone(scan: Scan): void {
     const there = new Set(scan.ready.map(({ path }) => path));
     for (const path of this.#postponed.keys()) if (!there.has(path)) this.#postponed.delete(path);
-    const stuck = this.#postponed.size + this.#stuckBackfills.size;
+    const stuck = this.#postponed.size + this.#stuckBackfills.size + Number(this.#orphaned.isStuck);
     if (stuck === 0 && !this.#isSettlingStuck) this.#troubles.set('file stuck', null);
   }
 

@@ -5,7 +5,6 @@
  */
 import { lostEndBehind } from '../history/lost-end.ts';
 import { formatMs } from '../time.ts';
-import { takeOrphanedOnce } from './orphaned.ts';
 import type { Troubles } from './troubles.ts';
 import type { Workshop } from './workshop.ts';
 
@@ -46,7 +45,6 @@ export class LostEnd {
         known,
       });
       this.#troubles.set('end of log lost', `${reason}, found at ${formatMs(now())}`);
-      takeOrphanedOnce(this.#workshop);
     }
     this.#position = 0;
   }

@@ -8,6 +8,8 @@ import { isErrorCode } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import { syncFolder } from '../store/folder.ts';
 import { judgeName } from './export-name.ts';
+import { isFileError, plainError } from './faults.ts';
+import type { Troubles } from './troubles.ts';
 import type { Workshop } from './workshop.ts';
 
 const SELECT_DESTINATIONS = 'SELECT destination FROM ingest_file WHERE destination IS NOT NULL';
@@ -15,8 +17,46 @@ const SELECT_DESTINATIONS = 'SELECT destination FROM ingest_file WHERE destinati
 const SELECT_TO_READ = `SELECT EXISTS (SELECT 1 FROM version_epoch WHERE orphans = 'to read') AS is_due`;
 const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to read'`;
 
-/** Takes them, once after every lost end that asks for it. */
-export function takeOrphanedOnce(workshop: Workshop): void {
+/** Takes them, once after every lost end that asks for it; what cannot be moved stops nothing, and is tried again. */
+export class OrphanedFiles {
+  readonly #workshop: Workshop;
+  readonly #troubles: Troubles;
+  readonly #retryMs: number;
+  /** Monotonic milliseconds; 0: they are not stuck. */
+  #stuckUntilMs = 0;
+
+  constructor(workshop: Workshop, troubles: Troubles, retryMs: number) {
+    this.#workshop = workshop;
+    this.#troubles = troubles;
+    this.#retryMs = retryMs;
+  }
+
+  get isStuck(): boolean {
+    return this.#stuckUntilMs > 0;
+  }
+
+  /** To be called between transactions. */
+  take(): void {
+    if (this.#stuckUntilMs > performance.now()) return;
+    this.#stuckUntilMs = 0;
+    try {
+      takeOnce(this.#workshop);
+    } catch (error) {
+      if (!isFileError(error)) throw error;
+      const err = plainError(error);
+      this.#stuckUntilMs = performance.now() + this.#retryMs;
+      this.#troubles.set('file stuck', `archive: ${err.message}`);
+      this.#workshop.log(
+        'error',
+        'cannot take files without a record out of the archive: check its rights; it is tried again',
+        { err },
+      );
+    }
+  }
+}
+
+/** @throws where some could not be moved */
+function takeOnce(workshop: Workshop): void {
   const { db, writer, log } = workshop;
   if (db.prepare<unknown[], { is_due: number }>(SELECT_TO_READ).get()?.is_due !== 1) return;
   const files = takeOrphaned(workshop);
@@ -29,10 +69,19 @@ export function takeOrphanedOnce(workshop: Workshop): void {
 /** @returns how many */
 function takeOrphaned({ db, drop, nextNumber }: Workshop): number {
   const files = orphanedFiles(db, drop.root);
-  for (const file of files)
-    renameSync(join(drop.root, file), drop.takenPath(nextNumber(), droppedName(basename(file)) ?? ''));
+  const faults: unknown[] = [];
+  for (const file of files) {
+    try {
+      renameSync(join(drop.root, file), drop.takenPath(nextNumber(), droppedName(basename(file)) ?? ''));
+    } catch (error) {
+      if (!isFileError(error)) throw error;
+      // It keeps no other.
+      faults.push(error);
+    }
+  }
   const folders = new Set(files.map((file) => dirname(file)));
   for (const folder of files.length > 0 ? [...folders, '.taken'] : []) syncFolder(join(drop.root, folder));
+  if (faults.length > 0) throw faults[0];
   return files.length;
 }
 

@@ -1,4 +1,5 @@
 /** What the thread that writes and the thread that reads exports say to each other: plain data only. */
+import type { StreamName } from '../detection/content-type.ts';
 import type { ExportFileName } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
 import type { RowBatch } from './row-batch.ts';
@@ -13,7 +14,7 @@ export interface ReadingOrder {
   readonly exported_at_default: string;
   readonly require_trailer: boolean;
   readonly bad_rows: 'fail' | 'skip';
-  readonly streams: readonly number[];
+  readonly streams: readonly StreamName[];
   readonly licensed: readonly number[];
   readonly rows_to_skip: number;
   /** Whether rows are handed on, or only checked. */

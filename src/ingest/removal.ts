@@ -1,28 +1,33 @@
 /**
- * Deletes what is there of subscriptions that were removed: heads, stream rows, detections. By then no client sees
+ * Deletes what is there of subscriptions that were removed: detections, then their versions. By then no client sees
  * them and no row of theirs is taken.
  *
  * The log says it once, before the first row goes. It may be millions of rows, so they go in bounded transactions that
  * the log need not repeat, and windows that wait get their turn in between. After a crash it is begun again and finds
- * what is left. Positions are not given out again: `delivery` knows the highest one, and its rows stay.
+ * what is left. Positions and ordinals are not given out again: what `stream` says of a stream that was removed stays.
  */
-import { streamsOf } from '../history/detection-rows.ts';
+import { endedStreams } from '../history/detection-rows.ts';
 import type { Operation } from '../history/format.ts';
 import { type Database, writing } from '../store/database.ts';
+import { placesOf } from '../store/stream-place.ts';
 import type { Workshop } from './workshop.ts';
 
 /** Rows that one transaction deletes: half a second of work at most; a quarter of it would take twice as long in all. */
 const ROWS_MAX = 10_000;
 
 export const DELETE_DETECTIONS = `
-  DELETE FROM detection WHERE rowid IN (SELECT rowid FROM detection WHERE stream = :stream LIMIT :limit)`;
+  DELETE FROM detection WHERE id IN (SELECT id FROM detection WHERE place >> 34 = :ordinal LIMIT :limit)`;
+
+export const DELETE_RESCORED = `
+  DELETE FROM rescored
+  WHERE place IN (SELECT place FROM rescored WHERE place >= :first AND place < :end ORDER BY place LIMIT :limit)`;
 
 export const DELETE_STREAM_ROWS = `
   DELETE FROM stream_row
-  WHERE position IN (SELECT position FROM stream_row WHERE stream = :stream ORDER BY position LIMIT :limit)`;
+  WHERE place IN (SELECT place FROM stream_row WHERE place >= :first AND place < :end ORDER BY place LIMIT :limit)`;
 
-export const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detection WHERE stream = :stream';
-const SELECT_VERSIONS = 'SELECT sequence FROM stream_head WHERE stream = :stream';
+export const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detection WHERE place >> 34 = :ordinal';
+const SELECT_STREAMS = 'SELECT ordinal, sequence, removed FROM stream WHERE subscription_id = :subscription';
 
 export interface RemovedRows {
   readonly detections: number;
@@ -31,12 +36,16 @@ export interface RemovedRows {
 
 /** How much there is of subscriptions. @param db a reader will do */
 export function countRows(db: Database, subscriptions: readonly number[]): RemovedRows {
-  const count = db.prepare<{ stream: number }, { count: number }>(COUNT_DETECTIONS);
-  const head = db.prepare<{ stream: number }, { sequence: number }>(SELECT_VERSIONS);
+  const select = db.prepare<unknown[], { ordinal: number; sequence: number; removed: number }>(
+    SELECT_STREAMS,
+  );
+  const count = db.prepare<unknown[], { count: number }>(COUNT_DETECTIONS);
   const rows = { detections: 0, versions: 0 };
-  for (const stream of subscriptions.flatMap(streamsOf)) {
-    rows.detections += count.get({ stream })?.count ?? 0;
-    rows.versions += head.get({ stream })?.sequence ?? 0;
+  for (const subscription of subscriptions) {
+    for (const { ordinal, sequence, removed } of select.all({ subscription })) {
+      rows.detections += count.get({ ordinal })?.count ?? 0;
+      rows.versions += removed === 1 ? 0 : sequence;
+    }
   }
   return rows;
 }
@@ -55,17 +64,18 @@ export async function removeSubscription(
   tell: (progress: string) => void,
 ): Promise<RemovedRows> {
   const removed = { detections: 0, versions: 0 };
-  // The log first, and the heads with it: one that is ahead of all rows is taken for damage (query/stream-check.ts).
+  // The log first, and with it the streams: from then on they have no name, and nobody reads them.
   const applier = writer.begin();
   applier.removeSubscription(subscription);
   writer.commit(applier, operation);
-  for (const stream of streamsOf(subscription)) {
+  for (const ordinal of endedStreams(db, subscription)) {
+    const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };
     for (const [kind, sql] of STATEMENTS) {
       for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
         writing(db, () => {
-          rows = db.prepare(sql).run({ stream, limit: ROWS_MAX }).changes;
+          rows = db.prepare(sql).run(values).changes;
         });
-        removed[kind] += rows;
+        if (kind !== null) removed[kind] += rows;
         tell(
           `subscription ${subscription}: ${removed.detections} detections, ${removed.versions} versions removed`,
         );
@@ -77,6 +87,7 @@ export async function removeSubscription(
 }
 
 const STATEMENTS = [
-  ['versions', DELETE_STREAM_ROWS],
   ['detections', DELETE_DETECTIONS],
+  [null, DELETE_RESCORED],
+  ['versions', DELETE_STREAM_ROWS],
 ] as const;

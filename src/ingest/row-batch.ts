@@ -21,7 +21,6 @@ export interface RowBatch {
   readonly exported_at_given: (string | null)[];
   readonly domains: (string | null)[];
   readonly source_ids: (string | null)[];
-  readonly streams: number[];
   /** Epoch seconds. */
   readonly first_detected_at: number[];
   readonly publisher_ids: (number | null)[];
@@ -46,7 +45,6 @@ export function emptyBatch(): RowBatch {
     exported_at_given: [],
     domains: [],
     source_ids: [],
-    streams: [],
     first_detected_at: [],
     publisher_ids: [],
     bands: [],

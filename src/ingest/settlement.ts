@@ -11,6 +11,7 @@ import { formatMs, utcDay } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { shortName } from './drop-folder.ts';
 import { numberedName } from './export-name.ts';
+import { isFileError, plainError } from './faults.ts';
 import { type FileOutcome, type FileRecord, findFile } from './file-record.ts';
 import type { Workshop } from './workshop.ts';
 
@@ -44,6 +45,17 @@ export function recordsInTaken({ db, drop }: Pick<Workshop, 'db' | 'drop'>): Fil
     const record = findFile(db, number);
     return record !== null && isThere(drop.takenPath(number, record.name)) ? record : [];
   });
+}
+
+/** Removes the rows that a reading had left out which was given up. @param kept what is in `.taken` with a record */
+export function removeSkipped({ drop, log }: Workshop, kept: readonly FileRecord[]): void {
+  try {
+    drop.removeSkipped(new Set(kept.map(({ number }) => number)));
+  } catch (error) {
+    if (!isFileError(error)) throw error;
+    // The next start removes them.
+    log('warn', 'cannot remove notes of readings that were given up', { err: plainError(error) });
+  }
 }
 
 /** @param record committed, with a destination */

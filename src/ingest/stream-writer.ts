@@ -111,19 +111,19 @@ export class StreamWriter {
   commit(applier: Applier, operation: Operation, inTransaction: (added: Added) => void = () => {}): Added {
     const { db, log, now } = this.#options;
     let added: Added;
-    let isDecided = false;
+    const before = log.last;
     try {
       added = applier.finish();
       inTransaction(added);
       const lines = this.#effects.take();
       if (lines !== '' || log.isPending) {
         const entry = log.commit(lines, operation, now());
-        isDecided = true;
         setLogMark(db, entry);
       }
       db.exec('COMMIT');
     } catch (error) {
-      this.#isBehind = isDecided;
+      // Also where something failed behind its commit line.
+      this.#isBehind = log.last !== before;
       this.rollback();
       throw error;
     }
@@ -166,7 +166,7 @@ export class StreamWriter {
     }
     this.#isBehind = false;
     this.#lastPosition = lastPosition(db);
-    this.#isUnstamped = true;
+    this.#becomeVisible();
   }
 
   /** Writes when the last transaction was delivered, where nothing else gives occasion to. */
@@ -176,11 +176,15 @@ export class StreamWriter {
   }
 
   #deliver({ first_position }: Added): void {
-    const { db, now, onDelivered } = this.#options;
+    this.#becomeVisible();
+    this.#options.onDelivered(first_position, this.#deliveredAtMs);
+  }
+
+  #becomeVisible(): void {
+    const { db, now } = this.#options;
     // Though the clock was set back, no earlier than the last one, and not before a window that is told as
     // complete ended: as_of said so.
     this.#deliveredAtMs = Math.max(this.#deliveredAtMs, newestWindowEnd(db), now());
     this.#isUnstamped = true;
-    onDelivered(first_position, this.#deliveredAtMs);
   }
 }

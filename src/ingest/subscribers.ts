@@ -3,7 +3,8 @@ import {
   type ContentType,
   EXPORT_OF_CONTENT_TYPE,
   type ExportName,
-  streamNumber,
+  type StreamName,
+  streamName,
 } from '../detection/content-type.ts';
 import { type Database, writing } from '../store/database.ts';
 
@@ -16,7 +17,7 @@ const DELETE_PAUSE = 'DELETE FROM ingest_pause';
 const SELECT_PAUSE = 'SELECT paused_at FROM ingest_pause WHERE id = 1';
 
 export interface Subscribers {
-  readonly streams: readonly number[];
+  readonly streams: readonly StreamName[];
   /** Subscriptions whose account may see the addresses of print articles. */
   readonly licensed: readonly number[];
 }
@@ -36,7 +37,7 @@ export function readSubscribers(
     const contentTypes: ContentType[] = JSON.parse(row.content_types);
     return contentTypes
       .filter((contentType) => isEnabled(EXPORT_OF_CONTENT_TYPE[contentType]))
-      .map((contentType) => streamNumber(row.id, contentType));
+      .map((contentType) => streamName(row.id, contentType));
   });
   return { streams, licensed: rows.filter((row) => row.print_metadata === 1).map((row) => row.id) };
 }

@@ -16,7 +16,7 @@ export function backupText(): string {
       'A name that ends with .tar is one file to carry. It is written anew each time, and replaced with --force only.',
       'The folder has a branch (wirewatch-TIME/) for each history. A branch is only continued by an installation whose log has its end. Another one, as after the restore of something older, begins a new branch beside it. Branches that are not continued, and segments that a removal has rewritten, are deleted after [backup] keep_days.',
       'The drop folder with its archive, the photos and the configuration are not in it. They are ordinary files: copy them with rsync. usage.db, which counts the rows read today, is not in it either.',
-      'After "subscription remove", segments that were rewritten are copied anew by the next run, and the replaced ones stay in the folder for keep_days. A .tar file made before still holds the rows: delete it.',
+      'After "subscription remove" the rows are gone from detections.db, and no client sees them. The log keeps them, and so do copies of the log and files in archive/.',
     ),
     'The secret in it',
     paragraph(`

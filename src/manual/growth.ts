@@ -9,7 +9,7 @@ export function growthText(): string {
       with your own: the sizes of the files before and after a day of exports.`),
     '1. On disk',
     points(
-      'detections.db: 2.4 KB for a new detection, 1.2 KB for each further version of it. A million new detections are about 2.5 GB. Nothing is deleted, since a cursor never expires, unless a subscription is removed.',
+      'detections.db: 1.26 KB for a new detection, 1.1 KB for each further version of it. A million new detections are about 1.3 GB. "npm run bench -- --against COMMIT" measures it, beside that of an earlier version. Nothing is deleted, since a cursor never expires, unless a subscription is removed.',
       'detections.db-wal: as much as the file that is being applied adds, emptied afterwards. Leave room for the largest backfill part and the largest window at once.',
       'archive/ in the drop folder: the files as they came, 115 bytes a row as ndjson.gz. [ingest] archive_days deletes old ones; what is deleted cannot be read again where the end of the log was lost.',
       'log/: about a tenth of detections.db, and 1 KB for each file. It shrinks only when a subscription is removed, or with "wirewatch rebuild --log".',

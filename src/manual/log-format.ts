@@ -34,7 +34,7 @@ export function logFormatText(): string {
     points(
       '{"put":"export_window","row":{…}}: the row with this primary key is as given from now on. Members are the columns of the table; a BLOB is hexadecimal.',
       '{"delete":"api_key","row":{…}}: there is no row with this primary key.',
-      'In log/: export_window, export_expectation, window_look, ingest_file, delivery, version_epoch. In access-log/: installation, account, subscription, api_key, api_key_subscription, ingest_pause, ended_key.',
+      'In log/: export_window, export_expectation, window_look, ingest_file, delivery, version_epoch; at the beginning of a log that was begun anew also stream, for each stream that was removed before. In access-log/: installation, account, subscription, api_key, api_key_subscription, ingest_pause, ended_key.',
     ),
     '4. Detections',
     points(
@@ -45,7 +45,7 @@ export function logFormatText(): string {
       '{"rescored":ID,"version":V, …detection}: it was scored again and looks the same otherwise; the change stream does not say so.',
       '{"removed":S}: all detections of subscription S are gone, and their versions.',
       'The detection stands in these lines as clients get it, behind two members that clients do not see: exported_at_given (absent where the export gave none) and url_withheld (the address of a print article that the customer does not see). "\\u0001" at the beginning of source.image_url stands for the base address.',
-      'The number of a version within its stream (subscription and content type) is one more than that of the version before it; the first has 1.',
+      'The number of a version within its stream (subscription and content type) is one more than that of the version before it; the first has 1. Streams are numbered (ordinal) from 1 in the order in which they first appear in the log; one that was removed keeps its number, and one of the same name that comes later has the next one.',
     ),
   );
 }

@@ -20,6 +20,14 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'The line names the file and has the cause. Ingest goes on, and the other old files are deleted. Give the user of the appliance the right to delete it, or move away what is in its place.',
   ],
   [
+    'cannot take files without a record out of the archive: check its rights; it is tried again',
+    'After a lost end, archived files without a record are read again. The line names the first that could not be moved. Give the user of the appliance the right to move it.',
+  ],
+  [
+    'cannot remove notes of readings that were given up',
+    'Files skipped-N.ndjson in .taken/ that nobody needs. The next start tries again; or delete them.',
+  ],
+  [
     'cannot deal with a dropped file: check its rights; it is tried again',
     'The user of the appliance must be able to read the file and to move it. It is tried again every ten seconds.',
   ],
@@ -242,7 +250,7 @@ export function operationsText(): string {
       'Clients are cut off with the next request. The rows are deleted by the running appliance, in small transactions, or by the command itself where none runs; the command waits, and shows how far it is. Ended half-way, it goes on by itself with the next start; repeated, "wirewatch subscription remove" waits for it. Until it is done the number cannot be added again.',
       'Keys that have nothing left to read stay, and are named: give them something, or revoke them. Keys of a removed account are ended for good.',
       'Cursors of other subscriptions go on. A subscription that is added again under its number begins anew, with version 1 of everything: its clients must drop what they have kept. "wirewatch ingest replay" brings back what lies in archive/.',
-      'Files in archive/ still hold the rows; delete those that must not stay. So do backups made before: see "wirewatch manual backup". What was freed in detections.db is used for new rows, and overwritten then; the file does not shrink.',
+      'Files in archive/ still hold the rows; delete those that must not stay. So do the log and its backups: see "wirewatch manual backup". What was freed in detections.db is used for new rows, and overwritten then; the file does not shrink.',
       'Exports that go on carrying the subscription raise the alert "rows skipped". A configuration that still names it has it added again at the next start, empty; keys of a removed account come back revoked.',
     ),
     'Photos',

@@ -6,14 +6,14 @@ import { preparedOnce } from './statements.ts';
 
 /** All of one moment, even where no transaction is open: it is one statement. */
 export interface Standing {
-  /** Position of the last row of all streams; 0 when there is none. */
+  /** Position of the last row of all streams, those that were removed included; 0 when there is none. */
   readonly head: number;
   /** End of the newest finished window of each content type's export, epoch milliseconds; null when none is. */
   readonly newest_done_ms: Readonly<Record<ContentType, number | null>>;
 }
 
 export const STANDING = `
-  SELECT (SELECT max(position) FROM stream_row) AS head,
+  SELECT (SELECT max(position) FROM stream) AS head,
     ${newestDone('text')} AS text,
     ${newestDone('image')} AS image`;
 

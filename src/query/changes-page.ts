@@ -5,31 +5,37 @@
  * left behind a cursor that says everything was read. The streams named in the SQL are those of the key, so a row
  * of anybody else's is never touched.
  */
-import type { ContentType } from '../detection/content-type.ts';
+import { type ContentType, type StreamName, streamParts } from '../detection/content-type.ts';
 import { lostEndBehind } from '../history/lost-end.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading } from '../store/database.ts';
+import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStanding, type Standing } from './as-of.ts';
 import { putBaseUrl, withBaseUrl } from './base-url.ts';
 import type { StreamStart } from './changes-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
-import { type DetectionFilters, type FilterSql, filterSql, type SqlValue } from './filters.ts';
+import { type DetectionFilters, type FilterSql, filterSql } from './filters.ts';
 import { type Projection, renderProjected } from './projection.ts';
-import { asItComes, statementFamily, streamArms, streamValues } from './statements.ts';
+import { asItComes, preparedOnce, statementFamily, streamArms, streamValues } from './statements.ts';
+import { type StoredStream, storedStreams } from './stored-streams.ts';
 import {
+  CHECKED_SQL,
+  checkEnd,
   checkHead,
-  checkRows,
+  checkPlaces,
+  checkScanned,
   checkText,
+  type Edges,
+  edgesAt,
+  endsOf,
   isCheckedHead,
-  type RowSums,
+  placesOfList,
   requireUtf8,
-  SUMS_SQL,
-  sumsOf,
 } from './stream-check.ts';
 
 export interface ChangesQuery {
-  /** Stream numbers, at most twenty. */
-  readonly streams: readonly number[];
+  /** At most twenty. */
+  readonly streams: readonly StreamName[];
   /** What `as_of` covers. */
   readonly content_types: readonly ContentType[];
   readonly filters: DetectionFilters;
@@ -52,7 +58,8 @@ export interface ChangesPage {
 }
 
 const NO_ROWS = Buffer.alloc(0);
-const NOTHING = { data: NO_ROWS, rows: 0, sums: sumsOf([]), last: null };
+const NOTHING = { data: NO_ROWS, rows: 0, places: [], last: null };
+const NO_FILTER: FilterSql = { sql: '', values: {} };
 /** Raw rows that a page reads at most. */
 const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 
@@ -85,14 +92,19 @@ export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage 
     const after = startPosition(db, query, standing.head);
     // A cursor can be ahead of the head: after a restore, until the stream has passed it. It never goes back.
     if (after >= standing.head || query.streams.length === 0) return emptyPage(query, standing, after);
-    const { data, rows, sums, reached } = readRows(db, query, after, standing.head);
-    const has_more = reached !== null && moreAfter(db, query.streams, reached);
-    if (sums !== null)
-      checkRows(db, query.streams, { start: after, reached: has_more ? reached : null, sums });
+    const streams = storedStreams(db, query.streams);
+    if (streams.length === 0) return emptyPage(query, standing, after);
+    const { data, rows, reached } = readRows(db, query, streams, after, standing.head);
     // At the end of its streams a cursor moves on to the end of all: a filter that is widened later does not
     // bring back what was passed over.
-    const position = has_more ? reached : standing.head;
-    return { data, rows, position, has_more, as_of_ms: asOfMs(standing, query.content_types) };
+    const position = reached ?? standing.head;
+    return {
+      data,
+      rows,
+      position,
+      has_more: reached !== null,
+      as_of_ms: asOfMs(standing, query.content_types),
+    };
   });
 }
 
@@ -113,127 +125,194 @@ function startPosition(
 interface ReadRows {
   readonly data: Buffer;
   readonly rows: number;
-  /** Of all raw rows; null where a filter may have left some out. */
-  readonly sums: RowSums | null;
-  /** The position at which reading stopped; null when it came to the end. */
+  /** The position at which reading stopped; null when nothing is left. */
   readonly reached: number | null;
 }
 
-function readRows(db: Database, query: ChangesQuery, start: number, headPosition: number): ReadRows {
+type Streams = readonly StoredStream[];
+
+function readRows(
+  db: Database,
+  query: ChangesQuery,
+  streams: Streams,
+  start: number,
+  head: number,
+): ReadRows {
   const filter = filterSql(query.filters);
-  const values = { ...streamValues(query.streams), start, limit: query.limit };
-  if (filter.sql === '') {
-    const page = readMatching(db, query, filter, { ...values, bound: headPosition });
-    return { ...page, reached: page.rows === query.limit ? page.last : null };
-  }
-  const bound =
-    scanBound(db, query.streams.length, '').get({ ...values, skipped: SCAN_ROWS_MAX - 1 })?.position ?? null;
-  const page = readMatching(db, query, filter, { ...values, ...filter.values, bound: bound ?? headPosition });
-  return { ...page, sums: null, reached: page.rows === query.limit ? page.last : bound };
+  if (filter.sql !== '') return readFiltered(db, query, streams, filter, start, head);
+  const [stream] = streams;
+  const from = edgesAt(db, streams, start);
+  const ends = endsOf(streams);
+  const page =
+    stream !== undefined && streams.length === 1
+      ? readRange(db, query, stream, from.get(stream.ordinal) ?? 0)
+      : readMatching(db, query, streams, NO_FILTER, { start, bound: head });
+  // Looked for anew from the position that the client is given: from there the next page begins.
+  const to = page.rows === query.limit && page.last !== null ? edgesAt(db, streams, page.last) : ends;
+  checkPlaces(page.places, from, to);
+  if (to === ends) checkEnd(page.last, streams);
+  return { ...page, reached: hasMore(streams, to) ? page.last : null };
 }
 
-interface Matching {
+function hasMore(streams: Streams, to: Edges): boolean {
+  return streams.some(({ ordinal, sequence }) => (to.get(ordinal) ?? 0) < sequence);
+}
+
+function readFiltered(
+  db: Database,
+  query: ChangesQuery,
+  streams: Streams,
+  filter: FilterSql,
+  start: number,
+  head: number,
+): ReadRows {
+  const values = { ...streamValues(streams), start, skipped: SCAN_ROWS_MAX - 1 };
+  const bound = scanBound(db, streams.length, '').get(values)?.position ?? null;
+  const page = readMatching(db, query, streams, filter, { start, bound: bound ?? head });
+  const stop = page.rows === query.limit ? page.last : bound;
+  const from = edgesAt(db, streams, start);
+  const to = stop === null ? endsOf(streams) : edgesAt(db, streams, stop);
+  const scanned = rawRows(db, streams.length, '').get({
+    ...streamValues(streams),
+    start,
+    bound: stop ?? head,
+  });
+  checkScanned(scanned?.rows ?? 0, from, to);
+  return { ...page, reached: hasMore(streams, to) ? stop : null };
+}
+
+interface Page {
   readonly data: Buffer;
   readonly rows: number;
-  readonly sums: RowSums;
+  /** Of every row, in their order. */
+  readonly places: readonly number[];
+  /** The greatest position. */
   readonly last: number | null;
+}
+
+/** Of one stream without filters: its rows lie one after the other. */
+function readRange(db: Database, query: ChangesQuery, stream: StoredStream, from: number): Page {
+  const low = placeOf(stream.ordinal, from);
+  const high = placeOf(stream.ordinal, Math.min(from + query.limit, stream.sequence));
+  const values = { low, high };
+  return query.projection === null
+    ? withText(rangeText(db).get(values), query, placeOf(stream.ordinal, 0))
+    : projectRows(rangeRows(db).all(values), query.projection, query);
 }
 
 function readMatching(
   db: Database,
   query: ChangesQuery,
+  streams: Streams,
   filter: FilterSql,
-  values: Readonly<Record<string, SqlValue>>,
-): Matching {
-  const count = query.streams.length;
-  if (query.projection !== null)
-    return projectRows(pageRows(db, count, filter.sql).all(values), query.projection, query);
-  const page = pageText(db, count, filter.sql).get(values);
+  { start, bound }: { start: number; bound: number },
+): Page {
+  const count = streams.length;
+  const values = { ...streamValues(streams), ...filter.values, start, bound, limit: query.limit };
+  return query.projection === null
+    ? withText(pageText(db, count, filter.sql).get(values), query, 0)
+    : projectRows(pageRows(db, count, filter.sql).all(values), query.projection, query);
+}
+
+/** @param low places are counted from it */
+function withText(page: PageText | undefined, { streams, baseUrl }: ChangesQuery, low: number): Page {
   if (page === undefined || page.data === null) return NOTHING;
   checkText(page.data, page);
-  const withOwnAddresses = query.streams.some(isImageStream);
+  const withOwnAddresses = streams.some((stream) => streamParts(stream).content_type === 'image');
   return {
-    data: withOwnAddresses ? putBaseUrl(page.data, query.baseUrl) : page.data,
+    data: withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data,
     rows: page.rows,
-    sums: page,
+    places: placesOfList(page.places, low),
     last: page.last,
   };
 }
 
-function projectRows(rows: readonly PageRow[], projection: Projection, { baseUrl }: ChangesQuery): Matching {
+function projectRows(rows: readonly PageRow[], projection: Projection, { baseUrl }: ChangesQuery): Page {
   const texts = rows.map(({ body }) => {
     requireUtf8(body);
     return renderProjected(withBaseUrl(body.toString(), baseUrl), projection);
   });
   const last = rows.at(-1)?.position ?? null;
-  return { data: Buffer.from(texts.join(',')), rows: rows.length, sums: sumsOf(rows), last };
-}
-
-function moreAfter(db: Database, streams: readonly number[], position: number): boolean {
-  return more(db, streams.length, '').get({ ...streamValues(streams), start: position })?.more === 1;
-}
-
-function isImageStream(stream: number): boolean {
-  return stream % 2 === 1;
+  const places = rows.map(({ place }) => place);
+  return { data: Buffer.from(texts.join(',')), rows: rows.length, places, last };
 }
 
 /**
- * Positions after `@start` in several streams, in their one order. SQLite merges the streams' index entries as
- * they are asked for; it neither sorts nor reads further than the limit.
+ * Rows after `@start` of several streams, in their one order. SQLite merges the streams' index entries as they are
+ * asked for; it neither sorts nor reads further than the limit, but for one row of each stream. Every stream has a
+ * cursor of its own in the table, which goes from row to row.
  */
-function positions(streams: number, conditions: string): string {
+function inOrder(streams: number, columns: string, conditions: string): string {
   const arms = streamArms(
     streams,
-    (ofStream) => `SELECT position FROM stream_row WHERE ${ofStream} AND position > @start${conditions}`,
+    (ordinal) =>
+      `SELECT ${columns} FROM stream_row WHERE place >> 34 = ${ordinal} AND position > @start${conditions}`,
   );
   return `${arms.join(' UNION ALL ')} ORDER BY position`;
 }
 
-/** The rows behind positions, taken in the order of these. */
 function pageOf(streams: number, conditions: string): string {
-  const matching = `${positions(streams, ` AND position <= @bound${conditions}`)} LIMIT ${asItComes('@limit')}`;
-  return `FROM (${matching}) AS page CROSS JOIN stream_row AS row ON row.position = page.position`;
+  const rows = inOrder(streams, 'place, position, body', ` AND position <= @bound${conditions}`);
+  return `FROM (${rows} LIMIT ${asItComes('@limit')}) AS page`;
 }
 
+const RANGE = 'FROM stream_row WHERE place > @low AND place <= @high';
+
 /** The whole page as one text: nothing is parsed, and no row becomes an object. */
+function textOf(page: string, place: string): string {
+  return `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, max(position) AS last,
+      group_concat(${place}) AS places, ${CHECKED_SQL}
+    ${page}`;
+}
+
+function rowsOf(page: string): string {
+  return `SELECT place, position, CAST(body AS BLOB) AS body ${page}`;
+}
+
 export function pageTextSql(streams: number, conditions: string): string {
-  return `SELECT CAST(group_concat(row.body, ',') AS BLOB) AS data, max(row.position) AS last,
-      ${SUMS_SQL}
-    ${pageOf(streams, conditions)}`;
+  return textOf(pageOf(streams, conditions), 'place');
 }
 
 export function pageRowsSql(streams: number, conditions: string): string {
-  return `SELECT row.position AS position, row.stream AS stream, row.sequence AS sequence, CAST(row.body AS BLOB) AS body
-    ${pageOf(streams, conditions)}`;
+  return rowsOf(pageOf(streams, conditions));
 }
+
+/** Sequence numbers in place of places: short numbers are written and read faster. */
+export const RANGE_TEXT = textOf(RANGE, 'place & 17179869183');
+export const RANGE_ROWS = `${rowsOf(RANGE)} ORDER BY place`;
 
 /** The last of the raw rows that a page may read; none when there are fewer. */
 export function scanBoundSql(streams: number): string {
-  return `SELECT position FROM (${positions(streams, '')}) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
+  return `SELECT position FROM (${inOrder(streams, 'position', '')}) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
 }
 
-export function moreSql(streams: number): string {
-  const exists = streamArms(
+/** How many raw rows a page has read. */
+export function rawRowsSql(streams: number): string {
+  const counts = streamArms(
     streams,
-    (ofStream) => `EXISTS (SELECT 1 FROM stream_row WHERE ${ofStream} AND position > @start)`,
+    (ordinal) =>
+      `SELECT count(*) AS rows FROM stream_row WHERE place >> 34 = ${ordinal} AND position > @start AND position <= @bound`,
   );
-  return `SELECT ${exists.join(' OR ')} AS more`;
+  return `SELECT sum(rows) AS rows FROM (${counts.join(' UNION ALL ')})`;
 }
 
 interface PageRow {
+  readonly place: number;
   readonly position: number;
-  readonly stream: number;
-  readonly sequence: number;
   readonly body: Buffer;
 }
 
-interface PageText extends RowSums {
+interface PageText {
   readonly data: Buffer | null;
   readonly last: number | null;
+  readonly rows: number;
+  readonly places: string | null;
   readonly endings: number | null;
 }
 
 const pageText = statementFamily<PageText>(pageTextSql);
 const pageRows = statementFamily<PageRow>(pageRowsSql);
+const rangeText = preparedOnce<PageText>(RANGE_TEXT);
+const rangeRows = preparedOnce<PageRow>(RANGE_ROWS);
 const scanBound = statementFamily<{ position: number }>(scanBoundSql);
-const more = statementFamily<{ more: number }>(moreSql);
+const rawRows = statementFamily<{ rows: number }>(rawRowsSql);

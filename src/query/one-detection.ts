@@ -1,8 +1,10 @@
 /** One detection by its id (contract: GET /v1/detections/{id}). */
+import type { StreamName } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import type { Database } from '../store/database.ts';
 import { withBaseUrl } from './base-url.ts';
 import { readView, VIEW_PARAMETERS } from './common-parameters.ts';
+import { detectionTables, detectionText } from './detection-text.ts';
 import { type ParameterTable, parseParameters } from './parameters.ts';
 import { type Projection, renderProjected } from './projection.ts';
 import { preparedOnce } from './statements.ts';
@@ -17,13 +19,14 @@ export function parseOneParameters(raw: string): Projection | null {
 export interface OneQuery {
   readonly id: string;
   /** Every stream of the key: a detection of another one is as if it did not exist. */
-  readonly streams: readonly number[];
+  readonly streams: readonly StreamName[];
   readonly projection: Projection | null;
   /** As it stands within JSON text. */
   readonly baseUrl: Buffer;
 }
 
-export const ONE_DETECTION = 'SELECT body FROM detection WHERE id = @id';
+export const ONE_DETECTION = `
+  SELECT ${detectionText('detection.id')} AS body FROM ${detectionTables('detection')} WHERE id = @id`;
 
 const oneDetection = preparedOnce<{ body: string }>(ONE_DETECTION);
 

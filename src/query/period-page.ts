@@ -7,7 +7,7 @@
  * ids in order; of the whole seconds there are never more rows than a page may read, so that putting those of one
  * second into order stays small, though a backfill may have given a million detections the same second.
  */
-import type { ContentType } from '../detection/content-type.ts';
+import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, reading, type Statement } from '../store/database.ts';
 import { asOfMs, readStanding } from './as-of.ts';
@@ -32,10 +32,11 @@ import {
 import { type Projection, renderProjected } from './projection.ts';
 import type { PeriodPlace } from './query-cursor.ts';
 import { statementFamily, streamValues } from './statements.ts';
+import { type StoredStream, storedStreams } from './stored-streams.ts';
 
 export interface PeriodQuery {
-  /** Stream numbers, at most eight. */
-  readonly streams: readonly number[];
+  /** At most eight. */
+  readonly streams: readonly StreamName[];
   /** What `as_of` covers. */
   readonly content_types: readonly ContentType[];
   readonly filters: DetectionFilters;
@@ -63,6 +64,9 @@ const COMMA = Buffer.from(',');
 const FIRST_ID = '';
 const LAST_ID = '~';
 
+/** With the streams of it that are stored. */
+type Query = Omit<PeriodQuery, 'streams'> & { readonly streams: readonly StoredStream[] };
+
 type Values = Readonly<Record<string, SqlValue>>;
 
 /** Where a page begins and ends: two places, and the seconds of the period in the direction of reading. */
@@ -75,12 +79,13 @@ interface Span {
 /** @param scanRowsMax raw rows that a page with filters reads at most */
 export function readPeriodPage(
   db: Database,
-  query: PeriodQuery,
+  asked: PeriodQuery,
   scanRowsMax = CHUNK_ROWS * PAGE_CHUNKS_MAX,
 ): PeriodPage {
   return reading(db, () => {
-    const as_of_ms = asOfMs(readStanding(db), query.content_types);
-    const { period } = query;
+    const as_of_ms = asOfMs(readStanding(db), asked.content_types);
+    const { period } = asked;
+    const query: Query = { ...asked, streams: storedStreams(db, asked.streams) };
     if (query.streams.length === 0 || period.from >= period.to)
       return { data: [], rows: 0, next: null, as_of_ms };
     const isDescending = query.sort === 'descending';
@@ -100,7 +105,7 @@ export function readPeriodPage(
 }
 
 /** What is asked for most: no filter, newest first. One statement reads the page. */
-function readNewest(db: Database, query: PeriodQuery, { start, end }: Span): Omit<PeriodPage, 'as_of_ms'> {
+function readNewest(db: Database, query: Query, { start, end }: Span): Omit<PeriodPage, 'as_of_ms'> {
   const values = {
     ...streamValues(query.streams),
     second: start.second,
@@ -121,7 +126,7 @@ function readNewest(db: Database, query: PeriodQuery, { start, end }: Span): Omi
  */
 function scanBound(
   db: Database,
-  query: PeriodQuery,
+  query: Query,
   span: Span,
   rowsMax: number,
   isExact: boolean,
@@ -162,7 +167,7 @@ interface Part {
 
 function readParts(
   db: Database,
-  query: PeriodQuery,
+  query: Query,
   filter: FilterSql,
   { start, end }: Span,
   bound: PeriodPlace | null,
@@ -200,7 +205,7 @@ function parts(sort: PeriodSort, start: PeriodPlace, bound: PeriodPlace | null, 
 
 function readPart(
   db: Database,
-  { streams, projection, baseUrl }: PeriodQuery,
+  { streams, projection, baseUrl }: Query,
   statements: Statements,
   conditions: string,
   values: Values,
@@ -211,13 +216,21 @@ function readPart(
     return { data: [Buffer.from(texts.join(','))], rows: rows.length, last: rows.at(-1) ?? null };
   }
   const part = statements.text(db, streams.length, conditions).get(values);
-  if (part?.data == null || part.second === null || part.ids === null)
-    return { data: [], rows: 0, last: null };
-  const id = part.ids.slice(part.ids.lastIndexOf(',') + 1);
-  return { data: [putBaseUrl(part.data, baseUrl)], rows: part.rows, last: { second: part.second, id } };
+  if (part?.data == null || part.second === null) return { data: [], rows: 0, last: null };
+  const id = lastId(part.data);
+  const withOwnAddresses = streams.some(({ content_type }) => content_type === 'image');
+  const data = withOwnAddresses ? putBaseUrl(part.data, baseUrl) : part.data;
+  return { data: [data], rows: part.rows, last: { second: part.second, id } };
 }
 
-function moreBehind(db: Database, { streams, sort }: PeriodQuery, { second, id }: PeriodPlace, end: number) {
+/** Each row begins with its id, and nowhere else in JSON text does an object with one follow on another. */
+function lastId(data: Buffer): string {
+  const row = data.lastIndexOf('},{"id":"');
+  const start = row < 0 ? '{"id":"'.length : row + '},{"id":"'.length;
+  return data.toString('latin1', start, data.indexOf('"', start));
+}
+
+function moreBehind(db: Database, { streams, sort }: Query, { second, id }: PeriodPlace, end: number) {
   const values = { ...streamValues(streams), second, after: id, ...between(sort, second, end) };
   return more(db, streams.length, '').get(values)?.more === 1;
 }
@@ -232,8 +245,6 @@ interface TextRow {
   readonly rows: number;
   /** Of the last row. */
   readonly second: number | null;
-  /** With commas between them. */
-  readonly ids: string | null;
 }
 
 interface BodyRow extends PeriodPlace {

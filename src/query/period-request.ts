@@ -2,7 +2,7 @@
  * What a request for a period comes to: the streams of the key that it names, the time zone in which its dates are
  * meant, and the hash that holds its pages together (contract: GET /v1/detections).
  */
-import type { ContentType } from '../detection/content-type.ts';
+import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/contract-limits.ts';
 import { zoneId } from '../time-zone.ts';
 import type { StreamSelection } from './common-parameters.ts';
@@ -18,7 +18,7 @@ export interface PeriodSubscription extends ReadableSubscription {
 
 export interface PeriodRequest {
   /** Stream numbers, ascending. */
-  readonly streams: readonly number[];
+  readonly streams: readonly StreamName[];
   /** What `as_of` covers. */
   readonly content_types: readonly ContentType[];
   /** What the answer says: as written, or the default. */

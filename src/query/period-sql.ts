@@ -5,6 +5,7 @@
  * reads no further than the limit. `@low` and `@high` are seconds outside of what is read, `@second` is the one
  * that is read between the ids `@after` (not included) and `@upto` (included).
  */
+import { detectionTables, detectionText } from './detection-text.ts';
 import type { PeriodSort } from './period-parameters.ts';
 import { asItComes, streamArms } from './statements.ts';
 
@@ -12,7 +13,7 @@ const DIRECTION: Readonly<Record<PeriodSort, string>> = { ascending: 'ASC', desc
 /** Of the seconds of a part, the one that comes last. */
 const LAST: Readonly<Record<PeriodSort, string>> = { ascending: 'max', descending: 'min' };
 
-const KEY = 'rowid AS place, first_detected_at AS second, id';
+const KEY = 'detection.place AS place, first_detected_at AS second, id';
 const AFTER = `first_detected_at = ${asItComes('@second')} AND id > @after`;
 const WITHIN = `${AFTER} AND id <= @upto`;
 const BETWEEN = 'first_detected_at > @low AND first_detected_at < @high';
@@ -72,7 +73,10 @@ export function idAtSql(streams: number): string {
 export function moreSql(streams: number): string {
   // Whole seconds first: there nearly always are some, and the first that is found ends the search.
   const exists = [BETWEEN, AFTER].flatMap((where) =>
-    streamArms(streams, (stream) => `EXISTS (SELECT 1 FROM detection WHERE ${stream} AND ${where})`),
+    streamArms(
+      streams,
+      (ordinal) => `EXISTS (SELECT 1 FROM detection WHERE place >> 34 = ${ordinal} AND ${where})`,
+    ),
   );
   return `SELECT ${exists.join(' OR ')} AS more`;
 }
@@ -81,17 +85,18 @@ export function moreSql(streams: number): string {
 export function begunSql(streams: number): string {
   const exists = streamArms(
     streams,
-    (stream) => `EXISTS (SELECT 1 FROM detection WHERE ${stream} AND first_detected_at <= @second)`,
+    (ordinal) =>
+      `EXISTS (SELECT 1 FROM detection WHERE place >> 34 = ${ordinal} AND first_detected_at <= @second)`,
   );
   return `SELECT ${exists.join(' OR ')} AS begun`;
 }
 
 function within(streams: number, conditions: string): string {
-  return `${union(streams, KEY, `${WITHIN}${conditions}`)} ORDER BY id ${LIMIT}`;
+  return `${union(streams, KEY, WITHIN, conditions)} ORDER BY id ${LIMIT}`;
 }
 
 function whole(sort: PeriodSort, streams: number, conditions: string): string {
-  return `${union(streams, KEY, `${BETWEEN}${conditions}`)} ORDER BY second ${DIRECTION[sort]}, id ${LIMIT}`;
+  return `${union(streams, KEY, BETWEEN, conditions)} ORDER BY second ${DIRECTION[sort]}, id ${LIMIT}`;
 }
 
 function newest(streams: number, parts: readonly string[]): string {
@@ -99,25 +104,28 @@ function newest(streams: number, parts: readonly string[]): string {
   return `${arms.join(' UNION ALL ')} ORDER BY second DESC, id ${LIMIT}`;
 }
 
-function union(streams: number, columns: string, where: string): string {
+/** What filters ask for stands in the newest version. */
+function union(streams: number, columns: string, where: string, conditions = ''): string {
+  const newestRow = conditions === '' ? '' : ' CROSS JOIN stream_row AS row ON row.place = detection.place';
   return streamArms(
     streams,
-    (stream) => `SELECT ${columns} FROM detection WHERE ${stream} AND ${where}`,
+    (ordinal) =>
+      `SELECT ${columns} FROM detection${newestRow} WHERE detection.place >> 34 = ${ordinal} AND ${where}${conditions}`,
   ).join(' UNION ALL ');
 }
 
 /** The rows as one text: nothing is parsed, and no row becomes an object. */
 function textOf(page: string, lastSecond: string): string {
-  return `SELECT CAST(group_concat(row.body, ',') AS BLOB) AS data, count(*) AS rows,
-      ${lastSecond}(page.second) AS second, group_concat(page.id, ',') AS ids
+  return `SELECT CAST(group_concat(${detectionText('page.id')}, ',') AS BLOB) AS data, count(*) AS rows,
+      ${lastSecond}(page.second) AS second
     ${detections(page)}`;
 }
 
 function rowsOf(page: string): string {
-  return `SELECT page.second AS second, page.id AS id, row.body AS body ${detections(page)}`;
+  return `SELECT page.second AS second, page.id AS id, ${detectionText('page.id')} AS body ${detections(page)}`;
 }
 
 /** The detections behind places, taken in the order of these. */
 function detections(page: string): string {
-  return `FROM (${page}) AS page CROSS JOIN detection AS row ON row.rowid = page.place`;
+  return `FROM (${page}) AS ${detectionTables('page')}`;
 }

@@ -1,21 +1,24 @@
 /** When the records of streams begin (contract: Me, `data_starts`; GET /v1/detections, rule 3). */
+import type { StreamName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { begunSql } from './period-sql.ts';
 import { preparedOnce, statementFamily, streamValues } from './statements.ts';
+import { storedStreams } from './stored-streams.ts';
 
-export const DATA_STARTS = `
-  SELECT value AS stream, (SELECT min(first_detected_at) FROM detection WHERE stream = value) AS start
-  FROM json_each(@streams)`;
+export const DATA_START = `
+  SELECT min(first_detected_at) AS start FROM detection WHERE place >> 34 = @ordinal`;
 
-const dataStarts = preparedOnce<{ stream: number; start: number | null }>(DATA_STARTS);
+const dataStart = preparedOnce<{ start: number | null }>(DATA_START);
 
-/**
- * @param streams stream numbers
- * @returns the earliest current `first_detected_at` of each, epoch seconds; null for one without records
- */
-export function readDataStarts(db: Database, streams: readonly number[]): ReadonlyMap<number, number | null> {
-  const rows = dataStarts(db).all({ streams: JSON.stringify(streams) });
-  return new Map(rows.map(({ stream, start }) => [stream, start]));
+/** @returns the earliest current `first_detected_at` of each, epoch seconds; null for one without records */
+export function readDataStarts(
+  db: Database,
+  streams: readonly StreamName[],
+): ReadonlyMap<StreamName, number | null> {
+  const starts = new Map<StreamName, number | null>(streams.map((stream) => [stream, null]));
+  for (const { name, ordinal } of storedStreams(db, streams))
+    starts.set(name, dataStart(db).get({ ordinal })?.start ?? null);
+  return starts;
 }
 
 const begun = statementFamily<{ begun: number }>(begunSql);
@@ -26,13 +29,14 @@ const begun = statementFamily<{ begun: number }>(begunSql);
  *
  * @param second epoch seconds
  */
-export function recordsBeginBy(db: Database, streams: readonly number[], second: number): boolean {
+export function recordsBeginBy(db: Database, names: readonly StreamName[], second: number): boolean {
+  const streams = storedStreams(db, names);
   if (streams.length === 0) return false;
   return begun(db, streams.length, '').get({ ...streamValues(streams), second })?.begun === 1;
 }
 
 /** The earliest of all; null when no stream has records. */
-export function readFirstDataStart(db: Database, streams: readonly number[]): number | null {
+export function readFirstDataStart(db: Database, streams: readonly StreamName[]): number | null {
   let first: number | null = null;
   for (const start of readDataStarts(db, streams).values()) {
     if (start !== null && (first === null || start < first)) first = start;

@@ -22,19 +22,19 @@ export function asItComes(parameter: string): string {
   return `(${parameter} + 0)`;
 }
 
-/** A piece of SQL for each stream. @param arm is given the condition that a row is of the stream */
-export function streamArms(streams: number, arm: (ofStream: string) => string): string[] {
-  return Array.from({ length: streams }, (_, index) => arm(`stream = ${asItComes(`@${streamName(index)}`)}`));
+/** A piece of SQL for each stream. @param arm is given what stands for the stream's ordinal */
+export function streamArms(streams: number, arm: (ordinal: string) => string): string[] {
+  return Array.from({ length: streams }, (_, index) => arm(asItComes(`@${parameterName(index)}`)));
 }
 
 /** The values of the names in {@link streamArms}. */
-export function streamValues(streams: readonly number[]): Record<string, number> {
+export function streamValues(streams: readonly { readonly ordinal: number }[]): Record<string, number> {
   const values: Record<string, number> = {};
-  for (const [index, stream] of streams.entries()) values[streamName(index)] = stream;
+  for (const [index, { ordinal }] of streams.entries()) values[parameterName(index)] = ordinal;
   return values;
 }
 
-function streamName(index: number): string {
+function parameterName(index: number): string {
   return STREAM_NAMES[index] ?? `stream${index}`;
 }
 

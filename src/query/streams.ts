@@ -1,5 +1,5 @@
 /** Which streams a request reads: those of its key, narrowed by what it names (contract: Common detection filters). */
-import { CONTENT_TYPES, type ContentType, streamNumber } from '../detection/content-type.ts';
+import { CONTENT_TYPES, type ContentType, type StreamName, streamName } from '../detection/content-type.ts';
 import type { StreamSelection } from './common-parameters.ts';
 import { invalid } from './parameters.ts';
 
@@ -10,8 +10,8 @@ export interface ReadableSubscription {
 }
 
 export interface SelectedStreams {
-  /** Stream numbers; none when the named subscriptions have nothing of the named type. */
-  readonly streams: readonly number[];
+  /** By subscription and content type; none when the named subscriptions have nothing of the named type. */
+  readonly streams: readonly StreamName[];
   /** The content types that are read: those whose exports `as_of` is built from. */
   readonly content_types: readonly ContentType[];
 }
@@ -33,17 +33,18 @@ export function selectStreams(
     throw invalid('content_type: must be one the key can read');
   }
   const named = ids === null ? subscriptions : subscriptions.filter(({ id }) => ids.includes(id));
-  const streams: number[] = [];
+  const streams: StreamName[] = [];
   const read = new Set<ContentType>(type === null ? [] : [type]);
-  for (const subscription of named) {
-    for (const contentType of subscription.content_types) {
+  for (const subscription of [...named].sort((a, b) => a.id - b.id)) {
+    for (const contentType of CONTENT_TYPES) {
+      if (!subscription.content_types.includes(contentType)) continue;
       if (type !== null && type !== contentType) continue;
       read.add(contentType);
-      if (enabled.has(contentType)) streams.push(streamNumber(subscription.id, contentType));
+      if (enabled.has(contentType)) streams.push(streamName(subscription.id, contentType));
     }
   }
   return {
-    streams: [...new Set(streams)].sort((a, b) => a - b),
+    streams: [...new Set(streams)],
     content_types: CONTENT_TYPES.filter((contentType) => read.has(contentType) && enabled.has(contentType)),
   };
 }

@@ -1,18 +1,36 @@
 /**
  * The schema of `detections.db`.
  *
- * `stream_row` keeps every version, in one global order of arrival (`position`); `detection` keeps what is
- * current. Both carry the few columns that filters judge beside the rendered text: in a stream row they are
- * those of its own version. `stream` is a number that stands for subscription and content type.
+ * `stream_row` keeps every version, `detection` what is current of each by pointing at its newest version. A text is
+ * stored once, as the change stream shows it; the columns that filters need stand beside it.
+ *
+ * A stream's rows lie together: the key of a row is its place (stream-place.ts), the stream's ordinal and the row's
+ * sequence number in one integer. So a page of one stream reads neighbouring pages of the file, however many streams
+ * there are. `position` is the one order of arrival over all streams.
  */
 import { CREATE_LOG_MARK } from './log-mark.ts';
 import type { Schema } from './schema.ts';
 
 const SQL = `
+-- Ordinals are given in the order in which streams first appear in the log, and never again: a stream that was removed
+-- keeps its row, and one of the same name that comes later has another ordinal.
+CREATE TABLE stream (
+  ordinal INTEGER PRIMARY KEY CHECK (ordinal BETWEEN 1 AND 524287),
+  subscription_id INTEGER NOT NULL,
+  content_type TEXT NOT NULL,
+  -- Of its last row, and so how many rows there are.
+  sequence INTEGER NOT NULL CHECK (sequence BETWEEN 0 AND 17179869183),
+  position INTEGER NOT NULL,
+  removed INTEGER NOT NULL DEFAULT 0 CHECK (removed IN (0, 1))
+) STRICT;
+
+CREATE UNIQUE INDEX stream_by_name ON stream (subscription_id, content_type) WHERE removed = 0;
+CREATE INDEX stream_by_position ON stream (position);
+
 CREATE TABLE stream_row (
-  position INTEGER PRIMARY KEY,
-  stream INTEGER NOT NULL,
-  sequence INTEGER NOT NULL,
+  place INTEGER PRIMARY KEY,
+  position INTEGER NOT NULL,
+  version INTEGER NOT NULL,
   publisher_id INTEGER,
   domain TEXT,
   band INTEGER NOT NULL,
@@ -23,40 +41,32 @@ CREATE TABLE stream_row (
   body TEXT NOT NULL
 ) STRICT;
 
--- Its entries end with the row's position: the rows of one stream in order of arrival.
-CREATE INDEX stream_row_by_stream ON stream_row (stream);
+-- The order over several streams.
+CREATE INDEX stream_row_by_position ON stream_row (place >> 34, position);
 
 CREATE TABLE detection (
-  id TEXT NOT NULL,
-  stream INTEGER NOT NULL,
-  version INTEGER NOT NULL,
+  id TEXT PRIMARY KEY,
+  -- Of its newest version.
+  place INTEGER NOT NULL,
+  -- How many version epochs are in the version.
+  epochs INTEGER NOT NULL,
   -- Epoch seconds.
   first_detected_at INTEGER NOT NULL,
-  -- The export's own exported_at; null where the appliance filled it in.
+  -- The export's own exported_at: empty where it is the one in the text, null where the appliance filled that in.
   exported_at_given TEXT,
   -- The address of a print article that the customer does not see.
-  url_withheld TEXT,
-  publisher_id INTEGER,
-  domain TEXT,
-  band INTEGER NOT NULL,
-  score REAL NOT NULL,
-  print INTEGER NOT NULL,
-  source_id TEXT,
-  article_id INTEGER NOT NULL,
-  body TEXT NOT NULL,
-  -- How many version epochs are in the version.
-  epochs INTEGER NOT NULL
-) STRICT;
+  url_withheld TEXT
+) STRICT, WITHOUT ROWID;
 
-CREATE UNIQUE INDEX detection_by_id ON detection (id);
--- In the order that periods are read in unless asked otherwise: newest first, and of one second by ascending id.
-CREATE INDEX detection_by_time ON detection (stream, first_detected_at DESC, id);
+-- In the order that periods are read in unless asked otherwise: newest first, and of one second by ascending id. With
+-- the place, it is all that a page without filters needs of this table.
+CREATE INDEX detection_by_time ON detection (place >> 34, first_detected_at DESC, id, place);
 
--- Where each stream stands.
-CREATE TABLE stream_head (
-  stream INTEGER PRIMARY KEY,
-  sequence INTEGER NOT NULL,
-  position INTEGER NOT NULL
+-- The text of a detection that was scored again without a new version, by the place of its newest one. It differs in
+-- when it was scored and exported, which no filter asks for.
+CREATE TABLE rescored (
+  place INTEGER PRIMARY KEY,
+  body TEXT NOT NULL
 ) STRICT;
 
 -- One row a transaction that added to the stream. delivered_at is taken after the commit (epoch milliseconds)

@@ -3,7 +3,7 @@
  * the name, an older one that was put back too, and shows a mixture of both. So what identifies the file is noted beside
  * it whenever the file itself changes, which is at checkpoints alone.
  */
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { checkpoint } from './checkpoint.ts';
 import type { Database } from './database.ts';
 
@@ -33,7 +33,10 @@ function identityOf(path: string, isCheckpointing: boolean): Identity | null {
 
 /** Notes how a database's file is, before it is written to and after every checkpoint. */
 export function noteIdentity(path: string, isCheckpointing = false): void {
-  writeFileSync(notePath(path), `${JSON.stringify(identityOf(path, isCheckpointing))}\n`, { mode: 0o600 });
+  const draft = `${notePath(path)}.new`;
+  writeFileSync(draft, `${JSON.stringify(identityOf(path, isCheckpointing))}\n`, { mode: 0o600 });
+  // On a full disk the note that is there stays, and still says what is so.
+  renameSync(draft, notePath(path));
 }
 
 /** Moves what the write-ahead log holds into the database. */

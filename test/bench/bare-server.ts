@@ -1,38 +1,43 @@
 /**
  * The limits that the appliance is held against, each a bare node:http server on the same database: run as
- * `node bare-server.ts KIND DATABASE`, prints its port.
+ * `node bare-server.ts KIND DATABASE`, prints its port. Its paths are /ORDINAL/AFTER/FROM/TO.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { detectionTables, detectionText } from '../../src/query/detection-text.ts';
 import { type Database, openReader } from '../../src/store/database.ts';
+import { placesOf } from '../../src/store/stream-place.ts';
 
 const PAGE_ROWS = 1000;
 
+/** The rows of a stream lie one after the other: behind a place, and before the end of the stream's places. */
+const OF_ONE = `FROM stream_row WHERE place > ? AND place < ? ORDER BY place LIMIT ${PAGE_ROWS}`;
+/** Of a new database, into which one export was read. */
+const ORDINALS = [1, 2, 3, 4];
+
 const GROUPED = `
-  SELECT CAST(group_concat(body, ',') AS BLOB) AS body, max(position) AS last
-  FROM (SELECT position, body FROM stream_row WHERE stream = ? AND position > ? ORDER BY position LIMIT ${PAGE_ROWS})`;
+  SELECT CAST(group_concat(body, ',') AS BLOB) AS body, max(place) AS last FROM (SELECT place, body ${OF_ONE})`;
+
+const ROWS = `SELECT place, body ${OF_ONE}`;
 
 const GROUPED_ALL = `
-  SELECT CAST(group_concat(body, ',') AS BLOB) AS body, max(position) AS last
-  FROM (SELECT position, body FROM stream_row WHERE position > ? ORDER BY position LIMIT ${PAGE_ROWS})`;
+  SELECT CAST(group_concat(body, ',') AS BLOB) AS body, max(row.position) AS last
+  FROM (${ORDINALS.map((ordinal) => `SELECT place, position FROM stream_row WHERE place >> 34 = ${ordinal} AND position > @after`).join(' UNION ALL ')}
+    ORDER BY position LIMIT ${PAGE_ROWS}) AS page CROSS JOIN stream_row AS row ON row.place = page.place`;
 
-const ROWS = `SELECT position, body FROM stream_row WHERE stream = ? AND position > ? ORDER BY position LIMIT ${PAGE_ROWS}`;
+const KEYS = 'SELECT place, id, first_detected_at FROM detection';
+const TIME = 'first_detected_at >= @from AND first_detected_at < @to';
 
 const PERIOD = `
-  SELECT CAST(group_concat(body, ',') AS BLOB) AS body
-  FROM (SELECT body FROM detection WHERE stream = ? AND first_detected_at >= ? AND first_detected_at < ?
-    ORDER BY first_detected_at DESC, id LIMIT ${PAGE_ROWS})`;
+  SELECT CAST(group_concat(${detectionText('page.id')}, ',') AS BLOB) AS body
+  FROM (${KEYS} WHERE place >> 34 = @stream AND ${TIME} ORDER BY first_detected_at DESC, id LIMIT ${PAGE_ROWS})
+    AS ${detectionTables('page')}`;
 
 /** The streams are merged by the database, as lazily as it can. */
 const PERIOD_ALL = `
-  SELECT CAST(group_concat(body, ',') AS BLOB) AS body
-  FROM (${[7001, 7002, 7003, 7004]
-    .flatMap((subscription) => [subscription * 2, subscription * 2 + 1])
-    .map(
-      (stream) => `SELECT body, first_detected_at, id FROM detection
-        WHERE stream = ${stream} AND first_detected_at >= @from AND first_detected_at < @to`,
-    )
-    .join(' UNION ALL ')} ORDER BY first_detected_at DESC, id LIMIT 200)`;
+  SELECT CAST(group_concat(${detectionText('page.id')}, ',') AS BLOB) AS body
+  FROM (${ORDINALS.map((ordinal) => `${KEYS} WHERE place >> 34 = ${ordinal} AND ${TIME}`).join(' UNION ALL ')}
+    ORDER BY first_detected_at DESC, id LIMIT 200) AS ${detectionTables('page')}`;
 
 type Answer = (response: ServerResponse, stream: number, after: number, from: number, to: number) => void;
 
@@ -45,7 +50,8 @@ function answerOf(kind: string, db: Database | null): Answer {
     case 'grouped': {
       const statement = prepared<{ body: Buffer; last: number }>(db, GROUPED);
       return (response, stream, after) => {
-        const page = statement.get(stream, after);
+        const { first, end } = placesOf(stream);
+        const page = statement.get(Math.max(after, first), end);
         send(response, [
           Buffer.from('['),
           page?.body ?? Buffer.alloc(0),
@@ -56,7 +62,7 @@ function answerOf(kind: string, db: Database | null): Answer {
     case 'grouped-all': {
       const statement = prepared<{ body: Buffer; last: number }>(db, GROUPED_ALL);
       return (response, _stream, after) => {
-        const page = statement.get(after);
+        const page = statement.get({ after });
         send(response, [
           Buffer.from('['),
           page?.body ?? Buffer.alloc(0),
@@ -67,7 +73,7 @@ function answerOf(kind: string, db: Database | null): Answer {
     case 'period': {
       const statement = prepared<{ body: Buffer }>(db, PERIOD);
       return (response, stream, _after, from, to) => {
-        const page = statement.get(stream, from, to);
+        const page = statement.get({ stream, from, to });
         send(response, [Buffer.from('['), page?.body ?? Buffer.alloc(0), Buffer.from(']')]);
       };
     }
@@ -79,11 +85,12 @@ function answerOf(kind: string, db: Database | null): Answer {
       };
     }
     case 'row-by-row': {
-      const statement = prepared<{ position: number; body: string }>(db, ROWS);
+      const statement = prepared<{ place: number; body: string }>(db, ROWS);
       return (response, stream, after) => {
-        const rows = statement.all(stream, after);
+        const { first, end } = placesOf(stream);
+        const rows = statement.all(Math.max(after, first), end);
         const data = rows.map((row): unknown => JSON.parse(row.body));
-        send(response, [Buffer.from(`${JSON.stringify(data)} ${rows.at(-1)?.position ?? 0}`)]);
+        send(response, [Buffer.from(`${JSON.stringify(data)} ${rows.at(-1)?.place ?? 0}`)]);
       };
     }
     default:

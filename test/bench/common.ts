@@ -1,4 +1,5 @@
 /** What the measures share: the data set, a row of the result, and how one is held against its limit. */
+import { openReader } from '../../src/store/database.ts';
 import type { Measured } from './load.ts';
 
 export const SUBSCRIPTIONS = [7001, 7002, 7003, 7004];
@@ -45,4 +46,16 @@ export function authorization(bench: Bench): Record<string, string> {
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? 0;
+}
+
+/** The ordinal of a subscription's text stream. */
+export function ordinalIn(database: string, subscription: number): number {
+  const db = openReader(database);
+  try {
+    const select =
+      "SELECT ordinal FROM stream WHERE subscription_id = ? AND content_type = 'text' AND removed = 0";
+    return db.prepare<unknown[], number>(select).pluck().get(subscription) ?? 0;
+  } finally {
+    db.close();
+  }
 }

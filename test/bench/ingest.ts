@@ -6,7 +6,7 @@ import { openReader } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { openWriter } from '../../src/store/writer.ts';
 import { type Bench, median, type Row, SUBSCRIPTIONS } from './common.ts';
-import { command, startAppliance } from './program.ts';
+import { BUNDLE, commandOf, startAppliance } from './program.ts';
 
 export async function ingest(bench: Bench): Promise<Row> {
   const ours: number[] = [];
@@ -14,16 +14,10 @@ export async function ingest(bench: Bench): Promise<Row> {
   const [file = ''] = readdirSync(join(bench.folder, 'exports'));
   for (let round = 0; round < bench.rounds; round += 1) {
     rmSync(bench.data, { recursive: true, force: true });
-    prepareAccess(bench);
+    bench.key = prepareAccess(bench.data, SUBSCRIPTIONS);
     const appliance = await startAppliance(bench.data);
-    const drop = join(bench.data, 'drop');
-    const copy = join(drop, `${file}.part`);
-    // Copying it is not what is measured: it lies there, under a name that is left alone, before it is dropped.
-    copyFileSync(join(bench.folder, 'exports', file), copy);
-    const startMs = performance.now();
-    renameSync(copy, join(drop, file));
-    await archived(drop, file);
-    ours.push(bench.rows / ((performance.now() - startMs) / 1000));
+    const seconds = await dropped(join(bench.data, 'drop'), join(bench.folder, 'exports'), file);
+    ours.push(bench.rows / seconds);
     await appliance.stop();
     bare.push(bareInsert(bench));
   }
@@ -37,12 +31,26 @@ export async function ingest(bench: Bench): Promise<Row> {
   };
 }
 
-function prepareAccess(bench: Bench): void {
-  const data = ['--data', bench.data];
-  command('account', 'add', 'bench', '--name', 'Bench', ...data);
-  for (const id of SUBSCRIPTIONS) command('subscription', 'add', `${id}`, '--account', 'bench', ...data);
+/** @returns how many seconds it took until the file was archived */
+export async function dropped(drop: string, folder: string, file: string): Promise<number> {
+  const copy = join(drop, `${file}.part`);
+  // Copying it is not what is measured: it lies there, under a name that is left alone, before it is dropped.
+  copyFileSync(join(folder, file), copy);
+  const startMs = performance.now();
+  renameSync(copy, join(drop, file));
+  await archived(drop, file);
+  return (performance.now() - startMs) / 1000;
+}
+
+/** @returns a key that reads the first four of the subscriptions: no key may have more */
+export function prepareAccess(folder: string, subscriptions: readonly number[], bundle = BUNDLE): string {
+  const data = ['--data', folder];
+  commandOf(bundle, 'account', 'add', 'bench', '--name', 'Bench', ...data);
+  for (const id of subscriptions)
+    commandOf(bundle, 'subscription', 'add', `${id}`, '--account', 'bench', ...data);
   const made: unknown = JSON.parse(
-    command(
+    commandOf(
+      bundle,
       'key',
       'create',
       '--account',
@@ -52,12 +60,12 @@ function prepareAccess(bench: Bench): void {
       '--scopes',
       'detections:read',
       '--subscriptions',
-      SUBSCRIPTIONS.join(','),
+      subscriptions.slice(0, 4).join(','),
       '--json',
       ...data,
     ),
   );
-  bench.key = String(Reflect.get(Object(made), 'key'));
+  return String(Reflect.get(Object(made), 'key'));
 }
 
 export async function archived(drop: string, file: string): Promise<void> {
@@ -74,7 +82,9 @@ export async function archived(drop: string, file: string): Promise<void> {
 function bareInsert(bench: Bench): number {
   const source = openReader(join(bench.data, 'detections.db'));
   const detections = source
-    .prepare<unknown[], unknown[]>('SELECT * FROM detection ORDER BY rowid')
+    .prepare<unknown[], unknown[]>(
+      'SELECT detection.* FROM stream_row AS row JOIN detection USING (place) ORDER BY row.position',
+    )
     .raw()
     .all();
   const streamRows = source

@@ -15,10 +15,7 @@ export async function light(bench: Bench, url: string): Promise<Row[]> {
   });
   const { next_cursor }: { next_cursor: string } = JSON.parse(await head.text());
   const db = openReader(join(bench.data, 'detections.db'));
-  const ids = db
-    .prepare<unknown[], string>('SELECT id FROM detection ORDER BY rowid LIMIT 10000')
-    .pluck()
-    .all();
+  const ids = db.prepare<unknown[], string>('SELECT id FROM detection LIMIT 10000').pluck().all();
   db.close();
   let turn = 0;
   const paths = {

@@ -2,12 +2,14 @@
  * `npm run bench`: each path of the appliance against its limit, within one run on one generated data set. What
  * counts is the ratio; machines differ, and so does one machine from minute to minute.
  *
- * Options: --rows N (300,000), --rounds N (3), --only page|period|light|stall|start.
+ * Options: --rows N (300,000), --rounds N (3), --only page|period|light|stall|start; --against COMMIT compares with an
+ * earlier version of the program instead.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { against } from './against.ts';
 import { type Bench, type Row, SUBSCRIPTIONS } from './common.ts';
 import { ingest } from './ingest.ts';
 import { light } from './light.ts';
@@ -17,7 +19,12 @@ import { command, startAppliance } from './program.ts';
 import { stalls } from './stalls.ts';
 import { starts } from './start.ts';
 
-const OPTIONS = { rows: { type: 'string' }, rounds: { type: 'string' }, only: { type: 'string' } } as const;
+const OPTIONS = {
+  rows: { type: 'string' },
+  rounds: { type: 'string' },
+  only: { type: 'string' },
+  against: { type: 'string' },
+} as const;
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: OPTIONS });
@@ -35,6 +42,10 @@ async function main(): Promise<void> {
     note(
       `${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}, ${rows} rows`,
     );
+    if (values.against !== undefined) {
+      note(await against(values.against, bench));
+      return;
+    }
     if (wanted('start')) note(await starts(bench));
     if (values.only === 'start') return;
     const subscriptions = ['--subscriptions', SUBSCRIPTIONS.join(',')];

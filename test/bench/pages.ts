@@ -1,23 +1,35 @@
 /** Pages of the change stream and of a period, against bare servers on the same database. */
 import { join } from 'node:path';
-import { streamNumber } from '../../src/detection/content-type.ts';
-import { authorization, type Bench, CONNECTIONS, type Row, rounds, SUBSCRIPTIONS } from './common.ts';
+import {
+  authorization,
+  type Bench,
+  CONNECTIONS,
+  ordinalIn,
+  type Row,
+  rounds,
+  SUBSCRIPTIONS,
+} from './common.ts';
 import { runLoad } from './load.ts';
 import { startBare } from './program.ts';
 
 const PAGE_REQUESTS = 600;
 
+/** The next page of a walk through the change stream, and the first one again at its end. */
+export function walkOf(limit: number): (scope: string) => (_: number, answer: Buffer | null) => string {
+  const pages = `/v1/detections/changes?limit=${limit}`;
+  const first = `${pages}&since=${new Date(Date.now() - 3_600_000).toISOString()}`;
+  return (scope) => (_, answer) => {
+    const tail = answer?.toString('latin1', Math.max(0, answer.length - 300)) ?? '';
+    const cursor = /"has_more":true/.test(tail) ? /"next_cursor":"([^"]+)"/.exec(tail)?.[1] : undefined;
+    return (cursor === undefined ? first : `${pages}&cursor=${cursor}`) + scope;
+  };
+}
+
 /** Pages of 1,000 rows, walked through to the end and again from the start. */
 export async function pages(bench: Bench, url: string): Promise<Row[]> {
   const database = join(bench.data, 'detections.db');
-  const stream = streamNumber(SUBSCRIPTIONS[0] ?? 0, 'text');
-  const since = new Date(Date.now() - 3_600_000).toISOString();
-  const first = `/v1/detections/changes?limit=1000&since=${since}`;
-  const walk = (scope: string) => (_: number, answer: Buffer | null) => {
-    const tail = answer?.toString('latin1', Math.max(0, answer.length - 300)) ?? '';
-    const cursor = /"has_more":true/.test(tail) ? /"next_cursor":"([^"]+)"/.exec(tail)?.[1] : undefined;
-    return (cursor === undefined ? first : `/v1/detections/changes?limit=1000&cursor=${cursor}`) + scope;
-  };
+  const stream = ordinalIn(database, SUBSCRIPTIONS[0] ?? 0);
+  const walk = walkOf(1000);
   const walkBare = (_: number, answer: Buffer | null) => {
     const last =
       answer === null ? '0' : (/\d+$/.exec(answer.toString('latin1', answer.length - 20))?.[0] ?? '0');

@@ -1,8 +1,15 @@
 /** Pages of a period: a thousand rows of one stream, and two hundred of eight, against the same query bare. */
 import { join } from 'node:path';
-import { streamNumber } from '../../src/detection/content-type.ts';
 import { openReader } from '../../src/store/database.ts';
-import { authorization, type Bench, CONNECTIONS, type Row, rounds, SUBSCRIPTIONS } from './common.ts';
+import {
+  authorization,
+  type Bench,
+  CONNECTIONS,
+  ordinalIn,
+  type Row,
+  rounds,
+  SUBSCRIPTIONS,
+} from './common.ts';
 import { runLoad } from './load.ts';
 import { startBare } from './program.ts';
 
@@ -18,7 +25,7 @@ export async function periods(bench: Bench, url: string): Promise<Row[]> {
   // All that there is: an export's rows lie within a few days.
   const from = new Date((range?.first ?? 0) * 1000).toISOString();
   const to = new Date((range?.last ?? 0) * 1000 + 1000).toISOString();
-  const stream = streamNumber(SUBSCRIPTIONS[0] ?? 0, 'text');
+  const stream = ordinalIn(database, SUBSCRIPTIONS[0] ?? 0);
   const [fromSeconds, toSeconds] = [from, to].map((time) => Math.floor(Date.parse(time) / 1000));
   const ours = (scope: string) =>
     runLoad({

@@ -11,18 +11,25 @@ const BARE_SERVER = fileURLToPath(new URL('bare-server.ts', import.meta.url));
 export interface Started {
   readonly url: string;
   stop(): Promise<void>;
+  /** Processor time that it has taken, all threads; null where the system does not say. */
+  cpuMs(): number | null;
 }
 
 /** Runs a command of the program and returns what it prints. */
 export function command(...args: string[]): string {
-  return execFileSync(process.execPath, [BUNDLE, ...args], {
+  return commandOf(BUNDLE, ...args);
+}
+
+/** The same of another build of it. */
+export function commandOf(bundle: string, ...args: string[]): string {
+  return execFileSync(process.execPath, [bundle, ...args], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   });
 }
 
 /** The appliance on a data folder, with limits that a measurement does not reach. */
-export async function startAppliance(data: string): Promise<Started> {
+export async function startAppliance(data: string, bundle = BUNDLE): Promise<Started> {
   const env = {
     ...process.env,
     WIREWATCH_INGEST_QUIET_MS: '0',
@@ -32,7 +39,7 @@ export async function startAppliance(data: string): Promise<Started> {
   // The log goes to a file, as an operator's does: a pipe would have to be read by the one who measures.
   const logPath = `${data}.log`;
   const log = openSync(logPath, 'w');
-  const child = spawn(process.execPath, [BUNDLE, 'serve', '--data', data, '--port', '0'], {
+  const child = spawn(process.execPath, [bundle, 'serve', '--data', data, '--port', '0'], {
     env,
     stdio: ['ignore', 'ignore', log],
   });
@@ -40,7 +47,7 @@ export async function startAppliance(data: string): Promise<Started> {
   for (;;) {
     const text = readFileSync(logPath, 'utf8');
     const url = /"url":"(http:[^"]+)".*"msg":"listening"/.exec(text)?.[1];
-    if (url !== undefined) return { url, stop: () => stop(child) };
+    if (url !== undefined) return { url, stop: () => stop(child), cpuMs: () => cpuMsOf(child) };
     if (child.exitCode !== null) throw new Error(`the appliance ended with ${child.exitCode}: ${text}`);
     await sleep(20);
   }
@@ -51,7 +58,7 @@ export async function startBare(kind: string, database?: string): Promise<Starte
   const args = [BARE_SERVER, kind, ...(database === undefined ? [] : [database])];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const port = await found(child, child.stdout, /(\d+)\n/);
-  return { url: `http://127.0.0.1:${port}`, stop: () => stop(child) };
+  return { url: `http://127.0.0.1:${port}`, stop: () => stop(child), cpuMs: () => cpuMsOf(child) };
 }
 
 async function found(
@@ -69,6 +76,18 @@ async function found(
       if (match?.[1] !== undefined) resolve(match[1]);
     });
   });
+}
+
+/** https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of a hundredth of a second. */
+function cpuMsOf({ pid }: ChildProcess): number | null {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /, '')
+      .split(' ');
+    return (Number(fields[11]) + Number(fields[12])) * 10;
+  } catch {
+    return null;
+  }
 }
 
 async function stop(child: ChildProcess): Promise<void> {

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import { openReader } from '../../src/store/database.ts';
 import { formatMs, formatWindowStart } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
@@ -122,10 +123,24 @@ async function comeBack(installation: Installation, copy: string, prng: Prng): P
   return serving;
 }
 
+const SELECT_TEXTS = `
+  SELECT coalesce(rescored.body, stream_row.body) AS body
+  FROM detection JOIN stream_row ON stream_row.place = detection.place
+    LEFT JOIN rescored ON rescored.place = detection.place
+  ORDER BY id`;
+
 /** What a customer sees of each detection. */
 function visible(data: string): unknown[] {
-  const texts = (contentOfDetections(data).detection ?? []).map((row) => JSON.parse(Object(row).body));
-  return texts.map(({ last_scored_at: _, exported_at: __, ...detection }) => detection);
+  const db = openReader(join(data, 'detections.db'));
+  try {
+    const texts = db.prepare<[], string>(SELECT_TEXTS).pluck().all();
+    return texts.map((text) => {
+      const { last_scored_at: _, exported_at: __, event: ___, ...detection } = JSON.parse(text);
+      return detection;
+    });
+  } finally {
+    db.close();
+  }
 }
 
 for (let run = 0; run < RUNS; run += 1) {

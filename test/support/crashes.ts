@@ -46,12 +46,16 @@ export function loggedPositions(data: string): number[] {
   return positions;
 }
 
+const SELECT_DETECTIONS = `
+  SELECT id, version, coalesce(rescored.body, row.body) AS body
+  FROM detection JOIN stream_row AS row USING (place) LEFT JOIN rescored USING (place) ORDER BY id`;
+
 /** Every detection, in order; its streams are checked on the way. */
 export function detectionsOf({ data }: Installation): unknown[] {
   const db = openReader(join(data, 'detections.db'));
   try {
     checkStreams(db);
-    return db.prepare('SELECT id, version, body FROM detection ORDER BY id').all();
+    return db.prepare(SELECT_DETECTIONS).all();
   } finally {
     db.close();
   }

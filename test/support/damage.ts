@@ -1,7 +1,7 @@
 /** Damage to a database, one place at a time, and what a walk of the change stream makes of it. */
 import { isUtf8 } from 'node:buffer';
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
-import { type ContentType, streamNumber } from '../../src/detection/content-type.ts';
+import { type ContentType, streamName } from '../../src/detection/content-type.ts';
 import { createPrng, seedKey } from '../../src/generate/prng.ts';
 import { type ChangesQuery, readChangesPage } from '../../src/query/changes-page.ts';
 import { type Database, openReader } from '../../src/store/database.ts';
@@ -17,12 +17,14 @@ export type Outcome =
   | 'all as it was'
   /** Every row in its place, but a text is another one. */
   | 'another text'
+  /** Every row with its text, each stream in its order, but one stream's before another's where it came behind it. */
+  | 'streams interleaved otherwise'
   | 'refused'
   /** A row less, or more, or out of order, or not as text: none of these may ever be. */
   | 'served wrong';
 
 const BLOCK_BYTES = 64;
-const STREAMS = [7001, 7002].flatMap((id) => [streamNumber(id, 'text'), streamNumber(id, 'image')]);
+const STREAMS = [7001, 7002].flatMap((id) => [streamName(id, 'text'), streamName(id, 'image')]);
 
 /**
  * Flips a bit, or overwrites a block, at so many random places of a database of some thousand rows, and walks its
@@ -59,6 +61,7 @@ export function damageOften(kind: Kind, times: number, seed: string): Record<Out
   const outcomes: Record<Outcome, number> = {
     'all as it was': 0,
     'another text': 0,
+    'streams interleaved otherwise': 0,
     refused: 0,
     'served wrong': 0,
   };
@@ -90,13 +93,25 @@ function outcomeOf(path: string, before: Buffer): Outcome {
     const isSameLength = after.length === before.length;
     let changed = 0;
     for (let at = 0; isSameLength && at < after.length; at += 1) if (after[at] !== before[at]) changed += 1;
-    return isSameLength && isUtf8(after) && changed <= BLOCK_BYTES ? 'another text' : 'served wrong';
+    if (isSameLength && isUtf8(after) && changed <= BLOCK_BYTES) return 'another text';
+    return isSameLength && byStream(after) === byStream(before)
+      ? 'streams interleaved otherwise'
+      : 'served wrong';
   } catch (error) {
     if (isDamage(error)) return 'refused';
     throw error;
   } finally {
     db?.close();
   }
+}
+
+/** The rows of each stream, in their order. */
+function byStream(pages: Buffer): string {
+  const rows: { subscription_id: number; content_type: string }[] = JSON.parse(
+    `[${pages.toString().replaceAll('}{"id":', '},{"id":')}]`,
+  );
+  const streams = Map.groupBy(rows, (row) => `${row.subscription_id} ${row.content_type}`);
+  return JSON.stringify([...streams].sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 /** From the beginning to where it says that nothing is left. */

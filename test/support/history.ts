@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { streamNumber } from '../../src/detection/content-type.ts';
 import { judgedColumns, renderMatch } from '../../src/detection/match.ts';
 import { type Recovered, type RecoverOptions, recoverDetections } from '../../src/history/recover.ts';
 import { removeSubscription } from '../../src/ingest/removal.ts';
@@ -119,7 +118,6 @@ function batchOf(rows: readonly HistoryRow[]): RowBatch {
     batch.exported_at_given.push(given ?? null);
     batch.domains.push(judged.domain);
     batch.source_ids.push(judged.source_id);
-    batch.streams.push(streamNumber(match.subscription_id, match.content_type));
     batch.first_detected_at.push(parseSeconds(match.first_detected_at) ?? 0);
     batch.publisher_ids.push(judged.publisher_id);
     batch.bands.push(judged.band);

@@ -1,6 +1,6 @@
 /** What a data folder comes to, in terms that outlive the tables of a database: for logs that were recorded once. */
 import { join } from 'node:path';
-import { CONTENT_TYPES, streamNumber } from '../../src/detection/content-type.ts';
+import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
 import { LOGGED_TABLES } from '../../src/history/projection.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { readOneDetection } from '../../src/query/one-detection.ts';
@@ -8,11 +8,11 @@ import { ACCESS_TABLES } from '../../src/store/access-schema.ts';
 import { type Database, openReader } from '../../src/store/database.ts';
 import { NO_FILTERS } from './filters.ts';
 
-const STREAMS = [7001, 7002].flatMap((id) => CONTENT_TYPES.map((type) => streamNumber(id, type)));
+const STREAMS = [7001, 7002].flatMap((id) => CONTENT_TYPES.map((type) => streamName(id, type)));
 const BASE_URL = Buffer.from('https://api.example');
 
 export interface Recorded {
-  /** Every version in the order of the change stream, each with the position behind it, as served. */
+  /** Every version in the order of the change stream, each with its position, as served. */
   readonly changes: readonly { readonly position: number; readonly text: string }[];
   /** Every detection as it is now, as served. */
   readonly detections: readonly string[];
@@ -43,7 +43,8 @@ export function recordOf(data: string): Recorded {
 }
 
 function changesOf(db: Database): Recorded['changes'][number][] {
-  const changes = [];
+  const positions = db.prepare<[], number>('SELECT position FROM stream_row ORDER BY position').pluck().all();
+  const changes: Recorded['changes'][number][] = [];
   for (let position = 0; ; ) {
     const page = readChangesPage(db, {
       streams: STREAMS,
@@ -55,7 +56,8 @@ function changesOf(db: Database): Recorded['changes'][number][] {
       baseUrl: BASE_URL,
       recentDeliveries: new Map(),
     });
-    if (page.rows > 0) changes.push({ position: page.position, text: page.data.toString() });
+    const text = page.data.toString();
+    if (page.rows > 0) changes.push({ position: positions[changes.length] ?? 0, text });
     position = page.position;
     if (!page.has_more) return changes;
   }

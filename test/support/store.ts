@@ -2,17 +2,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bandStep } from '../../src/detection/band.ts';
-import { type ContentType, type ExportName, streamNumber } from '../../src/detection/content-type.ts';
+import type { ContentType, ExportName } from '../../src/detection/content-type.ts';
 import { formatDetectionId } from '../../src/detection/id.ts';
 import {
   type ExportRow,
+  judgedColumns,
   type Match,
   matchOf,
-  renderDetection,
   renderMatch,
-  renderStreamRow,
 } from '../../src/detection/match.ts';
+import { DetectionRows } from '../../src/history/detection-rows.ts';
 import { type Database, openReader } from '../../src/store/database.ts';
 import { openDetections } from '../../src/store/detections.ts';
 import { parseInstant } from '../../src/time.ts';
@@ -85,21 +84,6 @@ export function testId(match: Match): string {
   );
 }
 
-const INSERT_STREAM_ROW = `INSERT INTO stream_row
-  (position, stream, sequence, publisher_id, domain, band, score, print, source_id, article_id, body)
-  VALUES (@position, @stream, @sequence, @publisher_id, @domain, @band, @score, @print, @source_id, @article_id, @body)`;
-
-const UPSERT_DETECTION = `INSERT INTO detection
-  (id, stream, version, first_detected_at, publisher_id, domain, band, score, print, source_id, article_id, body, epochs)
-  VALUES (@id, @stream, @version, @first_detected_at, @publisher_id, @domain, @band, @score, @print, @source_id,
-    @article_id, @body, 0)
-  ON CONFLICT (id) DO UPDATE SET version = excluded.version, first_detected_at = excluded.first_detected_at,
-    publisher_id = excluded.publisher_id, domain = excluded.domain, band = excluded.band, score = excluded.score,
-    print = excluded.print, source_id = excluded.source_id, article_id = excluded.article_id, body = excluded.body`;
-
-const UPSERT_HEAD = `INSERT INTO stream_head (stream, sequence, position) VALUES (@stream, 1, @position)
-  ON CONFLICT (stream) DO UPDATE SET sequence = sequence + 1, position = excluded.position RETURNING sequence`;
-
 const INSERT_DELIVERY = `INSERT INTO delivery (first_position, last_position, delivered_at) VALUES (?, ?, ?)`;
 const INSERT_WINDOW = `INSERT INTO export_window (export, window_start, status, since) VALUES (?, ?, 'done', ?)`;
 
@@ -109,36 +93,21 @@ export function createTestStore(gap = 1): TestStore {
   const path = join(folder, 'detections.db');
   const writer = openDetections(path);
   const reader = openReader(path);
-  const insertRow = writer.prepare(INSERT_STREAM_ROW);
-  const upsertDetection = writer.prepare(UPSERT_DETECTION);
-  const upsertHead = writer.prepare<unknown[], { sequence: number }>(UPSERT_HEAD);
+  const stored = new DetectionRows(writer);
   let last = 0;
 
   function addRow(row: TestRow): number {
     last += gap;
     const match = testMatch(row);
-    const rendered = renderMatch(match);
-    const id = testId(match);
-    const stream = streamNumber(match.subscription_id, match.content_type);
-    const columns = {
-      stream,
-      publisher_id: match.article.publisher?.id ?? null,
-      domain: match.article.domain,
-      band: bandStep(match.content_type, match.strength.score),
-      score: match.strength.score,
-      print: match.article.print === true ? 1 : 0,
-      source_id: match.source.id,
-      article_id: match.article.id,
-    };
-    const sequence = upsertHead.get({ stream, position: last })?.sequence;
-    insertRow.run({ ...columns, position: last, sequence, body: renderStreamRow(id, row.version, rendered) });
-    upsertDetection.run({
-      ...columns,
-      id,
-      version: row.version,
+    const state = {
+      id: testId(match),
+      rendered: renderMatch(match),
+      exported_at_given: null,
+      url_withheld: null,
       first_detected_at: (parseInstant(match.first_detected_at) ?? 0) / 1000,
-      body: renderDetection(id, row.version, rendered),
-    });
+      judged: judgedColumns(match),
+    };
+    if (!stored.create(state, row.version, 0, last)) stored.change(state, row.version, 0, last);
     return last;
   }
 
@@ -150,6 +119,7 @@ export function createTestStore(gap = 1): TestStore {
     deliver(rows, deliveredAtMs) {
       return writer.transaction(() => {
         const positions = rows.map(addRow);
+        stored.finish();
         if (positions.length > 0) writer.prepare(INSERT_DELIVERY).run(positions[0], last, deliveredAtMs);
         return positions;
       })();

@@ -1,50 +1,74 @@
 /** What holds of the streams of every detections.db, however it came to be. */
 import assert from 'node:assert/strict';
+import { streamOfId } from '../../src/detection/id.ts';
 import type { Database } from '../../src/store/database.ts';
+import { sequenceOf } from '../../src/store/stream-place.ts';
 
 interface StreamRow {
-  readonly position: number;
-  readonly stream: number;
-  readonly sequence: number;
+  readonly stream: string;
+  readonly place: number;
+  readonly version: number;
   readonly body: string;
 }
 
+interface Head {
+  readonly stream: string;
+  readonly ordinal: number;
+  readonly sequence: number;
+  readonly position: number;
+}
+
+const SELECT_ROWS = `
+  SELECT subscription_id || ':' || content_type AS stream, place, version, body
+  FROM stream_row JOIN stream ON ordinal = place >> 34 ORDER BY stream_row.position`;
+const SELECT_HEADS = `
+  SELECT subscription_id || ':' || content_type AS stream, ordinal, sequence, position FROM stream WHERE removed = 0`;
+const SELECT_CURRENT = `
+  SELECT id, version, row.body AS announced, rescored.body AS rescored
+  FROM detection LEFT JOIN stream_row AS row USING (place) LEFT JOIN rescored USING (place)`;
+const LAST_POSITION = 'SELECT max(position) FROM stream_row WHERE place >> 34 = ?';
+const SELECT_ORDINALS = 'SELECT ordinal FROM stream ORDER BY ordinal';
+const LOST_TEXTS = 'SELECT count(*) FROM rescored WHERE place NOT IN (SELECT place FROM detection)';
+
 /**
- * Sequences without gaps, versions without gaps, and the last version of each detection is the current one.
+ * Ordinals and sequences without gaps, versions without gaps, and the last version of each detection is the current one.
  *
  * @throws AssertionError
  */
 export function checkStreams(db: Database): void {
-  const rows = db
-    .prepare<[], StreamRow>('SELECT position, stream, sequence, body FROM stream_row ORDER BY position')
-    .all();
-  const sequences = new Map<number, number>();
+  const sequences = new Map<string, number>();
   const newest = new Map<string, { version: number; body: string }>();
-  for (const { stream, sequence, body } of rows) {
-    assert.equal(sequence, (sequences.get(stream) ?? 0) + 1);
-    sequences.set(stream, sequence);
+  for (const { stream, place, version: stated, body } of db.prepare<[], StreamRow>(SELECT_ROWS).all()) {
+    assert.equal(sequenceOf(place), (sequences.get(stream) ?? 0) + 1);
+    sequences.set(stream, sequenceOf(place));
     const { id, version, event } = parse(body);
+    assert.equal(version, stated);
+    assert.equal(stream, streamOfId(id));
     assert.equal(version, (newest.get(id)?.version ?? 0) + 1);
     assert.equal(event, version === 1 ? 'created' : 'updated');
     newest.set(id, { version, body });
   }
-  const heads = db
-    .prepare<[], { stream: number; sequence: number }>('SELECT stream, sequence FROM stream_head')
-    .all();
+  const heads = db.prepare<[], Head>(SELECT_HEADS).all();
   assert.deepEqual(new Map(heads.map(({ stream, sequence }) => [stream, sequence])), sequences);
+  for (const { ordinal, position } of heads)
+    assert.equal(db.prepare(LAST_POSITION).pluck().get(ordinal), position);
+  const ordinals = db.prepare<[], number>(SELECT_ORDINALS).pluck().all();
+  assert.deepEqual(
+    ordinals,
+    ordinals.map((_, index) => index + 1),
+  );
   const current = db
-    .prepare<[], { body: string; version: number }>('SELECT version, body FROM detection')
+    .prepare<[], { id: string; version: number; announced: string; rescored: string | null }>(SELECT_CURRENT)
     .all();
   assert.equal(current.length, newest.size);
-  for (const { version, body } of current) {
-    const detection = parse(body);
-    const announced = newest.get(detection.id);
-    assert.ok(announced);
-    assert.deepEqual([detection.version, version], [announced.version, announced.version]);
-    const { event: _, last_scored_at: __, exported_at: ___, ...shown } = parse(announced.body);
-    const { last_scored_at: ____, exported_at: _____, ...now } = detection;
+  for (const { id, version, announced, rescored } of current) {
+    assert.deepEqual({ version, body: announced }, newest.get(id));
+    if (rescored === null) continue;
+    const { event: _, last_scored_at: __, exported_at: ___, ...shown } = parse(announced);
+    const { last_scored_at: ____, exported_at: _____, ...now } = parse(rescored);
     assert.deepEqual(now, shown, 'the stream announced what is current');
   }
+  assert.equal(db.prepare(LOST_TEXTS).pluck().get(), 0);
 }
 
 function parse(body: string) {

@@ -1,7 +1,7 @@
 /** GET /v1/me: account, key, subscriptions, data starts, export gaps and limits (contract: Me). */
 import type { Credential } from '../../auth/authorize.ts';
 import type { Settings } from '../../config/schema.ts';
-import { CONTENT_TYPES, type ContentType, streamNumber } from '../../detection/content-type.ts';
+import { CONTENT_TYPES, type ContentType, streamName } from '../../detection/content-type.ts';
 import { DAILY_FILE_ROWS, EXPORTS_PER_DAY, ME_CACHE_SECONDS } from '../../limits/contract-limits.ts';
 import type { DailyAllowance } from '../../limits/daily-allowance.ts';
 import { SCHEMA_VERSION } from '../../query/common-parameters.ts';
@@ -69,7 +69,7 @@ function dataOf(
     ),
   }));
   const streams = readable.flatMap(({ id, content_types }) =>
-    content_types.map((type) => streamNumber(id, type)),
+    content_types.map((type) => streamName(id, type)),
   );
   const starts = readDataStarts(detections(), streams);
   const types = CONTENT_TYPES.filter((type) =>
@@ -83,7 +83,7 @@ function dataOf(
       time_zone,
       data_starts: Object.fromEntries(
         content_types.map((type) => {
-          const start = starts.get(streamNumber(id, type)) ?? null;
+          const start = starts.get(streamName(id, type)) ?? null;
           return [type, start === null ? null : formatSeconds(start)];
         }),
       ),

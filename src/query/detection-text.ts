@@ -1,0 +1,25 @@
+/**
+ * The text of a detection, as SQL: that of its newest version in the change stream without the member `event`, unless it
+ * has been scored again since.
+ *
+ * Cut as bytes, which costs the same wherever it is: in a text SQLite counts characters from the beginning. All that
+ * stands before `event` is ASCII, and as long as id and version make it (`renderStreamRow`).
+ */
+
+/** All but id and version that stands before `event`. */
+const BEFORE_EVENT = '{"id":"","version":,'.length;
+const EVENT = '"event":"created",'.length;
+
+/** @param id of the detection, of the tables of {@link detectionTables} */
+export function detectionText(id: string): string {
+  const before = `length(${id}) + length(row.version) + ${BEFORE_EVENT}`;
+  const body = 'CAST(row.body AS BLOB)';
+  return `iif(rescored.body IS NULL,
+    substr(${body}, 1, ${before}) || substr(${body}, ${before} + ${EVENT + 1}), rescored.body)`;
+}
+
+/** @param table has the place of a detection */
+export function detectionTables(table: string): string {
+  return `${table} CROSS JOIN stream_row AS row ON row.place = ${table}.place
+    LEFT JOIN rescored ON rescored.place = ${table}.place`;
+}

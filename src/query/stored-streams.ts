@@ -1,0 +1,84 @@
+/**
+ * Streams as `detections.db` stores them, by their names.
+ *
+ * A stream that is not found has no rows, and a page would pass over all that it has: so what the table says is held
+ * against itself before that is believed. Call everything within the snapshot of the page.
+ */
+import { type ContentType, type StreamName, streamName, streamParts } from '../detection/content-type.ts';
+import type { Database } from '../store/database.ts';
+import { DatabaseDamage } from '../store/database-errors.ts';
+import { asItComes, preparedOnce } from './statements.ts';
+
+export interface StoredStream {
+  readonly name: StreamName;
+  /** Under which its rows lie, see store/stream-place.ts. */
+  readonly ordinal: number;
+  readonly content_type: ContentType;
+  /** How many rows it records; their sequence numbers are 1, 2, … */
+  readonly sequence: number;
+  /** Of the last row. */
+  readonly position: number;
+}
+
+/** What the index leads to is read from the table: a name in both is the same, or one of them is damaged. */
+export const FIND_STREAM = `
+  SELECT stream.ordinal AS ordinal, stream.subscription_id AS subscription_id, stream.content_type AS content_type,
+    stream.sequence AS sequence, stream.position AS position, stream.removed AS removed
+  FROM (SELECT ordinal FROM stream
+      WHERE subscription_id = ${asItComes('@subscription_id')} AND content_type = (@content_type || '') AND removed = 0) AS found
+    CROSS JOIN stream ON stream.ordinal = found.ordinal`;
+
+/** Ordinals have no gaps, and every stream that was not removed is found by its name. */
+export const CHECK_STREAMS = `
+  SELECT count(*) AS streams, max(ordinal) AS last, max(position) AS position,
+    sum(removed = 0 AND ordinal IS NOT (
+      SELECT ordinal FROM stream AS found INDEXED BY stream_by_name
+      WHERE found.subscription_id = stream.subscription_id AND found.content_type = stream.content_type
+        AND found.removed = 0)) AS lost
+  FROM stream NOT INDEXED`;
+
+const findStream = preparedOnce<Omit<StoredStream, 'name'> & { subscription_id: number; removed: number }>(
+  FIND_STREAM,
+);
+const checkTable = preparedOnce<{
+  streams: number;
+  last: number | null;
+  position: number | null;
+  lost: number | null;
+}>(CHECK_STREAMS);
+
+/**
+ * Those of the streams that are stored; the others have no rows yet.
+ *
+ * @throws DatabaseDamage where one may be there and not be found
+ */
+export function storedStreams(db: Database, names: readonly StreamName[]): StoredStream[] {
+  const streams: StoredStream[] = [];
+  for (const name of names) {
+    const found = findStream(db).get(streamParts(name));
+    if (found === undefined) continue;
+    if (streamName(found.subscription_id, found.content_type) !== name || found.removed !== 0)
+      throw new DatabaseDamage(`the index of streams leads from ${name} to another stream`);
+    streams.push({ ...found, name });
+  }
+  if (streams.length < names.length) checkStreams(db);
+  return streams;
+}
+
+/**
+ * @returns the greatest position that a stream records; 0: none
+ * @throws DatabaseDamage where the table of streams contradicts itself
+ */
+export function checkStreams(db: Database): number {
+  const { streams, last, position, lost } = checkTable(db).get() ?? {
+    streams: 0,
+    last: null,
+    position: null,
+    lost: null,
+  };
+  if (streams !== (last ?? 0) || (lost ?? 0) > 0)
+    throw new DatabaseDamage(
+      `of ${last ?? 0} streams ${streams} are stored, and ${lost ?? 0} of them are not found by name`,
+    );
+  return position ?? 0;
+}

@@ -1,0 +1,262 @@
+/**
+ * `npm run bench -- --against COMMIT`: this program against an earlier one, which is built from its commit in a worktree
+ * of its own. Both read the same exports and answer the same requests, in turn, each over HTTP and by its own commands.
+ */
+import { execFileSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { openReader } from '../../src/store/database.ts';
+import { CONNECTIONS, median, SUBSCRIPTIONS } from './common.ts';
+import { dropped, prepareAccess } from './ingest.ts';
+import { runLoad } from './load.ts';
+import { walkOf } from './pages.ts';
+import { BUNDLE, command, commandOf, type Started, startAppliance } from './program.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const MANY = Array.from({ length: 40 }, (_, index) => 7001 + index);
+const PAGE_REQUESTS = 400;
+/** It says more than the rate where others use the machine. */
+const PROCESSOR = 'processor time of the appliance for it';
+const SELECT_RANGE = 'SELECT min(first_detected_at) AS first, max(first_detected_at) AS last FROM detection';
+
+/** One of the two, with a data folder for each of the two sets of rows. */
+interface Candidate {
+  readonly bundle: string;
+  readonly folder: string;
+  readonly few: Data;
+  readonly many: Data;
+}
+
+interface Data {
+  readonly folder: string;
+  /** Without rows, to begin from. */
+  readonly empty: string;
+  readonly key: string;
+}
+
+interface Figure {
+  readonly what: string;
+  readonly unit: string;
+  readonly before: number | null;
+  readonly now: number;
+  /** Where less is better. */
+  readonly isCost?: boolean;
+}
+
+/** @returns a table */
+export async function against(
+  commit: string,
+  { folder, rows, rounds }: { folder: string; rows: number; rounds: number },
+): Promise<string> {
+  const worktree = join(folder, 'worktree');
+  execFileSync('git', ['worktree', 'add', '--quiet', '--detach', worktree, commit], { cwd: ROOT });
+  try {
+    const before = candidate(join(folder, 'before'), build(worktree));
+    const now = candidate(join(folder, 'now'), BUNDLE);
+    generate(join(folder, 'few'), SUBSCRIPTIONS, rows);
+    generate(join(folder, 'many'), MANY, rows);
+    const figures = [
+      ...(await ingested(before, now, folder, rows, rounds)),
+      ...(await served(before, now, rounds)),
+      ...sizes(before, now, rows),
+      rebuilt(now, rows),
+    ];
+    return table(commit, figures);
+  } finally {
+    execFileSync('git', ['worktree', 'remove', '--force', worktree], { cwd: ROOT });
+  }
+}
+
+/** @returns the bundle */
+function build(worktree: string): string {
+  const lock = 'package-lock.json';
+  if (readFileSync(join(ROOT, lock), 'utf8') === readFileSync(join(worktree, lock), 'utf8'))
+    symlinkSync(join(ROOT, 'node_modules'), join(worktree, 'node_modules'));
+  // Where they differ, it installs its own modules first.
+  execFileSync(process.execPath, [join('build', 'setup.cjs')], { cwd: worktree, stdio: 'inherit' });
+  return join(worktree, 'dist', 'main.cjs');
+}
+
+function generate(out: string, subscriptions: readonly number[], rows: number): void {
+  const ids = ['--subscriptions', subscriptions.join(',')];
+  command('generate', '--out', out, '--export', 'newswire', '--rows', `${rows}`, ...ids);
+}
+
+function candidate(folder: string, bundle: string): Candidate {
+  const prepared = (name: string, subscriptions: readonly number[]): Data => {
+    const empty = join(folder, `${name}-empty`);
+    mkdirSync(folder, { recursive: true });
+    return { folder: join(folder, name), empty, key: prepareAccess(empty, subscriptions, bundle) };
+  };
+  return { bundle, folder, few: prepared('few', SUBSCRIPTIONS), many: prepared('many', MANY) };
+}
+
+async function ingested(
+  before: Candidate,
+  now: Candidate,
+  folder: string,
+  rows: number,
+  rounds: number,
+): Promise<Figure[]> {
+  const measured = new Map<Candidate, Ingested[]>([
+    [before, []],
+    [now, []],
+  ]);
+  for (let round = 0; round < rounds; round += 1)
+    for (const [one, list] of measured) list.push(await ingest(one, one.few, join(folder, 'few')));
+  for (const one of [before, now]) await ingest(one, one.many, join(folder, 'many'));
+  const of = (one: Candidate, figure: keyof Ingested) =>
+    median((measured.get(one) ?? []).map((round) => round[figure]));
+  return [
+    {
+      what: 'ingest, dropped to committed and archived',
+      unit: 'rows/s',
+      before: rows / of(before, 'seconds'),
+      now: rows / of(now, 'seconds'),
+    },
+    {
+      what: PROCESSOR,
+      unit: 'ms',
+      before: of(before, 'cpuMs'),
+      now: of(now, 'cpuMs'),
+      isCost: true,
+    },
+  ];
+}
+
+interface Ingested {
+  readonly seconds: number;
+  readonly cpuMs: number;
+}
+
+async function ingest({ bundle }: Candidate, { folder, empty }: Data, exports: string): Promise<Ingested> {
+  rmSync(folder, { recursive: true, force: true });
+  cpSync(empty, folder, { recursive: true });
+  const appliance = await startAppliance(folder, bundle);
+  const [file = ''] = readdirSync(exports);
+  try {
+    const startCpuMs = appliance.cpuMs() ?? 0;
+    const seconds = await dropped(join(folder, 'drop'), exports, file);
+    return { seconds, cpuMs: (appliance.cpuMs() ?? 0) - startCpuMs };
+  } finally {
+    await appliance.stop();
+  }
+}
+
+async function served(before: Candidate, now: Candidate, rounds: number): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  const compare = async (what: string, pick: (one: Candidate) => Data, path: PathOf) => {
+    const started: [Started, Data][] = [];
+    try {
+      for (const one of [before, now])
+        started.push([await startAppliance(pick(one).folder, one.bundle), pick(one)]);
+      const rates: number[][] = [[], []];
+      const costs: number[][] = [[], []];
+      // The first round warms up.
+      for (let round = 0; round <= rounds; round += 1)
+        for (const [which, [{ url, cpuMs }, { key }]] of started.entries()) {
+          const headers = { authorization: `Bearer ${key}` };
+          const load = { url, connections: CONNECTIONS, requests: PAGE_REQUESTS, headers, path };
+          const startCpuMs = cpuMs() ?? 0;
+          const { requests_per_second: rate } = await runLoad(load);
+          if (round === 0) continue;
+          rates[which]?.push(rate);
+          costs[which]?.push(((cpuMs() ?? 0) - startCpuMs) / PAGE_REQUESTS);
+        }
+      const [rate = [], cost = []] = [rates, costs].map((measured) => measured.map(median));
+      figures.push(
+        { what, unit: 'pages/s', before: rate[0] ?? 0, now: rate[1] ?? 0 },
+        { what: PROCESSOR, unit: 'ms', before: cost[0] ?? 0, now: cost[1] ?? 0, isCost: true },
+      );
+    } finally {
+      for (const [appliance] of started) await appliance.stop();
+    }
+  };
+  const walk = walkOf(1000);
+  const own = `&subscription_id=${SUBSCRIPTIONS[0]}`;
+  const period = periodOf(now.few);
+  const page = 'stream page of 1,000 rows';
+  const walks = SUBSCRIPTIONS.map((id) => walk(`&subscription_id=${id}`));
+  const inTurn: PathOf = (connection, answer) => walks[connection % walks.length]?.(connection, answer) ?? '';
+  await compare(`${page}, one stream of 40 interleaved`, ({ many }) => many, inTurn);
+  await compare(`${page}, one stream of 4 interleaved`, ({ few }) => few, walk(own));
+  await compare(`${page}, four streams`, ({ few }) => few, walk(''));
+  await compare(
+    'period page of 1,000 rows, one stream',
+    ({ few }) => few,
+    () => `${period}${own}&content_type=text`,
+  );
+  await compare(
+    'period page of 200 rows, four streams',
+    ({ few }) => few,
+    () => period,
+  );
+  return figures;
+}
+
+type PathOf = (connection: number, answer: Buffer | null) => string;
+
+/** All that there is: an export's rows lie within a few days. */
+function periodOf({ folder }: Data): string {
+  const db = openReader(join(folder, 'detections.db'));
+  const { first, last } = db.prepare<unknown[], { first: number; last: number }>(SELECT_RANGE).get() ?? {
+    first: 0,
+    last: 0,
+  };
+  db.close();
+  const [from, to] = [first, last + 1].map((second) => new Date(second * 1000).toISOString());
+  return `/v1/detections?from=${from}&to=${to}&limit=1000`;
+}
+
+function sizes(before: Candidate, now: Candidate, rows: number): Figure[] {
+  const database = ({ few }: Candidate) => statSync(join(few.folder, 'detections.db')).size / rows;
+  const log = ({ few }: Candidate) =>
+    existsSync(join(few.folder, 'log')) ? sizeOf(join(few.folder, 'log')) / rows : null;
+  return [
+    {
+      what: 'detections.db for each new detection',
+      unit: 'bytes',
+      before: database(before),
+      now: database(now),
+      isCost: true,
+    },
+    {
+      what: 'the log for each new detection',
+      unit: 'bytes',
+      before: log(before),
+      now: log(now) ?? 0,
+      isCost: true,
+    },
+  ];
+}
+
+function sizeOf(folder: string): number {
+  return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+}
+
+function rebuilt({ bundle, few }: Candidate, rows: number): Figure {
+  const startMs = performance.now();
+  commandOf(bundle, 'rebuild', '--data', few.folder, '--json');
+  const seconds = (performance.now() - startMs) / 1000;
+  return { what: 'detections.db made anew from the log', unit: 'rows/s', before: null, now: rows / seconds };
+}
+
+function table(commit: string, figures: readonly Figure[]): string {
+  const shown = (value: number) =>
+    value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString('en-US');
+  const lines = figures.map(({ what, unit, before, now, isCost = false }) => {
+    const ratio = before === null ? '' : (isCost ? before / now : now / before).toFixed(2);
+    return `| ${what} | ${unit} | ${before === null ? '' : shown(before)} | ${shown(now)} | ${ratio} |`;
+  });
+  return [`| | | ${commit} | now | times as good |`, '|---|---|---|---|---|', ...lines].join('\n');
+}

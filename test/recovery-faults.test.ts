@@ -1,0 +1,170 @@
+/** What a start finds where an earlier one, or the machine, failed at an awkward moment. */
+import assert from 'node:assert/strict';
+import { copyFileSync, existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { findTail } from '../src/history/log-reader.ts';
+import { LogWriter } from '../src/history/log-writer.ts';
+import { listSegments } from '../src/history/segment.ts';
+import { noteDamage } from '../src/store/damage.ts';
+import { openDetections } from '../src/store/detections.ts';
+import { isNotedFile } from '../src/store/file-identity.ts';
+import {
+  assertSameContent,
+  type Content,
+  contentOfDetections,
+  withoutOpenDelivery,
+} from './support/database-content.ts';
+import { createHistory, type History, type HistoryRow } from './support/history.ts';
+
+const rows = (from: number, count: number): HistoryRow[] =>
+  Array.from({ length: count }, (_, index) => ({ content_type: 'text', row: { article_id: from + index } }));
+
+class Killed extends Error {}
+
+/** Some transactions, the last one of many frames; stopped. */
+async function withHistory(use: (history: History, content: Content) => Promise<void>): Promise<void> {
+  const history = await createHistory();
+  try {
+    for (let from = 0; from < 100; from += 20) history.apply(rows(from, 20));
+    history.apply(rows(1000, 400), { batchRows: 5 });
+    history.stop();
+    await use(history, contentOfDetections(history.folder.root));
+  } finally {
+    history.delete();
+  }
+}
+
+test('a draft whose transaction a kill has cut off is gone on with', () =>
+  withHistory(async (history, content) => {
+    const draft = `${history.folder.detections}-draft`;
+    const files = [draft, `${draft}-journal`];
+    rmSync(history.folder.detections);
+    let turns = 0;
+    const kill = async () => {
+      turns += 1;
+      if (turns < 8) return;
+      assert.ok(statSync(`${draft}-journal`).size > 0);
+      for (const file of files) copyFileSync(file, `${file}.killed`);
+      throw new Killed();
+    };
+    await assert.rejects(history.restart({ between: kill }), Killed);
+    for (const file of files) {
+      copyFileSync(`${file}.killed`, file);
+      rmSync(`${file}.killed`);
+    }
+    const { applied } = await history.restart();
+    assert.ok(applied > 0 && applied < 8, `${applied}`);
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), content);
+  }));
+
+test('a draft that a power cut left with the rows of an entry and without its mark is begun again', () =>
+  withHistory(async (history, content) => {
+    const draft = `${history.folder.detections}-draft`;
+    copyFileSync(history.folder.detections, draft);
+    rmSync(history.folder.detections);
+    forgetMark(draft);
+    await history.restart();
+    assert.ok(!existsSync(draft));
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), content);
+  }));
+
+test('a database that holds what its mark lacks is made anew', () =>
+  withHistory(async (history, content) => {
+    forgetMark(history.folder.detections);
+    const { madeAnew } = await history.restart();
+    assert.match(String(madeAnew), /created a second time/);
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), content);
+  }));
+
+function forgetMark(path: string): void {
+  const db = openDetections(path);
+  db.exec('DELETE FROM log_mark');
+  db.close();
+}
+
+test('a database is still known as the one that was closed after a start was cut short', () =>
+  withHistory(async (history, content) => {
+    const path = history.folder.detections;
+    const older = `${path}.older`;
+    await history.restart();
+    history.stop();
+    copyFileSync(path, older);
+    await history.restart();
+    for (let from = 5000; from < 5100; from += 20) history.apply(rows(from, 20));
+    history.stop();
+    copyFileSync(older, path);
+    let turns = 0;
+    const kill = async () => {
+      turns += 1;
+      if (turns === 3) throw new Killed();
+    };
+    await assert.rejects(history.restart({ between: kill }), Killed);
+    assert.ok(isNotedFile(path));
+    await history.restart();
+    assert.ok((content.detection?.length ?? 0) > 0);
+  }));
+
+test('damage that is found while a start is not done yet stays noted', () =>
+  withHistory(async (history) => {
+    await history.restart({ onReadable: () => noteDamage(history.folder, 'a page') });
+    assert.ok(existsSync(history.folder.damage));
+    const { madeAnew } = await history.restart();
+    assert.match(String(madeAnew), /found damaged: a page/);
+    assert.ok(!existsSync(history.folder.damage));
+  }));
+
+test('that a large database is checked first is told before it begins', () =>
+  withHistory(async (history) => {
+    await history.restart();
+    for (let from = 10_000; from < 38_000; from += 4000) history.apply(rows(from, 4000));
+    history.stop();
+    utimesSync(history.folder.detections, 1, 1);
+    const told: string[] = [];
+    await history.restart({ onBegin: (reason) => told.push(reason) });
+    assert.deepEqual(told, ['its file is not the one that was closed last, and is checked first']);
+  }));
+
+describe('an entry whose end is intact and whose rows are not', () => {
+  /** As a power cut leaves it that comes before the entry is durable: a disk writes in any order. */
+  const write = ({ folder }: History) => {
+    const tail = findTail(folder.log, 'detections');
+    const { path = '', bytes = 0 } = tail.segment ?? {};
+    const options = { folder: folder.log, kind: 'detections', program: tail.segment?.program ?? '' } as const;
+    const log = new LogWriter({ ...options, segmentBytes: 1_000_000 }, tail);
+    for (const passed of [1, 2, 3]) log.append(`{"passed":${passed}}\n`);
+    log.commit('', { kind: 'test' }, Date.now());
+    log.close();
+    const content = readFileSync(path);
+    writeFileSync(path, content.fill(0, bytes + 10, bytes + 40));
+  };
+
+  test('is cut where the database that was in use shows that it was never decided', () =>
+    withHistory(async (history, content) => {
+      write(history);
+      const { applied, madeAnew } = await history.restart();
+      assert.deepEqual([applied, madeAnew], [0, null]);
+      history.apply(rows(9000, 3));
+      history.stop();
+      const found = contentOfDetections(history.folder.root);
+      assert.equal(found.detection?.length, (content.detection?.length ?? 0) + 3);
+      rmSync(history.folder.detections);
+      await history.restart();
+      history.stop();
+      const [made, expected] = [contentOfDetections(history.folder.root), found].map(withoutOpenDelivery);
+      assertSameContent(made ?? {}, expected ?? {});
+    }));
+
+  test('is damage where nothing shows that', () =>
+    withHistory(async (history) => {
+      write(history);
+      const bytes = statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size;
+      utimesSync(history.folder.detections, 1, 1);
+      await assert.rejects(history.restart(), /the entry behind entry \d+ .* is damaged/);
+      rmSync(history.folder.detections);
+      await assert.rejects(history.restart(), /the entry behind entry \d+ .* is damaged/);
+      assert.equal(statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size, bytes);
+    }));
+});
