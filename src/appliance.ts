@@ -48,6 +48,8 @@ export interface Appliance {
   readonly url: string;
   /** The folder into which exports are dropped. */
   readonly drop: string;
+  /** Settles when detections.db can be read: it may have to be made from the log first. */
+  readonly readable: Promise<void>;
   /** Looks for a renewed certificate at once; null without TLS. */
   readonly renewCertificate: (() => void) | null;
   stop(): Promise<void>;
@@ -164,6 +166,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   return {
     url: server.url,
     drop: config.ingest.drop,
+    readable: ingest.ready,
     renewCertificate: server.renewCertificate,
     stop: async () => {
       const ends = [server.close(GRACE_MS), ingest.stop(), admin?.close(), backups.close(), scrubs.close()];

@@ -1,6 +1,6 @@
 /** `wirewatch demo`: what an evaluator sees in the first minute, and that it never mixes with an installation in use. */
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -114,6 +114,8 @@ test('keys and calls work, exports keep coming, and it can be started again wher
         await sleep(1000);
       }
     });
+    // It is made from the log again, which the demonstration waits for.
+    rmSync(join(data, 'detections.db'));
     await demonstrate(data, async ({ url, keys, versions }) => {
       assert.ok(versions >= seen, `${versions} versions, ${seen} seen before`);
       const old = await fetch(`${url}${CHANGES}?${fiveMinutesAgo()}`, {

@@ -49,6 +49,7 @@ async function demonstrate(
   operation: Operation,
 ): Promise<void> {
   const folder = dataFolder(config.dataFolder);
+  await appliance.readable;
   const db = openReader(folder.detections);
   try {
     const access = openAccess(folder.root, { kind: 'demo', operation });
