@@ -168,3 +168,13 @@ describe('an entry whose end is intact and whose rows are not', () => {
       assert.equal(statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size, bytes);
     }));
 });
+
+test('a file is known though its file system is another device since the machine was restarted', () =>
+  withHistory(async ({ folder }) => {
+    const note = `${folder.detections}-identity`;
+    const noted = JSON.parse(readFileSync(note, 'utf8'));
+    writeFileSync(note, JSON.stringify({ ...noted, device: '1' }));
+    assert.ok(isNotedFile(folder.detections));
+    utimesSync(folder.detections, 1, 1);
+    assert.ok(!isNotedFile(folder.detections));
+  }));

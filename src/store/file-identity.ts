@@ -57,8 +57,8 @@ export function isNotedFile(path: string): boolean {
   }
   const now = identityOf(path, false);
   if (now === null || noted === null) return false;
-  if (now.device !== noted.device || now.inode !== noted.inode) return false;
-  return (
-    noted.is_checkpointing === true || (now.bytes === noted.bytes && now.modified_ns === noted.modified_ns)
-  );
+  if (now.inode !== noted.inode) return false;
+  if (now.bytes === noted.bytes && now.modified_ns === noted.modified_ns) return true;
+  // Not asked above: many file systems (btrfs, ZFS, NFS, overlays) are another device after each restart of the machine.
+  return noted.is_checkpointing === true && now.device === noted.device;
 }
