@@ -15,7 +15,7 @@ import { type Database, writeThrough } from '../store/database.ts';
 import { isWriteLost } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark, setLogMark } from '../store/log-mark.ts';
-import { openWriter } from '../store/writer.ts';
+import { openRehearsal, openWriter } from '../store/writer.ts';
 import { VERSION } from '../version.ts';
 import { EffectApplier, type Effects, noteEffects, rowsAsEffects } from './effects.ts';
 import { type Commit, isObject, type Mark, type Operation, parse, SNAPSHOT } from './format.ts';
@@ -151,9 +151,15 @@ export function standingOf(accessLog: string, tail: Tail, mark: Mark | null): St
  * Applies entries of the log, in a transaction of the caller's.
  *
  * @param after null: from the first entry on, to an empty database
+ * @param through the last one that is wanted; all where it is left out
  * @throws LogDamage
  */
-export function applyEntries(db: Database, accessLog: string, after: Mark | null): number {
+export function applyEntries(
+  db: Database,
+  accessLog: string,
+  after: Mark | null,
+  through: Mark | null = null,
+): number {
   const applier = new EffectApplier(db, ACCESS_TABLES);
   let applied = 0;
   for (const { part } of entriesAfter(accessLog, 'access', after)) {
@@ -165,8 +171,36 @@ export function applyEntries(db: Database, accessLog: string, after: Mark | null
     if (part.kind !== 'commit') continue;
     setLogMark(db, part.commit);
     applied += 1;
+    if (part.commit.id === through?.id) return applied;
   }
+  if (through !== null)
+    throw new LogDamage(`its log does not have entry ${through.entry}, which it has applied`);
   return applied;
+}
+
+/**
+ * The tables of which a database holds other rows than its log says, up to the entry that it has applied.
+ *
+ * @param db no other process may change it meanwhile, or it is read in one snapshot
+ * @throws LogDamage
+ */
+export function differingTables(db: Database, accessLog: string): string[] {
+  const copy = openRehearsal(null, ACCESS_SCHEMA);
+  try {
+    const mark = readLogMark(db);
+    if (mark !== null) copy.transaction(() => applyEntries(copy, accessLog, null, mark))();
+    return ACCESS_TABLES.filter((table) => rowsOf(db, table) !== rowsOf(copy, table));
+  } finally {
+    copy.close();
+  }
+}
+
+function rowsOf(db: Database, table: string): string {
+  const rows = db.prepare<unknown[], object>(`SELECT * FROM ${table}`).all();
+  return rows
+    .map((row) => JSON.stringify(row))
+    .sort()
+    .join('\n');
 }
 
 /**
