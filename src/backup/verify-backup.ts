@@ -1,5 +1,5 @@
 /** Whether a backup is as it was written: every checksum, every entry, and that both logs reach the end that it names. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Commit, LogKind, Mark } from '../history/format.ts';
@@ -68,18 +68,14 @@ function verifyFolder(root: string, path: string, onProgress: OnProgress): Verif
 function readThrough(log: string, kind: LogKind, end: Mark | null, onProgress: OnProgress): Commit | null {
   let last: Commit | null = null;
   let hasEnd = end === null;
-  let bytes = 0;
-  let before = '';
-  for (const { segment, part } of entriesAfter(log, kind, null)) {
+  for (const { segment, part, bytes } of entriesAfter(log, kind, null)) {
     // Unpacks them: a checksum says that they are as they were written, not that they can be read.
     if (part.lines.length === 0 && part.kind === 'lines')
       throw new Refused('failed', `${segment.path} is empty`);
     if (part.kind !== 'commit') continue;
     last = part.commit;
     hasEnd ||= last.id === end?.id;
-    if (segment.path !== before && before !== '') bytes += statSync(before).size;
-    before = segment.path;
-    onProgress('reading the log', bytes + part.end, 0);
+    onProgress('reading the log', bytes, 0);
   }
   if (!hasEnd)
     throw new Refused('failed', `${log} does not reach entry ${end?.entry}, with which the backup ended`);

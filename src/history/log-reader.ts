@@ -129,6 +129,8 @@ export function placeOf(folder: string, kind: LogKind, mark: Mark): Place {
 
 export interface LocatedPart {
   readonly segment: Segment;
+  /** Up to the last whole entry that was read, in bytes of the segments from the first one that is yielded. */
+  readonly bytes: number;
   readonly part: EntryPart;
 }
 
@@ -152,10 +154,12 @@ export function* entriesAfter(folder: string, kind: LogKind, after: Mark | null)
     return index < segments.length - 1;
   };
   let previous: Commit | null | undefined;
+  let bytesBefore = 0;
   for (let index = first; index < segments.length; index += 1) {
     const segment = segments[index];
     if (segment === undefined) return;
     const reader = new EntryReader(segment, kind);
+    let isYielded = false;
     const next = () => {
       const part = reader.next(previous);
       // It was closed once there is a next one: what was added since it was read is whole.
@@ -166,11 +170,13 @@ export function* entriesAfter(folder: string, kind: LogKind, after: Mark | null)
         const entry =
           part.kind === 'commit' ? part.commit.entry : (previous?.entry ?? segment.firstEntry - 1) + 1;
         if (part.kind === 'commit' && index === 0 && previous === undefined) requireBeginning(part.commit);
-        if (entry > from) yield { segment, part };
+        isYielded ||= entry > from;
+        if (isYielded) yield { segment, part, bytes: bytesBefore + reader.end };
         if (part.kind === 'commit') previous = part.commit;
       }
       if (!reader.isWhole && hasNext(index))
         throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+      if (isYielded) bytesBefore += reader.end;
     } finally {
       reader.close();
     }

@@ -2,7 +2,7 @@
  * What makes one of the two anew from the other, with the appliance stopped: the database from the log (`rebuild`), or
  * the log from a database that was verified (`rebuild --log`).
  */
-import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { Refused } from '../refused.ts';
 import { type Database, openInspector } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
@@ -20,7 +20,7 @@ import { type Recovered, recoverDetections } from './recover.ts';
 import { type ScrubResult, scrub } from './scrub.ts';
 import { describeFindings, FINDING_KINDS } from './scrub-findings.ts';
 import { writeScrubRecord } from './scrub-record.ts';
-import { listSegments } from './segment.ts';
+import { bytesOf, listSegments } from './segment.ts';
 import { type SnapshotOptions, writeSnapshot } from './snapshot.ts';
 
 export interface RebuildOptions {
@@ -94,7 +94,7 @@ export async function rebuildLog(
       'failed',
       `detections.db is known to be damaged, so no log can be begun from it. Make it anew first: wirewatch rebuild. Nothing was changed.`,
     );
-  const bytesBefore = bytesOf(folder.log);
+  const bytesBefore = bytesOf(listSegments(folder.log));
   await bringToEnd(options);
   bringAccessToEnd(folder, operation);
   requireSound(folder.access, 'access.db');
@@ -125,7 +125,7 @@ export async function rebuildLog(
       entry: commit.entry,
       ...countRows(db),
       bytes_before: bytesBefore,
-      bytes: bytesOf(folder.log),
+      bytes: bytesOf(listSegments(folder.log)),
       kept,
       access_kept: access.aside,
     };
@@ -244,8 +244,4 @@ function countRows(db: Database): { detections: number; versions: number } {
       versions: 0,
     }
   );
-}
-
-function bytesOf(log: string): number {
-  return listSegments(log).reduce((sum, { path }) => sum + statSync(path).size, 0);
 }

@@ -9,7 +9,7 @@
  * | no database, another schema, another history, one of before the log's beginning, a file that was replaced and is not sound, a note of damage | it is made anew, beside the one that is there where there is room |
  * | the log ends before the database, or is damaged where it is needed | refused; nothing is changed |
  */
-import { existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { errorCode, Refused } from '../refused.ts';
 import { type Database, isEmpty, open as openFile, openInspector, sizeOf } from '../store/database.ts';
@@ -33,7 +33,7 @@ import {
 import { LogWriter } from './log-writer.ts';
 import { swapInNewLog } from './new-log.ts';
 import { Projection } from './projection.ts';
-import { listSegments } from './segment.ts';
+import { bytesOf, listSegments } from './segment.ts';
 
 export interface RecoverOptions {
   readonly folder: DataFolder;
@@ -74,7 +74,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     swapInNewLog(folder.log, Date.now());
     const tail = findTail(folder.log, 'detections', true);
     const isOurs = isNotedFile(folder.detections);
-    const found = open(options, tail);
+    const found = open(options, tail, isOurs);
     db = found.kind === 'usable' ? found.db : null;
     requireReach(folder, tail, found);
     if (tail.isDoubtful) requireTorn(folder, tail, isOurs ? db : null);
@@ -129,8 +129,8 @@ type Found =
   | { readonly kind: 'usable'; readonly db: Database }
   | { readonly kind: 'unusable'; readonly reason: string };
 
-/** Opens the database where it can be relied on; what cannot is left as it is. */
-function open({ folder, onBegin }: RecoverOptions, tail: Tail): Found {
+/** Opens the database where it can be relied on; what cannot is left as it is. @param isOurs whether it is the file that was noted */
+function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean): Found {
   const path = folder.detections;
   const unusable = (reason: string): Found => ({ kind: 'unusable', reason });
   if (existsSync(folder.damage))
@@ -141,14 +141,13 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail): Found {
     if (tail.last !== null) return unusable('there is none');
     return { kind: 'usable', db: openDetections(path) };
   }
-  const isReplaced = !isNotedFile(path);
-  if (isReplaced) setWalAside(path);
+  if (!isOurs) setWalAside(path);
   let db: Database | null = null;
   try {
     db = openDetections(path);
-    if (isReplaced && sizeOf(path) > LONG_CHECK_BYTES)
+    if (!isOurs && sizeOf(path) > LONG_CHECK_BYTES)
       onBegin('its file is not the one that was closed last, and is checked first');
-    const reason = isReplaced ? whyUnsound(db) : null;
+    const reason = isOurs ? null : whyUnsound(db);
     const other = reason ?? whyOfOtherLog(db, folder.log, tail);
     if (other === null) return { kind: 'usable', db };
     db.close();
@@ -311,17 +310,13 @@ async function apply(db: Database, { folder, onProgress, between }: RecoverOptio
   const projection = new Projection(db);
   let applied = 0;
   let frames = 0;
-  let bytes = 0;
-  let before = '';
   try {
-    for (const { segment, part } of entriesAfter(folder.log, 'detections', mark)) {
+    for (const { part, bytes } of entriesAfter(folder.log, 'detections', mark)) {
       projection.apply(part);
-      if (before !== segment.path && before !== '') bytes += statSync(before).size;
-      before = segment.path;
       frames += 1;
       if (part.kind === 'commit') {
         applied += 1;
-        onProgress(bytes + part.end, total);
+        onProgress(bytes, total);
       }
       if (part.kind === 'commit' || frames % FRAMES_A_TURN === 0) await between();
     }
@@ -345,7 +340,7 @@ async function requireWhole(tail: Tail, { folder, between }: RecoverOptions): Pr
 function bytesFrom(log: string, mark: Mark | null): number {
   const segments = listSegments(log);
   const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= (mark?.entry ?? 0) + 1);
-  return segments.slice(Math.max(0, first)).reduce((sum, { path }) => sum + statSync(path).size, 0);
+  return bytesOf(segments.slice(Math.max(0, first)));
 }
 
 /** What is left of another file's write-ahead log must not be joined to this one. */

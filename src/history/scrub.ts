@@ -9,7 +9,7 @@
  *
  * It only reads, so an appliance may run beside it.
  */
-import { existsSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, statfsSync } from 'node:fs';
 import { reasonOf } from '../refused.ts';
 import { type Database, openInspector } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
@@ -24,7 +24,7 @@ import { LogFollower } from './log-follower.ts';
 import type { LocatedPart } from './log-reader.ts';
 import { Projection } from './projection.ts';
 import { type ScrubFinding, ScrubFindings } from './scrub-findings.ts';
-import { EntryReader, entriesBehind, listSegments } from './segment.ts';
+import { bytesOf, EntryReader, entriesBehind, listSegments } from './segment.ts';
 
 export interface ScrubOptions {
   readonly folder: Pick<DataFolder, 'root' | 'log' | 'detections'>;
@@ -118,8 +118,6 @@ class Made {
   readonly #scratch: { readonly db: Database; readonly close: () => void } | null = null;
   readonly #projection: Projection | null = null;
   readonly #totalBytes: number;
-  #bytesBefore = 0;
-  #path = '';
   #frames = 0;
   /** See {@link ScrubResult}. */
   notCompared: string | null = null;
@@ -137,7 +135,7 @@ class Made {
       if (!isDiskFull(error)) throw error;
       this.giveUp(NO_ROOM);
     }
-    this.#totalBytes = listSegments(folder.log).reduce((sum, { path }) => sum + statSync(path).size, 0);
+    this.#totalBytes = bytesOf(listSegments(folder.log));
     this.follower = new LogFollower(folder.log, (located) => this.#apply(located));
   }
 
@@ -155,7 +153,7 @@ class Made {
     this.#scratch?.close();
   }
 
-  async #apply({ segment, part }: LocatedPart): Promise<void> {
+  async #apply({ part, bytes }: LocatedPart): Promise<void> {
     if (this.#frames % FRAMES_A_LOOK === 0 && freeBytes(this.#options.folder.root) < ROOM_LEFT_BYTES)
       this.giveUp(NO_ROOM);
     this.#frames += 1;
@@ -165,10 +163,7 @@ class Made {
       if (!isDiskFull(error)) throw error;
       this.giveUp(NO_ROOM);
     }
-    if (this.#path !== segment.path && this.#path !== '') this.#bytesBefore += statSync(this.#path).size;
-    this.#path = segment.path;
-    if (part.kind === 'commit')
-      this.#options.onProgress('the log', this.#bytesBefore + part.end, this.#totalBytes);
+    if (part.kind === 'commit') this.#options.onProgress('the log', bytes, this.#totalBytes);
     await this.#options.between();
   }
 }

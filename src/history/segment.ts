@@ -2,7 +2,7 @@
  * Segments: the files of a log. Each is named by its first entry and is only appended to; all but the last are closed
  * and never change.
  */
-import { closeSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
 import {
@@ -59,6 +59,11 @@ export function listSegments(folder: string): Segment[] {
     if (isErrorCode(error, 'ENOENT')) return [];
     throw new LogFailure('read', folder, error);
   }
+}
+
+/** What they take on the disk. */
+export function bytesOf(segments: readonly Segment[]): number {
+  return segments.reduce((sum, { path }) => sum + statSync(path).size, 0);
 }
 
 /** Reads a segment frame by frame. One that is written meanwhile can be read on from where it ended. */
