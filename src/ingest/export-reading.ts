@@ -21,7 +21,7 @@ import type { ExportFileName } from './export-name.ts';
 import { checkRow, type RowError, type RowLimits } from './export-row.ts';
 import { ndjsonEntries } from './ndjson.ts';
 import type { RawEntry } from './raw-rows.ts';
-import { BATCH_ROWS_MAX, emptyBatch, type RowBatch } from './row-batch.ts';
+import { addRow, BATCH_ROWS_MAX, emptyBatch, type RowBatch } from './row-batch.ts';
 
 export interface ReadingOptions {
   readonly limits: RowLimits;
@@ -259,18 +259,14 @@ function append(batch: RowBatch, row: ExportRow, file: ExportFileName, options: 
   const shown = shownUrl(match, options.licensed.has(row.subscription_id));
   const withheld = shown === match.article.url ? null : match.article.url;
   match.article.url = shown;
-  batch.ids.push(formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id));
-  batch.rendered.push(renderMatch(match));
-  batch.urls_withheld.push(withheld);
-  batch.exported_at_given.push(row.exported_at);
-  batch.first_detected_at.push(parseSeconds(row.first_detected_at) ?? 0);
-  batch.domains.push(judged.domain);
-  batch.source_ids.push(judged.source_id);
-  batch.publisher_ids.push(judged.publisher_id);
-  batch.bands.push(judged.band);
-  batch.scores.push(judged.score);
-  batch.prints.push(judged.print);
-  batch.article_ids.push(judged.article_id);
+  addRow(batch, {
+    id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
+    rendered: renderMatch(match),
+    url_withheld: withheld,
+    exported_at_given: row.exported_at,
+    first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
+    judged,
+  });
 }
 
 /** Values in reasons are for a person to find the row by: long ones are cut. */

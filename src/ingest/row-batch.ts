@@ -54,16 +54,25 @@ export function emptyBatch(): RowBatch {
   };
 }
 
+/** @param state a row as its detection would be stored */
+export function addRow(batch: RowBatch, { judged, ...state }: DetectionState): void {
+  batch.ids.push(state.id);
+  batch.rendered.push(state.rendered);
+  batch.urls_withheld.push(state.url_withheld);
+  batch.exported_at_given.push(state.exported_at_given);
+  batch.first_detected_at.push(state.first_detected_at);
+  batch.domains.push(judged.domain);
+  batch.source_ids.push(judged.source_id);
+  batch.publisher_ids.push(judged.publisher_id);
+  batch.bands.push(judged.band);
+  batch.scores.push(judged.score);
+  batch.prints.push(judged.print);
+  batch.article_ids.push(judged.article_id);
+}
+
 /** Renders the rows for the log. The thread that reads exports does it: it has the time. */
 export function addFrame(batch: RowBatch): Uint8Array<ArrayBuffer> {
-  const lines = batch.ids.map((id, row) =>
-    rowLine({
-      id,
-      rendered: batch.rendered[row] ?? '',
-      exported_at_given: batch.exported_at_given[row] ?? null,
-      url_withheld: batch.urls_withheld[row] ?? null,
-    }),
-  );
+  const lines = batch.ids.map((id, row) => rowLine(stateOf(batch, row, id)));
   batch.frame = encodeFrame('lines', lines.join(''));
   return batch.frame;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { judgedColumns, renderMatch } from '../../src/detection/match.ts';
 import { type Recovered, type RecoverOptions, recoverDetections } from '../../src/history/recover.ts';
 import { removeSubscription } from '../../src/ingest/removal.ts';
-import { addFrame, emptyBatch, type RowBatch } from '../../src/ingest/row-batch.ts';
+import { addFrame, addRow, emptyBatch, type RowBatch } from '../../src/ingest/row-batch.ts';
 import type { StreamWriter } from '../../src/ingest/stream-writer.ts';
 import { checkpoint } from '../../src/store/checkpoint.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -111,19 +111,14 @@ function batchOf(rows: readonly HistoryRow[]): RowBatch {
   const batch = emptyBatch();
   for (const { content_type, row, given, withheld } of rows) {
     const match = testMatch({ content_type, version: 1, row });
-    const judged = judgedColumns(match);
-    batch.ids.push(testId(match));
-    batch.rendered.push(renderMatch(match));
-    batch.urls_withheld.push(withheld ?? null);
-    batch.exported_at_given.push(given ?? null);
-    batch.domains.push(judged.domain);
-    batch.source_ids.push(judged.source_id);
-    batch.first_detected_at.push(parseSeconds(match.first_detected_at) ?? 0);
-    batch.publisher_ids.push(judged.publisher_id);
-    batch.bands.push(judged.band);
-    batch.scores.push(judged.score);
-    batch.prints.push(judged.print);
-    batch.article_ids.push(judged.article_id);
+    addRow(batch, {
+      id: testId(match),
+      rendered: renderMatch(match),
+      url_withheld: withheld ?? null,
+      exported_at_given: given ?? null,
+      first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
+      judged: judgedColumns(match),
+    });
   }
   addFrame(batch);
   return batch;
