@@ -3,6 +3,7 @@
  * `ingest explain`.
  */
 import { type Known, merge } from '../detection/merge.ts';
+import { DetectionRows } from '../history/detection-rows.ts';
 import type { Database } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { type ApplyCounts, findKnown } from './apply.ts';
@@ -57,19 +58,19 @@ export const EFFECT_ROWS_MAX = 100_000;
 /** Works out what a file's rows would change, each after the ones before it. */
 export class EffectCounter {
   readonly effect: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };
-  readonly #db: Database;
+  readonly #rows: DetectionRows;
   readonly #licensed: ReadonlySet<number>;
   readonly #changed = new Map<string, Known>();
 
   constructor(db: Database, licensed: ReadonlySet<number>) {
-    this.#db = db;
+    this.#rows = new DetectionRows(db);
     this.#licensed = licensed;
   }
 
   add(batch: RowBatch): void {
     for (const [row, id] of batch.ids.entries()) {
       if (this.effect.rows >= EFFECT_ROWS_MAX) return;
-      const known = this.#changed.get(id) ?? findKnown(this.#db, id);
+      const known = this.#changed.get(id) ?? findKnown(this.#rows, id);
       const scoring = scoringOf(batch, row);
       const outcome = merge(known, scoring, this.#licensed.has(scoring.match.subscription_id));
       this.effect.rows += 1;

@@ -21,7 +21,7 @@ import type { ExportFileName } from './export-name.ts';
 import { checkRow, type RowError, type RowLimits } from './export-row.ts';
 import { ndjsonEntries } from './ndjson.ts';
 import type { RawEntry } from './raw-rows.ts';
-import { addRow, BATCH_ROWS_MAX, emptyBatch, type RowBatch } from './row-batch.ts';
+import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch } from './row-batch.ts';
 
 export interface ReadingOptions {
   readonly limits: RowLimits;
@@ -127,7 +127,9 @@ class Reading {
   #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
   readonly #ignored = new Set<string>();
-  #batch: RowBatch = emptyBatch();
+  readonly #batch = new BatchBuilder();
+  /** Rows of the file up to and with the last batch. */
+  #rowsThrough = 0;
 
   constructor(file: ExportFileName, options: ReadingOptions) {
     this.#file = file;
@@ -159,7 +161,7 @@ class Reading {
       case 'row':
         this.rows += 1;
         if (this.rows > this.#options.rowsToSkip) this.#check(entry);
-        return this.#batch.ids.length < BATCH_ROWS_MAX ? null : this.rest();
+        return this.#batch.rows < BATCH_ROWS_MAX ? null : this.rest();
     }
   }
 
@@ -186,13 +188,9 @@ class Reading {
 
   /** @returns what is left to hand on */
   rest(): RowBatch | null {
-    if (this.#errorsTotal > 0 || (this.#batch.ids.length === 0 && this.#batch.rowsThrough === this.rows))
-      return null;
-    const batch = this.#batch;
-    batch.rowsThrough = this.rows;
-    this.#batch = emptyBatch();
-    this.#batch.rowsThrough = this.rows;
-    return batch;
+    if (this.#errorsTotal > 0 || (this.#batch.rows === 0 && this.#rowsThrough === this.rows)) return null;
+    this.#rowsThrough = this.rows;
+    return this.#batch.take(this.rows);
   }
 
   counts(sha256: string, bytes: number): ReadingCounts {
@@ -252,14 +250,14 @@ class Reading {
   }
 }
 
-function append(batch: RowBatch, row: ExportRow, file: ExportFileName, options: ReadingOptions): void {
+function append(batch: BatchBuilder, row: ExportRow, file: ExportFileName, options: ReadingOptions): void {
   const contentType = CONTENT_TYPE_OF_EXPORT[file.export];
   const match = matchOf(contentType, row, options.match);
   const judged = judgedColumns(match);
   const shown = shownUrl(match, options.licensed.has(row.subscription_id));
   const withheld = shown === match.article.url ? null : match.article.url;
   match.article.url = shown;
-  addRow(batch, {
+  batch.add({
     id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
     rendered: renderMatch(match),
     url_withheld: withheld,

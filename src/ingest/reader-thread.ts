@@ -91,6 +91,7 @@ async function serve(
         const frame = addFrame(batch);
         port.postMessage({ kind: 'batch', session: order.session, batch } satisfies FromReader, [
           frame.buffer,
+          batch.lines.buffer,
         ]);
       },
       onBadRow: (bad) => skipped.add(bad),
