@@ -10,6 +10,7 @@ import type { Scoring } from '../detection/merge.ts';
 import type { StoredState } from '../history/detection-rows.ts';
 import { encodeFrame } from '../history/frame.ts';
 import { type DetectionState, escapeMark, rowHead } from '../history/row-lines.ts';
+import { NEWLINE } from './lines.ts';
 
 export interface RowBatch {
   /** Rows of the file up to and with this batch: where reading goes on after a crash. */
@@ -44,7 +45,6 @@ export const BATCHES_IN_FLIGHT_MAX = 8;
 const LINES_BYTES = 1024 * 1024;
 /** One UTF-16 code unit comes to at most three bytes. */
 const UNIT_BYTES_MAX = 3;
-const NEWLINE = 0x0a;
 const MARK_BYTE = BASE_URL_MARK.charCodeAt(0);
 
 /** Fills one batch after the other. */
