@@ -149,7 +149,7 @@ export class DetectionRows {
 
   /** What is stored of a detection; undefined where it is not known. */
   find(id: string): StoredDetection | undefined {
-    this.#insertPending();
+    this.flush();
     return this.#selectDetection.get(id);
   }
 
@@ -185,28 +185,8 @@ export class DetectionRows {
     this.#endStreams.run(subscription);
   }
 
-  /** Writes where the streams end: the last step of a transaction. */
-  finish(): void {
-    this.#insertPending();
-    for (const { ordinal, sequence, position } of this.#heads.values())
-      this.#updateStream.run(sequence, position, ordinal);
-    this.#heads.clear();
-  }
-
-  /** Of a transaction that is rolled back. */
-  forget(): void {
-    this.#heads.clear();
-    this.#pending = [];
-  }
-
-  #add(head: Head, row: Pending): void {
-    head.sequence += 1;
-    head.position = row.position;
-    this.#pending.push(row);
-    if (this.#pending.length === PENDING_MAX) this.#insertPending();
-  }
-
-  #insertPending(): void {
+  /** Inserts what was gathered: call it before the bytes that came are used for something else. */
+  flush(): void {
     for (const { place, position, version, state } of this.#pending) {
       const { judged } = state;
       this.#insertStreamRow.run(
@@ -226,8 +206,30 @@ export class DetectionRows {
     this.#pending = [];
   }
 
+  /** Writes where the streams end: the last step of a transaction. */
+  finish(): void {
+    this.flush();
+    for (const { ordinal, sequence, position } of this.#heads.values())
+      this.#updateStream.run(sequence, position, ordinal);
+    this.#heads.clear();
+  }
+
+  /** Of a transaction that is rolled back. */
+  forget(): void {
+    this.#heads.clear();
+    this.#pending = [];
+  }
+
+  #add(head: Head, row: Pending): void {
+    head.sequence += 1;
+    head.position = row.position;
+    this.#pending.push(row);
+    if (this.#pending.length === PENDING_MAX) this.flush();
+  }
+
   /** @returns the text in two parts */
   #bodyOf({ id, rendered }: StoredState, version: number): [string, string | Uint8Array] {
+    if (rendered.length === 0) throw new Error(`the memory of ${id} was given back before it was stored`);
     const head = renderStreamRow(id, version, '');
     return this.#textOf === null ? [head, rendered] : [this.#textOf(`${head}${rendered}`), ''];
   }

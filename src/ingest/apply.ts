@@ -106,6 +106,7 @@ export class Applier {
         outcomes.passed(this.#merge(id, scoringOf(batch, row)));
       }
     }
+    this.#statements.rows.flush();
     // A batch without new detections says nothing that the lines of the changed ones do not say.
     if (outcomes.hasCreated) {
       if (batch.frame === null) throw new Error('a batch came without its frame of the log');

@@ -35,6 +35,8 @@ export interface ReadingOptions {
   readonly licensed: ReadonlySet<number>;
   /** Rows at the start of the file that were applied before. */
   readonly rowsToSkip: number;
+  /** Memory for batches: it is used up before more is taken. */
+  readonly memory?: ArrayBuffer[];
   /** Takes a batch; the reader goes on when it resolves. */
   readonly onBatch: (batch: RowBatch) => Promise<void> | void;
   /** Told of each row that is left out. */
@@ -127,13 +129,14 @@ class Reading {
   #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
   readonly #ignored = new Set<string>();
-  readonly #batch = new BatchBuilder();
+  readonly #batch: BatchBuilder;
   /** Rows of the file up to and with the last batch. */
   #rowsThrough = 0;
 
   constructor(file: ExportFileName, options: ReadingOptions) {
     this.#file = file;
     this.#options = options;
+    this.#batch = new BatchBuilder(options.memory);
   }
 
   /** @returns a batch that is full */

@@ -35,7 +35,7 @@ export interface IngestClient {
 export function bootIngestThread(): Worker {
   // First on this thread: see nativeBinding.
   nativeBinding();
-  return startWorker({ workerData: { role: 'ingest' } });
+  return startWorker({ role: 'ingest' });
 }
 
 /** What the progress of a recovery is shown as. */

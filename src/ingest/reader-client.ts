@@ -89,7 +89,7 @@ export class ReaderClient {
       const batch = waiting.queue.shift();
       if (batch !== undefined) {
         yield batch;
-        this.#send({ kind: 'credit', session });
+        this.#giveBack(session, batch);
       } else if (waiting.isOver) {
         return;
       } else {
@@ -98,6 +98,13 @@ export class ReaderClient {
         });
       }
     }
+  }
+
+  /** With the memory of a batch that was applied, for the next one. */
+  #giveBack(session: number, { lines }: RowBatch): void {
+    this.#worker?.postMessage({ kind: 'credit', session, memory: lines.buffer } satisfies ToReader, [
+      lines.buffer,
+    ]);
   }
 
   #receive(message: FromReader): void {
@@ -141,7 +148,7 @@ export class ReaderClient {
   }
 
   #start(): Worker {
-    const worker = startWorker({ workerData: { role: 'reader', settings: this.#settings } });
+    const worker = startWorker({ role: 'reader', settings: this.#settings });
     worker.on('message', (received: FromReader) => this.#receive(received));
     worker.on('error', (error) => this.#fail(error.stack ?? error.message));
     worker.on('exit', () => this.#fail('the reading thread ended'));

@@ -25,8 +25,8 @@ export interface ReadingOrder {
 
 export type ToReader =
   | { readonly kind: 'read'; readonly order: ReadingOrder }
-  /** One more batch of the session may be sent. */
-  | { readonly kind: 'credit'; readonly session: number }
+  /** One more batch of the session may be sent, in the memory of one that was. */
+  | { readonly kind: 'credit'; readonly session: number; readonly memory: ArrayBuffer }
   | { readonly kind: 'cancel'; readonly session: number };
 
 export type FromReader =

@@ -21,7 +21,7 @@ export function runReader(port: MessagePort, settings: ReaderSettings): void {
         break;
       }
       case 'credit':
-        sessions.get(message.session)?.addCredit();
+        sessions.get(message.session)?.addCredit(message.memory);
         break;
       case 'cancel':
         sessions.get(message.session)?.cancel();
@@ -34,6 +34,8 @@ class Cancelled extends Error {}
 
 /** How many batches may still be sent: the writer gives one back for each that it has applied. */
 class Session {
+  /** Of batches that were applied. */
+  readonly memory: ArrayBuffer[] = [];
   #credits = BATCHES_IN_FLIGHT_MAX;
   #cancelled = false;
   #wake: (() => void) | null = null;
@@ -45,7 +47,8 @@ class Session {
     this.#credits -= 1;
   }
 
-  addCredit(): void {
+  addCredit(memory: ArrayBuffer): void {
+    this.memory.push(memory);
     this.#credits += 1;
     this.#wake?.();
   }
@@ -85,8 +88,12 @@ async function serve(
       streams: new Set(order.streams),
       licensed: new Set(order.licensed),
       rowsToSkip: order.rows_to_skip,
+      memory: session.memory,
       onBatch: async (batch) => {
-        if (order.check_only) return;
+        if (order.check_only) {
+          session.memory.push(batch.lines.buffer);
+          return;
+        }
         await session.takeCredit();
         const frame = addFrame(batch);
         port.postMessage({ kind: 'batch', session: order.session, batch } satisfies FromReader, [

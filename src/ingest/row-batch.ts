@@ -49,9 +49,16 @@ const MARK_BYTE = BASE_URL_MARK.charCodeAt(0);
 
 /** Fills one batch after the other. */
 export class BatchBuilder {
-  #lines = Buffer.allocUnsafeSlow(LINES_BYTES);
+  readonly #memory: ArrayBuffer[];
+  #lines: Buffer<ArrayBuffer>;
   #end = 0;
   #columns = emptyColumns();
+
+  /** @param memory for batches, used up before more is taken: to take it anew costs as much as to fill it */
+  constructor(memory: ArrayBuffer[] = []) {
+    this.#memory = memory;
+    this.#lines = this.#next();
+  }
 
   get rows(): number {
     return this.#columns.ids.length;
@@ -83,13 +90,16 @@ export class BatchBuilder {
 
   /** @param rowsThrough rows of the file so far; @returns the batch, and begins the next one */
   take(rowsThrough: number): RowBatch {
-    // Of its own memory, so that it can be handed to another thread.
-    const lines = Buffer.allocUnsafeSlow(this.#end);
-    this.#lines.copy(lines, 0, 0, this.#end);
-    const batch = { rowsThrough, frame: null, lines, ...this.#columns };
+    const batch = { rowsThrough, frame: null, lines: this.#lines.subarray(0, this.#end), ...this.#columns };
     this.#columns = emptyColumns();
+    this.#lines = this.#next();
     this.#end = 0;
     return batch;
+  }
+
+  #next(): Buffer<ArrayBuffer> {
+    const memory = this.#memory.pop();
+    return memory === undefined ? Buffer.allocUnsafeSlow(LINES_BYTES) : Buffer.from(memory);
   }
 
   #reserve(bytes: number): void {

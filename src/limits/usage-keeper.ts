@@ -83,7 +83,7 @@ export function createUsageWriter(settings: UsageSettings): UsageWriter {
   }
 
   function start(): Worker {
-    const worker = startWorker({ workerData: { role: 'usage', settings } });
+    const worker = startWorker({ role: 'usage', settings });
     worker.on('message', ({ failure }: FromUsage) => settle(failure));
     worker.on('error', (error) => settle(error.message));
     worker.on('exit', () => {
