@@ -11,7 +11,7 @@ const BUSY_MS = 5_000;
 
 /** Large pages: rows are about a kilobyte, and a page of the stream should touch few of them. */
 const PAGE_BYTES = 16_384;
-const CACHE_KIB = 96 * 1024;
+const CACHE_KIB = 64 * 1024;
 
 /** After a checkpoint the log is cut to this size. */
 const WAL_BYTES_MAX = 64 * 1024 * 1024;
