@@ -9,13 +9,13 @@
  *
  * It only reads, so an appliance may run beside it.
  */
-import { existsSync, statfsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { reasonOf } from '../refused.ts';
 import { type Database, openInspector } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { openScratch } from '../store/detections.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { type DataFolder, freeBytes } from '../store/folder.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
 import { requireSchema } from '../store/schema.ts';
 import { compareTables, digestOf } from './compare-tables.ts';
@@ -166,11 +166,6 @@ class Made {
     if (part.kind === 'commit') this.#options.onProgress('the log', bytes, this.#totalBytes);
     await this.#options.between();
   }
-}
-
-function freeBytes(path: string): number {
-  const { bavail, bsize } = statfsSync(path);
-  return bavail * bsize;
 }
 
 /**

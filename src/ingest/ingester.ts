@@ -23,6 +23,7 @@ import type { FromIngest, IngestSettings } from './ingest-settings.ts';
 import { LostEnd } from './lost-end.ts';
 import { OrphanedFiles } from './orphaned.ts';
 import { ReaderClient } from './reader-client.ts';
+import { OpenRemovals } from './removal.ts';
 import { nextRequest, serveRequest } from './requests.ts';
 import { Retention } from './retention.ts';
 import { recordsInTaken, removeSkipped, settle } from './settlement.ts';
@@ -53,6 +54,7 @@ export class Ingester {
   /** Backfills that cannot be gone on with, by number, and when they are tried again. */
   readonly #stuckBackfills = new Map<number, number>();
   readonly #orphaned: OrphanedFiles;
+  readonly #removals: OpenRemovals;
   #isStopping = false;
   readonly #sleeper = new Sleeper();
   #isSettlingStuck = false;
@@ -104,6 +106,7 @@ export class Ingester {
     this.#dropLook = new DropLook(this.#workshop, this.#troubles);
     this.#retention = new Retention(this.#workshop);
     this.#orphaned = new OrphanedFiles(this.#workshop, this.#troubles, RETRY_MS);
+    this.#removals = new OpenRemovals(this.#workshop);
     this.lostEnd = new LostEnd(this.#workshop, this.#troubles, () => this.#sleeper.wake());
   }
 
@@ -215,6 +218,7 @@ export class Ingester {
       await this.#resumeBackfills();
       await this.#retrying(async () => this.lostEnd.makeUp());
       await this.#retrying(async () => this.#orphaned.take());
+      await this.#retrying(() => this.#removals.finish());
       await this.#serveRequests();
       if (this.#settings.mode === 'requests') return;
       const nextLookMs = (await this.#takeFiles('all')) ?? this.#settings.rescan_seconds * SECOND_MS;
@@ -241,12 +245,9 @@ export class Ingester {
   }
 
   async #serveRequests(): Promise<void> {
-    for (
-      let request = nextRequest(this.#workshop.access);
-      request;
-      request = nextRequest(this.#workshop.access)
-    ) {
-      const open = request;
+    for (;;) {
+      const open = nextRequest(this.#workshop.access);
+      if (open === null) return;
       await this.#retrying(() => serveRequest(this.#workshop, open));
       this.#check();
     }
@@ -344,7 +345,8 @@ export class Ingester {
       err: plainError(error),
     });
     this.#troubles.set('disk full', plainError(error).message);
-    await this.#nap();
+    this.#sleeper.begin();
+    if (!this.#isStopping) await this.#sleeper.sleep(RETRY_MS);
     this.#check();
   }
 
@@ -390,11 +392,5 @@ export class Ingester {
     if (version === this.#accessVersion) return;
     this.#accessVersion = version;
     this.#sleeper.wake();
-  }
-
-  /** Before something is tried again. */
-  async #nap(): Promise<void> {
-    this.#sleeper.begin();
-    if (!this.#isStopping) await this.#sleeper.sleep(RETRY_MS);
   }
 }

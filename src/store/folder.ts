@@ -15,6 +15,7 @@ import {
   openSync,
   renameSync,
   rmSync,
+  statfsSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -146,6 +147,12 @@ export function requireRoom({ root }: DataFolder): void {
   } finally {
     rmSync(path, { force: true });
   }
+}
+
+/** How much this user can still write on the disk of a file or folder. */
+export function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path);
+  return bavail * bsize;
 }
 
 /** Makes a file's content durable. */
