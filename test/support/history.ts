@@ -42,7 +42,7 @@ export interface ApplyOptions {
 /** Bytes at which segments of these logs are closed. */
 export const SEGMENT_BYTES = 4 * 1024;
 
-export async function createHistory(): Promise<History> {
+export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<History> {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const folder = dataFolder(root);
   let open: { recovered: Recovered; writer: StreamWriter } | null = null;
@@ -69,7 +69,7 @@ export async function createHistory(): Promise<History> {
     });
     recovered.log.close();
     const { db } = recovered;
-    const writer = streamWriterOn(db, root, { now, segmentBytes: SEGMENT_BYTES });
+    const writer = streamWriterOn(db, root, { now, segmentBytes });
     open = { recovered, writer };
     return recovered;
   }
