@@ -1,18 +1,9 @@
 /** Rows of removed subscriptions, taken out of the log: what is made of it stays equal, whenever it is made. */
 import assert from 'node:assert/strict';
-import {
-  closeSync,
-  cpSync,
-  existsSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import { readEntries } from '../src/history/entries.ts';
 import { entriesAfter } from '../src/history/log-reader.ts';
 import { purgedStreams } from '../src/history/purge.ts';
 import { recoverDetections } from '../src/history/recover.ts';
@@ -340,12 +331,25 @@ describe('a segment', () => {
     const read: string[] = [];
     const reader = entriesAfter(log, 'detections', null);
     for (let count = 0; count < 3; count += 1) read.push(JSON.stringify(reader.next().value?.part.lines));
-    const file = openSync(listSegments(log)[0]?.path ?? '', 'r');
     await history.remove(7002);
     await history.purge();
-    closeSync(file);
     let last = 0;
     for (const { part } of reader) if (part.kind === 'commit') last = part.commit.entry;
     assert.equal(last, commits().length);
+  });
+
+  test('that is printed meanwhile, and followed, is printed entry by entry', async () => {
+    await fill();
+    const entries = readEntries(history.folder.log, 'detections', { fromMs: 0, follow: true });
+    for (let entry = 1; entry <= 10; entry += 1) {
+      const { value } = await entries.next();
+      assert.equal(value?.commit.entry, entry);
+      if (entry === 2) await history.remove(7002);
+      if (entry === 5) await history.purge();
+      if (entry === 8) history.apply(rowsOf([7001], 9000, 1));
+      const [last = ''] = [...(value?.lines() ?? [])].flat().slice(-1);
+      assert.equal(JSON.parse(last).commit.id, value?.commit.id);
+    }
+    await entries.return(undefined);
   });
 });

@@ -27,7 +27,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import type { Commit, LogKind, Mark } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
-import { EntryReader, entriesBehind, listSegments, type Segment } from '../history/segment.ts';
+import { EntryReader, listSegments, type Segment } from '../history/segment.ts';
 import { syncFolder } from '../store/folder.ts';
 
 export interface LogCopyOptions {
@@ -284,7 +284,7 @@ function joined(
             }
             if (!isEndThere || last === undefined)
               throw new LogDamage(`${segment.path} does not go on from ${end.id}`);
-            if (entriesBehind(draft.path, reader.end).length > 0)
+            if (reader.entriesBehind().length > 0)
               throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
             truncateSync(draft.path, reader.end);
             return last;
