@@ -217,6 +217,24 @@ describe('what is made of the log is equal', () => {
     await assertClean();
   });
 
+  test('where the database refused the removal at first, as a full disk does', async () => {
+    await fill();
+    const before = commits().length;
+    const db = history.db();
+    const exec = db.exec.bind(db);
+    db.exec = (sql) => {
+      if (sql === 'COMMIT') throw Object.assign(new Error('full'), { code: 'SQLITE_FULL' });
+      return exec(sql);
+    };
+    await assert.rejects(history.remove(7002), { code: 'SQLITE_FULL' });
+    db.exec = exec;
+    await history.remove(7002);
+    assert.equal(commits().length, before + 1, 'it is said once');
+    assert.equal(await history.purge(), null);
+    assert.deepEqual(linesOf(7002), []);
+    await assertEqual('purged');
+  });
+
   test('for a database of before the removal, whatever part of the rows it has', async () => {
     const states: string[] = [];
     const keep = () => {
