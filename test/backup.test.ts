@@ -25,7 +25,7 @@ import { deleteOld, newestBranch, readState } from '../src/backup/branch.ts';
 import { copyLog } from '../src/backup/log-copy.ts';
 import { decodeLines, encodeFrame } from '../src/history/frame.ts';
 import { LogDamage } from '../src/history/log-error.ts';
-import { findTail } from '../src/history/log-reader.ts';
+import { entriesAfter, findTail } from '../src/history/log-reader.ts';
 import { LogWriter } from '../src/history/log-writer.ts';
 import { FrameReader } from '../src/history/segment.ts';
 import { takeLock } from '../src/store/locks.ts';
@@ -137,6 +137,43 @@ describe('a folder', () => {
     assert.deepEqual([again.path, again.new_branch], [first, false]);
     assert.equal(newestBranch(folder), first);
     assert.equal(readdirSync(folder).filter((name) => name.startsWith('wirewatch-')).length, 2);
+  });
+
+  test('is gone on with after a removal: what that rewrote is replaced, and kept for keep_days', async () => {
+    const folder = target('removal');
+    const own = await startAppliance();
+    const backUpOwn = (): Printed => JSON.parse(own.cli(['backup', folder, '--json']).stdout);
+    try {
+      for (const subscription of ['9001', '9002'])
+        own.cli(['subscription', 'add', subscription, '--account', 'agency']);
+      const rows = [9001, 7001, 9002].map((id) => newRow({ subscription_id: id }));
+      await own.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+      own.cli(['subscription', 'remove', '9002', '--yes']);
+      await own.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+      const { path } = backUpOwn();
+      const linesOf = (log: string) =>
+        [...entriesAfter(log, 'detections', null)]
+          .flatMap(({ part }) => part.lines)
+          .filter((line) => line.includes('"t.9001.'));
+      assert.equal(linesOf(join(path, 'log')).length, 1);
+      const old = filesIn(join(path, 'log'));
+      own.cli(['subscription', 'remove', '9001', '--yes']);
+      const next = backUpOwn();
+      assert.deepEqual([next.path, next.new_branch], [path, false]);
+      assert.deepEqual(linesOf(join(path, 'log')), []);
+      assertGood(folder);
+      const [aside = ''] = readdirSync(path).filter((name) => name.startsWith('replaced-'));
+      assert.equal(linesOf(join(path, aside, 'log')).length, 1);
+      for (const [name, { bytes }] of filesIn(join(path, aside, 'log')))
+        assert.equal(bytes, old.get(name)?.bytes, 'as it was');
+      assert.equal(backUpOwn().deleted.length, 0);
+      const name = path.slice(folder.length + 1);
+      assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 31 * DAY_MS), [join(path, aside)]);
+      assertGood(folder);
+      own.cli(['restore', folder, '--rehearse']);
+    } finally {
+      await own.stop();
+    }
   });
 
   test('keeps other branches and replaced segments for keep_days, and no longer', () => {

@@ -1,6 +1,6 @@
 /** Rows of removed subscriptions, taken out of the log: what is made of it stays equal, whenever it is made. */
 import assert from 'node:assert/strict';
-import {
+import fs, {
   cpSync,
   existsSync,
   readdirSync,
@@ -10,8 +10,9 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { basename, join } from 'node:path';
-import { afterEach, beforeEach, describe, test } from 'node:test';
+import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { copyLog } from '../src/backup/log-copy.ts';
 import { readEntries } from '../src/history/entries.ts';
 import { entriesAfter, findTail } from '../src/history/log-reader.ts';
@@ -348,6 +349,43 @@ describe('a segment', () => {
     assert.ok(!existsSync(join(history.folder.log, 'purged.json')));
     writeFileSync(path, whole);
     await assertEqual('half done');
+    assert.equal(await history.purge(), null);
+    assert.deepEqual(linesOf(7002), []);
+    await assertEqual('done');
+  });
+
+  test('for which there is no room stays as it is; it says how much is needed, and is done once there is', async () => {
+    await fill();
+    await history.remove(7002);
+    const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
+    const failures = [
+      ['statfsSync', () => ({ bavail: 1000, bsize: 4096 }), /33 MiB of the disk must be free/],
+      [
+        'writeFileSync',
+        () => {
+          throw full;
+        },
+        /cannot write .*\.zst\.tmp: ENOSPC/,
+      ],
+    ] as const;
+    for (const [name, fail, reason] of failures) {
+      // Two segments are done before.
+      let calls = 0;
+      const real = fs[name];
+      const mocked = mock.method(fs, name, (...args: unknown[]) => {
+        calls += 1;
+        return calls > 2 ? fail() : Reflect.apply(real, fs, args);
+      });
+      syncBuiltinESMExports();
+      try {
+        assert.match(String(await history.purge()), reason);
+      } finally {
+        mocked.mock.restore();
+        syncBuiltinESMExports();
+      }
+      assert.ok(!readdirSync(history.folder.log).some((file) => /tmp|purged/.test(file)));
+      await assertEqual(name);
+    }
     assert.equal(await history.purge(), null);
     assert.deepEqual(linesOf(7002), []);
     await assertEqual('done');
