@@ -74,7 +74,6 @@ function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
   const order = [...indexes.slice(first), ...indexes.slice(0, first).reverse()];
   const files: [path: string, stats: Stats][] = [];
   const isStill = () => files.every(([path, stats]) => isFile(stats, statSync(path)));
-  let last: { readonly index: number; readonly commit: Commit | null } | null = null;
   try {
     for (const index of order) {
       const [segment, copy, next] = [segments[index], copies[index], segments[index + 1]];
@@ -83,10 +82,9 @@ function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
       files.push([segment.path, stats]);
       const isOpen = next === undefined;
       if (!isOpen && isSameFile(copy.path, stats)) continue;
-      const before = last?.index === index - 1 ? last.commit : lastBefore(copies[index - 1], kind);
+      const before = lastBefore(copies[index - 1], kind);
       const bytes = isOpen ? endOf(segment, kind, end) : stats.size;
-      const commit = bringUpToDate(options, segment, copy, bytes, before, next ?? null, isStill);
-      last = { index, commit };
+      const commit = bringUpToDate(options, { segment, copy, bytes, before, next, isStill });
       if (!isOpen) utimesSync(copy.path, stats.atime, stats.mtime);
       else if (commit?.id !== end.id) throw new LogDamage(`${from} does not have entry ${end.entry}`);
     }
@@ -113,25 +111,25 @@ function lastBefore(copy: Segment | undefined, kind: LogKind): Commit | null | u
   }
 }
 
-/**
- * @param last the entry before the segment's first; undefined: not known
- * @param next the segment that follows, which must join it; null: it is the last
- * @param isStill whether what was read of the log is still so
- * @returns its own last entry
- */
-function bringUpToDate(
-  options: LogCopyOptions,
-  segment: Segment,
-  copy: Segment,
-  bytes: number,
-  last: Commit | null | undefined,
-  next: Segment | null,
-  isStill: () => boolean,
-): Commit | null {
+interface CopyStep {
+  readonly segment: Segment;
+  readonly copy: Segment;
+  readonly bytes: number;
+  /** The entry before the segment's first; undefined: not known. */
+  readonly before: Commit | null | undefined;
+  /** The segment that follows, which must join it; undefined: it is the last. */
+  readonly next: Segment | undefined;
+  /** Whether what was read of the log is still so. */
+  readonly isStill: () => boolean;
+}
+
+/** @returns its own last entry */
+function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
   const { kind, onBytes } = options;
+  const { segment, copy, bytes, before, next, isStill } = step;
   const check = (written: Segment) => () => {
-    const end = checked(written, kind, last);
-    if (next !== null) requireJoin(next, kind, end);
+    const end = checked(written, kind, before);
+    if (next !== undefined) requireJoin(next, kind, end);
     return end;
   };
   const own = statSync(copy.path, { throwIfNoEntry: false })?.size ?? 0;

@@ -23,7 +23,7 @@ import type { StreamName } from '../detection/content-type.ts';
 import { freeBytes, syncFolder } from '../store/folder.ts';
 import { type Commit, parse, parseCommit } from './format.ts';
 import { chainChecksum, decodeLines, encodeFrame, frameOf } from './frame.ts';
-import { LogDamage, LogFailure } from './log-error.ts';
+import { LogDamage } from './log-error.ts';
 import { EndedStreams, LinePurge, streamOfLine } from './purge-lines.ts';
 import { EntryReader, type Frame, FrameReader, listSegments, type Segment } from './segment.ts';
 
@@ -60,7 +60,7 @@ export function notePurged(folder: string, ordinals: readonly number[]): void {
   renameSync(`${path}.tmp`, path);
 }
 
-/** @throws LogDamage where a segment is damaged, LogFailure; those that were done stay done */
+/** @throws LogDamage where a segment is damaged, LogFailure, ENOSPC; those that were done stay done */
 export async function purgeLog({ folder, between, onProgress }: PurgeOptions): Promise<void> {
   const segments = listSegments(folder).toReversed();
   const ends = new EndedStreams();
@@ -106,15 +106,12 @@ async function rewrite(segment: Segment, ends: EndedStreams, between: () => Prom
   const reader = new FrameReader(segment.path);
   let file: number | null = null;
   try {
-    file = doing('write', draft, () => {
-      requireRoom(segment.path);
-      return openSync(draft, 'w', 0o600);
-    });
+    requireRoom(segment.path);
+    file = openSync(draft, 'w', 0o600);
     const rewriter = new Rewriter(segment.firstEntry, ends);
     for (let frame = reader.next(), frames = 1; frame !== null; frame = reader.next()) {
       const bytes = rewriter.frame(frame);
-      const target = file;
-      if (bytes !== null) doing('write', draft, () => writeFileSync(target, bytes));
+      if (bytes !== null) writeFileSync(file, bytes);
       frames += 1;
       if (frames % FRAMES_A_TURN === 0) await between();
     }
@@ -128,7 +125,7 @@ async function rewrite(segment: Segment, ends: EndedStreams, between: () => Prom
 
 /** The draft takes the segment's place once it is on the disk, and as it should be. */
 function finish({ path, firstEntry }: Segment, draft: string, file: number, last: Commit | null): void {
-  doing('make durable', draft, () => fsyncSync(file));
+  fsyncSync(file);
   const written = new EntryReader({ path: draft, firstEntry }, 'detections');
   try {
     written.skipToEnd();
@@ -137,15 +134,7 @@ function finish({ path, firstEntry }: Segment, draft: string, file: number, last
   } finally {
     written.close();
   }
-  doing('replace', path, () => renameSync(draft, path));
-}
-
-function doing<Result>(what: string, path: string, work: () => Result): Result {
-  try {
-    return work();
-  } catch (error) {
-    throw new LogFailure(what, path, error);
-  }
+  renameSync(draft, path);
 }
 
 function requireRoom(path: string): void {

@@ -55,17 +55,14 @@ export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
   for (;;) {
     const files = filesOf(options.folder.log);
     const result = await scrubOnce(options);
-    const isRewritten = filesOf(options.folder.log).some(([path, inode]) => {
-      const before = files.find((file) => file[0] === path);
-      return before !== undefined && before[1] !== inode;
-    });
+    const now = filesOf(options.folder.log).slice(0, files.length);
     // The database may have been read with rows that a removal (purge.ts) had taken out of the log when that was read.
-    if (result.findings.length === 0 || !isRewritten) return result;
+    if (result.findings.length === 0 || String(now) === String(files)) return result;
   }
 }
 
-function filesOf(log: string): [path: string, inode: number | undefined][] {
-  return listSegments(log).map(({ path }) => [path, statSync(path, { throwIfNoEntry: false })?.ino]);
+function filesOf(log: string): (number | undefined)[] {
+  return listSegments(log).map(({ path }) => statSync(path, { throwIfNoEntry: false })?.ino);
 }
 
 async function scrubOnce(options: ScrubOptions): Promise<ScrubResult> {

@@ -13,7 +13,7 @@ import { checkpointNoted } from '../store/file-identity.ts';
 import { dataFolder, isThere, requireRoom } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { openWriter } from '../store/writer.ts';
-import { SECOND_MS } from '../time.ts';
+import { HOUR_MS, SECOND_MS } from '../time.ts';
 import { ingestBackfill, resumeUnfinished } from './backfill.ts';
 import type { DropFolder, Scan, Waiting } from './drop-folder.ts';
 import { DropLook } from './drop-look.ts';
@@ -23,7 +23,7 @@ import type { FromIngest, IngestSettings } from './ingest-settings.ts';
 import { LostEnd } from './lost-end.ts';
 import { OrphanedFiles } from './orphaned.ts';
 import { ReaderClient } from './reader-client.ts';
-import { OpenRemovals } from './removal.ts';
+import { finishRemovals } from './removal.ts';
 import { nextRequest, serveRequest } from './requests.ts';
 import { Retention } from './retention.ts';
 import { recordsInTaken, removeSkipped, settle } from './settlement.ts';
@@ -54,7 +54,8 @@ export class Ingester {
   /** Backfills that cannot be gone on with, by number, and when they are tried again. */
   readonly #stuckBackfills = new Map<number, number>();
   readonly #orphaned: OrphanedFiles;
-  readonly #removals: OpenRemovals;
+  /** When it is looked for removals that were not seen to their end (monotonic milliseconds). */
+  #removalsNextMs = 0;
   #isStopping = false;
   readonly #sleeper = new Sleeper();
   #isSettlingStuck = false;
@@ -106,7 +107,6 @@ export class Ingester {
     this.#dropLook = new DropLook(this.#workshop, this.#troubles);
     this.#retention = new Retention(this.#workshop);
     this.#orphaned = new OrphanedFiles(this.#workshop, this.#troubles, RETRY_MS);
-    this.#removals = new OpenRemovals(this.#workshop);
     this.lostEnd = new LostEnd(this.#workshop, this.#troubles, () => this.#sleeper.wake());
   }
 
@@ -218,7 +218,10 @@ export class Ingester {
       await this.#resumeBackfills();
       await this.#retrying(async () => this.lostEnd.makeUp());
       await this.#retrying(async () => this.#orphaned.take());
-      await this.#retrying(() => this.#removals.finish());
+      if (performance.now() >= this.#removalsNextMs) {
+        await this.#retrying(async () => void (await finishRemovals(this.#workshop)));
+        this.#removalsNextMs = performance.now() + paced(HOUR_MS);
+      }
       await this.#serveRequests();
       if (this.#settings.mode === 'requests') return;
       const nextLookMs = (await this.#takeFiles('all')) ?? this.#settings.rescan_seconds * SECOND_MS;

@@ -10,12 +10,10 @@ import { endedStreams } from '../history/detection-rows.ts';
 import type { Operation } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { notePurged, purgedStreams, purgeLog } from '../history/purge.ts';
-import { paced } from '../pace.ts';
 import { reasonOf } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
-import { isWriteLost } from '../store/database-errors.ts';
+import { isDiskFull } from '../store/database-errors.ts';
 import { placesOf } from '../store/stream-place.ts';
-import { HOUR_MS } from '../time.ts';
 import type { Workshop } from './workshop.ts';
 
 /** Rows that one transaction deletes: half a second of work at most; a quarter of it would take twice as long in all. */
@@ -93,10 +91,10 @@ export async function removeSubscription(
  * @returns why the log still has such rows; null where it has none
  */
 export async function finishRemovals(
-  place: Place & Pick<Workshop, 'folder'>,
-  tell: Tell,
+  place: Place & Pick<Workshop, 'folder' | 'log'>,
+  tell: Tell = () => {},
 ): Promise<string | null> {
-  const { db, writer, between, folder } = place;
+  const { db, writer, between, folder, log } = place;
   const ended = endedStreams(db);
   const purged = purgedStreams(folder.log);
   if (ended.every((ordinal) => purged.has(ordinal))) return null;
@@ -107,34 +105,19 @@ export async function finishRemovals(
   try {
     await purgeLog({ folder: folder.log, between, onProgress });
   } catch (error) {
-    if (!isLogError(error) || isWriteLost(error)) throw error;
-    return reasonOf(error);
+    if (!isLogError(error) && !isDiskFull(error)) throw error;
+    const detail = reasonOf(error);
+    log(
+      'error',
+      'cannot take the rows of removed subscriptions out of the log: it is tried again in an hour',
+      {
+        detail,
+      },
+    );
+    return detail;
   }
   notePurged(folder.log, ended);
   return null;
-}
-
-/** What a stop, a restore or a full disk left of removals is looked for at the start, and every hour. */
-export class OpenRemovals {
-  readonly #workshop: Workshop;
-  /** Monotonic. */
-  #nextMs = 0;
-
-  constructor(workshop: Workshop) {
-    this.#workshop = workshop;
-  }
-
-  async finish(): Promise<void> {
-    if (performance.now() < this.#nextMs) return;
-    const detail = await finishRemovals(this.#workshop, () => {});
-    this.#nextMs = performance.now() + paced(HOUR_MS);
-    if (detail === null) return;
-    this.#workshop.log(
-      'error',
-      'cannot take the rows of removed subscriptions out of the log: it is tried again in an hour',
-      { detail },
-    );
-  }
 }
 
 async function deleteRows(

@@ -33,8 +33,8 @@ export type IngestRequest =
       readonly kind: 'reset';
       readonly export: ExportName;
       readonly window_start: number;
-      /** The status in which the window was when it was asked for; absent in a request of an earlier version. */
-      readonly from?: ResettableStatus;
+      /** The status in which the window was when it was asked for. */
+      readonly from: ResettableStatus;
     }
   /** Deletes what is there of subscriptions that were removed. */
   | { readonly kind: 'remove'; readonly subscriptions: readonly number[] };
@@ -244,7 +244,7 @@ async function reset(
 ): Promise<RequestOutcome> {
   const window = `the window ${request.export} ${formatMs(request.window_start)}`;
   const status = findWindow(workshop.db, request.export, request.window_start)?.status;
-  if (request.from !== undefined && status !== request.from)
+  if (status !== request.from)
     return {
       ok: false,
       reason: `${window} is ${status} by now: nothing was read. See: wirewatch window list`,

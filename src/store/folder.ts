@@ -1,12 +1,11 @@
 /**
  * The data folder: what lies where in it, and whether this user can work in it.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import {
   accessSync,
   closeSync,
   constants,
-  createReadStream,
   existsSync,
   fsyncSync,
   linkSync,
@@ -23,7 +22,6 @@ import { dirname, join } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 
 const ROOM_BYTES = 64 * 1024;
-const READ_BYTES = 1024 * 1024;
 
 export interface DataFolder {
   readonly root: string;
@@ -126,16 +124,6 @@ export function appearAs(path: string, draft: string): boolean {
   rmSync(draft, { force: true });
   syncFolder(dirname(path));
   return isOurs;
-}
-
-/** The SHA-256 of a file's content, in hex. @param onBytes told how many were read each time */
-export async function sha256Of(path: string, onBytes: (bytes: number) => void = () => {}): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) {
-    hash.update(chunk);
-    onBytes(chunk.length);
-  }
-  return hash.digest('hex');
 }
 
 /** @throws ENOSPC or its like when there is no room for a few pages of a database */
