@@ -33,6 +33,7 @@ import { DAY_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { runProgram } from './support/program.ts';
+import { until } from './support/until.ts';
 
 let appliance: Appliance;
 let work: string;
@@ -156,6 +157,8 @@ describe('a folder', () => {
           .flatMap(({ part }) => part.lines)
           .filter((line) => line.includes('"t.9001.'));
       assert.equal(linesOf(join(path, 'log')).length, 1);
+      const before = target('before-removal');
+      cpSync(path, before, { recursive: true, preserveTimestamps: true });
       const old = filesIn(join(path, 'log'));
       own.cli(['subscription', 'remove', '9001', '--yes']);
       const next = backUpOwn();
@@ -171,6 +174,15 @@ describe('a folder', () => {
       assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 31 * DAY_MS), [join(path, aside)]);
       assertGood(folder);
       own.cli(['restore', folder, '--rehearse']);
+
+      // What is restored goes on to the removal, which holds: the rows are taken out again.
+      await own.serving().stop();
+      own.cli(['restore', before, '--replace']);
+      const log = join(own.data, 'log');
+      assert.equal(linesOf(log).length, 1);
+      await own.restart();
+      await until('that they are gone again', async () => linesOf(log).length === 0);
+      assert.equal(own.cli(['verify']).status, 0);
     } finally {
       await own.stop();
     }

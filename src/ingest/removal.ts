@@ -97,8 +97,9 @@ export async function finishRemovals(
   const { db, writer, between, folder, log } = place;
   const ended = endedStreams(db);
   const purged = purgedStreams(folder.log);
-  if (ended.every((ordinal) => purged.has(ordinal))) return null;
-  await deleteRows(place, ended, tell);
+  const left = ended.filter((ordinal) => !purged.has(ordinal));
+  if (left.length === 0) return null;
+  await deleteRows(place, left, tell);
   writer.closeSegment();
   const onProgress = (done: number, total: number) =>
     tell(`removed rows are taken out of the log: segment ${done} of ${total}`);
@@ -106,15 +107,13 @@ export async function finishRemovals(
     await purgeLog({ folder: folder.log, between, onProgress });
   } catch (error) {
     if (!isLogError(error) && !isDiskFull(error)) throw error;
-    const detail = reasonOf(error);
+    const failed = { detail: reasonOf(error) };
     log(
       'error',
       'cannot take the rows of removed subscriptions out of the log: it is tried again in an hour',
-      {
-        detail,
-      },
+      failed,
     );
-    return detail;
+    return failed.detail;
   }
   notePurged(folder.log, ended);
   return null;

@@ -13,7 +13,7 @@ export function logFormatText(): string {
     fenced('sh', 'zstdcat wirewatch-data/log/*.zst | jq'),
     '1. Files',
     points(
-      'A log is a folder of segments, each named by the number of its first entry: 000000000001.zst. Segments are only appended to. One is closed at the first end of an entry behind 64 MiB, where another version of the program goes on, and where a subscription was removed. Then it never changes, except that the rows of removed subscriptions are taken out: it is replaced by one with the same entries, whose numbers, ids and times stay.',
+      'A log is a folder of segments, each named by the number of its first entry: 000000000001.zst. Segments are only appended to. One is closed at the first end of an entry behind 64 MiB, where another version of the program goes on, and where a subscription was removed. Then it never changes, except that the rows of removed subscriptions are taken out: it is replaced by one with the same entries, whose numbers, ids and times stay. purged.json in log/ notes of which streams (ordinals) that is done.',
       'A segment is an ordinary zstd file (RFC 8878) of lines of JSON (NDJSON, UTF-8). It consists of frames, each behind a skippable frame of 12 bytes: length, CRC-32 and kind of the zstd frame that follows, each a 32-bit integer with its lowest byte first. Kinds: 0 the header, 1 lines, 2 the end of an entry.',
       'The first line of a segment is its header: {"wirewatch_log":"detections","format":1,"program":"0.1.0","first_entry":1}. The log of access.db says "access".',
     ),
