@@ -29,7 +29,7 @@ import { addSubscription } from '../src/auth/subscriptions.ts';
 import type { Recovered } from '../src/history/access.ts';
 import { beginAccessLogAnew, logTransactions } from '../src/history/access-log.ts';
 import { type AuditedChange, AuditTrail } from '../src/history/audit.ts';
-import { linesOf, readEntries } from '../src/history/entries.ts';
+import { readEntries } from '../src/history/entries.ts';
 import { findTail } from '../src/history/log-reader.ts';
 import { LogWriter } from '../src/history/log-writer.ts';
 import { addRequest } from '../src/ingest/requests.ts';
@@ -98,7 +98,7 @@ async function audited(): Promise<AuditedChange[]> {
   const trail = new AuditTrail();
   const changes: AuditedChange[] = [];
   for await (const entry of readEntries(folder.accessLog, 'access', { fromMs: 0, follow: false }))
-    changes.push(...trail.read(entry.commit, [...linesOf(entry)].flat().slice(0, -1)));
+    changes.push(...trail.read(entry.commit, [...entry.lines()].flat().slice(0, -1)));
   return changes;
 }
 

@@ -25,7 +25,7 @@ import { deleteOld, newestBranch, readState } from '../src/backup/branch.ts';
 import { copyLog } from '../src/backup/log-copy.ts';
 import { decodeLines, encodeFrame } from '../src/history/frame.ts';
 import { LogDamage } from '../src/history/log-error.ts';
-import { findTail } from '../src/history/log-reader.ts';
+import { entriesAfter, findTail } from '../src/history/log-reader.ts';
 import { LogWriter } from '../src/history/log-writer.ts';
 import { FrameReader } from '../src/history/segment.ts';
 import { takeLock } from '../src/store/locks.ts';
@@ -33,6 +33,7 @@ import { DAY_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { runProgram } from './support/program.ts';
+import { until } from './support/until.ts';
 
 let appliance: Appliance;
 let work: string;
@@ -137,6 +138,54 @@ describe('a folder', () => {
     assert.deepEqual([again.path, again.new_branch], [first, false]);
     assert.equal(newestBranch(folder), first);
     assert.equal(readdirSync(folder).filter((name) => name.startsWith('wirewatch-')).length, 2);
+  });
+
+  test('is gone on with after a removal: what that rewrote is replaced, and kept for keep_days', async () => {
+    const folder = target('removal');
+    const own = await startAppliance();
+    const backUpOwn = (): Printed => JSON.parse(own.cli(['backup', folder, '--json']).stdout);
+    try {
+      for (const subscription of ['9001', '9002'])
+        own.cli(['subscription', 'add', subscription, '--account', 'agency']);
+      const rows = [9001, 7001, 9002].map((id) => newRow({ subscription_id: id }));
+      await own.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+      own.cli(['subscription', 'remove', '9002', '--yes']);
+      await own.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+      const { path } = backUpOwn();
+      const linesOf = (log: string) =>
+        [...entriesAfter(log, 'detections', null)]
+          .flatMap(({ part }) => part.lines)
+          .filter((line) => line.includes('"t.9001.'));
+      assert.equal(linesOf(join(path, 'log')).length, 1);
+      const before = target('before-removal');
+      cpSync(path, before, { recursive: true, preserveTimestamps: true });
+      const old = filesIn(join(path, 'log'));
+      own.cli(['subscription', 'remove', '9001', '--yes']);
+      const next = backUpOwn();
+      assert.deepEqual([next.path, next.new_branch], [path, false]);
+      assert.deepEqual(linesOf(join(path, 'log')), []);
+      assertGood(folder);
+      const [aside = ''] = readdirSync(path).filter((name) => name.startsWith('replaced-'));
+      assert.equal(linesOf(join(path, aside, 'log')).length, 1);
+      for (const [name, { bytes }] of filesIn(join(path, aside, 'log')))
+        assert.equal(bytes, old.get(name)?.bytes, 'as it was');
+      assert.equal(backUpOwn().deleted.length, 0);
+      const name = path.slice(folder.length + 1);
+      assert.deepEqual(deleteOld(folder, name, 30, Date.now() + 31 * DAY_MS), [join(path, aside)]);
+      assertGood(folder);
+      own.cli(['restore', folder, '--rehearse']);
+
+      // What is restored goes on to the removal, which holds: the rows are taken out again.
+      await own.serving().stop();
+      own.cli(['restore', before, '--replace']);
+      const log = join(own.data, 'log');
+      assert.equal(linesOf(log).length, 1);
+      await own.restart();
+      await until('that they are gone again', async () => linesOf(log).length === 0);
+      assert.equal(own.cli(['verify']).status, 0);
+    } finally {
+      await own.stop();
+    }
   });
 
   test('keeps other branches and replaced segments for keep_days, and no longer', () => {

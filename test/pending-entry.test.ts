@@ -1,7 +1,14 @@
 /** An entry that the log has and the database has refused to commit, as a full disk does. */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { writeBackup } from '../src/backup/write-backup.ts';
+import { openAccess } from '../src/history/access.ts';
+import { findTail } from '../src/history/log-reader.ts';
 import type { Database } from '../src/store/database.ts';
+import { readLogMark } from '../src/store/log-mark.ts';
 import { createHistory, type History, type HistoryRow } from './support/history.ts';
 
 const rows = (from: number): HistoryRow[] => [{ content_type: 'text', row: { article_id: from } }];
@@ -41,5 +48,40 @@ test('what was applied late was delivered when it could be seen, not before', as
     assert.ok((last ?? 0) > (late ?? 0), `${last} is later than ${late}`);
   } finally {
     history.delete();
+  }
+});
+
+test('a backup ends where the database is, not where the log is', async () => {
+  const history = await createHistory();
+  const { root, log, secret } = history.folder;
+  const target = `${root}-backup`;
+  const backUp = () =>
+    writeBackup({
+      data: root,
+      target,
+      drop: `${root}-drop`,
+      replace: false,
+      keepDays: 30,
+      now: Date.now,
+      onProgress: () => {},
+    });
+  try {
+    openAccess(root, { create: true, operation: { kind: 'test' } }).close();
+    writeFileSync(secret, randomBytes(32));
+    history.apply(rows(1));
+    const mark = readLogMark(history.db());
+    applyRefused(history, rows(2));
+    const { path, state } = await backUp();
+    const tail = findTail(log, 'detections').last;
+    assert.equal(tail?.entry, (mark?.entry ?? 0) + 1);
+    assert.deepEqual(state.log, mark);
+    assert.equal(findTail(join(path, 'log'), 'detections').last?.id, mark?.id);
+    history.writer().applyPending();
+    const next = await backUp();
+    assert.equal(next.path, path);
+    assert.equal(next.state.log?.id, tail?.id);
+  } finally {
+    history.delete();
+    rmSync(target, { recursive: true, force: true });
   }
 });

@@ -244,6 +244,29 @@ describe('rebuild', () => {
     assertSameContent(withoutMark(contentOfDetections(history.folder.root)), removed);
   });
 
+  test('a log begun anew loses the rows of what is removed later', async () => {
+    putBack();
+    await newLog();
+    await history.restart();
+    history.apply(newRows(9000, 20));
+    await history.remove(7001);
+    await history.remove(7002);
+    assert.equal(await history.purge(), null);
+    history.stop();
+    await assertClean();
+    const lines = [...entriesAfter(history.folder.log, 'detections', null)].flatMap(({ part }) => part.lines);
+    assert.deepEqual(
+      lines.filter((line) => /^\{"\w+":"[ti]\.700[12]\./.test(line)),
+      [],
+    );
+    const removed = contentOfDetections(history.folder.root);
+    assert.ok((removed.detection?.length ?? 0) > 100, 'others stay');
+    rmSync(history.folder.detections);
+    await history.restart();
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), removed);
+  });
+
   test('a crash at any moment leaves one of the two logs, whole', async () => {
     putBack();
     await newLog();

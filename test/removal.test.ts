@@ -131,6 +131,7 @@ describe('beside a running appliance', () => {
       keys_without_subscriptions: [],
       detections: 1,
       versions: 2,
+      left_in_log: null,
       configured: false,
     });
     const others = await changes(since, appliance.key);
@@ -176,7 +177,7 @@ describe('beside a running appliance', () => {
     const id = key.split('_')[2];
     const { stdout } = appliance.cli(['subscription', 'remove', '7003', '--yes']);
     assert.match(stdout, new RegExp(`nothing left to read: ${id}\\.`));
-    assert.match(stdout, /archive\/ and backups still hold/);
+    assert.match(stdout, /The log no longer holds them\. Files in archive\/ and backups do/);
     assert.match(stdout, /the file does not shrink/);
     const page = await changes(`since=${new Date().toISOString()}`, key);
     assert.deepEqual([page.data, page.has_more], [[], false]);

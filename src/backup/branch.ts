@@ -14,7 +14,6 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  statfsSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -216,10 +215,4 @@ function writtenAt(branch: string): number {
 function instantOf(day: string, time: string): number {
   const date = `${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}`;
   return parseInstant(`${date}T${time.slice(0, 2)}:${time.slice(2, 4)}:${time.slice(4)}Z`) ?? Infinity;
-}
-
-/** How much this user can still write on the disk of a folder. */
-export function freeBytes(folder: string): number {
-  const disk = statfsSync(folder);
-  return disk.bavail * disk.bsize;
 }

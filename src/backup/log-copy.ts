@@ -19,6 +19,7 @@ import {
   readSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
   truncateSync,
   utimesSync,
@@ -26,8 +27,8 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Commit, LogKind, Mark } from '../history/format.ts';
-import { LogDamage } from '../history/log-error.ts';
-import { EntryReader, entriesBehind, listSegments, type Segment } from '../history/segment.ts';
+import { isLogError, LogDamage } from '../history/log-error.ts';
+import { EntryReader, listSegments, type Segment } from '../history/segment.ts';
 import { syncFolder } from '../store/folder.ts';
 
 export interface LogCopyOptions {
@@ -47,49 +48,88 @@ const SAME_TIME_MS = 2;
 
 /** @throws LogDamage where the log is damaged; then the copy stays as it was */
 export function copyLog(options: LogCopyOptions): void {
-  const { from, to, kind, end } = options;
+  const { to, end } = options;
   if (end === null) return;
   mkdirSync(to, { recursive: true, mode: 0o700 });
-  const segments = listSegments(from).filter(({ firstEntry }) => firstEntry <= end.entry);
-  let last: Commit | null | undefined;
-  for (const [index, segment] of segments.entries()) {
-    const isOpen = index === segments.length - 1;
-    const before = segments[index - 1];
-    const copy = { path: join(to, basename(segment.path)), firstEntry: segment.firstEntry };
-    if (!isOpen && isSameFile(copy.path, segment.path)) {
-      last = undefined;
-      continue;
-    }
-    if (last === undefined && before !== undefined)
-      last = lastOf({ ...before, path: join(to, basename(before.path)) }, kind);
-    const bytes = isOpen ? endOf(segment, kind, end) : statSync(segment.path).size;
-    last = bringUpToDate(options, segment, copy, bytes, last, segments[index + 1] ?? null);
-    const { atime, mtime } = statSync(segment.path);
-    if (!isOpen) utimesSync(copy.path, atime, mtime);
-  }
-  if (last?.id !== end.id && segments.length > 0)
-    throw new LogDamage(`${from} does not have entry ${end.entry}`);
+  while (!bringAllUpToDate(options, end));
   syncFolder(to);
   syncFolder(dirname(to));
 }
 
 /**
- * @param last the entry before the segment's first; undefined: not known
- * @param next the segment that follows, which must join it; null: it is the last
- * @returns its own last entry
+ * From the newest segment on that the copy has; then the older ones, the newest first: that is the order in which they are
+ * rewritten (history/purge.ts), and a log with one that was rewritten is good only where those behind it were, too.
+ *
+ * @returns false where one was rewritten after it was read
  */
-function bringUpToDate(
-  options: LogCopyOptions,
-  segment: Segment,
-  copy: Segment,
-  bytes: number,
-  last: Commit | null | undefined,
-  next: Segment | null,
-): Commit | null {
+function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
+  const { from, to, kind } = options;
+  const segments = listSegments(from).filter(({ firstEntry }) => firstEntry <= end.entry);
+  const copies = segments.map(({ path, firstEntry }) => ({ path: join(to, basename(path)), firstEntry }));
+  const first = Math.max(
+    0,
+    copies.findLastIndex(({ path }) => existsSync(path)),
+  );
+  const indexes = [...segments.keys()];
+  const order = [...indexes.slice(first), ...indexes.slice(0, first).reverse()];
+  const files: [path: string, stats: Stats][] = [];
+  const isStill = () => files.every(([path, stats]) => isFile(stats, statSync(path)));
+  try {
+    for (const index of order) {
+      const [segment, copy, next] = [segments[index], copies[index], segments[index + 1]];
+      if (segment === undefined || copy === undefined) continue;
+      const stats = statSync(segment.path);
+      files.push([segment.path, stats]);
+      const isOpen = next === undefined;
+      if (!isOpen && isSameFile(copy.path, stats)) continue;
+      const before = lastBefore(copies[index - 1], kind);
+      const bytes = isOpen ? endOf(segment, kind, end) : stats.size;
+      const commit = bringUpToDate(options, { segment, copy, bytes, before, next, isStill });
+      if (!isOpen) utimesSync(copy.path, stats.atime, stats.mtime);
+      else if (commit?.id !== end.id) throw new LogDamage(`${from} does not have entry ${end.entry}`);
+    }
+    return true;
+  } catch (error) {
+    if (error instanceof LogDamage && !isStill()) return false;
+    throw error;
+  }
+}
+
+/** Whether a file is the one that was looked at, which may have grown. */
+function isFile(before: Stats, now: Stats): boolean {
+  return before.ino === now.ino && before.birthtimeMs === now.birthtimeMs;
+}
+
+/** The last entry of a copy, with which the next segment must join; undefined where the copy is missing or damaged. */
+function lastBefore(copy: Segment | undefined, kind: LogKind): Commit | null | undefined {
+  if (copy === undefined) return null;
+  try {
+    return lastOf(copy, kind);
+  } catch (error) {
+    if (!isLogError(error)) throw error;
+    return undefined;
+  }
+}
+
+interface CopyStep {
+  readonly segment: Segment;
+  readonly copy: Segment;
+  readonly bytes: number;
+  /** The entry before the segment's first; undefined: not known. */
+  readonly before: Commit | null | undefined;
+  /** The segment that follows, which must join it; undefined: it is the last. */
+  readonly next: Segment | undefined;
+  /** Whether what was read of the log is still so. */
+  readonly isStill: () => boolean;
+}
+
+/** @returns its own last entry */
+function bringUpToDate(options: LogCopyOptions, step: CopyStep): Commit | null {
   const { kind, onBytes } = options;
+  const { segment, copy, bytes, before, next, isStill } = step;
   const check = (written: Segment) => () => {
-    const end = checked(written, kind, last);
-    if (next !== null) requireJoin(next, kind, end);
+    const end = checked(written, kind, before);
+    if (next !== undefined) requireJoin(next, kind, end);
     return end;
   };
   const own = statSync(copy.path, { throwIfNoEntry: false })?.size ?? 0;
@@ -101,6 +141,7 @@ function bringUpToDate(
   rmSync(draft.path, { force: true });
   try {
     const end = append(segment.path, draft, 0, bytes, check(draft), onBytes);
+    if (!isStill()) throw new LogDamage(`${segment.path} was rewritten while it was copied`);
     if (own > 0) keepAside(copy.path, options.aside);
     renameSync(draft.path, copy.path);
     syncFolder(options.to);
@@ -199,9 +240,9 @@ function keepAside(path: string, aside: string): void {
   syncFolder(aside);
 }
 
-function isSameFile(copy: string, original: string): boolean {
-  const [own, other] = [statSync(copy, { throwIfNoEntry: false }), statSync(original)];
-  return own?.size === other.size && Math.abs(own.mtimeMs - other.mtimeMs) < SAME_TIME_MS;
+function isSameFile(copy: string, original: Stats): boolean {
+  const own = statSync(copy, { throwIfNoEntry: false });
+  return own?.size === original.size && Math.abs(own.mtimeMs - original.mtimeMs) < SAME_TIME_MS;
 }
 
 /** Whether two files begin with the same bytes. */
@@ -284,7 +325,7 @@ function joined(
             }
             if (!isEndThere || last === undefined)
               throw new LogDamage(`${segment.path} does not go on from ${end.id}`);
-            if (entriesBehind(draft.path, reader.end).length > 0)
+            if (reader.entriesBehind().length > 0)
               throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
             truncateSync(draft.path, reader.end);
             return last;

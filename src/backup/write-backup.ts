@@ -165,7 +165,7 @@ function bringUpToDate(
   let written = 0;
   const bringUp = (kind: LogKind, from: string, database: string, to: string, had?: Mark | null) => {
     const end = endOf(database, from, kind, had?.entry ?? 0);
-    copyTwice({
+    copyLog({
       from,
       to,
       kind,
@@ -191,16 +191,6 @@ function bringUpToDate(
   const state = newState({ program: VERSION, at, log, access_log, secret_sha256: sha256(secret) });
   if (JSON.stringify(before) !== JSON.stringify(state)) written += writeState(target, state);
   return { state, written };
-}
-
-/** While a removal rewrites a segment, a reader may see parts of two. */
-function copyTwice(options: Parameters<typeof copyLog>[0]): void {
-  try {
-    copyLog(options);
-  } catch (error) {
-    if (!(error instanceof LogDamage)) throw error;
-    copyLog(options);
-  }
 }
 
 /**

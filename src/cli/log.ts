@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
 import { type AuditedChange, AuditTrail } from '../history/audit.ts';
-import { type EntriesWanted, linesOf, readEntries, timeOf } from '../history/entries.ts';
+import { type EntriesWanted, readEntries, timeOf } from '../history/entries.ts';
 import { listSegments } from '../history/segment.ts';
 import { Refused } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -49,7 +49,7 @@ export function register(command: Command): void {
 async function printLines(path: string, options: LogOptions): Promise<void> {
   for await (const entry of readEntries(path, 'detections', wantedOf(options))) {
     if (!isWanted(timeOf(entry), options)) continue;
-    for (const lines of linesOf(entry)) await write(lines);
+    for (const lines of entry.lines()) await write(lines);
   }
 }
 
@@ -57,7 +57,7 @@ async function printAudit(path: string, options: LogOptions, json: boolean): Pro
   const trail = new AuditTrail();
   // From the beginning on: what a member was before is told by the entries before.
   for await (const entry of readEntries(path, 'access', { ...wantedOf(options), fromMs: 0 })) {
-    const lines = [...linesOf(entry)].flat().slice(0, -1);
+    const lines = [...entry.lines()].flat().slice(0, -1);
     const changes = trail.read(entry.commit, lines);
     if (!isWanted(timeOf(entry), options)) continue;
     await write(changes.map((change) => (json ? JSON.stringify(change) : printable(textOf(change)))));

@@ -4,7 +4,7 @@ import { openRemoval } from '../auth/open-removals.ts';
 import type { Removed } from '../auth/removal.ts';
 import type { Config } from '../config/load.ts';
 import { countRows, type RemovedRows } from '../ingest/removal.ts';
-import { addRequest } from '../ingest/requests.ts';
+import { addRequest, type RequestOutcome } from '../ingest/requests.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { withAccess } from './access.ts';
@@ -37,7 +37,7 @@ export async function removeWithRows(command: Command, yes: boolean, options: Re
   const what = `This removes ${described}, with ${rowsText(rows)}, for good.`;
   if (!yes) await confirm(what, options.word);
   let removed: Removed | null = null;
-  await serveAdded(command, (access) =>
+  const outcome = await serveAdded(command, (access) =>
     writing(access, () => {
       removed = options.remove(access);
       return addRequest(access, { kind: 'remove', subscriptions: removed.subscriptions }, Date.now());
@@ -47,6 +47,7 @@ export async function removeWithRows(command: Command, yes: boolean, options: Re
   printRemoved(command, options, {
     removed,
     rows,
+    leftInLog: leftInLog(outcome),
     configFile: options.isConfigured(config) ? config.configFile : null,
   });
 }
@@ -57,20 +58,40 @@ export async function awaitOpenRemoval(command: Command, subscription: number): 
   if (open === null) return false;
   const outcome = await serveAdded(command, () => open);
   if (!outcome.ok) throw new Refused('failed', outcome.reason);
+  const left_in_log = leftInLog(outcome);
   print(
-    { subscription, subscriptions: [subscription] },
+    { subscription, subscriptions: [subscription], left_in_log },
     {
       json: commonOptions(command).json,
-      text: `Subscription ${subscription} was removed before; now its rows are gone too.`,
+      text: `Subscription ${subscription} was removed before; now its rows are gone too. ${logText(left_in_log)}`,
     },
   );
   return true;
 }
 
+/** Why the log still has rows of it; null where it has none. */
+function leftInLog(outcome: RequestOutcome): string | null {
+  return 'left_in_log' in outcome ? outcome.left_in_log : null;
+}
+
+function logText(left: string | null): string {
+  return left === null
+    ? 'The log no longer holds them.'
+    : `The log still holds them: ${left}. It is tried again every hour, and at each start of the appliance.`;
+}
+
+interface Outcome {
+  readonly removed: Removed;
+  readonly rows: RemovedRows;
+  /** See {@link logText}. */
+  readonly leftInLog: string | null;
+  readonly configFile: string | null;
+}
+
 function printRemoved(
   command: Command,
   { label, document }: RemovalOptions,
-  { removed, rows, configFile }: { removed: Removed; rows: RemovedRows; configFile: string | null },
+  { removed, rows, leftInLog, configFile }: Outcome,
 ): void {
   const { keys_without_subscriptions: idle } = removed;
   const notes = [
@@ -80,12 +101,12 @@ function printRemoved(
       : [
           `These keys have nothing left to read: ${idle.join(', ')}. Give them something (wirewatch key set ID --subscriptions LIST) or end them (wirewatch key revoke ID).`,
         ]),
-    'Files in archive/ and backups still hold the rows. Exports that go on carrying them raise the alert "rows skipped". The room in detections.db is used again; the file does not shrink.',
+    `${logText(leftInLog)} Files in archive/ and backups do; a backup folder lets go of them after [backup] keep_days (wirewatch manual backup). Exports that go on carrying the subscription raise the alert "rows skipped". The room in detections.db is used again; the file does not shrink.`,
     ...(configFile === null
       ? []
       : [`${configFile} still names ${label}: the next start adds it again, empty. Take it out there too.`]),
   ];
-  const shown = { ...document, ...removed, ...rows, configured: configFile !== null };
+  const shown = { ...document, ...removed, ...rows, left_in_log: leftInLog, configured: configFile !== null };
   print(shown, { json: commonOptions(command).json, text: notes.join('\n\n') });
 }
 

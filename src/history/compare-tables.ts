@@ -11,6 +11,7 @@ import { type Database, reading, type Statement } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
 import { ordinalOf } from '../store/stream-place.ts';
+import { endedStreams } from './detection-rows.ts';
 import { LOGGED_TABLES } from './projection.ts';
 import type { FindingKindName, ScrubFindings } from './scrub-findings.ts';
 
@@ -90,7 +91,6 @@ const SCHEMA: TableSpec = {
 };
 
 const SMALL_TABLES = ['stream', ...LOGGED_TABLES];
-const SELECT_REMOVED = 'SELECT ordinal FROM stream WHERE removed = 1';
 const COLUMNS = 'SELECT name, pk FROM pragma_table_info(?) ORDER BY cid';
 
 /** What stands for a text where texts are compared. */
@@ -280,15 +280,7 @@ function compareRows(
 
 function isLeftOver(made: Database, ranges: Ranges, row: Row): boolean {
   const [place] = ranges.valuesOf(row, ['place']);
-  return typeof place === 'number' && removedStreams(made).includes(ordinalOf(place));
-}
-
-/** Ordinals of the streams that the log removes, up to where the database is that was made from it. */
-function removedStreams(made: Database): number[] {
-  return made
-    .prepare<unknown[], { ordinal: number }>(SELECT_REMOVED)
-    .all()
-    .map(({ ordinal }) => ordinal);
+  return typeof place === 'number' && endedStreams(made).includes(ordinalOf(place));
 }
 
 /** An index without a row too many: those that it lacks were found with the rows. */
@@ -298,7 +290,7 @@ async function compareIndex(options: CompareOptions, { table, probe }: TableSpec
   const source = `${table} INDEXED BY ${probe.index}`;
   for (;;) {
     await between();
-    const removed = removedStreams(made);
+    const removed = endedStreams(made);
     // Rows that are being deleted are there on one side alone, so streams that were removed are not counted.
     const rowsOf = (counted: Database) =>
       removed.reduce(
@@ -313,7 +305,7 @@ async function compareIndex(options: CompareOptions, { table, probe }: TableSpec
       return;
     }
     await follow(found.mark);
-    if (removedStreams(made).length > removed.length) continue;
+    if (endedStreams(made).length > removed.length) continue;
     const rows = rowsOf(made);
     if (found.rows !== rows)
       findings.add('index disagrees', `${probe.index} has ${found.rows} rows, and should have ${rows}`);

@@ -64,7 +64,10 @@ const INSERT_STREAM = `
   VALUES ((SELECT coalesce(max(ordinal), 0) + 1 FROM stream), ?, ?, 0, 0)
   RETURNING ordinal, sequence, position`;
 const UPDATE_STREAM = 'UPDATE stream SET sequence = ?, position = ? WHERE ordinal = ?';
-const END_STREAMS = 'UPDATE stream SET removed = 1 WHERE subscription_id = ? AND removed = 0';
+const END_STREAMS = `
+  UPDATE stream SET removed = 1 WHERE subscription_id = ? AND removed = 0
+  RETURNING json_object('put', 'stream', 'row', json_object('ordinal', ordinal, 'subscription_id', subscription_id,
+    'content_type', content_type, 'sequence', sequence, 'position', position, 'removed', removed)) AS line`;
 
 /** Of a stream: where it ends. */
 interface Head {
@@ -99,7 +102,7 @@ export class DetectionRows {
   readonly #selectStream: Statement<Head>;
   readonly #insertStream: Statement<Head>;
   readonly #updateStream: Statement;
-  readonly #endStreams: Statement;
+  readonly #endStreams: Statement<{ line: string }>;
   /** Of the streams that the transaction adds to, by what their ids begin with. */
   readonly #heads = new Map<string, Head>();
   #pending: Pending[] = [];
@@ -121,7 +124,7 @@ export class DetectionRows {
     this.#selectStream = db.prepare<unknown[], Head>(SELECT_STREAM);
     this.#insertStream = db.prepare<unknown[], Head>(INSERT_STREAM);
     this.#updateStream = db.prepare(UPDATE_STREAM);
-    this.#endStreams = db.prepare(END_STREAMS);
+    this.#endStreams = db.prepare<unknown[], { line: string }>(END_STREAMS);
   }
 
   /**
@@ -179,10 +182,14 @@ export class DetectionRows {
     return true;
   }
 
-  /** Ends the streams of a subscription: what follows begins anew. Their rows are deleted apart. */
-  end(subscription: number): void {
+  /**
+   * Ends the streams of a subscription: what follows begins anew. Their rows are deleted apart.
+   *
+   * @returns what the log says of each (effects.ts)
+   */
+  end(subscription: number): string[] {
     this.finish();
-    this.#endStreams.run(subscription);
+    return this.#endStreams.all(subscription).map(({ line }) => `${line}\n`);
   }
 
   /** Inserts what was gathered: call it before the bytes that came are used for something else. */
@@ -270,10 +277,11 @@ export function givenOf(stored: string | null, text: string): string | null {
 }
 
 const SELECT_ORDINALS = `
-  SELECT ordinal FROM stream WHERE subscription_id = :subscription AND removed = 1 ORDER BY ordinal`;
+  SELECT ordinal FROM stream
+  WHERE removed = 1 AND (:subscription IS NULL OR subscription_id = :subscription) ORDER BY ordinal`;
 
-/** The streams of a subscription that were ended: their rows are to be deleted, or are gone. */
-export function endedStreams(db: Database, subscription: number): number[] {
+/** The streams of a subscription, or of all, that were ended: their rows are to be deleted, or are gone. */
+export function endedStreams(db: Database, subscription: number | null = null): number[] {
   return db
     .prepare<unknown[], { ordinal: number }>(SELECT_ORDINALS)
     .all({ subscription })

@@ -1,5 +1,4 @@
 /** The entries of a log for those who print them: decided ones alone, in order, and those that come while they wait. */
-import { statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseInstant } from '../time.ts';
 import { type Commit, type LogKind, parseCommit } from './format.ts';
@@ -9,11 +8,15 @@ import { EntryReader, FrameReader, listSegments, type Segment } from './segment.
 
 export interface Entry {
   readonly commit: Commit;
-  /** The segment's file, and where in it the entry begins and ends. */
+  /** The segment's file, and where in it the entry ends. */
   readonly path: string;
   readonly inode: number;
-  readonly begin: number;
   readonly end: number;
+  /**
+   * Its lines, the commit line last: frame by frame, since an entry may have millions. They are read from the file that is
+   * open, so before the next entry is asked for.
+   */
+  readonly lines: () => Generator<readonly string[]>;
 }
 
 export interface EntriesWanted {
@@ -42,17 +45,12 @@ export async function* readEntries(
   }
 }
 
-/** The lines of an entry, its commit line last: frame by frame, since an entry may have millions. */
-export function* linesOf({ path, begin, end }: Entry): Generator<readonly string[]> {
-  const reader = new FrameReader(path, begin);
-  try {
-    for (let frame = reader.next(); frame !== null; frame = reader.next()) {
-      yield decodeLines(frame.packed);
-      if (frame.end >= end) return;
-    }
-    throw new LogDamage(`${path} was changed while it was read`);
-  } finally {
-    reader.close();
+function* linesBetween(reader: FrameReader, begin: number, end: number): Generator<readonly string[]> {
+  for (let at = begin; at < end; ) {
+    const frame = reader.frameAt(at);
+    if (frame === null) throw new LogDamage(`an entry of the log was changed while it was read`);
+    yield decodeLines(frame.packed);
+    at = frame.end;
   }
 }
 
@@ -86,15 +84,21 @@ function* entriesIn(segment: Segment, kind: LogKind, last: Entry | null): Genera
   const { path } = segment;
   // Of another format it is refused here.
   new EntryReader(segment, kind).close();
-  const inode = statSync(path).ino;
-  const reader = new FrameReader(path, last?.path === path && last.inode === inode ? last.end : 0);
+  // One that was rewritten is read from its beginning.
+  const reader = new FrameReader(
+    path,
+    last?.path === path ? { inode: last.inode, offset: last.end } : undefined,
+  );
+  const { inode } = reader;
   let begin = reader.offset;
   try {
     for (let frame = reader.next(); frame !== null; frame = reader.next()) {
       if (frame.kind === 'lines') continue;
       if (frame.kind === 'commit') {
         const commit = parseCommit(decodeLines(frame.packed).at(-1) ?? '');
-        if (commit.entry > (last?.commit.entry ?? 0)) yield { commit, path, inode, begin, end: frame.end };
+        const [from, end] = [begin, frame.end];
+        const lines = () => linesBetween(reader, from, end);
+        if (commit.entry > (last?.commit.entry ?? 0)) yield { commit, path, inode, end, lines };
       }
       begin = frame.end;
     }

@@ -33,7 +33,11 @@ const OPTIONS = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 
 /** @param lines JSON texts, each with a newline at its end; @returns one frame, as it stands in a segment */
 export function encodeFrame(kind: FrameKind, lines: string | Uint8Array): Buffer<ArrayBuffer> {
-  const packed = zstdCompressSync(lines, OPTIONS);
+  return frameOf(kind, zstdCompressSync(lines, OPTIONS));
+}
+
+/** @param packed a zstd frame of lines; @returns the frame, as it stands in a segment */
+export function frameOf(kind: FrameKind, packed: Buffer): Buffer<ArrayBuffer> {
   // Of its own memory, so that it can be handed to another thread.
   const frame = Buffer.allocUnsafeSlow(FRAME_HEADER_BYTES + packed.length);
   frame.writeUInt32LE(SKIPPABLE_MAGIC, 0);

@@ -3,7 +3,7 @@ import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync
 import { syncFolder } from '../store/folder.ts';
 import { type Commit, type LogKind, type Mark, SNAPSHOT } from './format.ts';
 import { LogDamage, LogFailure } from './log-error.ts';
-import { type EntryPart, EntryReader, entriesBehind, listSegments, type Segment } from './segment.ts';
+import { type EntryPart, EntryReader, listSegments, type Segment } from './segment.ts';
 
 const PIECE_BYTES = 4 * 1024 * 1024;
 
@@ -41,7 +41,7 @@ export function findTail(folder: string, kind: LogKind, mayBeDoubtful = false): 
     try {
       reader.skipToEnd();
       if (!reader.isWhole) {
-        const behind = entriesBehind(segment.path, reader.end);
+        const behind = reader.entriesBehind();
         const next = reader.last === null ? segment.firstEntry : reader.last.entry + 1;
         isDoubtful ||= behind.length > 0;
         const isDamage = behind.some((entry) => entry !== next) || (isDoubtful && !mayBeDoubtful);

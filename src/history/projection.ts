@@ -7,7 +7,7 @@ import { setLogMark } from '../store/log-mark.ts';
 import { placesOf } from '../store/stream-place.ts';
 import { DetectionRows, endedStreams } from './detection-rows.ts';
 import { EffectApplier } from './effects.ts';
-import type { Mark } from './format.ts';
+import { isObject, type Mark } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import { type DetectionState, type RowLine, readRowLine } from './row-lines.ts';
 import type { EntryPart } from './segment.ts';
@@ -22,8 +22,11 @@ export const LOGGED_TABLES = [
   'version_epoch',
 ] as const;
 
-/** What a snapshot says of streams that were removed: their ordinals are not given again. */
-export const SNAPSHOT_TABLE = 'stream';
+/**
+ * Of this one the log has the rows of streams that were removed alone: with the removal, and wherever their rows are not
+ * in the log any more. Their ordinals are not given again.
+ */
+export const ENDED_TABLE = 'stream';
 
 const COUNT_EPOCHS = 'SELECT count(*) AS epochs FROM version_epoch';
 const DELETE_ROWS = [
@@ -49,7 +52,7 @@ export class Projection {
   constructor(db: Database, { textOf }: ProjectionOptions = {}) {
     this.#db = db;
     this.#rows = new DetectionRows(db, textOf);
-    this.#effects = new EffectApplier(db, [...LOGGED_TABLES, SNAPSHOT_TABLE]);
+    this.#effects = new EffectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
     this.#countEpochs = db.prepare<unknown[], { epochs: number }>(COUNT_EPOCHS);
   }
 
@@ -101,15 +104,26 @@ export class Projection {
         break;
       case 'removed':
         this.#rows.end(line.subscription);
-        for (const ordinal of endedStreams(this.#db, line.subscription))
-          for (const sql of DELETE_ROWS) this.#db.prepare(sql).run({ ordinal, ...placesOf(ordinal) });
+        for (const ordinal of endedStreams(this.#db, line.subscription)) this.#deleteRows(ordinal);
         break;
       case 'other':
         if (!this.#effects.apply(line.line))
           throw new LogDamage('a line says nothing that this program knows');
         // A snapshot has an epoch before the rows that know of it.
         if (line.line.put === 'version_epoch') this.#epochs = null;
+        if (line.line.put === ENDED_TABLE) this.#deleteEnded(line.line.row);
     }
+  }
+
+  /** Rows that were there before: those that came later are not in the log any more (purge.ts). */
+  #deleteEnded(row: unknown): void {
+    if (!isObject(row) || typeof row.ordinal !== 'number' || row.removed !== 1)
+      throw new LogDamage('a line says of a stream something else than that it ended');
+    this.#deleteRows(row.ordinal);
+  }
+
+  #deleteRows(ordinal: number): void {
+    for (const sql of DELETE_ROWS) this.#db.prepare(sql).run({ ordinal, ...placesOf(ordinal) });
   }
 
   #taken(rows: number): DetectionState[] {

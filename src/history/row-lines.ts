@@ -9,7 +9,7 @@
  * | `{"passed":N}` | the next N rows came to nothing, or to a line of their own |
  * | `{"changed":ID,"position":P,"version":V,…}` | a detection is as given from now on, and the change stream says so at P |
  * | `{"rescored":ID,"version":V,…}` | a detection is as given from now on; the change stream does not say so |
- * | `{"removed":S}` | all detections of the subscription S are gone, and their versions |
+ * | `{"removed":S}` | all detections of the subscription S are gone, and their versions; before it, a `put` of each of its streams (effects.ts) says where that ended |
  */
 import { BASE_URL_MARK, type JudgedColumns, judgedColumns, type Match } from '../detection/match.ts';
 import { parseSeconds } from '../time.ts';

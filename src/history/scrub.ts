@@ -9,13 +9,13 @@
  *
  * It only reads, so an appliance may run beside it.
  */
-import { existsSync, statfsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { reasonOf } from '../refused.ts';
 import { type Database, openInspector } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { openScratch } from '../store/detections.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { type DataFolder, freeBytes } from '../store/folder.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
 import { requireSchema } from '../store/schema.ts';
 import { compareTables, digestOf } from './compare-tables.ts';
@@ -24,7 +24,7 @@ import { LogFollower } from './log-follower.ts';
 import type { LocatedPart } from './log-reader.ts';
 import { Projection } from './projection.ts';
 import { type ScrubFinding, ScrubFindings } from './scrub-findings.ts';
-import { bytesOf, EntryReader, entriesBehind, listSegments } from './segment.ts';
+import { bytesOf, EntryReader, listSegments } from './segment.ts';
 
 export interface ScrubOptions {
   readonly folder: Pick<DataFolder, 'root' | 'log' | 'detections'>;
@@ -52,6 +52,20 @@ const CACHE_KIB = 8 * 1024;
 
 /** @throws whatever `between` throws; errors of files that are not of the log */
 export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
+  for (;;) {
+    const files = filesOf(options.folder.log);
+    const result = await scrubOnce(options);
+    const now = filesOf(options.folder.log).slice(0, files.length);
+    // The database may have been read with rows that a removal (purge.ts) had taken out of the log when that was read.
+    if (result.findings.length === 0 || String(now) === String(files)) return result;
+  }
+}
+
+function filesOf(log: string): (number | undefined)[] {
+  return listSegments(log).map(({ path }) => statSync(path, { throwIfNoEntry: false })?.ino);
+}
+
+async function scrubOnce(options: ScrubOptions): Promise<ScrubResult> {
   const findings = new ScrubFindings();
   const opened = open(options.folder, findings);
   const made = new Made(options);
@@ -168,11 +182,6 @@ class Made {
   }
 }
 
-function freeBytes(path: string): number {
-  const { bavail, bsize } = statfsSync(path);
-  return bavail * bsize;
-}
-
 /**
  * Each segment by itself: what is found in one does not hide what is wrong with the next.
  *
@@ -191,7 +200,7 @@ async function checkSegments({ folder, between }: ScrubOptions, findings: ScrubF
       reader = new EntryReader(segment, 'detections');
       while (reader.next(reader.last ?? undefined) !== null) await between();
       const isClosed = index < listSegments(folder.log).length - 1;
-      if (!reader.isWhole && (isClosed || entriesBehind(segment.path, reader.end).length > 0))
+      if (!reader.isWhole && (isClosed || reader.entriesBehind().length > 0))
         add(`${segment.path} is damaged at byte ${reader.end}`);
       const next = segments[index + 1];
       const last = reader.last?.entry;

@@ -74,13 +74,21 @@ export class FrameReader {
   #offset: number;
   #isOpen = true;
 
-  /** @param offset where a frame begins; @throws LogFailure when the file cannot be opened */
-  constructor(path: string, offset = 0) {
+  /** Of the file that was opened: a segment that was rewritten is another. */
+  readonly inode: number;
+
+  /**
+   * @param start where a frame begins in the file of an inode; of another file, it is read from its beginning
+   * @throws LogFailure when the file cannot be opened
+   */
+  constructor(path: string, start = { inode: 0, offset: 0 }) {
     this.#path = path;
-    this.#offset = offset;
     try {
       this.#file = openSync(path, 'r');
-      this.#size = fstatSync(this.#file).size;
+      const { size, ino } = fstatSync(this.#file);
+      this.#size = size;
+      this.inode = ino;
+      this.#offset = ino === start.inode ? start.offset : 0;
     } catch (error) {
       throw new LogFailure('read', path, error);
     }
@@ -99,13 +107,19 @@ export class FrameReader {
   /** @returns null at the end, and where the next frame is not intact */
   next(): Frame | null {
     this.#size = Math.max(this.#size, fstatSync(this.#file).size);
-    const header = decodeFrameHeader(this.#read(this.#offset, FRAME_HEADER_BYTES));
+    const frame = this.frameAt(this.#offset);
+    this.#offset = frame?.end ?? this.#offset;
+    return frame;
+  }
+
+  /** @param offset where a frame begins; @returns null where it is not intact */
+  frameAt(offset: number): Frame | null {
+    const header = decodeFrameHeader(this.read(offset, FRAME_HEADER_BYTES));
     if (header === null) return null;
-    const begin = this.#offset + FRAME_HEADER_BYTES;
-    const packed = this.#read(begin, header.length);
+    const begin = offset + FRAME_HEADER_BYTES;
+    const packed = this.read(begin, header.length);
     if (packed.length < header.length || !isFrameIntact(header, packed)) return null;
-    this.#offset = begin + header.length;
-    return { kind: header.kind, packed, checksum: header.checksum, end: this.#offset };
+    return { kind: header.kind, packed, checksum: header.checksum, end: begin + header.length };
   }
 
   close(): void {
@@ -113,7 +127,8 @@ export class FrameReader {
     this.#isOpen = false;
   }
 
-  #read(offset: number, length: number): Buffer {
+  /** As much of it as there is. */
+  read(offset: number, length: number): Buffer {
     const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.#size - offset)));
     try {
       const read = bytes.length === 0 ? 0 : readSync(this.#file, bytes, 0, bytes.length, offset);
@@ -236,6 +251,20 @@ export class EntryReader {
     this.#end = last.frame.end;
   }
 
+  /** The numbers of the entries that end, intact, behind {@link end}, where frames are not: a torn end has none. */
+  entriesBehind(): number[] {
+    const entries = new Set<number>();
+    for (let from = this.#end + 1; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {
+      const bytes = this.#reader.read(from, SEARCH_BYTES);
+      for (let at = bytes.indexOf(FRAME_MAGIC); at >= 0; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
+        const header = decodeFrameHeader(bytes.subarray(at, at + FRAME_HEADER_BYTES));
+        const frame = header?.kind === 'commit' ? this.#reader.frameAt(from + at) : null;
+        if (frame !== null) entries.add(parseCommit(decodeLines(frame.packed).at(-1) ?? '').entry);
+      }
+      if (bytes.length < SEARCH_BYTES) return [...entries];
+    }
+  }
+
   close(): void {
     this.#reader.close();
   }
@@ -262,28 +291,5 @@ export class EntryReader {
     if (previous === undefined) return;
     if (entry !== (previous?.entry ?? 0) + 1 || after !== (previous?.id ?? null))
       throw new LogDamage(`${this.#path}: entry ${entry} does not follow on entry ${previous?.entry ?? 0}`);
-  }
-}
-
-/** The numbers of the entries that end, intact, behind a place at which the frames of a segment are not: a torn end has none. */
-export function entriesBehind(path: string, offset: number): number[] {
-  const entries: number[] = [];
-  const file = openSync(path, 'r');
-  try {
-    const piece = Buffer.allocUnsafe(SEARCH_BYTES);
-    for (let from = offset + 1; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {
-      const bytes = piece.subarray(0, readSync(file, piece, 0, piece.length, from));
-      for (let at = bytes.indexOf(FRAME_MAGIC); at >= 0; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
-        const header = decodeFrameHeader(bytes.subarray(at, at + FRAME_HEADER_BYTES));
-        if (header === null || header.kind !== 'commit') continue;
-        const packed = Buffer.allocUnsafe(header.length);
-        const read = readSync(file, packed, 0, packed.length, from + at + FRAME_HEADER_BYTES);
-        if (read === packed.length && isFrameIntact(header, packed))
-          entries.push(parseCommit(decodeLines(packed).at(-1) ?? '').entry);
-      }
-      if (bytes.length < piece.length) return [...new Set(entries)];
-    }
-  } finally {
-    closeSync(file);
   }
 }

@@ -21,7 +21,7 @@ import { givenOf } from './detection-rows.ts';
 import { effectsOfRows } from './effects.ts';
 import { type Commit, SNAPSHOT } from './format.ts';
 import type { LogWriter } from './log-writer.ts';
-import { LOGGED_TABLES, SNAPSHOT_TABLE } from './projection.ts';
+import { ENDED_TABLE, LOGGED_TABLES } from './projection.ts';
 import { changedLine, rescoredLine } from './row-lines.ts';
 
 export interface SnapshotOptions {
@@ -122,7 +122,7 @@ class RowLines {
     this.#isProven = isProven;
     this.#selectDetection = db.prepare<unknown[], Detection>(SELECT_DETECTION);
     this.#epochs = [...effectsOfRows(db, EPOCHS)];
-    this.#removed = [...effectsOfRows(db, SNAPSHOT_TABLE)].flatMap((line) => {
+    this.#removed = [...effectsOfRows(db, ENDED_TABLE)].flatMap((line) => {
       const { row }: { row: { ordinal: number; removed: number } } = JSON.parse(line);
       return row.removed === 1 ? [{ ordinal: row.ordinal, line }] : [];
     });

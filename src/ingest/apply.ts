@@ -118,8 +118,7 @@ export class Applier {
 
   /** Ends the streams of a subscription; its rows are deleted apart. */
   removeSubscription(subscription: number): void {
-    this.#statements.rows.end(subscription);
-    this.#log.append(removedLine(subscription));
+    this.#log.append(this.#statements.rows.end(subscription).join('') + removedLine(subscription));
   }
 
   /**

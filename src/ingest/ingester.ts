@@ -13,7 +13,7 @@ import { checkpointNoted } from '../store/file-identity.ts';
 import { dataFolder, isThere, requireRoom } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { openWriter } from '../store/writer.ts';
-import { SECOND_MS } from '../time.ts';
+import { HOUR_MS, SECOND_MS } from '../time.ts';
 import { ingestBackfill, resumeUnfinished } from './backfill.ts';
 import type { DropFolder, Scan, Waiting } from './drop-folder.ts';
 import { DropLook } from './drop-look.ts';
@@ -23,6 +23,7 @@ import type { FromIngest, IngestSettings } from './ingest-settings.ts';
 import { LostEnd } from './lost-end.ts';
 import { OrphanedFiles } from './orphaned.ts';
 import { ReaderClient } from './reader-client.ts';
+import { finishRemovals } from './removal.ts';
 import { nextRequest, serveRequest } from './requests.ts';
 import { Retention } from './retention.ts';
 import { recordsInTaken, removeSkipped, settle } from './settlement.ts';
@@ -53,6 +54,8 @@ export class Ingester {
   /** Backfills that cannot be gone on with, by number, and when they are tried again. */
   readonly #stuckBackfills = new Map<number, number>();
   readonly #orphaned: OrphanedFiles;
+  /** When it is looked for removals that were not seen to their end (monotonic milliseconds). */
+  #removalsNextMs = 0;
   #isStopping = false;
   readonly #sleeper = new Sleeper();
   #isSettlingStuck = false;
@@ -215,6 +218,10 @@ export class Ingester {
       await this.#resumeBackfills();
       await this.#retrying(async () => this.lostEnd.makeUp());
       await this.#retrying(async () => this.#orphaned.take());
+      if (performance.now() >= this.#removalsNextMs) {
+        await this.#retrying(async () => void (await finishRemovals(this.#workshop)));
+        this.#removalsNextMs = performance.now() + paced(HOUR_MS);
+      }
       await this.#serveRequests();
       if (this.#settings.mode === 'requests') return;
       const nextLookMs = (await this.#takeFiles('all')) ?? this.#settings.rescan_seconds * SECOND_MS;
@@ -241,12 +248,9 @@ export class Ingester {
   }
 
   async #serveRequests(): Promise<void> {
-    for (
-      let request = nextRequest(this.#workshop.access);
-      request;
-      request = nextRequest(this.#workshop.access)
-    ) {
-      const open = request;
+    for (;;) {
+      const open = nextRequest(this.#workshop.access);
+      if (open === null) return;
       await this.#retrying(() => serveRequest(this.#workshop, open));
       this.#check();
     }
@@ -344,7 +348,8 @@ export class Ingester {
       err: plainError(error),
     });
     this.#troubles.set('disk full', plainError(error).message);
-    await this.#nap();
+    this.#sleeper.begin();
+    if (!this.#isStopping) await this.#sleeper.sleep(RETRY_MS);
     this.#check();
   }
 
@@ -390,11 +395,5 @@ export class Ingester {
     if (version === this.#accessVersion) return;
     this.#accessVersion = version;
     this.#sleeper.wake();
-  }
-
-  /** Before something is tried again. */
-  async #nap(): Promise<void> {
-    this.#sleeper.begin();
-    if (!this.#isStopping) await this.#sleeper.sleep(RETRY_MS);
   }
 }

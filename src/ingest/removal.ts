@@ -1,6 +1,6 @@
 /**
- * Deletes what is there of subscriptions that were removed: detections, then their versions. By then no client sees
- * them and no row of theirs is taken.
+ * Deletes what is there of subscriptions that were removed: detections, then their versions, then their rows in the log.
+ * By then no client sees them and no row of theirs is taken.
  *
  * The log says it once, before the first row goes. It may be millions of rows, so they go in bounded transactions that
  * the log need not repeat, and windows that wait get their turn in between. After a crash it is begun again and finds
@@ -8,7 +8,11 @@
  */
 import { endedStreams } from '../history/detection-rows.ts';
 import type { Operation } from '../history/format.ts';
+import { isLogError } from '../history/log-error.ts';
+import { notePurged, purgedStreams, purgeLog } from '../history/purge.ts';
+import { reasonOf } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
+import { isDiskFull } from '../store/database-errors.ts';
 import { placesOf } from '../store/stream-place.ts';
 import type { Workshop } from './workshop.ts';
 
@@ -29,6 +33,12 @@ export const DELETE_STREAM_ROWS = `
 export const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detection WHERE place >> 34 = :ordinal';
 const SELECT_STREAMS = 'SELECT ordinal, sequence, removed FROM stream WHERE subscription_id = :subscription';
 
+interface Stream {
+  readonly ordinal: number;
+  readonly sequence: number;
+  readonly removed: number;
+}
+
 export interface RemovedRows {
   readonly detections: number;
   readonly versions: number;
@@ -36,9 +46,7 @@ export interface RemovedRows {
 
 /** How much there is of subscriptions. @param db a reader will do */
 export function countRows(db: Database, subscriptions: readonly number[]): RemovedRows {
-  const select = db.prepare<unknown[], { ordinal: number; sequence: number; removed: number }>(
-    SELECT_STREAMS,
-  );
+  const select = db.prepare<unknown[], Stream>(SELECT_STREAMS);
   const count = db.prepare<unknown[], { count: number }>(COUNT_DETECTIONS);
   const rows = { detections: 0, versions: 0 };
   for (const subscription of subscriptions) {
@@ -52,23 +60,72 @@ export function countRows(db: Database, subscriptions: readonly number[]): Remov
 
 /** What it takes to delete. */
 type Place = Pick<Workshop, 'db' | 'writer' | 'between'>;
+type Tell = (progress: string) => void;
 
 /**
  * @param operation what the log says of it
  * @param tell how far it is, in words
  */
 export async function removeSubscription(
-  { db, writer, between }: Place,
+  place: Place,
   subscription: number,
   operation: Operation,
-  tell: (progress: string) => void,
+  tell: Tell,
+): Promise<RemovedRows> {
+  const { db, writer } = place;
+  writer.applyPending();
+  // The log first, and with it the streams: from then on they have no name, and nobody reads them.
+  const streams = db.prepare<unknown[], Stream>(SELECT_STREAMS).all({ subscription });
+  if (streams.some(({ removed }) => removed === 0)) {
+    const applier = writer.begin();
+    applier.removeSubscription(subscription);
+    writer.commit(applier, operation);
+  }
+  return deleteRows(place, endedStreams(db, subscription), tell);
+}
+
+/**
+ * Takes rows out of the log, and what is left of them out of the database, as far as that was not done yet: after a
+ * removal, and where a stop, a restore or a full disk came before its end.
+ *
+ * @returns why the log still has such rows; null where it has none
+ */
+export async function finishRemovals(
+  place: Place & Pick<Workshop, 'folder' | 'log'>,
+  tell: Tell = () => {},
+): Promise<string | null> {
+  const { db, writer, between, folder, log } = place;
+  const ended = endedStreams(db);
+  const purged = purgedStreams(folder.log);
+  const left = ended.filter((ordinal) => !purged.has(ordinal));
+  if (left.length === 0) return null;
+  await deleteRows(place, left, tell);
+  writer.closeSegment();
+  const onProgress = (done: number, total: number) =>
+    tell(`removed rows are taken out of the log: segment ${done} of ${total}`);
+  try {
+    await purgeLog({ folder: folder.log, between, onProgress });
+  } catch (error) {
+    if (!isLogError(error) && !isDiskFull(error)) throw error;
+    const failed = { detail: reasonOf(error) };
+    log(
+      'error',
+      'cannot take the rows of removed subscriptions out of the log: it is tried again in an hour',
+      failed,
+    );
+    return failed.detail;
+  }
+  notePurged(folder.log, ended);
+  return null;
+}
+
+async function deleteRows(
+  { db, between }: Place,
+  ordinals: readonly number[],
+  tell: Tell,
 ): Promise<RemovedRows> {
   const removed = { detections: 0, versions: 0 };
-  // The log first, and with it the streams: from then on they have no name, and nobody reads them.
-  const applier = writer.begin();
-  applier.removeSubscription(subscription);
-  writer.commit(applier, operation);
-  for (const ordinal of endedStreams(db, subscription)) {
+  for (const ordinal of ordinals) {
     const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };
     for (const [kind, sql] of STATEMENTS) {
       for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
@@ -76,9 +133,7 @@ export async function removeSubscription(
           rows = db.prepare(sql).run(values).changes;
         });
         if (kind !== null) removed[kind] += rows;
-        tell(
-          `subscription ${subscription}: ${removed.detections} detections, ${removed.versions} versions removed`,
-        );
+        tell(`${removed.detections} detections, ${removed.versions} versions removed`);
         await between();
       }
     }

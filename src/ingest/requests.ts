@@ -20,7 +20,7 @@ import {
   saveFile,
 } from './file-record.ts';
 import type { OrderWithoutSession } from './reader-client.ts';
-import { type RemovedRows, removeSubscription } from './removal.ts';
+import { finishRemovals, type RemovedRows, removeSubscription } from './removal.ts';
 import { noteAgain, recordsInTaken } from './settlement.ts';
 import { ingestWindowFile, type WaitingWindow } from './window-file.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
@@ -33,8 +33,8 @@ export type IngestRequest =
       readonly kind: 'reset';
       readonly export: ExportName;
       readonly window_start: number;
-      /** The status in which the window was when it was asked for; absent in a request of an earlier version. */
-      readonly from?: ResettableStatus;
+      /** The status in which the window was when it was asked for. */
+      readonly from: ResettableStatus;
     }
   /** Deletes what is there of subscriptions that were removed. */
   | { readonly kind: 'remove'; readonly subscriptions: readonly number[] };
@@ -59,8 +59,8 @@ export type RequestOutcome =
       readonly ok: true;
       readonly reset: { readonly file: string; readonly outcome: string; readonly reason: string | null };
     }
-  /** What was deleted since it was begun, or begun again. */
-  | { readonly ok: true; readonly removed: RemovedRows }
+  /** What was deleted since it was begun, or begun again; and why the log still has rows of it, or null. */
+  | { readonly ok: true; readonly removed: RemovedRows; readonly left_in_log: string | null }
   | { readonly ok: false; readonly reason: string };
 
 export interface OpenRequest {
@@ -142,7 +142,7 @@ async function remove(
     const { detections, versions } = await removeSubscription(workshop, subscription, operation, tell);
     removed = { detections: removed.detections + detections, versions: removed.versions + versions };
   }
-  return { ok: true, removed };
+  return { ok: true, removed, left_in_log: await finishRemovals(workshop, tell) };
 }
 
 async function replay(
@@ -244,7 +244,7 @@ async function reset(
 ): Promise<RequestOutcome> {
   const window = `the window ${request.export} ${formatMs(request.window_start)}`;
   const status = findWindow(workshop.db, request.export, request.window_start)?.status;
-  if (request.from !== undefined && status !== request.from)
+  if (status !== request.from)
     return {
       ok: false,
       reason: `${window} is ${status} by now: nothing was read. See: wirewatch window list`,

@@ -175,6 +175,11 @@ export class StreamWriter {
     if (this.#isUnstamped) this.commit(this.begin(), { kind: 'delivery time' });
   }
 
+  /** From here on the log's segments are closed, but for what follows. */
+  closeSegment(): void {
+    this.#options.log.closeSegment();
+  }
+
   #deliver({ first_position }: Added): void {
     this.#becomeVisible();
     this.#options.onDelivered(first_position, this.#deliveredAtMs);

@@ -16,7 +16,12 @@ export function backupText(): string {
       'A name that ends with .tar is one file to carry. It is written anew each time, and replaced with --force only.',
       'The folder has a branch (wirewatch-TIME/) for each history. A branch is only continued by an installation whose log has its end. Another one, as after the restore of something older, begins a new branch beside it. Branches that are not continued, and segments that a removal has rewritten, are deleted after [backup] keep_days.',
       'The drop folder with its archive, the photos and the configuration are not in it. They are ordinary files: copy them with rsync. usage.db, which counts the rows read today, is not in it either.',
-      'After "subscription remove" the rows are gone from detections.db, and no client sees them. The log keeps them, and so do copies of the log and files in archive/.',
+    ),
+    'Removed customers',
+    points(
+      'After "subscription remove" and "account remove" the rows are in neither detections.db nor the log. The next backup into a folder takes over the segments that were rewritten. The segments that these replace stay in the branch (replaced-TIME/) and are deleted by the first backup after [backup] keep_days. So the folder holds the rows that long, and no longer, if backups go on.',
+      'Branches that are not continued keep theirs until they are deleted, after the same time. Files (.tar), copies of the folder and copies of the data folder keep the rows until you delete them. To be rid of them at once, delete replaced-TIME/ and the other branches by hand.',
+      'A backup of before the removal brings the rows back only where the restored log ends before the removal: on a machine that has no newer log, or with --until. If the log of the data folder goes on from that backup, the removal is in it, and holds: the rows are taken out again when the appliance starts. After --until, accounts and subscriptions are those of today: to delete rows that came back, add the subscription and remove it.',
     ),
     'The secret in it',
     paragraph(`

@@ -24,6 +24,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'After a lost end, archived files without a record are read again. The line names the first that could not be moved. Give the user of the appliance the right to move it.',
   ],
   [
+    'cannot take the rows of removed subscriptions out of the log: it is tried again in an hour',
+    'The rows are gone from detections.db; no client sees them. The line has the cause. If the disk has no room, make some: one segment of the log is written anew at a time. If the log is damaged, see "wirewatch verify", and restore a backup over the data folder. The next start tries again, too.',
+  ],
+  [
     'cannot remove notes of readings that were given up',
     'Files skipped-N.ndjson in .taken/ that nobody needs. The next start tries again; or delete them.',
   ],
@@ -247,10 +251,12 @@ export function operationsText(): string {
     'Removing a customer',
     points(
       '"wirewatch subscription remove 7001" removes a subscription with its detections, "wirewatch account remove acme" an account with its subscriptions, their detections and its keys. It cannot be undone: the command asks for the id on a terminal, and wants --yes elsewhere. To stop an account for a while, suspend it.',
-      'Clients are cut off with the next request. The rows are deleted by the running appliance, in small transactions, or by the command itself where none runs; the command waits, and shows how far it is. Ended half-way, it goes on by itself with the next start; repeated, "wirewatch subscription remove" waits for it. Until it is done the number cannot be added again.',
+      'Clients are cut off with the next request. The rows are deleted by the running appliance, in small transactions, then taken out of the log, segment by segment; or by the command itself where none runs. The command waits, and shows how far it is. Ended half-way, it goes on by itself with the next start; repeated, "wirewatch subscription remove" waits for it. Until it is done the number cannot be added again.',
       'Keys that have nothing left to read stay, and are named: give them something, or revoke them. Keys of a removed account are ended for good.',
       'Cursors of other subscriptions go on. A subscription that is added again under its number begins anew, with version 1 of everything: its clients must drop what they have kept. "wirewatch ingest replay" brings back what lies in archive/.',
-      'Files in archive/ still hold the rows; delete those that must not stay. So do the log and its backups: see "wirewatch manual backup". What was freed in detections.db is used for new rows, and overwritten then; the file does not shrink.',
+      'The rows are then in neither detections.db nor log/. What was freed in detections.db is used for new rows, and overwritten then; the file does not shrink.',
+      'Files in archive/, held/ and failed/ still hold the rows; delete those that must not stay. So do backups: "wirewatch manual backup" says for how long. So do logs and data that were moved aside in the data folder (log-until-TIME/, replaced-TIME/): delete these.',
+      'What stays tells that there was something, not what: counts, positions, times, names of files, the number of the subscription; of files that failed also their first errors, with the values that were wrong. The access log keeps what the account, subscription and keys were called.',
       'Exports that go on carrying the subscription raise the alert "rows skipped". A configuration that still names it has it added again at the next start, empty; keys of a removed account come back revoked.',
     ),
     'Photos',

@@ -1,12 +1,11 @@
 /**
  * The data folder: what lies where in it, and whether this user can work in it.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import {
   accessSync,
   closeSync,
   constants,
-  createReadStream,
   existsSync,
   fsyncSync,
   linkSync,
@@ -15,6 +14,7 @@ import {
   openSync,
   renameSync,
   rmSync,
+  statfsSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -22,7 +22,6 @@ import { dirname, join } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 
 const ROOM_BYTES = 64 * 1024;
-const READ_BYTES = 1024 * 1024;
 
 export interface DataFolder {
   readonly root: string;
@@ -127,16 +126,6 @@ export function appearAs(path: string, draft: string): boolean {
   return isOurs;
 }
 
-/** The SHA-256 of a file's content, in hex. @param onBytes told how many were read each time */
-export async function sha256Of(path: string, onBytes: (bytes: number) => void = () => {}): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) {
-    hash.update(chunk);
-    onBytes(chunk.length);
-  }
-  return hash.digest('hex');
-}
-
 /** @throws ENOSPC or its like when there is no room for a few pages of a database */
 export function requireRoom({ root }: DataFolder): void {
   const path = join(root, '.room');
@@ -146,6 +135,12 @@ export function requireRoom({ root }: DataFolder): void {
   } finally {
     rmSync(path, { force: true });
   }
+}
+
+/** How much this user can still write on the disk of a file or folder. */
+export function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path);
+  return bavail * bsize;
 }
 
 /** Makes a file's content durable. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { judgedColumns, renderMatch } from '../../src/detection/match.ts';
 import { type Recovered, type RecoverOptions, recoverDetections } from '../../src/history/recover.ts';
-import { removeSubscription } from '../../src/ingest/removal.ts';
+import { finishRemovals, removeSubscription } from '../../src/ingest/removal.ts';
 import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/row-batch.ts';
 import type { StreamWriter } from '../../src/ingest/stream-writer.ts';
 import { checkpoint } from '../../src/store/checkpoint.ts';
@@ -24,6 +24,8 @@ export interface History {
   /** Ends what is open, and begins again as a start does. */
   restart(options?: Partial<RecoverOptions>): Promise<Recovered>;
   remove(subscription: number): Promise<void>;
+  /** Takes what was removed out of the log. @param between see Workshop */
+  purge(between?: () => Promise<void>): Promise<string | null>;
   /** Closes both, as a stop does. */
   stop(): void;
   delete(): void;
@@ -40,7 +42,7 @@ export interface ApplyOptions {
 /** Bytes at which segments of these logs are closed. */
 export const SEGMENT_BYTES = 4 * 1024;
 
-export async function createHistory(): Promise<History> {
+export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<History> {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const folder = dataFolder(root);
   let open: { recovered: Recovered; writer: StreamWriter } | null = null;
@@ -67,7 +69,7 @@ export async function createHistory(): Promise<History> {
     });
     recovered.log.close();
     const { db } = recovered;
-    const writer = streamWriterOn(db, root, { now, segmentBytes: SEGMENT_BYTES });
+    const writer = streamWriterOn(db, root, { now, segmentBytes });
     open = { recovered, writer };
     return recovered;
   }
@@ -98,6 +100,10 @@ export async function createHistory(): Promise<History> {
       const { writer, recovered } = current();
       const place = { db: recovered.db, writer, between: async () => {} };
       await removeSubscription(place, subscription, { kind: 'remove' }, () => {});
+    },
+    purge(between = async () => {}) {
+      const { writer, recovered } = current();
+      return finishRemovals({ db: recovered.db, writer, between, folder, log: () => {} });
     },
     stop,
     delete() {

@@ -1,0 +1,193 @@
+/**
+ * Takes the rows of subscriptions that were removed out of the closed segments of the log: one after the other, each
+ * written beside, synced, and renamed. Numbers and ids of entries stay, so marks of databases and backups hold.
+ *
+ * The newest segment comes first. So at any moment the log has the rows of a stream up to some segment, and behind it a
+ * line that says that the stream ended: what is made of it is equal, column by column, to the database in use. A crash
+ * leaves that, and a draft that is written again. Segments without such rows are only read.
+ *
+ * A reader that has a segment open reads on in the file that it has opened.
+ */
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { StreamName } from '../detection/content-type.ts';
+import { freeBytes, syncFolder } from '../store/folder.ts';
+import { type Commit, parse, parseCommit } from './format.ts';
+import { chainChecksum, decodeLines, encodeFrame, frameOf } from './frame.ts';
+import { LogDamage } from './log-error.ts';
+import { EndedStreams, LinePurge, streamOfLine } from './purge-lines.ts';
+import { EntryReader, type Frame, FrameReader, listSegments, type Segment } from './segment.ts';
+
+export interface PurgeOptions {
+  /** Of the log of detections: its segments are closed, but for such as are begun meanwhile. */
+  readonly folder: string;
+  /** Called every few frames: waits, and throws to leave the work, which the next purge goes on with. */
+  readonly between: () => Promise<void>;
+  /** Segments that are done. */
+  readonly onProgress: (done: number, total: number) => void;
+}
+
+/** What is left to ingest, which writes meanwhile. */
+const ROOM_LEFT_BYTES = 32 * 1024 * 1024;
+const FRAMES_A_TURN = 16;
+const NOTE = 'purged.json';
+
+/**
+ * The ordinals of streams of which the log has no rows any more. The note lies with the log, and nothing copies it: of a
+ * log that was restored nothing is known.
+ */
+export function purgedStreams(folder: string): ReadonlySet<unknown> {
+  try {
+    const value = parse(readFileSync(join(folder, NOTE), 'utf8'));
+    return new Set(Array.isArray(value) ? value : []);
+  } catch {
+    return new Set();
+  }
+}
+
+export function notePurged(folder: string, ordinals: readonly number[]): void {
+  const path = join(folder, NOTE);
+  writeFileSync(`${path}.tmp`, `${JSON.stringify(ordinals)}\n`, { mode: 0o600 });
+  renameSync(`${path}.tmp`, path);
+}
+
+/** @throws LogDamage where a segment is damaged, LogFailure, ENOSPC; those that were done stay done */
+export async function purgeLog({ folder, between, onProgress }: PurgeOptions): Promise<void> {
+  const segments = listSegments(folder).toReversed();
+  const ends = new EndedStreams();
+  for (const [index, segment] of segments.entries()) {
+    if (await hasRowsToGo(segment, ends, between)) {
+      await rewrite(segment, ends, between);
+      syncFolder(folder);
+    }
+    onProgress(index + 1, segments.length);
+    await between();
+  }
+}
+
+/** Notes where streams ended in a segment, too. */
+async function hasRowsToGo(
+  segment: Segment,
+  ends: EndedStreams,
+  between: () => Promise<void>,
+): Promise<boolean> {
+  const firstEntries = new Map<StreamName, number>();
+  const reader = new EntryReader(segment, 'detections');
+  try {
+    let entry = segment.firstEntry;
+    for (let part = reader.next(undefined), frames = 1; part !== null; part = reader.next(undefined)) {
+      for (const line of part.lines) {
+        ends.note(line, entry);
+        const stream = streamOfLine(line);
+        if (stream !== null && !firstEntries.has(stream)) firstEntries.set(stream, entry);
+      }
+      if (part.kind === 'commit') entry += 1;
+      frames += 1;
+      if (frames % FRAMES_A_TURN === 0) await between();
+    }
+    if (!reader.isWhole) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+  } finally {
+    reader.close();
+  }
+  return [...firstEntries].some(([stream, first]) => ends.endBehind(stream, first) !== null);
+}
+
+async function rewrite(segment: Segment, ends: EndedStreams, between: () => Promise<void>): Promise<void> {
+  const draft = `${segment.path}.tmp`;
+  const reader = new FrameReader(segment.path);
+  let file: number | null = null;
+  try {
+    requireRoom(segment.path);
+    file = openSync(draft, 'w', 0o600);
+    const rewriter = new Rewriter(segment.firstEntry, ends);
+    for (let frame = reader.next(), frames = 1; frame !== null; frame = reader.next()) {
+      const bytes = rewriter.frame(frame);
+      if (bytes !== null) writeFileSync(file, bytes);
+      frames += 1;
+      if (frames % FRAMES_A_TURN === 0) await between();
+    }
+    finish(segment, draft, file, rewriter.last);
+  } finally {
+    reader.close();
+    if (file !== null) closeSync(file);
+    rmSync(draft, { force: true });
+  }
+}
+
+/** The draft takes the segment's place once it is on the disk, and as it should be. */
+function finish({ path, firstEntry }: Segment, draft: string, file: number, last: Commit | null): void {
+  fsyncSync(file);
+  const written = new EntryReader({ path: draft, firstEntry }, 'detections');
+  try {
+    written.skipToEnd();
+    if (!written.isWhole || written.last?.id !== last?.id)
+      throw new LogDamage(`${draft} is not what was written. Check the disk`);
+  } finally {
+    written.close();
+  }
+  renameSync(draft, path);
+}
+
+function requireRoom(path: string): void {
+  const bytes = statSync(path).size + ROOM_LEFT_BYTES;
+  if (freeBytes(path) >= bytes) return;
+  const needed = `${Math.ceil(bytes / 1024 / 1024).toLocaleString('en-US')} MiB of the disk must be free`;
+  throw Object.assign(new Error(needed), { code: 'ENOSPC' });
+}
+
+/** Makes the frames of a segment anew, where lines in them go, and the end of an entry where a frame of it changed. */
+class Rewriter {
+  readonly #lines: LinePurge;
+  #entry: number;
+  #frames = 0;
+  #checksum = 0;
+  #isChanged = false;
+  /** The last entry. */
+  last: Commit | null = null;
+
+  constructor(firstEntry: number, ends: EndedStreams) {
+    this.#entry = firstEntry;
+    this.#lines = new LinePurge(ends);
+  }
+
+  /** @returns null where nothing is left of it */
+  frame({ kind, packed }: Frame): Buffer | null {
+    if (kind === 'header') return frameOf(kind, packed);
+    const lines = decodeLines(packed);
+    if (kind === 'commit') return this.#end(lines, packed);
+    const kept = this.#lines.purge(lines, this.#entry);
+    if (kept !== null) this.#isChanged = true;
+    if (kept?.length === 0) return null;
+    const frame = kept === null ? frameOf(kind, packed) : encodeFrame(kind, textOf(kept));
+    this.#frames += 1;
+    this.#checksum = chainChecksum(this.#checksum, frame.readUInt32LE(12));
+    return frame;
+  }
+
+  #end(lines: string[], packed: Buffer): Buffer {
+    const commit = parseCommit(lines.pop() ?? '');
+    const kept = this.#lines.purge(lines, this.#entry);
+    const changed = { ...commit, frames: this.#frames, checksum: this.#checksum };
+    const isChanged = this.#isChanged || kept !== null;
+    this.last = commit;
+    this.#entry += 1;
+    this.#frames = 0;
+    this.#checksum = 0;
+    this.#isChanged = false;
+    if (!isChanged) return frameOf('commit', packed);
+    return encodeFrame('commit', textOf([...(kept ?? lines), JSON.stringify({ commit: changed })]));
+  }
+}
+
+function textOf(lines: readonly string[]): string {
+  return lines.map((line) => `${line}\n`).join('');
+}

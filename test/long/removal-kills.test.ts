@@ -1,0 +1,91 @@
+/** `subscription remove`, killed at each step of taking its rows out of the log: what is done again ends where it should. */
+import assert from 'node:assert/strict';
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { entriesAfter } from '../../src/history/log-reader.ts';
+import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { runProgram } from '../support/program.ts';
+
+/** Kills the program before its n-th step with a segment, its draft or the note of what is done. */
+const KILL = `
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  let left = Number(process.env.WIREWATCH_TEST_KILL_AT);
+  const pathOf = (file) => typeof file === 'number' ? fs.readlinkSync('/proc/self/fd/' + file) : String(file);
+  for (const name of ['openSync', 'writeFileSync', 'writeSync', 'fsyncSync', 'renameSync']) {
+    const real = fs[name];
+    fs[name] = (file, ...args) => {
+      const isStep = name !== 'openSync' || args[0] === 'w';
+      if (isStep && /\\/log\\/(\\d+\\.zst|purged\\.json)/.test(pathOf(file))) {
+        left -= 1;
+        if (left === 0) process.kill(process.pid, 'SIGKILL');
+      }
+      return real(file, ...args);
+    };
+  }
+  syncBuiltinESMExports();
+`;
+const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(KILL)}`;
+
+/** Segments with rows of 7002, each closed by the removal of somebody else. */
+async function fill(installation: Installation): Promise<void> {
+  const serving = await installation.serve();
+  for (const subscription of [8001, 8002]) {
+    installation.cli(['subscription', 'add', String(subscription), '--account', 'agency']);
+    const rows = [7001, 7002, subscription, 7002].map((id) => newRow({ subscription_id: id }));
+    const name = fileName('newswire', nextWindowMs());
+    putFile(installation.drop, name, ndjson(rows));
+    await serving.logged(`that ${name} is applied`, (line) => line.file === name);
+    installation.cli(['subscription', 'remove', String(subscription), '--yes']);
+  }
+  assert.equal(await serving.stop(), 0);
+}
+
+function linesOf(data: string, subscription: number): number {
+  const beginning = new RegExp(`^\\{"\\w+":"[ti]\\.${subscription}\\.`);
+  return [...entriesAfter(join(data, 'log'), 'detections', null)]
+    .flatMap(({ part }) => part.lines)
+    .filter((line) => beginning.test(line)).length;
+}
+
+test('killed before each step, it is done by the next command, and the log makes an equal database', {
+  skip: process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of',
+}, async () => {
+  const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
+  const work = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  try {
+    await fill(installation);
+    assert.equal(linesOf(installation.data, 7002), 4);
+    let steps = 0;
+    for (let isKilled = true; isKilled; steps += 1) {
+      const data = join(work, 'data');
+      rmSync(data, { recursive: true, force: true });
+      cpSync(installation.data, data, { recursive: true, preserveTimestamps: true });
+      const remove = ['subscription', 'remove', '7002', '--yes', '--data', data, '--drop', installation.drop];
+      const settings = { NODE_OPTIONS, WIREWATCH_TEST_KILL_AT: String(steps + 1) };
+      isKilled = (await runProgram(remove, settings).ended) === null;
+      const again = runProgram(remove);
+      const code = await again.ended;
+      assert.ok(code === 0 || /there is no subscription 7002/.test(again.told()), again.told());
+      assert.equal(linesOf(data, 7002), 0, `killed before step ${steps + 1}`);
+      assert.equal(linesOf(data, 7001), 2);
+      assert.deepEqual(
+        readdirSync(join(data, 'log')).filter((name) => name.endsWith('.tmp')),
+        [],
+      );
+      const verify = runProgram(['verify', '--data', data]);
+      assert.equal(
+        await verify.ended,
+        0,
+        `killed before step ${steps + 1}: ${verify.told()}${verify.printed()}`,
+      );
+    }
+    assert.ok(steps > 15, `${steps} steps`);
+  } finally {
+    installation.remove();
+    rmSync(work, { recursive: true, force: true });
+  }
+});
