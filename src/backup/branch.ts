@@ -23,12 +23,14 @@ import { isLogError } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { isErrorCode, Refused } from '../refused.ts';
 import { type DataFolder, dataFolder, syncFolder } from '../store/folder.ts';
-import { DAY_MS, formatCompact, parseInstant } from '../time.ts';
+import { DAY_MS, formatCompact, formatMs, parseInstant } from '../time.ts';
 
 export const STATE = 'backup.json';
 const FORMAT = 'wirewatch-backup';
 const FORMAT_VERSION = 1;
 const NEWEST = 'newest';
+/** In a branch: when a restore from it was last rehearsed, and nothing was wrong. */
+const REHEARSED = 'rehearsed';
 const BRANCH = /^wirewatch-\d{8}T\d{6}Z$/;
 const REPLACED = /^replaced-(\d{8})T(\d{6})Z$/;
 
@@ -52,13 +54,8 @@ export function newState(members: Omit<BackupState, 'format' | 'version'>): Back
 
 /** @returns null where there is none; @throws Refused `failed` when it is none of ours, or of a newer program */
 export function readState(folder: string): BackupState | null {
-  let text: string;
-  try {
-    text = readFileSync(join(folder, STATE), 'utf8');
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return null;
-    throw error;
-  }
+  const text = readSmall(join(folder, STATE));
+  if (text === null) return null;
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -80,6 +77,16 @@ export function readState(folder: string): BackupState | null {
     access_log: markOf(access_log),
     secret_sha256: String(secret_sha256),
   });
+}
+
+/** @returns null where there is none */
+function readSmall(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return null;
+    throw error;
+  }
 }
 
 function markOf(value: unknown): Mark | null {
@@ -113,6 +120,25 @@ export function sha256(content: Buffer): string {
   return createHash('sha256').update(content).digest('hex');
 }
 
+/** What is known of a backup folder's newest branch, epoch milliseconds; null where it was never done. */
+export interface BackupTimes {
+  readonly backedUpMs: number | null;
+  readonly rehearsedMs: number | null;
+}
+
+/** @throws the file system's error, and Refused `failed` as {@link readState} does */
+export function backupTimes(folder: string): BackupTimes {
+  const branch = newestBranch(folder);
+  if (branch === null) return { backedUpMs: null, rehearsedMs: null };
+  const text = readSmall(join(branch, REHEARSED)) ?? '';
+  return { backedUpMs: parseInstant(readState(branch)?.at ?? ''), rehearsedMs: parseInstant(text.trim()) };
+}
+
+/** In the branch itself: it holds for that one, wherever it was rehearsed, and survives the machine. */
+export function noteRehearsal(branch: string, nowMs: number): void {
+  writeWhole(join(branch, REHEARSED), `${formatMs(nowMs)}\n`);
+}
+
 /** Names of the branches in a backup folder, the one that was begun first comes first. */
 export function listBranches(folder: string): string[] {
   return existsSync(folder)
@@ -125,12 +151,7 @@ export function listBranches(folder: string): string[] {
 /** The branch that was written last: the path; null where there is none. */
 export function newestBranch(folder: string): string | null {
   const branches = listBranches(folder);
-  let name = '';
-  try {
-    name = readFileSync(join(folder, NEWEST), 'utf8').trim();
-  } catch (error) {
-    if (!isErrorCode(error, 'ENOENT')) throw error;
-  }
+  const name = readSmall(join(folder, NEWEST))?.trim() ?? '';
   const newest = branches.includes(name) ? name : branches.at(-1);
   return newest === undefined ? null : join(folder, newest);
 }
