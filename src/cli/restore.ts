@@ -7,7 +7,7 @@ import { formatMs } from '../time.ts';
 import { beGentle } from './backup.ts';
 import { configOf } from './config.ts';
 import { addDropOption, addExamples, commonOptions, instantValue } from './options.ts';
-import { print, progressOfSteps } from './output.ts';
+import { counted, print, progressOfSteps } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
 
@@ -145,10 +145,6 @@ function comparedText({ compared, newer, differences }: Rehearsed): string {
 
 function replacedText(aside: string | null): string {
   return aside === null ? '' : `\nWhat was there before is in ${aside}. Delete it when all is well.`;
-}
-
-function counted(count: number, noun: string): string {
-  return `${shown(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 function shown(count: number): string {
