@@ -280,7 +280,7 @@ function explained(error: unknown, target: string, { root }: DataFolder): unknow
   if (isDiskFull(error))
     return new Refused('failed', `the disk of ${target} is full. ${stays} Make room and try again.`, cause);
   const path = error instanceof Error && 'path' in error ? String(error.path) : '';
-  if (error instanceof LogFailure || (path.startsWith(root + sep) && !target.startsWith(root + sep)))
+  if (path.startsWith(root + sep) && !path.startsWith(target + sep))
     return new Refused('failed', `${reason}. Run it as the user of the appliance.`, cause);
   if (isErrorCode(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS', 'EIO', 'ESTALE', 'EEXIST'))
     return new Refused(
