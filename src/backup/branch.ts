@@ -4,25 +4,13 @@
  * has its end; any other begins a new one beside it.
  */
 import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { isObject, type Mark } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { isErrorCode, Refused } from '../refused.ts';
-import { type DataFolder, dataFolder, syncFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { DAY_MS, formatCompact, formatMs, parseInstant } from '../time.ts';
 
 export const STATE = 'backup.json';
@@ -99,21 +87,6 @@ function markOf(value: unknown): Mark | null {
 /** @returns the bytes that were written */
 export function writeState(folder: string, state: BackupState): number {
   return writeWhole(join(folder, STATE), `${JSON.stringify(state)}\n`);
-}
-
-/** Writes a small file, which appears under its name when it is on the disk. @returns its bytes */
-export function writeWhole(path: string, content: string | Buffer): number {
-  const draft = `${path}.tmp`;
-  const file = openSync(draft, 'w', 0o600);
-  try {
-    writeFileSync(file, content);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(draft, path);
-  syncFolder(dirname(path));
-  return Buffer.byteLength(content);
 }
 
 export function sha256(content: Buffer): string {
@@ -237,10 +210,4 @@ function writtenAt(branch: string): number {
 function instantOf(day: string, time: string): number {
   const date = `${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}`;
   return parseInstant(`${date}T${time.slice(0, 2)}:${time.slice(2, 4)}:${time.slice(4)}Z`) ?? Infinity;
-}
-
-/** How much this user can still write on the disk of a folder. */
-export function freeBytes(folder: string): number {
-  const disk = statfsSync(folder);
-  return disk.bavail * disk.bsize;
 }

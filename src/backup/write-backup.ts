@@ -22,7 +22,7 @@ import { findTail, placeOf } from '../history/log-reader.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { openInspector } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
-import { appearAs, type DataFolder, dataFolder, syncFolder } from '../store/folder.ts';
+import { appearAs, type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
 import { keepInPlace, takeLock } from '../store/locks.ts';
 import { readLogMark } from '../store/log-mark.ts';
@@ -38,7 +38,6 @@ import {
   readState,
   sha256,
   writeState,
-  writeWhole,
 } from './branch.ts';
 import { copyLog } from './log-copy.ts';
 import { packTar } from './tar-file.ts';

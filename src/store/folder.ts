@@ -1,12 +1,11 @@
 /**
  * The data folder: what lies where in it, and whether this user can work in it.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import {
   accessSync,
   closeSync,
   constants,
-  createReadStream,
   existsSync,
   fsyncSync,
   linkSync,
@@ -18,11 +17,10 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 
 const ROOM_BYTES = 64 * 1024;
-const READ_BYTES = 1024 * 1024;
 
 export interface DataFolder {
   readonly root: string;
@@ -127,16 +125,6 @@ export function appearAs(path: string, draft: string): boolean {
   return isOurs;
 }
 
-/** The SHA-256 of a file's content, in hex. @param onBytes told how many were read each time */
-export async function sha256Of(path: string, onBytes: (bytes: number) => void = () => {}): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) {
-    hash.update(chunk);
-    onBytes(chunk.length);
-  }
-  return hash.digest('hex');
-}
-
 /** @throws ENOSPC or its like when there is no room for a few pages of a database */
 export function requireRoom({ root }: DataFolder): void {
   const path = join(root, '.room');
@@ -148,9 +136,29 @@ export function requireRoom({ root }: DataFolder): void {
   }
 }
 
-/** Makes a file's content durable. */
+/**
+ * Writes a small file, which appears under its name when it is on the disk.
+ *
+ * @param mode of what only this user may read, unless it is meant for others
+ * @returns its bytes
+ */
+export function writeWhole(path: string, content: string | Buffer, mode = 0o600): number {
+  const draft = join(dirname(path), `.${basename(path)}.tmp`);
+  const file = openSync(draft, 'w', mode);
+  try {
+    writeFileSync(file, content);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(draft, path);
+  syncFolder(dirname(path));
+  return Buffer.byteLength(content);
+}
+
+/** Makes a file's content durable. A link or a pipe in its place is not followed, and holds nothing up. */
 export function syncFile(path: string): void {
-  const file = openSync(path, 'r+');
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     fsyncSync(file);
   } finally {
