@@ -19,7 +19,7 @@ import type { DropFolder, Scan, Waiting } from './drop-folder.ts';
 import { DropLook } from './drop-look.ts';
 import { isFileError, plainError } from './faults.ts';
 import { applyingFiles, dealtWithOf, type FileRecord, lastFileNumber } from './file-record.ts';
-import type { FromIngest, IngestSettings } from './ingest-settings.ts';
+import type { FromIngest, IngestSettings, TroubleName } from './ingest-settings.ts';
 import { LostEnd } from './lost-end.ts';
 import { OrphanedFiles } from './orphaned.ts';
 import { ReaderClient } from './reader-client.ts';
@@ -30,7 +30,6 @@ import { Sleeper } from './sleeper.ts';
 import { SteadyClock } from './steady-clock.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { readPause } from './subscribers.ts';
-import { Troubles } from './troubles.ts';
 import { ingestWindowFile, putAway } from './window-file.ts';
 import { lookForMissing } from './window-look.ts';
 import { Stopping, type Workshop } from './workshop.ts';
@@ -44,7 +43,6 @@ export const RETRY_MS = paced(10 * SECOND_MS);
 export class Ingester {
   readonly #settings: IngestSettings;
   readonly #workshop: Workshop;
-  readonly #troubles: Troubles;
   readonly #dropLook: DropLook;
   readonly #retention: Retention;
   readonly #clock = new SteadyClock(Date.now);
@@ -80,6 +78,7 @@ export class Ingester {
       onDelivered: (firstPosition, deliveredAt) =>
         send({ kind: 'delivered', first_position: firstPosition, delivered_at: deliveredAt }),
     });
+    const troubles = new Map<TroubleName, string | null>();
     let lastNumber = drop.takenNumbers().at(-1) ?? 0;
     this.#workshop = {
       db,
@@ -91,6 +90,10 @@ export class Ingester {
       settings,
       now: Date.now,
       log: (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields }),
+      trouble: (name, detail) => {
+        if ((troubles.get(name) ?? null) !== detail) send({ kind: 'trouble', name, detail });
+        troubles.set(name, detail);
+      },
       dealtWith: (file) => send({ kind: 'dealt_with', file }),
       progress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
       between: () => this.#between(),
@@ -100,11 +103,10 @@ export class Ingester {
         return lastNumber;
       },
     };
-    this.#troubles = new Troubles((name, detail) => send({ kind: 'trouble', name, detail }));
-    this.#dropLook = new DropLook(this.#workshop, this.#troubles);
+    this.#dropLook = new DropLook(this.#workshop);
     this.#retention = new Retention(this.#workshop);
-    this.#orphaned = new OrphanedFiles(this.#workshop, this.#troubles, RETRY_MS);
-    this.lostEnd = new LostEnd(this.#workshop, this.#troubles, () => this.#sleeper.wake());
+    this.#orphaned = new OrphanedFiles(this.#workshop, RETRY_MS);
+    this.lostEnd = new LostEnd(this.#workshop, () => this.#sleeper.wake());
   }
 
   stop(): void {
@@ -241,12 +243,9 @@ export class Ingester {
   }
 
   async #serveRequests(): Promise<void> {
-    for (
-      let request = nextRequest(this.#workshop.access);
-      request;
-      request = nextRequest(this.#workshop.access)
-    ) {
-      const open = request;
+    for (;;) {
+      const open = nextRequest(this.#workshop.access);
+      if (open === null) return;
       await this.#retrying(() => serveRequest(this.#workshop, open));
       this.#check();
     }
@@ -276,7 +275,7 @@ export class Ingester {
       const record = await this.#ingest(waiting);
       if (record !== null) this.#report(record);
       this.#postponed.delete(waiting.path);
-      this.#troubles.set('disk full', null);
+      this.#workshop.trouble('disk full', null);
     } catch (error) {
       // It may lie elsewhere by now: the next scan finds it again.
       if (isDiskFull(error)) {
@@ -310,7 +309,7 @@ export class Ingester {
   #noteStuck(name: string, error: unknown) {
     if (!isFileError(error)) throw error;
     const err = plainError(error);
-    this.#troubles.set('file stuck', `${name}: ${err.message}`);
+    this.#workshop.trouble('file stuck', `${name}: ${err.message}`);
     return err;
   }
 
@@ -319,7 +318,7 @@ export class Ingester {
     const there = new Set(scan.ready.map(({ path }) => path));
     for (const path of this.#postponed.keys()) if (!there.has(path)) this.#postponed.delete(path);
     const stuck = this.#postponed.size + this.#stuckBackfills.size + Number(this.#orphaned.isStuck);
-    if (stuck === 0 && !this.#isSettlingStuck) this.#troubles.set('file stuck', null);
+    if (stuck === 0 && !this.#isSettlingStuck) this.#workshop.trouble('file stuck', null);
   }
 
   /** A full disk is waited out: nothing is lost by it, and reads go on. */
@@ -330,7 +329,7 @@ export class Ingester {
         if (hasWaited) this.#settleLeft();
         await work();
         // What failed for want of room has succeeded.
-        if (hasWaited) this.#troubles.set('disk full', null);
+        if (hasWaited) this.#workshop.trouble('disk full', null);
         return;
       } catch (error) {
         if (!isDiskFull(error)) throw error;
@@ -343,8 +342,9 @@ export class Ingester {
     this.#workshop.log('error', 'the disk is full: ingest waits until there is room', {
       err: plainError(error),
     });
-    this.#troubles.set('disk full', plainError(error).message);
-    await this.#nap();
+    this.#workshop.trouble('disk full', plainError(error).message);
+    this.#sleeper.begin();
+    if (!this.#isStopping) await this.#sleeper.sleep(RETRY_MS);
     this.#check();
   }
 
@@ -373,7 +373,7 @@ export class Ingester {
         if (!isFileError(error)) throw error;
       });
     }
-    this.#troubles.set('disk full', null);
+    this.#workshop.trouble('disk full', null);
     if (this.#rowsSinceCheckpoint > 0) this.#checkpoint('TRUNCATE');
     if (isSteady) this.#retention.look();
   }
@@ -390,11 +390,5 @@ export class Ingester {
     if (version === this.#accessVersion) return;
     this.#accessVersion = version;
     this.#sleeper.wake();
-  }
-
-  /** Before something is tried again. */
-  async #nap(): Promise<void> {
-    this.#sleeper.begin();
-    if (!this.#isStopping) await this.#sleeper.sleep(RETRY_MS);
   }
 }

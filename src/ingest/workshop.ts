@@ -5,7 +5,7 @@ import type { DataFolder } from '../store/folder.ts';
 import { formatMs, type Now, WINDOW_MS } from '../time.ts';
 import type { DropFolder } from './drop-folder.ts';
 import { type ExportFileName, latestTime } from './export-name.ts';
-import type { DealtWith, IngestSettings, LogLevel } from './ingest-settings.ts';
+import type { DealtWith, IngestSettings, LogLevel, TroubleName } from './ingest-settings.ts';
 import type { OrderWithoutSession, ReaderClient } from './reader-client.ts';
 import type { StreamWriter } from './stream-writer.ts';
 import { readSubscribers } from './subscribers.ts';
@@ -20,6 +20,8 @@ export interface Workshop {
   readonly settings: IngestSettings;
   readonly now: Now;
   readonly log: (level: LogLevel, msg: string, fields?: Record<string, unknown>) => void;
+  /** Tells what keeps the thread from its work; null: no longer. */
+  readonly trouble: (name: TroubleName, detail: string | null) => void;
   /** Told of every file that was dealt with, once. */
   readonly dealtWith: (file: DealtWith) => void;
   readonly progress: (file: string, rows: number, isDone: boolean) => void;
