@@ -10,7 +10,7 @@ import type { Applier, ApplyCounts } from './apply.ts';
 import { type ExportFileName, judgeName, latestTime, switchedOff } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
 import { type FileRecord, findFile, findSameContent, saveFile } from './file-record.ts';
-import type { OrderWithoutSession } from './reader-client.ts';
+import type { ReaderOrder } from './reader-messages.ts';
 import { chooseDestination, settle } from './settlement.ts';
 import { type Dealt, fileOperation, putAway, recordOf, unread, type WaitingExport } from './window-file.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
@@ -21,6 +21,9 @@ export type WaitingBackfill = WaitingExport & { readonly file: BackfillName };
 const TRANSACTION_ROWS = 20_000;
 /** How often windows get their turn while a backfill is checked; a stop is noticed then, too. */
 const TURN_EVERY_MS = 500;
+
+/** What was read to its end before must not fail half-way: what was left out once is left out again. */
+export const REREAD = { bad_rows: 'skip', require_trailer: false } as const;
 
 export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfill): Promise<Dealt> {
   const number = workshop.nextNumber();
@@ -59,11 +62,8 @@ async function checkWhole(
   { name, path, file }: WaitingBackfill,
   number: number,
 ): Promise<ReadingResult> {
-  const order = readingOrder(workshop, path, file, {
-    rows_to_skip: 0,
-    check_only: true,
-    skipped_path: workshop.drop.skippedPath(number),
-  });
+  const skipped_path = workshop.drop.skippedPath(number);
+  const order = readingOrder(workshop, path, file, { check_only: true, skipped_path });
   const label = `${name} (checking)`;
   const checking = workshop.reader.read(order, (rows) => workshop.progress(label, rows, false));
   let isOver = false;
@@ -98,7 +98,12 @@ async function resumeBackfill(
   record: FileRecord,
   file: BackfillName,
 ): Promise<FileRecord> {
-  const order = backfillOrder(workshop, record, file, workshop.drop.takenPath(record.number, record.name));
+  // As when it was checked, whatever settings and clock are since. The check wrote down all rows that are left out.
+  const order = readingOrder(workshop, workshop.drop.takenPath(record.number, record.name), file, {
+    ...REREAD,
+    rows_to_skip: record.rows_applied,
+    latest: latestTime(record.taken_at),
+  });
   let current = record;
   const result = await applyInBounds(
     workshop,
@@ -137,24 +142,6 @@ export async function resumeUnfinished(workshop: Workshop, record: FileRecord): 
   return resumeBackfill(workshop, findFile(workshop.db, record.number) ?? record, judged.file);
 }
 
-/** How what is left of a backfill is read: judged as when it was checked, whatever settings and clock are since. */
-function backfillOrder(
-  workshop: Workshop,
-  record: FileRecord,
-  file: BackfillName,
-  path: string,
-): OrderWithoutSession {
-  // The check wrote down all rows that are left out.
-  const options = { rows_to_skip: record.rows_applied, check_only: false, skipped_path: null };
-  return {
-    ...readingOrder(workshop, path, file, options),
-    latest: latestTime(record.taken_at),
-    // It must not fail half-way.
-    bad_rows: 'skip',
-    require_trailer: false,
-  };
-}
-
 /** The record of a backfill with one part more. */
 function withPart(record: FileRecord, through: number, counts: ApplyCounts): FileRecord {
   return {
@@ -172,7 +159,7 @@ function withPart(record: FileRecord, through: number, counts: ApplyCounts): Fil
 export async function applyInBounds(
   workshop: Workshop,
   name: string,
-  order: OrderWithoutSession,
+  order: ReaderOrder,
   operation: Operation,
   inTransaction: (through: number, counts: ApplyCounts) => void,
 ): Promise<ReadingResult> {

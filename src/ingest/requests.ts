@@ -8,8 +8,8 @@ import { type Database, writing } from '../store/database.ts';
 import { isThere } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
-import { applyInBounds } from './backfill.ts';
-import { type ExportFileName, judgeName, switchedOff } from './export-name.ts';
+import { applyInBounds, REREAD } from './backfill.ts';
+import { judgeName, switchedOff } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
 import {
   archivedFiles,
@@ -19,7 +19,6 @@ import {
   filesLeft,
   saveFile,
 } from './file-record.ts';
-import type { OrderWithoutSession } from './reader-client.ts';
 import { type RemovedRows, removeSubscription } from './removal.ts';
 import { noteAgain, recordsInTaken } from './settlement.ts';
 import { ingestWindowFile, type WaitingWindow } from './window-file.ts';
@@ -179,7 +178,7 @@ async function replayFile(
   const judged = judgeName(record.name);
   const path = record.destination === null ? null : join(workshop.drop.root, record.destination);
   if (judged.kind !== 'export' || path === null || !isThere(path)) return 'it is no longer in the archive';
-  const order = replayOrder(workshop, path, judged.file);
+  const order = readingOrder(workshop, path, judged.file, REREAD);
   const operation = { kind: 'replay', file: record.number, name: record.name };
   const name = record.destination ?? record.name;
   const result = await applyInBounds(workshop, name, order, operation, (_, applied) => {
@@ -212,17 +211,6 @@ function afterFault(
 function reasonOfFile(error: unknown): string {
   if (!isFileError(error)) throw error;
   return plainError(error).message;
-}
-
-/** How an archived file is read again. */
-function replayOrder(workshop: Workshop, path: string, file: ExportFileName): OrderWithoutSession {
-  const options = { rows_to_skip: 0, check_only: false, skipped_path: null };
-  return {
-    ...readingOrder(workshop, path, file, options),
-    // What was left out once is left out again; what was not must not fail half-way.
-    bad_rows: 'skip',
-    require_trailer: false,
-  };
 }
 
 /** What a record says of rows without a subscription, and with it the alert, follows the last reading. */

@@ -39,11 +39,8 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
       reason: `the window is ${status}: its files wait for an operator`,
     });
   }
-  const order = readingOrder(workshop, waiting.path, file, {
-    rows_to_skip: 0,
-    check_only: false,
-    skipped_path: workshop.drop.skippedPath(number),
-  });
+  const skipped_path = workshop.drop.skippedPath(number);
+  const order = readingOrder(workshop, waiting.path, file, { skipped_path });
   const applier = workshop.writer.begin(new Set(order.licensed));
   const reading = workshop.reader.read(order, (rows) => workshop.progress(waiting.name, rows, false));
   try {
