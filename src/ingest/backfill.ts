@@ -6,14 +6,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Operation } from '../history/format.ts';
-import type { Applier, ApplyCounts } from './apply.ts';
-import { type ExportFileName, judgeName, latestTime, switchedOff } from './export-name.ts';
+import { type Applier, type ApplyCounts, NO_COUNTS, sumOf } from './apply.ts';
+import { type ExportFileName, judgeName, latestTime } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
 import { type FileRecord, findFile, findSameContent, saveFile } from './file-record.ts';
 import type { ReaderOrder } from './reader-messages.ts';
 import { chooseDestination, settle } from './settlement.ts';
 import { type Dealt, fileOperation, putAway, recordOf, unread, type WaitingExport } from './window-file.ts';
-import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
+import { readingOrder, type Workshop } from './workshop.ts';
 
 export type BackfillName = Extract<ExportFileName, { kind: 'backfill' }>;
 export type WaitingBackfill = WaitingExport & { readonly file: BackfillName };
@@ -28,26 +28,17 @@ export const REREAD = { bad_rows: 'skip', require_trailer: false } as const;
 export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfill): Promise<Dealt> {
   const number = workshop.nextNumber();
   const { file } = waiting;
-  if (!isEnabled(workshop, file.export)) {
-    return putAway(workshop, waiting, number, 'refused', { reason: switchedOff(file.export) });
-  }
   const result = await checkWhole(workshop, waiting, number);
   if (result.kind !== 'read') return unread(workshop, waiting, number, result);
   const { sha256, bytes, ...counts } = result.counts;
   const same = findSameContent(workshop.db, file, sha256);
   if (same !== null) {
-    return putAway(
-      workshop,
-      waiting,
-      number,
-      'repeated',
-      { ...counts, reason: `the same content as file ${same}` },
-      sha256,
-    );
+    const reason = `the same content as file ${same}`;
+    return putAway(workshop, waiting, number, { outcome: 'repeated', sha256, ...counts, reason });
   }
   if (!workshop.drop.take(waiting, number)) return null;
   const record: FileRecord = {
-    ...recordOf(workshop, waiting, number, 'applied', { ...counts, ...NO_COUNTS }, sha256),
+    ...recordOf(workshop, waiting, number, { outcome: 'applied', sha256, ...counts, ...NO_COUNTS }),
     outcome: 'applying',
     finished_at: null,
     destination: null,
@@ -89,8 +80,6 @@ async function checkWhole(
   workshop.progress(label, result.counts.rows, true);
   return result;
 }
-
-const NO_COUNTS: ApplyCounts = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
 
 /** Applies what is left of a backfill that was checked and taken. */
 async function resumeBackfill(
@@ -147,7 +136,7 @@ function withPart(record: FileRecord, through: number, counts: ApplyCounts): Fil
   return {
     ...record,
     rows_applied: through,
-    report: { ...record.report, ...sum(record.report, counts) },
+    report: { ...record.report, ...sumOf({ ...NO_COUNTS, ...record.report }, counts) },
   };
 }
 
@@ -192,13 +181,4 @@ export async function applyInBounds(
     workshop.writer.rollback();
     throw error;
   }
-}
-
-function sum(report: Partial<ApplyCounts>, counts: ApplyCounts): ApplyCounts {
-  return {
-    created: (report.created ?? 0) + counts.created,
-    updated: (report.updated ?? 0) + counts.updated,
-    rescored: (report.rescored ?? 0) + counts.rescored,
-    unchanged: (report.unchanged ?? 0) + counts.unchanged,
-  };
 }

@@ -5,7 +5,7 @@
 import { type Known, merge } from '../detection/merge.ts';
 import { DetectionRows } from '../history/detection-rows.ts';
 import type { Database } from '../store/database.ts';
-import { type ApplyCounts, findKnown } from './apply.ts';
+import { type ApplyCounts, findKnown, NO_COUNTS } from './apply.ts';
 import { type ExportFileName, timesOf } from './export-name.ts';
 import { type ReadingOrder, type ReadingResult, type ReadingSinks, readExport } from './export-reading.ts';
 import { type RowBatch, scoringOf } from './row-batch.ts';
@@ -37,7 +37,7 @@ export const EFFECT_ROWS_MAX = 100_000;
 
 /** Works out what a file's rows would change, each after the ones before it. */
 export class EffectCounter {
-  readonly effect: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };
+  readonly effect: Effect = { rows: 0, ...NO_COUNTS };
   readonly #rows: DetectionRows;
   readonly #licensed: ReadonlySet<number>;
   readonly #changed = new Map<string, Known>();

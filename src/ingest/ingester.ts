@@ -17,6 +17,7 @@ import { SECOND_MS } from '../time.ts';
 import { ingestBackfill, resumeUnfinished } from './backfill.ts';
 import type { DropFolder, Scan, Waiting } from './drop-folder.ts';
 import { DropLook } from './drop-look.ts';
+import { switchedOff } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
 import { applyingFiles, dealtWithOf, type FileRecord, lastFileNumber } from './file-record.ts';
 import type { FromIngest, IngestSettings, TroubleName } from './ingest-settings.ts';
@@ -32,7 +33,7 @@ import { StreamWriter } from './stream-writer.ts';
 import { readPause } from './subscribers.ts';
 import { ingestWindowFile, putAway } from './window-file.ts';
 import { lookForMissing } from './window-look.ts';
-import { Stopping, type Workshop } from './workshop.ts';
+import { isEnabled, Stopping, type Workshop } from './workshop.ts';
 
 /** How often it is looked whether a command changed something. */
 const COMMANDS_EVERY_MS = 200;
@@ -293,16 +294,16 @@ export class Ingester {
     }
   }
 
-  #ingest(waiting: Waiting): Promise<FileRecord | null> {
-    if (waiting.kind === 'refused') {
-      return Promise.resolve(
-        putAway(this.#workshop, waiting, this.#workshop.nextNumber(), 'refused', { reason: waiting.reason }),
-      );
-    }
+  async #ingest(waiting: Waiting): Promise<FileRecord | null> {
+    const workshop = this.#workshop;
+    const refused = (reason: string) =>
+      putAway(workshop, waiting, workshop.nextNumber(), { outcome: 'refused', reason });
+    if (waiting.kind === 'refused') return refused(waiting.reason);
     const { file } = waiting;
+    if (!isEnabled(workshop, file.export)) return refused(switchedOff(file.export));
     return file.kind === 'window'
-      ? ingestWindowFile(this.#workshop, { ...waiting, file })
-      : ingestBackfill(this.#workshop, { ...waiting, file });
+      ? ingestWindowFile(workshop, { ...waiting, file })
+      : ingestBackfill(workshop, { ...waiting, file });
   }
 
   /** A file that cannot be read or moved keeps no other from being dealt with. @returns its fault, for the log */

@@ -8,6 +8,7 @@ import { type Database, writing } from '../store/database.ts';
 import { isThere } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
+import { type ApplyCounts, NO_COUNTS, sumOf } from './apply.ts';
 import { applyInBounds, REREAD } from './backfill.ts';
 import { judgeName, switchedOff } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
@@ -41,13 +42,9 @@ export type IngestRequest =
 /** Of a window whose files are held until somebody asks for them. */
 export type ResettableStatus = Extract<WindowStatus, 'failed' | 'abandoned'>;
 
-export interface ReplayCounts {
+export interface ReplayCounts extends ApplyCounts {
   files: number;
   rows: number;
-  created: number;
-  updated: number;
-  rescored: number;
-  unchanged: number;
   /** Files that are no longer in the archive, or can no longer be read under the settings of today. */
   unreadable: { file: string; reason: string }[];
 }
@@ -149,15 +146,7 @@ async function replay(
   bounds: { readonly from: number; readonly to: number },
   tell: (progress: string) => void,
 ): Promise<RequestOutcome> {
-  const counts: ReplayCounts = {
-    files: 0,
-    rows: 0,
-    created: 0,
-    updated: 0,
-    rescored: 0,
-    unchanged: 0,
-    unreadable: [],
-  };
+  const counts: ReplayCounts = { files: 0, rows: 0, ...NO_COUNTS, unreadable: [] };
   const files = archivedFiles(workshop.db, bounds.from, bounds.to);
   for (const [index, record] of files.entries()) {
     tell(`file ${index + 1} of ${files.length}`);
@@ -182,10 +171,7 @@ async function replayFile(
   const operation = { kind: 'replay', file: record.number, name: record.name };
   const name = record.destination ?? record.name;
   const result = await applyInBounds(workshop, name, order, operation, (_, applied) => {
-    counts.created += applied.created;
-    counts.updated += applied.updated;
-    counts.rescored += applied.rescored;
-    counts.unchanged += applied.unchanged;
+    Object.assign(counts, sumOf(counts, applied));
   });
   counts.rows += result.counts.rows;
   if (result.kind === 'read') noteUnknownRows(workshop, record, result.counts.unknown_rows);
