@@ -12,10 +12,9 @@ import { type Monitor, startMonitor } from './health/monitor.ts';
 import { createPauseReader } from './health/pause-reader.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
 import { type RunningServer, startServer } from './http/server.ts';
-import type { IngestClient, IngestListener } from './ingest/ingest-client.ts';
-import type { IngestSettings } from './ingest/ingest-settings.ts';
+import type { IngestClient, IngestMessage } from './ingest/ingest-client.ts';
+import { type IngestSettings, TROUBLE_NAMES } from './ingest/ingest-settings.ts';
 import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
-import { TROUBLE_NAMES } from './ingest/troubles.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { readUsageAtStart } from './limits/usage.ts';
 import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
@@ -111,26 +110,30 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   begun.push(reader.close);
   const recovering = Promise.withResolvers<void>();
   const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
-  const listener: IngestListener = {
-    onLog: (level, msg, fields) => log[level](fields, msg),
-    onDelivered: (firstPosition, deliveredAtMs) => {
-      recentDeliveries.set(firstPosition, deliveredAtMs);
-      const [oldest] = recentDeliveries.keys();
-      if (recentDeliveries.size > RECENT_DELIVERIES_MAX && oldest !== undefined)
-        recentDeliveries.delete(oldest);
-    },
-    onTrouble: (name, detail) => conditions.set(name, detail),
-    onRecovery: (reason) => {
-      reader.await(`it is made from the log: ${reason}`);
-      log.warn({ reason }, 'detections.db is made from the log: it is served when that is done');
-      recovering.resolve();
-    },
-    onDealtWith: (file) => metrics?.dealtWith(file),
-    onProgress: options.onProgress,
+  const onMessage = (message: IngestMessage) => {
+    switch (message.kind) {
+      case 'log':
+        return log[message.level](message.fields, message.msg);
+      case 'delivered':
+        return noteDelivery(recentDeliveries, message.first_position, message.delivered_at);
+      case 'trouble':
+        return conditions.set(message.name, message.detail);
+      case 'recovering':
+        reader.await(`it is made from the log: ${message.reason}`);
+        log.warn(
+          { reason: message.reason },
+          'detections.db is made from the log: it is served when that is done',
+        );
+        return recovering.resolve();
+      case 'dealt_with':
+        return metrics?.dealtWith(message.file);
+      case 'progress':
+        return options.onProgress(message.file, message.rows, message.isDone);
+    }
   };
   const ingest = startLastingIngest(
     settings,
-    listener,
+    onMessage,
     whileKeysFail(access, conditions, log),
     options.ingestThread,
   );
@@ -179,6 +182,13 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
       await nextTurn();
     },
   };
+}
+
+/** Only the newest are needed: the next transaction writes those before it. */
+function noteDelivery(recent: Map<number, number>, firstPosition: number, deliveredAtMs: number): void {
+  recent.set(firstPosition, deliveredAtMs);
+  const [oldest] = recent.keys();
+  if (recent.size > RECENT_DELIVERIES_MAX && oldest !== undefined) recent.delete(oldest);
 }
 
 /** What a crash in the middle of a restore has left, before anything is opened. */

@@ -15,13 +15,13 @@ import { open } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { newState, writeState } from '../src/backup/branch.ts';
+import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
 import { checkClock } from '../src/check/clock.ts';
 import { judgeRoom, judgeSync } from '../src/check/disk.ts';
 import { fileSystemOf, judgeDataFileSystem } from '../src/check/file-system.ts';
 import type { Finding } from '../src/check/finding.ts';
 import { checkOpenFiles } from '../src/check/open-files.ts';
-import { formatMs, MINUTE_MS } from '../src/time.ts';
+import { DAY_MS, formatMs, MINUTE_MS } from '../src/time.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from './support/certificates.ts';
 import { programCommand } from './support/command.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
@@ -316,7 +316,7 @@ describe('backups', () => {
       assert.deepEqual([file.status, /is no folder/.test(file.detail)], ['bad', true]);
     }));
 
-  test('scheduled: it must not be older than the alert allows', () =>
+  test('scheduled: it must not be older than the alert allows, and a restore from it rehearsed', () =>
     inFolder(async (folder) => {
       const branch = join(folder, 'backups', 'wirewatch-20261121T101000Z');
       mkdirSync(branch, { recursive: true });
@@ -329,11 +329,19 @@ describe('backups', () => {
       assert.equal(late.status, 'warn');
       assert.match(
         late.detail,
-        /^overdue: every 60 minutes; .* was brought up to date at .*Z, 100 minutes ago$/,
+        /^overdue: every 60 minutes; .* was brought up to date at .*Z, 100 minutes ago, and a restore from it was never rehearsed$/,
       );
       place(80);
+      const untried = await findingOf(folder, settings);
+      assert.equal(untried.status, 'warn');
+      assert.match(untried.what_to_do ?? '', /wirewatch restore --rehearse .*backups\.$/);
+      noteRehearsal(branch, Date.now() - 31 * DAY_MS);
+      const longAgo = await findingOf(folder, settings);
+      assert.deepEqual([longAgo.status, /more than 30 days ago$/.test(longAgo.detail)], ['warn', true]);
+      noteRehearsal(branch, Date.now() - 29 * DAY_MS);
       const fine = await findingOf(folder, settings);
-      assert.deepEqual([fine.status, /80 minutes ago$/.test(fine.detail)], ['ok', true]);
+      assert.equal(fine.status, 'ok', fine.detail);
+      assert.match(fine.detail, /80 minutes ago, and a restore from it was last rehearsed at .*Z$/);
     }));
 });
 

@@ -120,3 +120,8 @@ export function progressOfSteps(): {
     },
   };
 }
+
+/** `1 key`, `12,000 keys`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
+}

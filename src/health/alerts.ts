@@ -147,7 +147,7 @@ export const ALERTS = {
   'backup overdue': {
     page_worthy: false,
     opens:
-      'the last scheduled backup failed, or is older than one and a half times [backup] every_minutes and five minutes',
+      'the last scheduled backup failed, or is older than one and a half times [backup] every_minutes and five minutes. The detail says when the newest was made, and when a restore from it was last rehearsed',
     closes: 'a scheduled backup succeeds',
     what_to_do:
       'The detail has the cause. Make room in the folder of [backup] folder, or see that it is there and can be written to. To have a backup at once: wirewatch backup FOLDER',

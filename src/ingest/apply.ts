@@ -52,6 +52,17 @@ export interface ApplyCounts {
   unchanged: number;
 }
 
+export const NO_COUNTS: Readonly<ApplyCounts> = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
+
+export function sumOf(a: ApplyCounts, b: ApplyCounts): ApplyCounts {
+  return {
+    created: a.created + b.created,
+    updated: a.updated + b.updated,
+    rescored: a.rescored + b.rescored,
+    unchanged: a.unchanged + b.unchanged,
+  };
+}
+
 /** What a transaction added to the stream; positions are 0 when it added nothing. */
 export interface Added {
   readonly first_position: number;
@@ -75,7 +86,7 @@ export interface ApplyOptions {
  * time in microseconds, whichever is greater.
  */
 export class Applier {
-  readonly counts: ApplyCounts = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
+  readonly counts: ApplyCounts = { ...NO_COUNTS };
   readonly #statements: ApplyStatements;
   readonly #log: LogWriter;
   readonly #options: ApplyOptions;

@@ -4,7 +4,12 @@
  * What it finds wrong is a value, not an exception: rows that break the format, a file that is cut off, a file
  * that is damaged. Only faults of the machine (a disk that cannot be read) are thrown.
  */
-import { CONTENT_TYPE_OF_EXPORT, type StreamName, streamName } from '../detection/content-type.ts';
+import {
+  CONTENT_TYPE_OF_EXPORT,
+  type ContentType,
+  type StreamName,
+  streamName,
+} from '../detection/content-type.ts';
 import { formatDetectionId } from '../detection/id.ts';
 import {
   type ExportRow,
@@ -23,18 +28,30 @@ import { ndjsonEntries } from './ndjson.ts';
 import type { RawEntry } from './raw-rows.ts';
 import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch } from './row-batch.ts';
 
-export interface ReadingOptions {
-  readonly limits: RowLimits;
-  readonly match: MatchOptions;
-  readonly requireTrailer: boolean;
+/** How a file is read: plain data, fixed when reading begins. */
+export interface ReadingOrder {
+  readonly path: string;
+  readonly file: ExportFileName;
+  /** The earliest `first_detected_at`, as the contract writes times. */
+  readonly earliest: string;
+  /** The latest `first_detected_at` and `last_scored_at`. */
+  readonly latest: string;
+  readonly exported_at_default: string;
+  readonly require_trailer: boolean;
   /** What becomes of a row that breaks the format: the file fails, or the row is left out. */
-  readonly badRows: 'fail' | 'skip';
+  readonly bad_rows: 'fail' | 'skip';
   /** The streams that the appliance has; null: all. */
-  readonly streams: ReadonlySet<StreamName> | null;
+  readonly streams: readonly StreamName[] | null;
   /** Subscriptions whose account may see the addresses of print articles. */
-  readonly licensed: ReadonlySet<number>;
+  readonly licensed: readonly number[];
   /** Rows at the start of the file that were applied before. */
-  readonly rowsToSkip: number;
+  readonly rows_to_skip: number;
+}
+
+/** Where what is read goes. */
+export interface ReadingSinks {
+  /** Path and query of the address that the appliance gives a photo. */
+  readonly photoPath: MatchOptions['photoPath'];
   /** Memory for batches: it is used up before more is taken. */
   readonly memory?: ArrayBuffer[];
   /** Takes a batch; the reader goes on when it resolves. */
@@ -84,13 +101,10 @@ const VALUE_CHARACTERS_MAX = 200;
 /** Unknown streams are counted one by one up to this many, and together from there. */
 const UNKNOWN_STREAMS_MAX = 50;
 
-export async function readExport(
-  path: string,
-  file: ExportFileName,
-  options: ReadingOptions,
-): Promise<ReadingResult> {
+export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Promise<ReadingResult> {
+  const { path, file } = order;
   const content = await openContent(path, file.form);
-  const reading = new Reading(file, options);
+  const reading = new Reading(order, sinks);
   try {
     const entries = file.form.startsWith('csv')
       ? csvEntries(content.chunks, file.export)
@@ -98,15 +112,15 @@ export async function readExport(
     for await (const group of entries) {
       for (const entry of group) {
         const full = reading.take(entry);
-        if (full !== null) await options.onBatch(full);
+        if (full !== null) await sinks.onBatch(full);
         if (reading.isOver) break;
       }
-      options.onProgress?.(reading.rows);
+      sinks.onProgress?.(reading.rows);
       if (reading.isOver) break;
     }
     reading.finish();
     const last = reading.rest();
-    if (last !== null) await options.onBatch(last);
+    if (last !== null) await sinks.onBatch(last);
     // A file that was given up half-way has no hash: it was not read to its end.
     return reading.result(reading.isOver ? '' : content.sha256(), content.bytes());
   } catch (error) {
@@ -121,8 +135,13 @@ export async function readExport(
 class Reading {
   rows = 0;
   isOver = false;
-  readonly #file: ExportFileName;
-  readonly #options: ReadingOptions;
+  readonly #order: ReadingOrder;
+  readonly #sinks: ReadingSinks;
+  readonly #contentType: ContentType;
+  readonly #streams: ReadonlySet<StreamName> | null;
+  readonly #licensed: ReadonlySet<number>;
+  readonly #limits: RowLimits;
+  readonly #match: MatchOptions;
   readonly #errors: LineError[] = [];
   #errorsTotal = 0;
   #badRows = 0;
@@ -133,10 +152,16 @@ class Reading {
   /** Rows of the file up to and with the last batch. */
   #rowsThrough = 0;
 
-  constructor(file: ExportFileName, options: ReadingOptions) {
-    this.#file = file;
-    this.#options = options;
-    this.#batch = new BatchBuilder(options.memory);
+  constructor(order: ReadingOrder, sinks: ReadingSinks) {
+    const { file, earliest, latest, streams, licensed } = order;
+    this.#order = order;
+    this.#sinks = sinks;
+    this.#batch = new BatchBuilder(sinks.memory);
+    this.#match = { exportedAtDefault: order.exported_at_default, photoPath: sinks.photoPath };
+    this.#contentType = CONTENT_TYPE_OF_EXPORT[file.export];
+    this.#streams = streams === null ? null : new Set(streams);
+    this.#licensed = new Set(licensed);
+    this.#limits = { export: file.export, earliest, latest, estimated: file.kind === 'backfill' };
   }
 
   /** @returns a batch that is full */
@@ -159,11 +184,11 @@ class Reading {
         return null;
       case 'bad row':
         this.rows += 1;
-        if (this.rows > this.#options.rowsToSkip) this.#bad(entry.line, [entry.error], entry.text);
+        if (this.rows > this.#order.rows_to_skip) this.#bad(entry.line, [entry.error], entry.text);
         return null;
       case 'row':
         this.rows += 1;
-        if (this.rows > this.#options.rowsToSkip) this.#check(entry);
+        if (this.rows > this.#order.rows_to_skip) this.#check(entry);
         return this.#batch.rows < BATCH_ROWS_MAX ? null : this.rest();
     }
   }
@@ -172,7 +197,8 @@ class Reading {
   finish(): void {
     const trailer = this.#trailer;
     if (trailer === null) {
-      if (!this.#options.requireTrailer || this.#file.form.startsWith('csv') || this.isOver) return;
+      const { file, require_trailer } = this.#order;
+      if (!require_trailer || file.form.startsWith('csv') || this.isOver) return;
       this.#fail({
         line: 0,
         column: null,
@@ -214,18 +240,31 @@ class Reading {
   }
 
   #check(entry: { readonly line: number; readonly raw: Readonly<Record<string, unknown>> }): void {
-    const checked = checkRow(entry.raw, this.#options.limits, this.#ignored);
+    const checked = checkRow(entry.raw, this.#limits, this.#ignored);
     if (checked.kind === 'bad') {
       this.#bad(entry.line, checked.errors, entry.raw);
       return;
     }
-    const contentType = CONTENT_TYPE_OF_EXPORT[this.#file.export];
-    const stream = streamName(checked.row.subscription_id, contentType);
-    if (this.#options.streams !== null && !this.#options.streams.has(stream)) {
-      this.#countUnknown(stream);
-      return;
-    }
-    if (this.#errorsTotal === 0) append(this.#batch, checked.row, this.#file, this.#options);
+    const stream = streamName(checked.row.subscription_id, this.#contentType);
+    if (this.#streams !== null && !this.#streams.has(stream)) this.#countUnknown(stream);
+    else if (this.#errorsTotal === 0) this.#append(checked.row);
+  }
+
+  #append(row: ExportRow): void {
+    const contentType = this.#contentType;
+    const match = matchOf(contentType, row, this.#match);
+    const judged = judgedColumns(match);
+    const shown = shownUrl(match, this.#licensed.has(row.subscription_id));
+    const withheld = shown === match.article.url ? null : match.article.url;
+    match.article.url = shown;
+    this.#batch.add({
+      id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
+      rendered: renderMatch(match),
+      url_withheld: withheld,
+      exported_at_given: row.exported_at,
+      first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
+      judged,
+    });
   }
 
   #countUnknown(stream: string): void {
@@ -234,9 +273,9 @@ class Reading {
   }
 
   #bad(line: number, errors: readonly RowError[], row: unknown): void {
-    if (this.#options.badRows === 'skip') {
+    if (this.#order.bad_rows === 'skip') {
       this.#badRows += 1;
-      this.#options.onBadRow?.({ line, errors: errors.map(shortened), row });
+      this.#sinks.onBadRow?.({ line, errors: errors.map(shortened), row });
       return;
     }
     for (const error of errors) this.#note({ line, ...error });
@@ -251,23 +290,6 @@ class Reading {
     this.#errorsTotal += 1;
     if (this.#errors.length < ERRORS_MAX) this.#errors.push({ ...error, ...shortened(error) });
   }
-}
-
-function append(batch: BatchBuilder, row: ExportRow, file: ExportFileName, options: ReadingOptions): void {
-  const contentType = CONTENT_TYPE_OF_EXPORT[file.export];
-  const match = matchOf(contentType, row, options.match);
-  const judged = judgedColumns(match);
-  const shown = shownUrl(match, options.licensed.has(row.subscription_id));
-  const withheld = shown === match.article.url ? null : match.article.url;
-  match.article.url = shown;
-  batch.add({
-    id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
-    rendered: renderMatch(match),
-    url_withheld: withheld,
-    exported_at_given: row.exported_at,
-    first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
-    judged,
-  });
 }
 
 /** Values in reasons are for a person to find the row by: long ones are cut. */

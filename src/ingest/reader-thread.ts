@@ -4,7 +4,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../detection/photo.ts';
 import { errorCode, reasonOf } from '../refused.ts';
 import { type BadRow, jsonText, NESTED_TOO_DEEPLY, readExport } from './export-reading.ts';
-import type { FromReader, ReaderSettings, ReadingOrder, ToReader } from './reader-messages.ts';
+import type { FromReader, ReaderSettings, ToReader } from './reader-messages.ts';
 import { addFrame, BATCHES_IN_FLIGHT_MAX } from './row-batch.ts';
 
 /** Serves readings until the port closes. */
@@ -14,10 +14,8 @@ export function runReader(port: MessagePort, settings: ReaderSettings): void {
     switch (message.kind) {
       case 'read': {
         const session = new Session();
-        sessions.set(message.order.session, session);
-        void serve(port, message.order, session, settings).finally(() =>
-          sessions.delete(message.order.session),
-        );
+        sessions.set(message.session, session);
+        void serve(port, message, session, settings).finally(() => sessions.delete(message.session));
         break;
       }
       case 'credit':
@@ -65,29 +63,15 @@ class Session {
 
 async function serve(
   port: MessagePort,
-  order: ReadingOrder,
+  { session: number, order }: Extract<ToReader, { kind: 'read' }>,
   session: Session,
   settings: ReaderSettings,
 ): Promise<void> {
-  const send = (message: FromReader) => port.postMessage(message);
+  const send = (message: FromReader, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
   const skipped = new SkippedRows(order.skipped_path);
   try {
-    const result = await readExport(order.path, order.file, {
-      limits: {
-        export: order.file.export,
-        earliest: order.earliest,
-        latest: order.latest,
-        estimated: order.file.kind === 'backfill',
-      },
-      match: {
-        exportedAtDefault: order.exported_at_default,
-        photoPath: (sourceInternalId) => photoPath(settings.photo_key, sourceInternalId),
-      },
-      requireTrailer: order.require_trailer,
-      badRows: order.bad_rows,
-      streams: new Set(order.streams),
-      licensed: new Set(order.licensed),
-      rowsToSkip: order.rows_to_skip,
+    const result = await readExport(order, {
+      photoPath: (sourceInternalId) => photoPath(settings.photo_key, sourceInternalId),
       memory: session.memory,
       onBatch: async (batch) => {
         if (order.check_only) {
@@ -96,25 +80,22 @@ async function serve(
         }
         await session.takeCredit();
         const frame = addFrame(batch);
-        port.postMessage({ kind: 'batch', session: order.session, batch } satisfies FromReader, [
-          frame.buffer,
-          batch.lines.buffer,
-        ]);
+        send({ kind: 'batch', session: number, batch }, [frame.buffer, batch.lines.buffer]);
       },
       onBadRow: (bad) => skipped.add(bad),
       onProgress: (rows) => {
         if (session.isCancelled) throw new Cancelled();
-        send({ kind: 'progress', session: order.session, rows });
+        send({ kind: 'progress', session: number, rows });
       },
     });
     skipped.close();
-    send({ kind: 'end', session: order.session, result });
+    send({ kind: 'end', session: number, result });
   } catch (error) {
     skipped.close();
     const code = errorCode(error);
     const message = error instanceof Cancelled ? 'cancelled' : reasonOf(error);
     const syscall = error instanceof Error && 'syscall' in error ? String(error.syscall) : null;
-    send({ kind: 'fault', session: order.session, code, message, syscall });
+    send({ kind: 'fault', session: number, code, message, syscall });
   }
 }
 

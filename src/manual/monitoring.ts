@@ -64,6 +64,11 @@ export const METRICS: readonly (readonly [name: string, labels: string, what: st
     '',
     'When the backup folder was last brought up to date. Not there while there is none, or none is scheduled ([backup] every_minutes).',
   ],
+  [
+    'wirewatch_backup_rehearsed_timestamp_seconds',
+    '',
+    'When a restore from the newest branch of the backup folder was last rehearsed without a finding. Not there until it was, or when none is scheduled.',
+  ],
   ['wirewatch_build_info', 'version, commit', 'Always 1.'],
 ];
 

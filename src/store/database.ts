@@ -3,7 +3,7 @@
  *
  * https://sqlite.org/wal.html, https://sqlite.org/pragma.html
  */
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import Driver from 'better-sqlite3';
 import { Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
@@ -98,6 +98,16 @@ export function emptied(path: string): Refused {
     'configuration',
     `${path} is empty, and its log beside it is not touched. Restore a backup: wirewatch restore BACKUP --replace`,
   );
+}
+
+/** Removes what lies beside a database: SQLite would join it to whatever takes its place. */
+export function removeBeside(path: string): void {
+  for (const end of ['-wal', '-shm', '-journal', '-identity']) rmSync(`${path}${end}`, { force: true });
+}
+
+export function removeDatabase(path: string): void {
+  removeBeside(path);
+  rmSync(path, { force: true });
 }
 
 export function sizeOf(path: string): number {

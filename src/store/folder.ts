@@ -18,7 +18,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 
 const ROOM_BYTES = 64 * 1024;
@@ -144,8 +144,29 @@ export function freeBytes(path: string): number {
 }
 
 /** Makes a file's content durable. */
+/**
+ * Writes a small file, which appears under its name when it is on the disk.
+ *
+ * @param mode of what only this user may read, unless it is meant for others
+ * @returns its bytes
+ */
+export function writeWhole(path: string, content: string | Buffer, mode = 0o600): number {
+  const draft = join(dirname(path), `.${basename(path)}.tmp`);
+  const file = openSync(draft, 'w', mode);
+  try {
+    writeFileSync(file, content);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(draft, path);
+  syncFolder(dirname(path));
+  return Buffer.byteLength(content);
+}
+
+/** Makes a file's content durable. A link or a pipe in its place is not followed, and holds nothing up. */
 export function syncFile(path: string): void {
-  const file = openSync(path, 'r+');
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     fsyncSync(file);
   } finally {

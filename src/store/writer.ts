@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { Refused } from '../refused.ts';
-import { type Database, emptied, isEmpty, open, sizeOf } from './database.ts';
+import { type Database, emptied, isEmpty, open, removeDatabase, sizeOf } from './database.ts';
 import { appearAs, isThere, syncFile } from './folder.ts';
 import { makeSchema, requireSchema, type Schema } from './schema.ts';
 
@@ -79,12 +79,8 @@ function create(path: string, schema: Schema): void {
     syncFile(draft);
     appearAs(path, draft);
   } finally {
-    removeDraft(draft);
+    removeDatabase(draft);
   }
-}
-
-function removeDraft(draft: string): void {
-  for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${draft}${end}`, { force: true });
 }
 
 /** `synchronous=FULL`: without it a commit that was acknowledged can be lost with the power. */
