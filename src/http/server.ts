@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
 import type { AccessReader } from '../auth/access-reader.ts';
-import { type AccessTokens, createAccessTokens } from '../auth/token.ts';
+import { createAccessTokens } from '../auth/token.ts';
 import type { Settings } from '../config/schema.ts';
 import { CONTENT_TYPES, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
 import type { Conditions } from '../health/conditions.ts';
@@ -32,7 +32,7 @@ import { meRoute } from './endpoints/me.ts';
 import { periodRoute } from './endpoints/period.ts';
 import { photoRoute } from './endpoints/photo.ts';
 import { schemaRoute } from './endpoints/schema.ts';
-import { tokenRoute } from './endpoints/token.ts';
+import { type TokenSources, tokenRoute } from './endpoints/token.ts';
 import { createFaultLog } from './fault-log.ts';
 import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './judgement.ts';
 import { closeServer, createListener, listening, listeningUrl } from './listener.ts';
@@ -97,14 +97,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const state = { baseUrl: config.server.base_url, isClosing: false };
   const tokens = createAccessTokens(options.secret);
   const allowance = createDailyAllowance(options.dailyRows, config.limits.daily_rows);
-  const routes = createRoutes(options, tokens, allowance, () => state.baseUrl).map((route) =>
+  const unseen = createUnseenKeyIds(config.limits.unseen_key_ids_per_minute);
+  const tokenRate = createTokenRate(config.limits.token_requests_per_minute, unseen);
+  const token = { tokens, rate: tokenRate };
+  const routes = createRoutes(options, token, allowance, () => state.baseUrl).map((route) =>
     guardDamaged(route, options.health),
   );
   const judge: Judge = {
     find: createRouteTable(routes),
     access: options.stores.access,
     tokens,
-    unseen: createUnseenKeyIds(config.limits.unseen_key_ids_per_minute),
+    unseen,
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
     clientAddress: createClientAddress(config.server.trusted_proxies),
@@ -151,7 +154,7 @@ function createRoutes(
     now,
     times = CONNECTION_TIMES,
   }: ServerOptions,
-  tokens: AccessTokens,
+  token: Pick<TokenSources, 'tokens' | 'rate'>,
   allowance: DailyAllowance,
   baseUrl: () => string,
 ): Route[] {
@@ -160,7 +163,6 @@ function createRoutes(
   );
   const cursors = createStreamCursors(secret);
   const { detections, access } = stores;
-  const tokenRate = createTokenRate(config.limits.token_requests_per_minute);
   return [
     changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl, onEndLost }),
     periodRoute({ detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl }),
@@ -168,7 +170,7 @@ function createRoutes(
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
     schemaRoute(),
     healthRoute(health),
-    tokenRoute({ access, tokens, rate: tokenRate, bodyTimeoutMs: times.tokenBodyMs, now }),
+    tokenRoute({ ...token, access, bodyTimeoutMs: times.tokenBodyMs, now }),
     photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') }),
   ];
 }

@@ -63,7 +63,7 @@ async function answerToken(sources: TokenSources, { address, request }: Call): P
     const description = `grant_type: ${grant_type === '' ? 'missing, ' : ''}expected client_credentials`;
     return oauthError(400, 'unsupported_grant_type', description);
   }
-  if (isKeyId(client.id)) requireRate(rate.takeClient(client.id, nowMs), 'for this client_id');
+  if (isKeyId(client.id)) requireRate(rate.takeClient(client.id, address, nowMs), 'for this client_id');
 
   const grant = grantToken(
     { store: sources.access, tokens: sources.tokens },
@@ -71,6 +71,7 @@ async function answerToken(sources: TokenSources, { address, request }: Call): P
     address,
     nowMs,
   );
+  if (grant.kind !== 'invalid_client') rate.markProven(client.id, address, nowMs);
   if (grant.kind === 'invalid_scope') return oauthError(400, 'invalid_scope', grant.description);
   if (grant.kind === 'invalid_client') {
     const refused = oauthError(401, 'invalid_client', grant.description);
