@@ -7,12 +7,18 @@ export function securityText(): string {
     'Keys',
     points(
       'A key is PREFIX_live_ID_SECRET: the id (12 characters) is public and stands in lists and in the log; the secret (52 characters) has 225 random bits and a checksum. It is shown once, by "wirewatch key create"; only its SHA-256 is kept.',
-      'A key reads the subscriptions it names, of one account, and nothing else. What is foreign and what does not exist get the same answer.',
+      'A key reads the subscriptions it names, of one account, and nothing else.',
       'The endpoints that give detections need the scope detections:read, GET /v1/schema/detection any. The scopes reports:read and exports:create can be given, but nothing uses them yet.',
       '"wirewatch key set" and "wirewatch key revoke" hold from the next request on; so does "wirewatch account suspend", which refuses all keys of an account (403) until it is resumed. A revoked key stays revoked.',
       'An access token (topic tokens) is signed, not stored, and lasts an hour. Its key is looked up for every request: whatever ends the key ends its tokens with it. Key ids are public, and token requests are counted by them before the secret is checked. So a key id has two counts, each up to [limits] token_requests_per_minute: one for networks from which the key or one of its tokens was used within a day, and one for all others. Somebody who knows a key id uses up only the second. After a start no network is known until it uses a key or a token once; the key itself works all the time.',
       'A key that has leaked: make a new one, hand it over, revoke the old one. Cursors outlive their keys, so the client goes on where it stood.',
       'The prefix is the setting [keys] prefix; changing it leaves older keys valid.',
+    ),
+    'What strangers can learn',
+    points(
+      'Whether a key id exists: not from the text of a refusal, and not from its time. A wrong secret takes the same steps with a known id as with an unknown one. Measured over loopback, 58,000 requests of each kind in turn, the medians differ by 0.06 µs (± 0.06) with a key, and by 0.00 µs (± 0.09) at POST /oauth/token. An answer takes 65 µs or more, and the middle half of the answers spans 8 µs or more.',
+      'Whether a subscription or a detection of another account exists: no. The answer is the same, byte for byte but for its request id.',
+      'What other customers receive: no. A cursor is one encrypted block (AES-256), so it shows neither positions nor times, and cannot be made up: one of 2^75 made-up cursors is valid.',
     ),
     'Addresses',
     points(
