@@ -48,6 +48,7 @@ import { createRouteTable, type Route, splitTarget } from './routes.ts';
 import { judgeTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-pair.ts';
 import { watchTlsPair } from './tls-renewal.ts';
 import { NO_ENDPOINT, type Traffic } from './traffic.ts';
+import { createProxyWarning } from './untrusted-proxy.ts';
 
 export interface ServerOptions {
   readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
@@ -57,7 +58,7 @@ export interface ServerOptions {
     readonly access: AccessReader;
   };
   readonly health: HealthSource;
-  /** Told when the certificate is about to expire. */
+  /** Told when the certificate is about to expire, and of a proxy that is not trusted. */
   readonly conditions: Pick<Conditions, 'set'>;
   /** Of the data folder. */
   readonly secret: Buffer;
@@ -110,7 +111,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     unseen,
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
-    clientAddress: createClientAddress(config.server.trusted_proxies),
+    clientAddress: createClientAddress(config.server.trusted_proxies, createProxyWarning(options)),
     baseUrl: () => state.baseUrl,
     isClosing: () => state.isClosing,
     log,

@@ -23,7 +23,9 @@ export function securityText(): string {
     'Addresses',
     points(
       'A key made with --allow-address works from those addresses and networks only (403 from others).',
-      "Behind a proxy every request comes from the proxy. [server] trusted_proxies names those whose X-Forwarded-For is believed, read from its right; nobody else is believed. Without it, addresses of keys are compared with the proxy's.",
+      'Behind a proxy every request comes from the proxy. [server] trusted_proxies names those whose X-Forwarded-For is believed, read from its right; nobody else is believed. If it is empty and the appliance listens on an address of this machine alone, programs on this machine are believed, since only a proxy there can bring other clients; "none" turns that off.',
+      'Such a proxy must set the header itself: nginx with "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;". Without that line nginx passes on what the client wrote, and clients choose their address.',
+      'Behind a proxy that is not trusted, all clients count as one address, and addresses of keys are compared with that of the proxy. The alert "proxy not trusted" says so when the header comes from an internal address, and the log, once, when it comes from another.',
       'From one address (an IPv6 network of 64 bits counts as one), keys that were not used from there for a day can be tried [limits] unseen_key_ids_per_minute times a minute; more are 429 before anything is looked up. Keys in use there go on working. After a start every key is new once: where more clients than that share one address, raise the setting.',
     ),
     'Who changed what',
