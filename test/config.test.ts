@@ -68,6 +68,7 @@ test('the defaults', () => {
       tls_certificate: '',
       tls_key: '',
       max_connections: 1000,
+      max_connections_per_address: 100,
     },
     exports: { newswire: { enabled: true }, imagewire: { enabled: true } },
     ingest: {

@@ -65,7 +65,15 @@ const Server = Type.Object(
       minimum: 1,
       maximum: 1_000_000,
       default: 1000,
-      description: 'Connections open at the same time; further ones are closed at once.',
+      description:
+        'Connections open at the same time. For a further one, the connection on which nothing was asked for longest is closed; without such a one, the new one.',
+    }),
+    max_connections_per_address: Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000,
+      default: 100,
+      description:
+        'Connections open at the same time from one address (of IPv6, a network of 64 bits), closed as by max_connections. Trusted proxies are exempt.',
     }),
   },
   closed,

@@ -20,8 +20,9 @@ import { createStreamCursors } from '../query/stream-cursor.ts';
 import { isErrorCode } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';
-import type { Now } from '../time.ts';
+import { MINUTE_MS, type Now } from '../time.ts';
 import { createClientAddress } from './client-address.ts';
+import { createConnectionRoom, type RoomOptions } from './connection-room.ts';
 import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { watchConnections } from './connections.ts';
 import { guardDamaged } from './damage.ts';
@@ -94,7 +95,8 @@ export interface RunningServer {
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { config, log, times = CONNECTION_TIMES } = options;
   const tls = await openTls(config.server);
-  const { server, renew } = createListener(tls?.pair ?? null, config.server.max_connections, times);
+  const { server, renew } = createListener(tls?.pair ?? null, times);
+  const room = createConnectionRoom({ limits: config.server, onRefused: onRefusedConnection(options) });
   const state = { baseUrl: config.server.base_url, isClosing: false };
   const tokens = createAccessTokens(options.secret);
   const allowance = createDailyAllowance(options.dailyRows, config.limits.daily_rows);
@@ -116,7 +118,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     isClosing: () => state.isClosing,
     log,
     now: options.now,
-    connections: watchConnections(server),
+    connections: watchConnections(server, room),
     faults: createFaultLog(options),
     traffic: options.traffic,
   };
@@ -125,7 +127,6 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const router = createRouter(server, routes, judge);
   const { host, port } = config.server;
   await listening(server, config.server, (onListening) => router.listen(port, host, onListening));
-  server.on('drop', () => options.traffic?.refused('connections'));
   server.on('error', (error) => log.error({ err: error }, 'http server'));
   const url = listeningUrl(server, tls === null ? 'http' : 'https');
   if (state.baseUrl === '') state.baseUrl = url;
@@ -133,13 +134,29 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   return {
     url,
     renewCertificate: renewal === null ? null : () => void renewal.look(),
-    connections: () => judge.connections.open(),
+    connections: room.open,
     async close(graceMs) {
       state.isClosing = true;
       renewal?.close();
       await closeServer(server, graceMs);
       judge.faults.close();
     },
+  };
+}
+
+/** Counts those that are closed at once, and tells of them at most once a minute: they may come by the thousand. */
+function onRefusedConnection({ traffic, log, now }: ServerOptions): RoomOptions['onRefused'] {
+  let toldMs = Number.NEGATIVE_INFINITY;
+  let untold = 0;
+  return (address, limit) => {
+    traffic?.refused(limit);
+    untold += 1;
+    const nowMs = now();
+    // A clock that was set back must not silence it.
+    if (Math.abs(nowMs - toldMs) < MINUTE_MS) return;
+    log.warn({ address, limit, connections: untold }, 'connections were closed at once: too many are open');
+    toldMs = nowMs;
+    untold = 0;
   };
 }
 

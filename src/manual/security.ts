@@ -37,7 +37,8 @@ export function securityText(): string {
     points(
       'It listens on 127.0.0.1 unless told otherwise, and speaks plain HTTP unless it has a certificate (below): for others to reach it, give it one, or put a proxy with TLS in front. Where it can be reached from other machines without either, as far as the settings tell, the log and "wirewatch check" warn of it.',
       '[server] base_url is the address at which clients reach it. It stands in error types, and in the addresses of photos for which the export gives none. It is put in when a row is read: changing it changes no version.',
-      'Requests have limits: 32 KiB of request line and headers, 15 seconds for the headers and 30 for the whole request, a minute for a connection on which nothing moves, [server] max_connections connections at a time, [limits] requests_per_minute for each key.',
+      'Requests have limits: 32 KiB of request line and headers, 15 seconds for the headers and 30 for the whole request, a minute for a connection on which nothing moves, [server] max_connections connections at a time and max_connections_per_address from one address, [limits] requests_per_minute for each key.',
+      'Idle connections shut nobody out: where room is needed, for one address or for all, the connection that has been idle longest is closed. Proxies that are trusted are counted by max_connections alone. Many networks together can still take up all connections by sending requests slowly (each has 15 seconds): against that, a firewall or a proxy helps.',
     ),
     'TLS',
     points(
