@@ -1,5 +1,6 @@
 /** The HTTP server put together: its listener, endpoints and judgement, and the one door to polka. */
 import type { Server } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
 import type { AccessReader } from '../auth/access-reader.ts';
@@ -249,9 +250,9 @@ function answerMalformed(server: Server, judge: Judge): void {
     // Said in plain HTTP, since that is what the client speaks.
     if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST')) sendRaw(judge, bare, PLAIN_HTTP_REPLY);
     else if (isTlsFailure(error)) {
+      judge.log.info({ address: peerAddress(judge, bare ?? socket), reason: error.code }, 'tls failed');
       socket.destroy();
       bare?.destroy();
-      judge.log.info({ reason: error.code }, 'tls failed');
     } else if (isErrorCode(error, 'ECONNRESET')) socket.destroy();
     else breakOff(socket, malformedReply(error, judge.find));
   });
@@ -259,6 +260,13 @@ function answerMalformed(server: Server, judge: Judge): void {
 }
 
 function sendRaw(judge: Judge, socket: Duplex, reply: RawReply): void {
-  replyRaw(socket, reply, judge.baseUrl(), judge.log);
-  judge.traffic?.answered(NO_ENDPOINT, reply.problem.status, 0, 0);
+  const request_id = replyRaw(socket, reply, judge.baseUrl());
+  const { status, code } = reply.problem;
+  judge.log.info({ request_id, address: peerAddress(judge, socket), status, code }, 'malformed request');
+  judge.traffic?.answered(NO_ENDPOINT, status, 0, 0);
+}
+
+/** Of the peer itself: what it says about a client cannot be read. */
+function peerAddress(judge: Judge, socket: Duplex): string {
+  return judge.clientAddress(socket instanceof Socket ? socket.remoteAddress : undefined, undefined);
 }

@@ -1,5 +1,26 @@
 /** Manual, topic `security`. */
-import { page, points } from './text.ts';
+import { fenced, page, paragraph, points } from './text.ts';
+
+/** For fail2ban: a test holds it against lines of the log. */
+export const FAIL2BAN_FILTER = String.raw`
+[Definition]
+line = ^[^{]*\{"level":"info",(?:"time":"[^"]*")?,"request_id":"[^"]*","address":"<ADDR>",
+failregex = %(line)s.*"code":"(?:unauthorized|invalid_client)","claimed_key_id":
+            %(line)s.*"limit":"(?:unseen_key_ids|token_requests)"
+datepattern = "time":"%%Y-%%m-%%dT%%H:%%M:%%S\.%%f%%z"
+`;
+
+export const FAIL2BAN_JAIL = `
+[wirewatch]
+enabled = true
+filter = wirewatch
+backend = systemd
+journalmatch = _SYSTEMD_UNIT=wirewatch.service
+port = http,https
+findtime = 60
+maxretry = 30
+bantime = 3600
+`;
 
 export function securityText(): string {
   return page(
@@ -55,9 +76,25 @@ export function securityText(): string {
       'Who may write into the drop folder decides what the appliance reports. Links, pipes and folders in it are left alone, nothing is read or written outside it, and a file that is not an export ends in refused/ or failed/ with its reason.',
       'A data folder made by "wirewatch demo" is never served by "wirewatch serve", nor the other way round.',
     ),
+    'Who asked',
+    points(
+      'Each request is one line of the log, "request": request_id, address (of the client), key_id, method, path (without the query), status, rows and duration_ms. It never holds a secret: what is named like one is blotted out in every line.',
+      'The line of a refused request has code as well: unauthorized, forbidden, rate_limited and so on, at POST /oauth/token invalid_client and the like. If the key was not verified, claimed_key_id is the id that the request claimed. limit says which limit refused it: requests, token_requests, unseen_key_ids or daily_rows.',
+      'What is no HTTP at all, or too large or too slow to be read, leaves a line "malformed request" with the address of the peer, which is the proxy where there is one.',
+      'All requests of an address: journalctl -u wirewatch -o cat | jq -c \'select(.address == "192.0.2.7")\'. Those refused for a key: select(.claimed_key_id == "abcdefghij23").',
+    ),
+    paragraph(`
+      fail2ban can keep out addresses that try out keys. It counts wrong keys and secrets, and requests over the limits
+      that hold before a key is verified; not what a working client may get wrong. Write this to
+      /etc/fail2ban/filter.d/wirewatch.conf:`),
+    fenced('ini', FAIL2BAN_FILTER),
+    paragraph(`
+      and this to /etc/fail2ban/jail.d/wirewatch.conf. For a log file ([log] file), replace backend and journalmatch by
+      logpath. Behind a proxy on another machine, fail2ban has to run there. A revoked key counts, too: a client that
+      keeps using one is kept out after 30 requests in a minute.`),
+    fenced('ini', FAIL2BAN_JAIL),
     'The log and the executable',
     points(
-      'A request is logged with its id, key id, path (without the query), status, rows and duration; never with a secret. What is named like a secret is blotted out in every line.',
       'The executable ignores NODE_OPTIONS and opens no debugger on a signal. The variables with which Node is made to debug (NODE_DEBUG, NODE_V8_COVERAGE and their like) are read by Node before the program: they add lines to the log or write files, but load no code, open no port and show no key. Do not set them for the appliance.',
       'The library of its database has to be a file to be loaded: it is written into the first folder that nobody else can write to or exchange, under the name of its SHA-256, and checked at every start; see the topic installation.',
     ),
