@@ -130,7 +130,7 @@ const Ingest = Type.Object(
     bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
       default: 'fail',
       description:
-        'A row that is wrong makes its whole file fail, or is left out and written beside the archived file.',
+        'A row that is wrong makes its whole file fail, or is left out and written beside the archived file. If more than 100 rows and more than a tenth are wrong, the file fails all the same.',
     }),
     archive_days: Type.Integer({
       minimum: 0,
