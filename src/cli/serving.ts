@@ -7,6 +7,8 @@ import { type Appliance, startAppliance } from '../appliance.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../log.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
+import { refuseAsRoot } from '../store/acting-user.ts';
+import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, settingFlags } from './options.ts';
@@ -44,6 +46,8 @@ export async function serveAppliance(
     file: common.config,
     dataFolder: resolveDataFolder(common, { demo: kind === 'demo' }),
   });
+  // Before the log is opened: its file can lie in that folder, too.
+  refuseAsRoot(dataFolder(config.dataFolder));
   const shown = progressLine();
   const opened = await openLog({ ...config.log, terminal: { beforeLine: shown.clear, printable } });
   const { log } = opened;

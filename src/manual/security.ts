@@ -72,6 +72,7 @@ export function securityText(): string {
     'Files',
     points(
       'The data folder is made with mode 0700: what lies in it is guarded by that. Run the appliance as a user of its own.',
+      'Root acts as the owner of the folder in commands that change it, with no way back, and does not serve the folder of another user. Nothing that is kept in the folder may be a link: a start and a command refuse it (exit code 78). The folder itself may be one.',
       'The keys that encrypt cursors and sign access tokens and addresses of photos are derived from the file secret (32 random bytes). Whoever has it can read and forge cursors and forge addresses, with access.db access tokens too, but no key. Without it every cursor that was given out is refused (400), and clients have to start again. So a start refuses to make a new one beside a database in use: put back the old one, which is in every backup (tar -xf BACKUP secret). Backups must be guarded as the folder is (topic backup).',
       'Who may write into the drop folder decides what the appliance reports. Links, pipes and folders in it are left alone, nothing is read or written outside it, and a file that is not an export ends in refused/ or failed/ with its reason.',
       'A data folder made by "wirewatch demo" is never served by "wirewatch serve", nor the other way round.',
