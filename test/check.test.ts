@@ -243,6 +243,19 @@ test('what is missing beside a database in use is said: secret, log', () =>
     assert.equal((await check(data, '--port', '0')).of('detections.db').status, 'bad');
   }));
 
+test('a drop folder out of which others could move archive/ is warned of, with what to do', () =>
+  inFolder(async (folder) => {
+    const [data, drop] = [join(folder, 'data'), join(folder, 'drop')];
+    mkdirSync(drop);
+    const found = async (mode: number) => {
+      chmodSync(drop, mode);
+      return (await check(data, '--port', '0', '--drop', drop)).of('drop folder');
+    };
+    const open = await found(0o2770);
+    assert.deepEqual([open.status, open.what_to_do], ['warn', `chmod +t ${drop}`]);
+    assert.deepEqual([(await found(0o3770)).status, (await found(0o755)).status], ['ok', 'ok']);
+  }));
+
 test('a drop folder whose own folder is something else is bad', () =>
   inFolder(async (folder) => {
     const drop = join(folder, 'drop');

@@ -172,6 +172,53 @@ test('nothing that is kept in the folder may be a link, neither for a start nor 
   });
 });
 
+test('what is kept is for its user alone, also in a folder that others can read, and without a umask', async () => {
+  await inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    mkdirSync(data, { mode: 0o755 });
+    const through = (program: string, args: readonly string[]): [string, string[]] => [
+      'sh',
+      ['-c', 'umask 000; exec "$0" "$@"', program, ...args],
+    ];
+    const run = (...args: string[]) => runProgram([...args, '--data', data], {}, { through });
+    const cli = async (...args: string[]) => {
+      const command = run(...args);
+      assert.equal(await command.ended, 0, command.told());
+      return command.printed();
+    };
+    await cli('account', 'add', 'a', '--name', 'A');
+    await cli('subscription', 'add', '7001', '--account', 'a');
+    const terms = ['--name', 'k', '--scopes', 'detections:read', '--subscriptions', '7001', '--json'];
+    const { key } = JSON.parse(await cli('key', 'create', '--account', 'a', ...terms));
+    writeFileSync(join(folder, 'key'), key);
+    const serving = run('serve', '--port', '0', '--drop', join(folder, 'drop'));
+    const url = await serving.url();
+    await cli('generate', '--out', join(folder, 'drop'), '--rows', '5', '--subscriptions', '7001');
+    await serving.until('the export', () => serving.log().find(({ msg }) => msg === 'file applied'));
+    for (const into of ['copy.db', 'copy.ndjson']) {
+      const pull = ['pull', '--base-url', url, '--key-file', join(folder, 'key'), '--full'];
+      const command = runProgram([...pull, '--into', join(folder, into)], {}, { through });
+      assert.equal(await command.ended, 0, command.told());
+    }
+    await cli('verify');
+    await cli('backup', join(folder, 'backup'));
+    const kept = () =>
+      readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+        /^(data\/|backup|copy)/.test(name),
+      );
+    const readable = () => kept().filter((name) => (lstatSync(join(folder, name)).mode & 0o077) !== 0);
+    for (const name of ['data/detections.db', 'data/usage.db-wal', 'data/lock', 'copy.db', 'copy.ndjson'])
+      assert.ok(kept().includes(name), `${name}: ${kept()}`);
+    assert.deepEqual(readable(), []);
+    serving.kill('SIGTERM');
+    assert.equal(await serving.ended, 0);
+    rmSync(join(data, 'access.db'));
+    await cli('rebuild');
+    await cli('account', 'list');
+    assert.deepEqual(readable(), []);
+  });
+});
+
 test('so it does where it makes access.db anew, only to look into it', async (context) => {
   if (process.getuid?.() !== 0) return context.skip('only root can try it');
   await inFolder(async (folder) => {
