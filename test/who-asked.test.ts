@@ -25,7 +25,7 @@ let server: TestServer;
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'wirewatch-who-'));
   logFile = join(folder, 'wirewatch.log');
-  const terminal = { beforeLine: () => {}, printable: (text: string) => text };
+  const terminal = { beforeLine: () => {} };
   const { log } = await openLog({ level: 'info', file: logFile, terminal });
   server = await startTestServer({
     log,

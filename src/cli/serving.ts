@@ -12,7 +12,7 @@ import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, settingFlags } from './options.ts';
-import { type Progress, printable, progress } from './output.ts';
+import { type Progress, progress } from './output.ts';
 import { createServiceManager, type ServiceManager } from './service-manager.ts';
 
 /** Rows from which a file is worth a line that moves. */
@@ -49,7 +49,7 @@ export async function serveAppliance(
   // Before the log is opened: its file can lie in that folder, too.
   refuseAsRoot(dataFolder(config.dataFolder));
   const shown = progressLine();
-  const opened = await openLog({ ...config.log, terminal: { beforeLine: shown.clear, printable } });
+  const opened = await openLog({ ...config.log, terminal: { beforeLine: shown.clear } });
   const { log } = opened;
   obeyHangups(opened);
   const appliance = await startAppliance({
