@@ -305,9 +305,6 @@ async function openAdmin(
   });
 }
 
-/** A key id that no key has: looking for it shows whether keys can be looked for. */
-const NO_KEY_ID = 'a'.repeat(12);
-
 function watchHealth(
   config: Config,
   folder: DataFolder,
@@ -321,7 +318,7 @@ function watchHealth(
   return startMonitor({
     detections: { path: folder.detections, reader: detections },
     pause: createPauseReader(folder.access),
-    checkKeys: () => access.findKey(NO_KEY_ID),
+    checkKeys: access.check,
     conditions,
     enabled: new Set(enabledExports(config)),
     folders: [folder.root, config.ingest.drop],
@@ -337,7 +334,7 @@ function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger
     isPassing(fault) {
       if (isWriteLost(fault)) return false;
       try {
-        access.findKey(NO_KEY_ID);
+        access.check();
       } catch {
         return true;
       }

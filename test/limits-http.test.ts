@@ -206,13 +206,16 @@ test('a wrong secret does not make a key id seen; a proven one that is kept out 
   assert.equal(await statusOf(ONE, key), 401);
 });
 
-test("a token claims its key's id", async () => {
-  await start({ unseen_key_ids_per_minute: 1 });
+test("a token claims its key's id; the network that it was given to has proven that", async () => {
+  await start({ unseen_key_ids_per_minute: 1, trusted_proxies: ['127.0.0.0/8'] });
+  const elsewhere = { headers: { 'x-forwarded-for': '192.0.2.1' } };
   const { id, key } = server.makeKey();
   const form = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: key });
-  const issued = await fetch(`${server.url}/oauth/token`, { method: 'POST', body: form });
+  const issued = await fetch(`${server.url}/oauth/token`, { method: 'POST', body: form, ...elsewhere });
   const { access_token } = JSON.parse(await issued.text());
   const forged = access_token.slice(0, -4) + (access_token.endsWith('AAAA') ? 'BBBB' : 'AAAA');
+  assert.equal(await statusOf(ONE, guess(), elsewhere), 401);
+  assert.equal(await statusOf(ONE, access_token, elsewhere), 200);
   assert.equal(await statusOf(ONE, forged), 401);
   assert.equal(await statusOf(ONE, access_token), 429);
   server.setNow(NOW_MS + 60_000);

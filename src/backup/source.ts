@@ -8,6 +8,7 @@ import type { LogKind, Mark } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { Refused, reasonOf } from '../refused.ts';
+import { actsAsOwner } from '../store/acting-user.ts';
 import { type DataFolder, dataFolder, syncFile } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { newestBranch, readState, sha256 } from './branch.ts';
@@ -25,7 +26,6 @@ export function findSource(given: string): Source {
   const path = resolve(given);
   try {
     if (!statSync(path).isDirectory()) {
-      // Not access(2), which asks for the real user.
       closeSync(openSync(path, 'r'));
       return { kind: 'file', path };
     }
@@ -34,10 +34,9 @@ export function findSource(given: string): Source {
     if (branch === null) throw new Error('there is no backup in it');
     return { kind: 'folder', path: branch };
   } catch (error) {
-    const whose =
-      process.getuid?.() === process.geteuid?.()
-        ? ''
-        : '. The data folder belongs to another user, as whom root restores: give that user the right to read it';
+    const whose = actsAsOwner()
+      ? '. The data folder belongs to another user, as whom root restores: give that user the right to read it'
+      : '';
     throw new Refused('failed', `cannot read the backup ${path}: ${reasonOf(error, path)}${whose}.`, {
       cause: error,
     });

@@ -1,7 +1,7 @@
 /** Asks on a terminal before something is done that cannot be undone. */
 import { createInterface } from 'node:readline';
+import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
-import { printable } from './output.ts';
 
 export interface Terminal {
   readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };

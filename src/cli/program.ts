@@ -7,10 +7,10 @@
  */
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
+import { printable } from '../printable.ts';
 import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';
 import { isDamage, isDiskFull, isForbidden } from '../store/database-errors.ts';
 import { addCommonOptions, addExamples } from './options.ts';
-import { printable } from './output.ts';
 import { versionText } from './version.ts';
 
 /** A command of the table: what the help says of it, and its file, loaded only when the line names it. */

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { isBaseUrl, wholeNumber } from '../config/format.ts';
 import { type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import { printable } from '../printable.ts';
 import { readMe } from '../pull/answers.ts';
 import { type Api, createApi } from '../pull/api.ts';
 import { type Copy, openCopy } from '../pull/copy.ts';
@@ -14,7 +15,7 @@ import { checkSelection, noteSelection, SUBSCRIPTIONS_MAX, settleSelection } fro
 import { Refused } from '../refused.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { addExamples, commonOptions, instantValue, integerValue, listValue } from './options.ts';
-import { print, printable, progress } from './output.ts';
+import { print, progress } from './output.ts';
 
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;

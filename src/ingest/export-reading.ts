@@ -38,7 +38,7 @@ export interface ReadingOrder {
   readonly latest: string;
   readonly exported_at_default: string;
   readonly require_trailer: boolean;
-  /** What becomes of a row that breaks the format: the file fails, or the row is left out. */
+  /** What becomes of a row that breaks the format: the file fails, or the row is left out; see {@link isMostlyBad}. */
   readonly bad_rows: 'fail' | 'skip';
   /** The streams that the appliance has; null: all. */
   readonly streams: readonly StreamName[] | null;
@@ -97,6 +97,8 @@ export type ReadingResult =
   | { readonly kind: 'damaged'; readonly counts: ReadingCounts; readonly reason: string };
 
 const ERRORS_MAX = 20;
+/** So many may be left out of a file, however short it is. */
+const BAD_ROWS_IN_ANY_FILE = 100;
 const VALUE_CHARACTERS_MAX = 200;
 /** Unknown streams are counted one by one up to this many, and together from there. */
 const UNKNOWN_STREAMS_MAX = 50;
@@ -145,6 +147,9 @@ class Reading {
   readonly #errors: LineError[] = [];
   #errorsTotal = 0;
   #badRows = 0;
+  /** Of rows that are left out: the first errors, and how many there are. */
+  readonly #leftOut: LineError[] = [];
+  #leftOutErrors = 0;
   #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
   readonly #ignored = new Set<string>();
@@ -193,8 +198,21 @@ class Reading {
     }
   }
 
-  /** Judges what can only be judged at the end: the trailer. */
+  /** Judges what can only be judged at the end: the trailer, and how many rows were bad. */
   finish(): void {
+    this.#judgeTrailer();
+    if (this.#errorsTotal > 0 || !isMostlyBad(this.#badRows, this.rows)) return;
+    this.#note({
+      line: 0,
+      column: null,
+      value: this.#badRows,
+      expected: `at most ${BAD_ROWS_IN_ANY_FILE} bad rows, or a tenth of the ${this.rows.toLocaleString('en-US')} in the file, to leave them out`,
+    });
+    for (const error of this.#leftOut) this.#note(error);
+    this.#errorsTotal = 1 + this.#leftOutErrors;
+  }
+
+  #judgeTrailer(): void {
     const trailer = this.#trailer;
     if (trailer === null) {
       const { file, require_trailer } = this.#order;
@@ -275,7 +293,11 @@ class Reading {
   #bad(line: number, errors: readonly RowError[], row: unknown): void {
     if (this.#order.bad_rows === 'skip') {
       this.#badRows += 1;
-      this.#sinks.onBadRow?.({ line, errors: errors.map(shortened), row });
+      this.#leftOutErrors += errors.length;
+      const short = errors.map(shortened);
+      for (const error of short)
+        if (this.#leftOut.length < ERRORS_MAX) this.#leftOut.push({ line, ...error });
+      this.#sinks.onBadRow?.({ line, errors: short, row });
       return;
     }
     for (const error of errors) this.#note({ line, ...error });
@@ -290,6 +312,14 @@ class Reading {
     this.#errorsTotal += 1;
     if (this.#errors.length < ERRORS_MAX) this.#errors.push({ ...error, ...shortened(error) });
   }
+}
+
+/**
+ * Whether so many rows are bad that none is left out: then it is not single rows that are wrong but the writer, and
+ * somebody has to know.
+ */
+function isMostlyBad(bad: number, rows: number): boolean {
+  return bad > BAD_ROWS_IN_ANY_FILE && bad > rows / 10;
 }
 
 /** Values in reasons are for a person to find the row by: long ones are cut. */

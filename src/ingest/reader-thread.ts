@@ -99,10 +99,15 @@ async function serve(
   }
 }
 
-/** Writes the rows that are left out of a file, a JSON object a line. */
+/** Enough to find out what is wrong; a small file can unpack to millions of bad rows, each with a longer note. */
+const NOTES_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Writes the rows that are left out of a file, a JSON object a line; those for which there is no room are counted. */
 class SkippedRows {
   readonly #path: string | null;
   #file: number | null = null;
+  #bytes = 0;
+  #notNoted = 0;
 
   constructor(path: string | null) {
     this.#path = path;
@@ -111,8 +116,16 @@ class SkippedRows {
   add(bad: BadRow): void {
     if (this.#path === null) return;
     this.#file ??= openSync(this.#path, 'w', 0o600);
-    const text = jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY });
-    writeFileSync(this.#file, `${text}\n`);
+    const text = this.#bytes < NOTES_BYTES_MAX ? textOf(bad) : null;
+    const bytes = text === null ? 0 : Buffer.byteLength(text);
+    if (text === null || this.#bytes + bytes > NOTES_BYTES_MAX) {
+      // Once one is left out, so are those behind it: the notes have no holes.
+      this.#bytes = NOTES_BYTES_MAX;
+      this.#notNoted += 1;
+      return;
+    }
+    this.#bytes += bytes;
+    writeFileSync(this.#file, text);
   }
 
   close(): void {
@@ -120,9 +133,14 @@ class SkippedRows {
     const file = this.#file;
     this.#file = null;
     try {
+      if (this.#notNoted > 0) writeFileSync(file, `{"more_rows":${this.#notNoted}}\n`);
       fsyncSync(file);
     } finally {
       closeSync(file);
     }
   }
+}
+
+function textOf(bad: BadRow): string {
+  return `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n`;
 }

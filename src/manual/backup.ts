@@ -25,7 +25,7 @@ export function backupText(): string {
     ),
     'The secret in it',
     paragraph(`
-      Cursors, access tokens and photo addresses are signed with the secret. It is in the backup because without it every
+      Cursors, access tokens and photo addresses are made with the secret. It is in the backup because without it every
       cursor would be refused after a restore. Whoever has a backup can forge cursors, access tokens and photo addresses,
       and sees all detections; keys cannot be recovered from it, only their SHA-256 is there. So protect a backup as you
       protect the data folder.`),

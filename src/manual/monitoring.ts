@@ -13,7 +13,7 @@ export const METRICS: readonly (readonly [name: string, labels: string, what: st
   [
     'wirewatch_refused_total',
     'limit',
-    'What a limit kept out: requests (a key in a minute), token_requests, unseen_key_ids, daily_rows, connections.',
+    'What a limit kept out: requests (a key in a minute), token_requests, unseen_key_ids, daily_rows, connections, connections_per_address.',
   ],
   [
     'wirewatch_connections',

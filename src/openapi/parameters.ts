@@ -105,7 +105,7 @@ const CHANGES: Readonly<Record<string, Draft>> = {
   cursor: {
     description: '`next_cursor` of an earlier answer of this endpoint. Give either this or `since`.',
     schema: ref('StreamCursor'),
-    example: 'AQAGVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
+    example: 'vEEz9_nMB-9gd7TQcKD5Tw',
   },
   since: {
     description:

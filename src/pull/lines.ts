@@ -48,7 +48,7 @@ export function openLines(path: string): Copy {
 function openAlone(path: string, release: Release): Copy {
   const placePath = `${path}.place`;
   let noted = readPlace(placePath);
-  const file = openSync(path, 'a');
+  const file = openSync(path, 'a', 0o600);
   const { size } = fstatSync(file);
   if (size < noted.bytes || (size > 0 && !existsSync(placePath))) {
     closeSync(file);

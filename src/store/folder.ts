@@ -12,6 +12,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   renameSync,
   rmSync,
   statfsSync,
@@ -89,7 +90,43 @@ export function ensureFolder(folder: DataFolder): boolean {
       `cannot use the data folder ${root}: ${reason}. Run this as the user whom it belongs to, give it to this one (chown -R), or name another with --data.`,
     );
   }
+  refuseLinks(folder);
   return isNew;
+}
+
+/**
+ * Whoever can write to the folder could otherwise have the appliance, or root's commands, write to files elsewhere.
+ *
+ * @throws Refused `configuration` when something that is kept in the folder is a link. The folder itself may be one
+ */
+export function refuseLinks({ root, log, accessLog, ...files }: DataFolder): void {
+  const databases = [files.detections, files.access, files.usage];
+  const beside = databases.flatMap((path) => ['-wal', '-shm', '-journal'].map((ending) => path + ending));
+  const inLogs = [log, accessLog].flatMap((path) => linksIn(path));
+  const link = [log, accessLog, ...Object.values(files), ...beside].find(isLink) ?? inLogs[0];
+  if (link === undefined) return;
+  throw new Refused(
+    'configuration',
+    `${link} is a link. Nothing that the appliance keeps in ${root} may be one: put what it leads to in its place. The data folder itself may be a link.`,
+  );
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  } catch {
+    // What cannot be looked at is told by whoever needs it.
+    return false;
+  }
+}
+
+function linksIn(folder: string): string[] {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true });
+    return entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => join(folder, name));
+  } catch {
+    return [];
+  }
 }
 
 /** Whether there is something of that name. @throws the file system's error where that cannot be told */

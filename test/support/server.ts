@@ -48,6 +48,7 @@ export interface TestServerOptions {
   readonly host?: string;
   readonly trusted_proxies?: string[];
   readonly max_connections?: number;
+  readonly max_connections_per_address?: number;
   /** Paths of PEM files. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly onEndLost?: (position: number) => void;
@@ -174,6 +175,7 @@ function configOf(options: TestServerOptions): ServerOptions['config'] {
       tls_certificate: options.tls?.certificate ?? '',
       tls_key: options.tls?.key ?? '',
       max_connections: options.max_connections ?? 100,
+      max_connections_per_address: options.max_connections_per_address ?? 100,
     },
     exports: { newswire: { enabled: isEnabled('text') }, imagewire: { enabled: isEnabled('image') } },
     photos: { folder: options.photos ?? '/nonexistent/photos' },
