@@ -219,7 +219,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ...rules('GET /v1/detections', [
     'from: required, inclusive; to: exclusive | period-page | from is inclusive, to is not',
     'from, to: dates are days of the zone | period-parameters | dates are whole days of the time zone; from and to of one date are one day',
-    'from, to: instants with Z or an offset | period-parameters | instants have Z or an offset and at most milliseconds; a raw + in the place of the offset is one',
+    'from, to: instants with Z or an offset | period-parameters | instants have Z or an offset and up to nine fractional digits; a raw + in the place of the offset is one',
     'to: later than from | period-parameters | to must be later than from',
     'to: a future value is now | period-parameters | a future to is now, before anything is judged',
     "time_zone: default the only subscription's, else UTC; echoed | period-parameters | the time zone is the one given, else that of the only subscription, else UTC",

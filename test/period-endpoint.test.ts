@@ -304,6 +304,30 @@ test('from may not be earlier than the day records begin; without records there 
   assert.match(await refusal('from=2001-01-01&to=2001-02-01', empty), /31 calendar days/);
 });
 
+test('data_starts is accepted as from, in every zone and for each stream', async () => {
+  const me = JSON.parse(await (await server.get('/v1/me', key)).text());
+  let asked = 0;
+  for (const { id, data_starts } of me.subscriptions) {
+    for (const [type, start] of Object.entries(data_starts)) {
+      if (typeof start !== 'string') continue;
+      // On its day in UTC, the day before and the day after.
+      for (const zone of ['UTC', 'Pacific/Pago_Pago', 'Asia/Kathmandu', 'Pacific/Kiritimati']) {
+        const stream = `&subscription_id=${id}&content_type=${type}&time_zone=${zone}`;
+        assert.ok((await period(`from=${start}&to=2026-11-21${stream}`)).data.length > 0, stream);
+        asked += 1;
+      }
+    }
+  }
+  assert.equal(asked, 12);
+  // 2026-11-18T10:00:00Z is the beginning of the 19th there.
+  const ahead = 'to=2026-11-21&time_zone=Pacific/Kiritimati';
+  assert.equal((await period(`from=2026-11-18T10:00:00Z&${ahead}`)).data.length, 5);
+  assert.match(
+    await refusal(`from=2026-11-18T09:59:59Z&${ahead}`),
+    /^from: records begin on 2026-11-19 \(Pacific\/Kiritimati\).* 2026-11-18T10:00:00Z, the earliest data_starts/,
+  );
+});
+
 test('too wide, too many shards and too many subscriptions are refused', async () => {
   assert.match(await refusal('from=2026-10-20&to=2026-11-20'), /31 calendar days/);
   const detail = await refusal('from=2026-11-01&to=2026-11-20');

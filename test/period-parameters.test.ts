@@ -62,11 +62,13 @@ test('a day that a zone never had is empty by itself, and no more than nothing w
   );
 });
 
-test('instants have Z or an offset and at most milliseconds; a raw + in the place of the offset is one', () => {
+test('instants have Z or an offset and up to nine fractional digits; a raw + in the place of the offset is one', () => {
   const expected = '2026-11-20T08:00:00.000Z 2026-11-20T09:00:00.000Z';
   assert.equal(shown('2026-11-20T08:00:00Z', '2026-11-20T10:00:00+01:00'), expected);
   assert.equal(shown('2026-11-20T08:00:00.000Z', '2026-11-20T10:00:00.000 01:00'), expected);
   assert.equal(shown('2026-11-20T03:00:00-05:00', '2026-11-20T09:00:00Z', 'Europe/Berlin'), expected);
+  assert.equal(shown('2026-11-20T08:00:00.000000999Z', '2026-11-20T10:00:00.000000+01:00'), expected);
+  assert.equal(shown('2026-11-20t08:00:00z', '2026-11-20T10:00:00.000000000 01:00'), expected);
   const raw = parsePeriodParameters('from=2026-11-20T08:00:00+00:00&to=2026-11-20').ends;
   assert.deepEqual(raw, {
     from: { kind: 'instant', ms: Date.parse('2026-11-20T08:00:00Z') },
@@ -80,12 +82,11 @@ test('an end is a date or an instant, strictly', () => {
     '2026-02-30T00:00:00Z',
     '2026-11-20T08:00:00',
     '2026-11-20T08:00Z',
-    '2026-11-20T08:00:00.0000Z',
+    '2026-11-20T08:00:00.0000000000Z',
     '2026-11-20T08:00:00.Z',
     '2026-11-20T24:00:00Z',
     '2026-11-20T08:00:60Z',
     '2026-11-20 08:00:00Z',
-    '2026-11-20T08:00:00z',
     '2026-11-20T08:00:00+0100',
     '2026-11-20T08:00:00+24:00',
     '2026-11-20T08 00:00+01:00',

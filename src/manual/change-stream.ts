@@ -24,7 +24,7 @@ export function changeStreamText(): string {
       Authorization: Bearer KEY, and a key with the scope detections:read.`),
     '1. How to read',
     points(
-      'Start with since: a time with Z or an offset, not in the future and at most 31 x 24 hours ago. You get what was delivered at or after it.',
+      'Start with since: a time with Z or an offset and up to nine fractional digits, not in the future and at most 31 x 24 hours ago. You get what was delivered at or after it.',
       'Every answer has next_cursor. Store it in the same transaction as the rows, and pass it as cursor from then on. Give since or cursor, never both, never neither.',
       'has_more true: call again at once. A page can hold fewer rows than limit, even none, and still say so. has_more false: you have everything; call again later, hourly for example. The cursor of an empty page may be the same as before.',
       'Upsert by id, and keep the higher version: delivery is at least once, and a version can come twice. Never let an older one overwrite a newer one.',

@@ -17,11 +17,11 @@ export function periodsText(): string {
       filters, fields and answers that are no page: they are the same here.`),
     '1. The period',
     points(
-      'from and to are required. A date, 2026-11-21, is a whole day: from begins with its start, to ends with its end, so that the same date twice is one day. A time has Z or an offset, and to is exclusive.',
+      'from and to are required. A date, 2026-11-21, is a whole day: from begins with its start, to ends with its end, so that the same date twice is one day. A time has Z or an offset and up to nine fractional digits (what is finer than a millisecond is cut off), and to is exclusive.',
       "time_zone says where dates are meant: an IANA name. Without it, it is the subscription's own where the request reads exactly one, else UTC. A day on which clocks change has 23 or 25 hours; where midnight is skipped it starts with its first instant.",
       'A future to is read as now. The answer shows from and to as they were resolved, in whole seconds, and the time zone as written.',
       `At most ${PERIOD_DAYS_MAX} calendar days where both are dates, else ${PERIOD_DAYS_MAX} x 24 hours plus one hour. At most ${SUBSCRIPTIONS_MAX} subscriptions, and ${SHARDS_MAX} shards: UTC days that the period touches, times streams (one for each subscription and content type).`,
-      'from may not be earlier than the day on which records begin: data_starts in GET /v1/me.',
+      "from may not be earlier than the day on which records begin, in the request's time zone. data_starts in GET /v1/me is a time: from = data_starts is always accepted, in any zone. Its first ten characters are the day in UTC, which east of Greenwich can be a day too early: use them with time_zone=UTC only.",
     ),
     '2. The pages',
     points(

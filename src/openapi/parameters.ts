@@ -109,7 +109,7 @@ const CHANGES: Readonly<Record<string, Draft>> = {
   },
   since: {
     description:
-      'A time with `Z` or an offset, not in the future and at most 31 x 24 hours ago: starts at the first change delivered at or after it. Give either this or `cursor`.',
+      'A time with `Z` or an offset and up to nine fractional digits, not in the future and at most 31 x 24 hours ago: starts at the first change delivered at or after it. Give either this or `cursor`.',
     schema: Type.String({ format: 'date-time' }),
     example: '2026-11-21T10:00:00Z',
   },
@@ -123,7 +123,7 @@ const CHANGES: Readonly<Record<string, Draft>> = {
 const PERIOD: Readonly<Record<string, Draft>> = {
   from: {
     description:
-      "Period start, inclusive: a date (the start of that day in the request's time zone) or a time with `Z` or an offset. Not before the day on which data starts.",
+      "Period start, inclusive: a date (the start of that day in the request's time zone) or a time with `Z` or an offset and up to nine fractional digits. Not before the day, in that zone, on which data starts: `data_starts` of the stream is always accepted.",
     schema: Type.String({ minLength: 10 }),
     example: '2026-11-01',
     required: true,

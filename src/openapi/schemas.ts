@@ -90,7 +90,10 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
       description: 'What the key reads for it; empty while that is nothing.',
     }),
     time_zone: Type.String({ description: 'IANA time zone, used for date-only periods.' }),
-    data_starts: byContentType(nullable(timestamp()), 'Null while the stream has no detections.'),
+    data_starts: byContentType(
+      nullable(timestamp()),
+      'The `first_detected_at` of the earliest detection, always accepted as `from`. Null while the stream has none.',
+    ),
     customer_lists: Type.Literal(false, { description: 'Always false in this version.' }),
     classification_since: nullable(timestamp(), 'Null in this version.'),
   }),
