@@ -154,7 +154,7 @@ const PERIOD: Readonly<Record<string, Draft>> = {
   },
   cursor: {
     description:
-      '`next_cursor` of the previous page of the same request; refused when the period or filters changed.',
+      '`next_cursor` of the previous page of the same request; refused when the period or filters changed. A walk without `subscription_id` goes on when the subscriptions of the key are changed meanwhile.',
     schema: ref('QueryCursor'),
     example: 'AQ9cVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
   },

@@ -37,7 +37,7 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   QueryCursor: Type.String({
     pattern: CURSOR_PATTERN,
     description:
-      'Opaque. Carries a hash of period, time zone, sort, subscriptions and filters; refused when they change.',
+      'Opaque. Carries a hash of period, time zone, sort, subscriptions and filters as they were asked for; refused when they change.',
   }),
   TextDetection: detectionOf('text', false),
   ImageDetection: detectionOf('image', false),
