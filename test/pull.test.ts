@@ -488,7 +488,9 @@ describe('pull and answers that are no pages', () => {
 
   test('429 is asked for again after Retry-After', () => isRepeated(429));
   test('500 is asked for again after Retry-After', () => isRepeated(500));
+  test('502 is asked for again after Retry-After', () => isRepeated(502));
   test('503 is asked for again after Retry-After', () => isRepeated(503));
+  test('504 is asked for again after Retry-After', () => isRepeated(504));
 
   test('without Retry-After the wait doubles', () =>
     against(
