@@ -6,15 +6,26 @@ import { isBaseUrl, wholeNumber } from '../config/format.ts';
 import { type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { readMe } from '../pull/answers.ts';
 import { type Api, createApi } from '../pull/api.ts';
+import { type Comparison, compareCopy } from '../pull/compare.ts';
 import { type Copy, openCopy } from '../pull/copy.ts';
+import { openCopyRows } from '../pull/copy-rows.ts';
 import { catchUp } from '../pull/following.ts';
 import { copyAll, type Start } from '../pull/full-copy.ts';
 import { openLines } from '../pull/lines.ts';
-import { checkSelection, noteSelection, SUBSCRIPTIONS_MAX, settleSelection } from '../pull/selection.ts';
+import {
+  checkSelection,
+  noteSelection,
+  readSelection,
+  type Selection,
+  SUBSCRIPTIONS_MAX,
+  selectionOfCopy,
+  settleSelection,
+} from '../pull/selection.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { addExamples, commonOptions, instantValue, integerValue, listValue } from './options.ts';
-import { print, printable, progress } from './output.ts';
+import { type Progress, print, printable, progress } from './output.ts';
+import { printComparison } from './pull-compare.ts';
 
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
@@ -30,6 +41,7 @@ interface PullOptions {
   readonly follow?: boolean;
   readonly format?: string;
   readonly pollSeconds?: number;
+  readonly compare?: boolean;
 }
 
 export function register(command: Command): void {
@@ -56,7 +68,15 @@ export function register(command: Command): void {
       integerValue(1, POLL_SECONDS_MAX),
     )
     .option('--format <format>', 'sqlite or ndjson (default: sqlite)')
+    .option(
+      '--compare',
+      'compare the copy with the whole service instead, and change nothing; exit code 1 when they differ',
+    )
     .action(async (options: PullOptions, self: Command) => {
+      if (options.compare === true) {
+        printComparison(options.into, await compare(options), commonOptions(self).json);
+        return;
+      }
       const pulled = await pull(options);
       const text = `${pulled.rows} rows were read into ${options.into}. Run the same command again to go on.`;
       print(pulled, { json: commonOptions(self).json, text });
@@ -64,6 +84,7 @@ export function register(command: Command): void {
   addExamples(command, [
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --full',
     'pull --base-url http://127.0.0.1:8080 --key-file key --into changes.ndjson --format ndjson --follow',
+    'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --compare',
   ]);
 }
 
@@ -72,53 +93,70 @@ interface Pulled {
   readonly rows: number;
 }
 
-async function pull(options: PullOptions): Promise<Pulled> {
+/** A connection to the service, until the command is stopped. */
+interface Session {
+  readonly api: Api;
+  readonly signal: AbortSignal;
+  readonly shown: Progress;
+}
+
+function begin(options: PullOptions): Session {
   const stopping = new AbortController();
   const stop = () => stopping.abort(new Stopped());
   process.once('SIGINT', stop);
   process.once('SIGTERM', stop);
-  const key = readKey(options.keyFile);
-  const copy = open(options);
+  const { signal } = stopping;
   const shown = progress('rows');
-  let rows = 0;
-  const onRows = (read: number) => {
-    rows += read;
-    shown.update(rows);
-  };
   const api = createApi({
     baseUrl: baseUrlOf(options.baseUrl),
-    key,
-    signal: stopping.signal,
-    sleep: (ms) => sleep(ms, undefined, { signal: stopping.signal }),
+    key: readKey(options.keyFile),
+    signal,
+    sleep: (ms) => sleep(ms, undefined, { signal }),
     onWait: (reason, waitMs) => {
       shown.end();
       process.stderr.write(`${printable(reason)}; waiting ${Math.ceil(waitMs / SECOND_MS)} s\n`);
     },
   });
+  return { api, signal, shown };
+}
+
+/** @throws Refused `failed` where the selection is not one that the service answers */
+async function startOf(api: Api, selection: Selection): Promise<Start> {
+  const { body, dateMs } = await api.get('/v1/me');
+  const me = readMe(body);
+  checkSelection(me, selection);
+  return { me, dateMs, selection };
+}
+
+function selectionOf({ subscription, contentType }: PullOptions): Selection {
+  return { subscriptions: subscription?.slice() ?? null, content_type: contentType ?? null };
+}
+
+async function pull(options: PullOptions): Promise<Pulled> {
+  const { api, signal, shown } = begin(options);
+  const copy = open(options);
+  let rows = 0;
+  const onRows = (read: number) => {
+    rows += read;
+    shown.update(rows);
+  };
   try {
     refuseMisuse(copy, options);
-    const selection = settleSelection(copy, options.into, {
-      subscriptions: options.subscription?.slice() ?? null,
-      content_type: options.contentType ?? null,
-    });
-    const { body, dateMs } = await api.get('/v1/me');
-    const me = readMe(body);
-    checkSelection(me, selection);
+    const selection = settleSelection(selectionOfCopy(copy), options.into, selectionOf(options));
+    const start = await startOf(api, selection);
     noteSelection(copy, selection);
-    const since = await beginning(api, copy, options, { me, dateMs, selection }, onRows, () => {
+    const since = await beginning(api, copy, options, start, onRows, () => {
       shown.end();
       process.stderr.write(`${beginsAnew(options)}\n`);
     });
     for (;;) {
       await catchUp(api, copy, selection, since, onRows);
       if (options.follow !== true) break;
-      await sleep((options.pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, {
-        signal: stopping.signal,
-      });
+      await sleep((options.pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, { signal });
     }
   } catch (error) {
     // What was stored is whole, and the same command goes on from there: being stopped is no failure when following.
-    if (!stopping.signal.aborted) throw error;
+    if (!signal.aborted) throw error;
     if (options.follow !== true) process.exitCode = 1;
   } finally {
     shown.end();
@@ -128,6 +166,38 @@ async function pull(options: PullOptions): Promise<Pulled> {
 }
 
 class Stopped extends Error {}
+
+async function compare(options: PullOptions): Promise<Comparison> {
+  const { into, since, full, follow } = options;
+  if (full === true || follow === true)
+    throw new Refused('usage', '--compare reads what is there: leave --full and --follow out');
+  const copy = openCopyRows(into, formatOf(options));
+  const { api, signal, shown } = begin(options);
+  try {
+    if (since !== undefined && copy.cursor !== null)
+      throw new Refused('usage', `${into} says itself how far it is: leave --since out`);
+    const noted = copy.cursor === null ? null : readSelection(copy.selection);
+    const selection = settleSelection(noted, into, selectionOf(options));
+    const start = await startOf(api, selection);
+    let rows = 0;
+    return await compareCopy(
+      api,
+      copy,
+      start,
+      since === undefined ? formatMs(start.dateMs) : new Date(since).toISOString(),
+      (read) => {
+        rows += read;
+        shown.update(rows);
+      },
+    );
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new Refused('failed', 'stopped before the whole copy was compared');
+  } finally {
+    shown.end();
+    copy.close();
+  }
+}
 
 /** @throws Refused `usage` for options that do not go together, or not with what the copy is */
 function refuseMisuse(copy: Copy, { into, full, since }: PullOptions): void {
@@ -180,9 +250,11 @@ function contentTypeValue(value: string): ContentType {
 }
 
 function open(options: PullOptions): Copy {
-  const format = options.format ?? 'sqlite';
-  if (format === 'sqlite') return openCopy(options.into);
-  if (format === 'ndjson') return openLines(options.into);
+  return formatOf(options) === 'sqlite' ? openCopy(options.into) : openLines(options.into);
+}
+
+function formatOf({ format = 'sqlite' }: PullOptions): 'sqlite' | 'ndjson' {
+  if (format === 'sqlite' || format === 'ndjson') return format;
   throw new Refused('usage', `--format ${format}: expected sqlite or ndjson`);
 }
 

@@ -16,6 +16,7 @@ export function clientGuideText(): string {
     points(
       'One row for each detection, by its id, with its version and whatever you keep of it. The id is opaque: compare it, and do not take it apart.',
       'A version that arrives is kept where it is higher than the one you have, and passed over otherwise. The same one can come twice.',
+      'A match that is scored again with no other change keeps its version and does not come on the stream: last_scored_at and exported_at of the detection are brought up to date in place. The period and GET /v1/detections/ID show the new ones, a stream row keeps those that it was written with. So do not compare these two when you compare a copy with the service, nor the beginning of source.image_url, which moves with the address of the appliance.',
       'Beside the rows, one cursor. Rows and cursor are stored in one transaction, so that a crash never separates them.',
       'Ignore members that you do not know: new ones can be added to v1 at any time.',
       'Detections are never withdrawn. A correction is a higher version.',
@@ -55,7 +56,11 @@ export function clientGuideText(): string {
       '429 rate_limited: start with WIREWATCH_LIMITS_REQUESTS_PER_MINUTE=5. 429 daily_allowance: wirewatch key set ID --daily-rows 10.',
       '503: take the right to read access.db away (chmod 000) and give it back. No answer: stop the appliance (kill -STOP), or end it.',
       'Empty pages with has_more true: filter by a source_id that does not exist. Many pages: limit=1.',
-      'A crash in your client: kill it between any two lines, start it again, and compare its copy with a walk over the periods.',
+      'A crash in your client: kill it between any two lines, start it again, and compare its copy with the service. Write the copy as lines, one detection each, and let pull compare, which leaves out what may differ (topic pull):',
+    ),
+    fenced(
+      'sh',
+      'wirewatch pull --base-url http://127.0.0.1:8080 --key-file key --into mine.ndjson --format ndjson --compare',
     ),
   );
 }

@@ -43,7 +43,7 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   ImageDetection: detectionOf('image', false),
   Detection: Type.Union([ref('TextDetection'), ref('ImageDetection')], {
     description:
-      'A find of one item in one article, for one subscription. With `fields`, only what was asked for is there, and always `id` and `version`.',
+      'A find of one item in one article, for one subscription. Two answers with one `version` can differ in `last_scored_at` and `exported_at`, which are brought up to date in place when a match is scored again with no other change: leave them out when you compare a copy. With `fields`, only what was asked for is there, and always `id` and `version`.',
   }),
   TextChange: detectionOf('text', true),
   ImageChange: detectionOf('image', true),

@@ -94,10 +94,10 @@ function resumeWalk(copy: Copy): Walk | null {
   );
 }
 
-/** Plans the walk, and reads the first page of each content type for its `as_of`. */
-async function beginWalk(api: Api, copy: Copy, { me, dateMs, selection }: Start): Promise<Walk> {
+/** The periods of a whole walk, one stream after the other, the present month of each first. */
+export function stepsOf({ me, dateMs, selection }: Start): Step[] {
   const today = utcDay(dateMs);
-  const steps: Step[] = me.subscriptions.flatMap(({ id, data_starts }) =>
+  return me.subscriptions.flatMap(({ id, data_starts }) =>
     CONTENT_TYPES.flatMap((content_type) => {
       const start = data_starts[content_type];
       if (start === undefined || start === null || !isSelected(selection, id, content_type)) return [];
@@ -108,6 +108,12 @@ async function beginWalk(api: Api, copy: Copy, { me, dateMs, selection }: Start)
       }));
     }),
   );
+}
+
+/** Plans the walk, and reads the first page of each content type for its `as_of`. */
+async function beginWalk(api: Api, copy: Copy, start: Start): Promise<Walk> {
+  const { dateMs } = start;
+  const steps = stepsOf(start);
   let since = formatMs(dateMs - MINUTE_MS);
   const rows: Detection[] = [];
   for (const content_type of CONTENT_TYPES) {
