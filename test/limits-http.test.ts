@@ -41,14 +41,23 @@ function usedRows(): number {
   return server.dailyRows.used('account', ACCOUNT, NOW_MS);
 }
 
-async function assertThrottled(response: Response, by: string, seconds: number): Promise<void> {
+/** @param rows as the detail has them */
+async function assertThrottled(
+  response: Response,
+  by: string,
+  seconds: number,
+  rows = 'rows read: \\d+, allowed: \\d+',
+): Promise<void> {
   assert.equal(response.status, 429);
   assert.equal(response.headers.get('retry-after'), String(seconds));
   assert.equal(response.headers.get('cache-control'), 'no-store');
   for (const name of RATE) assert.ok(response.headers.has(name), name);
   const { type, title, detail } = JSON.parse(await response.text());
   assert.deepEqual([type, title], [`${server.url}/errors/daily_allowance`, 'Daily allowance used']);
-  assert.match(detail, new RegExp(`^The ${by} .*2026-11-22T00:00:00Z`));
+  assert.match(
+    detail,
+    new RegExp(`^The ${by} has used its daily allowance \\(${rows}\\)\\. .*2026-11-22T00:00:00Z`),
+  );
 }
 
 test('a request is let in while rows are left, and then served whole', async () => {
@@ -116,7 +125,7 @@ test('a key has an allowance of its own only where it was given one; changes hol
   const key = await start({ daily_rows: 1000 });
   const { id, key: small } = server.makeKey({ daily_rows: 1 });
   assert.equal(await statusOf(ONE, small), 200);
-  await assertThrottled(await server.get(ONE, small), 'key', 43_200);
+  await assertThrottled(await server.get(ONE, small), 'key', 43_200, 'rows read: 1, allowed: 1');
   assert.equal(await statusOf(ONE, key), 200);
   setKey(server.access, id, { daily_rows: 2 });
   assert.equal(await statusOf(ONE, small), 200);
@@ -124,7 +133,7 @@ test('a key has an allowance of its own only where it was given one; changes hol
   setKey(server.access, id, { daily_rows: null });
   assert.equal(await statusOf(ONE, small), 200);
   setAccount(server.access, 'agency', { daily_rows: 4 });
-  await assertThrottled(await server.get(ONE, key), 'account', 43_200);
+  await assertThrottled(await server.get(ONE, key), 'account', 43_200, 'rows read: \\d, allowed: 4');
 });
 
 test('a token shares the allowance of its key', async () => {

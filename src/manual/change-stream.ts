@@ -49,7 +49,7 @@ export function changeStreamText(): string {
     ),
     '4. Beside the stream',
     points(
-      'GET /v1/me shows the account and the key; its subscriptions, with the types that the key reads of each (none, while the subscription has lost those that the key names), their time zone and where their data starts; data_gaps, the export windows of the last 90 days that have brought nothing, newest first: missing, abandoned or failed; the limits, and in throttled whether the daily allowance of the key or of the account is used up. Any key may ask for it, and keep the answer for a minute.',
+      "GET /v1/me shows the account and the key; its subscriptions, with the types that the key reads of each (none, while the subscription has lost those that the key names), their time zone and where their data starts; data_gaps, the export windows of the last 90 days that have brought nothing, newest first: missing, abandoned or failed; the limits, of which daily_rows is the account's, and in throttled whether the daily allowance of the key or of the account is used up. Any key may ask for it, and keep the answer for a minute.",
       'GET and HEAD /v1/schema/detection list every field with its path, column, position, type, nullability, content types and meaning, for any key. Keep the ETag and send it as If-None-Match: 304 says that nothing has changed.',
       'source.image_url needs no key and never expires. Where it is an address of the appliance, GET alone is answered, one byte range at a time if you like, and 404 where the photo is not there (yet).',
     ),
@@ -63,7 +63,7 @@ export function changeStreamText(): string {
       '403 forbidden: the account is suspended, the address is not allowed for the key, or the scope is missing.',
       '404 not_found: no such path (a trailing slash is another path), or no detection with this id that this key can read. 405 method_not_allowed.',
       '429 rate_limited: wait Retry-After seconds. RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset stand in every answer to a good key.',
-      '429 daily_allowance: the key or its account has read its rows of this UTC day. Wait Retry-After seconds, until 00:00 UTC; the cursor stays valid. GET /v1/me shows the allowance, and answers all the same.',
+      '429 daily_allowance: the key or its account has read its rows of this UTC day. The detail says which of them, how many rows it has read and how many it may. Wait Retry-After seconds, until 00:00 UTC; the cursor stays valid. GET /v1/me answers all the same; its daily_rows is the allowance of the account, also where the key has a lower one of its own.',
       '500 internal, 503 unavailable: try again, and wait twice as long each time.',
     ),
     '6. A client',

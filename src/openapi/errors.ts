@@ -26,7 +26,8 @@ export const ERRORS = {
   daily_allowance: {
     status: 429,
     title: 'Daily allowance used',
-    detail: 'The daily row allowance is used; it is reset at 2026-11-22T00:00:00Z.',
+    detail:
+      'The key has used its daily allowance (rows read: 10,871, allowed: 10,000). It is reset at 2026-11-22T00:00:00Z; cursors stay valid.',
   },
   internal: {
     status: 500,

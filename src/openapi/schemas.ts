@@ -106,12 +106,15 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   }),
   AccountLimits: closed({
     requests_per_minute: described(count(), 'Requests a minute and key.'),
-    daily_rows: described(count(), "The account's daily row allowance for reading detections."),
+    daily_rows: described(
+      count(),
+      "The account's daily row allowance for reading detections. A key can have a lower one of its own, which is not shown here: the detail of a 429 `daily_allowance` names it, with the rows read.",
+    ),
     daily_file_rows: described(count(), 'Daily row allowance for files, from a later version on.'),
     exports_per_day: described(count(), 'Exports an account may create a day, from a later version on.'),
     throttled: nullable(
       words(['key', 'account']),
-      'What is throttled because its daily row allowance is used.',
+      "Whose daily row allowance is used: `key` stands for the key's own, `account` for the account's, also where both are.",
     ),
     throttled_until: Type.Optional(described(timestamp(), 'Only while throttled: the next 00:00 UTC.')),
   }),
