@@ -5,7 +5,7 @@ import { type ContentType, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FIELDS } from '../detection/fields.ts';
 import { DATA_GAPS_MAX, TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
 import { SECOND_MS } from '../time.ts';
-import { detectionSchema } from './detection-schema.ts';
+import { detectionParts, detectionSchema } from './detection-schema.ts';
 import { ERRORS } from './errors.ts';
 import {
   closed,
@@ -39,6 +39,7 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
     description:
       'Opaque. Carries a hash of period, time zone, sort, subscriptions and filters as they were asked for; refused when they change.',
   }),
+  ...detectionParts(),
   TextDetection: detectionOf('text', false),
   ImageDetection: detectionOf('image', false),
   Detection: Type.Union([ref('TextDetection'), ref('ImageDetection')], {
@@ -158,8 +159,8 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   }),
   Problem: closed(
     {
-      type: described(uri(), '`{base_url}/errors/<code>`'),
-      title: words(Object.values(ERRORS).map(({ title }) => title)),
+      type: described(uri(), '`{base_url}/errors/<code>`: the last path segment is the code to switch on.'),
+      title: described(words(Object.values(ERRORS).map(({ title }) => title)), 'The code in words.'),
       status: Type.Integer({ minimum: 400, maximum: 599 }),
       detail: Type.String({ minLength: 1, description: 'Plain English.' }),
       request_id: Type.String({ format: 'uuid', description: 'Equals `X-Request-Id`.' }),
