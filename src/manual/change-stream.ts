@@ -42,7 +42,7 @@ export function changeStreamText(): string {
       `limit: 1 to ${PAGE_ROWS_MAX}, default ${PAGE_ROWS_DEFAULT}. A page reads at most ${PAGE_CHUNKS_MAX} chunks of ${CHUNK_ROWS} rows of the stream, however few pass.`,
       `subscription_id: up to ${SUBSCRIPTIONS_MAX}, each one of the key's. content_type: text or image. A request reads at most ${STREAMS_MAX} streams, one for each subscription and type.`,
       `publisher_id, exclude_publisher_id: up to ${PUBLISHERS_MAX}. domain, exclude_domain: up to ${DOMAINS_MAX} registrable domains, compared whole. What is excluded keeps detections that have none.`,
-      `min_band: this band or stronger, of ${BANDS.join(', ')}. band: exactly these. Images have low, medium and high. min_score: 0 to 100, against the score rounded to a whole number.`,
+      `min_band: this band or stronger, of ${BANDS.join(', ')}. band: exactly these. Images have low, medium and high. min_score: 0 to 100, against the score rounded half up to a whole number. The bands are judged on the score as it is: a text score of 49.5 passes min_score=50, and its band is low, not medium.`,
       `print: true or false. source_id: exact, up to ${SOURCE_ID_CHARACTERS_MAX} characters. article_id.`,
       `fields: paths with commas between them, such as article.url,strength; an object (${OBJECT_PATHS.join(', ')}) is given whole. id and version are always there, event only where it is asked for. schema_version: v1.`,
       'Lists may be repeated or written with commas: a=1,2 is a=1&a=2. An unknown parameter, an empty value or a single one given twice is 400, and the detail names it. GET /v1/detections/ID takes fields and schema_version only.',
@@ -56,12 +56,12 @@ export function changeStreamText(): string {
     '5. Answers that are no page',
     paragraph(`
       Problem documents (RFC 9457) with type, title, status, detail and request_id; the request id is also in
-      X-Request-Id, and in the appliance's log.`),
+      X-Request-Id, and in the appliance's log. The last path segment of type is the code: switch on it.`),
     points(
-      '400 invalid_request: the detail says what is wrong. Do not repeat it unchanged.',
+      '400 invalid_request: the detail says what is wrong. Do not repeat it unchanged. 408 (the request did not arrive in time) and 431 (request line and headers over 32 KiB) have the same code.',
       '401 unauthorized: no key, not a whole one, or one that is unknown, expired or revoked; an access token (topic tokens) also after its hour.',
       '403 forbidden: the account is suspended, the address is not allowed for the key, or the scope is missing.',
-      '404 not_found: no such path (a trailing slash is another path), or no detection with this id that this key can read. 405 method_not_allowed.',
+      '404 not_found: no such path (a trailing slash is another path), or no detection with this id that this key can read. 405 method_not_allowed: the header Allow names the methods. 413 content_too_large: only at /oauth/token.',
       '429 rate_limited: wait Retry-After seconds. RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset stand in every answer to a good key.',
       '429 daily_allowance: the key or its account has read its rows of this UTC day. The detail says which of them, how many rows it has read and how many it may. Wait Retry-After seconds, until 00:00 UTC; the cursor stays valid. GET /v1/me answers all the same; its daily_rows is the allowance of the account, also where the key has a lower one of its own.',
       '500 internal, 503 unavailable: try again, and wait twice as long each time.',
