@@ -450,6 +450,26 @@ describe('pull of a full copy that was broken off', () => {
     }));
 });
 
+test('a full copy that was broken off goes on without a stream that the key has lost', () =>
+  withService([subscription(7001, 'text')], [], async (to, folder, asked) => {
+    const into = join(folder, 'copy.ndjson');
+    const period = { from: '2026-11-01', to: '2026-11-20' };
+    const steps = [
+      { subscription_id: 7009, content_type: 'text', ...period },
+      { subscription_id: 7001, content_type: 'image', ...period },
+      { subscription_id: 7001, content_type: 'text', ...period },
+    ];
+    const walk = JSON.stringify({ since: new Date().toISOString(), steps, cursor: 'of-the-first' });
+    writeFileSync(into, '');
+    writeFileSync(`${into}.place`, JSON.stringify({ bytes: 0, cursor: null, walk }));
+    const { code, told } = await pulled([...to, '--into', into, '--format', 'ndjson']);
+    assert.equal(code, 0, told);
+    const [first = '', ...rest] = asked;
+    assert.match(first, /^\/v1\/detections\?subscription_id=7001&content_type=text&/);
+    assert.doesNotMatch(first, /cursor/);
+    assert.equal(rest.length, 1);
+  }));
+
 function edit(path: string, sql: string): void {
   const db = new DatabaseSync(path);
   db.exec(sql);

@@ -64,7 +64,7 @@ export async function copyAll(
   const resumed = resumeWalk(copy);
   const isTooOld = resumed !== null && isOlder(resumed.since, start.dateMs);
   if (isTooOld) onAnew();
-  let walk = resumed === null || isTooOld ? await beginWalk(api, copy, start) : resumed;
+  let walk = resumed === null || isTooOld ? await beginWalk(api, copy, start) : stillRead(resumed, start.me);
   for (let step = walk.steps[0]; step !== undefined; step = walk.steps[0]) {
     const { body } = await api.get('/v1/detections', {
       ...step,
@@ -92,6 +92,16 @@ function resumeWalk(copy: Copy): Walk | null {
     'failed',
     'the copy does not say how far its walk is. Name another file with --into to begin anew.',
   );
+}
+
+/** Without the streams that the key has lost meanwhile: each page of one would be refused, and the walk never end. */
+function stillRead(walk: Walk, me: Me): Walk {
+  const steps = walk.steps.filter(({ subscription_id, content_type }) =>
+    me.subscriptions.some(
+      ({ id, content_types }) => id === subscription_id && content_types.includes(content_type),
+    ),
+  );
+  return { ...walk, steps, cursor: steps[0] === walk.steps[0] ? walk.cursor : null };
 }
 
 /** The periods of a whole walk, one stream after the other, the present month of each first. */
