@@ -278,12 +278,42 @@ test('key set changes what is given and nothing else', async () => {
   await failing(1, /no key abcdefghij23/, 'key', 'set', 'abcdefghij23', '--name', 'x');
 });
 
+test('what is missing is said at once, each with its meaning', async () => {
+  await failing(
+    2,
+    /required options missing:\n {2}--account <id> +account.*\n {2}--scopes <scopes> +what it may do.*\n {2}--subscriptions <list> +what it reads.*\nTry: wirewatch key create --help/,
+    ...['key', 'create', '--name', 'Test'],
+  );
+  await failing(2, /required option missing:\n {2}--name <name> /, 'account', 'add', 'third');
+});
+
+test('scopes that do nothing yet are called that, in the help and where one is given', async () => {
+  const help = (await wirewatch('key', 'create', '--help')).stdout.replace(/\s+/g, ' ');
+  assert.match(
+    help,
+    /detections:read; reports:read and exports:create are for later versions, no endpoint asks/,
+  );
+  const made = async (scopes: string) => {
+    const options = ['--account', 'acme', '--name', 'x', '--subscriptions', '7001', '--scopes', scopes];
+    return (await wirewatch('key', 'create', ...options)).stdout;
+  };
+  assert.match(await made('reports:read'), /No endpoint.*asks for reports:read\. Without detections:read/);
+  assert.match(await made('detections:read,exports:create'), /No endpoint.*asks for exports:create\.\n/);
+  assert.doesNotMatch(await made('detections:read'), /No endpoint|Without/);
+});
+
+test('key revoke asks, and does nothing where there is nobody to answer', async () => {
+  const { id } = await createKey();
+  await failing(2, /ends key .* \(Test, of account acme\) for good\..*--yes/, 'key', 'revoke', id);
+  assert.equal((await json('key', 'show', id)).status, 'active');
+});
+
 test('key revoke ends the key for the next request, and may be repeated', async () => {
   const { id, key } = await createKey();
   const reader = createAccessReader(join(root, 'access.db'));
   try {
     assert.equal(authenticate(reader, `Bearer ${key}`, '127.0.0.1', Date.now()).key_id, id);
-    const first = await wirewatch('key', 'revoke', id);
+    const first = await wirewatch('key', 'revoke', id, '--yes');
     assert.match(first.stdout, new RegExp(`Revoked key ${id}`));
     assert.throws(() => authenticate(reader, `Bearer ${key}`, '127.0.0.1', Date.now()), {
       code: 'unauthorized',
@@ -297,7 +327,7 @@ test('key revoke ends the key for the next request, and may be repeated', async 
   const second = await wirewatch('key', 'revoke', id);
   assert.equal(second.code, 0);
   assert.match(second.stdout, /revoked already/);
-  assert.deepEqual(await json('key', 'revoke', id), revoked);
+  assert.deepEqual(await json('key', 'revoke', id, '--yes'), revoked);
   assert.equal((await json('key', 'set', id, '--name', 'Gone')).status, 'revoked');
 });
 

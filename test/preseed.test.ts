@@ -150,7 +150,7 @@ describe('a start', () => {
     await json('account', 'suspend', 'acme', ...on);
     await json('subscription', 'set', '7001', '--time-zone', 'UTC', ...on);
     await json('key', 'set', filed.id, '--daily-rows', 'none', ...on);
-    await json('key', 'revoke', made.id, ...on);
+    await json('key', 'revoke', made.id, '--yes', ...on);
     const before = await json('account', 'show', 'acme', ...on);
     await serving(config, async (run, url) => {
       assert.equal(await statusOf(url, made.key), 401);
@@ -192,7 +192,7 @@ describe('a start', () => {
       return lineOf(running, DIFFERS)?.differences;
     };
     assert.equal(await start(), undefined);
-    await json('key', 'revoke', 'abcdefghij23', '--data', other);
+    await json('key', 'revoke', 'abcdefghij23', '--yes', '--data', other);
     rmSync(join(other, 'access.db'));
     assert.deepEqual(await start(), ['key abcdefghij23: revoked']);
     assert.equal((await json('key', 'show', 'abcdefghij23', '--data', other)).status, 'revoked');

@@ -18,6 +18,7 @@ import {
   withAccess,
 } from './access.ts';
 import { configOf } from './config.ts';
+import { confirm } from './confirm.ts';
 import {
   addressesValue,
   expiresValue,
@@ -41,7 +42,8 @@ type KeyOptions = {
   dailyRows?: number | None;
 };
 
-const SCOPES_HELP = 'what it may do: detections:read, reports:read, exports:create, with commas between them';
+const SCOPES_HELP =
+  'what it may do, with commas between them: detections:read; reports:read and exports:create are for later versions, no endpoint asks for them yet';
 const SUBSCRIPTIONS_HELP =
   'what it reads: 7001,7002:text; without a type, those the subscription has when used';
 const ID_HELP = 'id of the key: the 12 characters behind "live"';
@@ -88,6 +90,7 @@ function registerCreate(key: Command): void {
           [
             `Created key ${id}.`,
             keyText(created, nowMs),
+            ...scopesNotes(created),
             `The key, shown this one time; it cannot be shown again:\n\n  ${key}`,
             `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${baseUrl(config)}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
           ].join('\n\n'),
@@ -178,12 +181,18 @@ function registerRevoke(key: Command): void {
     .command('revoke')
     .description('end a key for good')
     .argument('<id>', ID_HELP, keyIdValue)
-    .action((id: string, _options: unknown, self: Command) => {
+    .option('--yes', 'do not ask')
+    .action(async (id: string, { yes }: { yes?: boolean }, self: Command) => {
       const nowMs = Date.now();
+      const found = withAccess(self, (db) => getKey(db, id));
+      if (yes !== true && found.revoked_at === null) {
+        const { name, account } = keyDocument(found, nowMs);
+        await confirm(`This ends key ${id} (${name}, of account ${account}) for good.`, id);
+      }
       const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs));
       printKey(self, key, wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.`);
     });
-  addExamples(command, ['key revoke abcdefghij23']);
+  addExamples(command, ['key revoke abcdefghij23', 'key revoke abcdefghij23 --yes']);
 }
 
 function registerGenerate(key: Command): void {
@@ -242,6 +251,16 @@ function addTermOptions(command: Command): Command {
       addressesValue,
     )
     .option('--daily-rows <number>', 'rows a day of its own, or none', dailyRowsValue);
+}
+
+/** What is to be known of scopes that do nothing. */
+function scopesNotes({ scopes }: Key): string[] {
+  const idle = scopes.filter((scope) => scope !== 'detections:read');
+  const notes = [
+    ...(idle.length === 0 ? [] : [`No endpoint of this version asks for ${idle.join(' or ')}.`]),
+    ...(idle.length < scopes.length ? [] : ['Without detections:read the key can read no detections.']),
+  ];
+  return notes.length === 0 ? [] : [notes.join(' ')];
 }
 
 /** Where a client finds the appliance. */

@@ -7,7 +7,7 @@ import { type ContentType, isContentType, NUMBER_MAX } from '../detection/conten
 import { readMe } from '../pull/answers.ts';
 import { type Api, createApi } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
-import { type Copy, openCopy } from '../pull/copy.ts';
+import { type Copy, type OnPage, openCopy, type PageRead } from '../pull/copy.ts';
 import { openCopyRows } from '../pull/copy-rows.ts';
 import { catchUp } from '../pull/following.ts';
 import { copyAll, type Start } from '../pull/full-copy.ts';
@@ -24,8 +24,9 @@ import {
 import { Refused } from '../refused.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { addExamples, commonOptions, instantValue, integerValue, listValue } from './options.ts';
-import { type Progress, print, printable, progress } from './output.ts';
+import { print, printable } from './output.ts';
 import { printComparison } from './pull-compare.ts';
+import { type PullProgress, pullProgress } from './pull-progress.ts';
 
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
@@ -47,7 +48,10 @@ interface PullOptions {
 export function register(command: Command): void {
   command
     .requiredOption('--base-url <url>', 'address of the service')
-    .requiredOption('--key-file <file>', 'file that holds the API key or an access token')
+    .requiredOption(
+      '--key-file <file>',
+      'file that holds the API key, alone or as key create --json prints it, or an access token',
+    )
     .requiredOption('--into <file>', 'the copy; one that was begun before is carried on')
     .option('--full', 'copy the whole history first')
     .option(
@@ -78,8 +82,7 @@ export function register(command: Command): void {
         return;
       }
       const pulled = await pull(options);
-      const text = `${pulled.rows} rows were read into ${options.into}. Run the same command again to go on.`;
-      print(pulled, { json: commonOptions(self).json, text });
+      print(pulled, { json: commonOptions(self).json, text: () => pulledText(pulled) });
     });
   addExamples(command, [
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --full',
@@ -90,14 +93,31 @@ export function register(command: Command): void {
 
 interface Pulled {
   readonly into: string;
-  readonly rows: number;
+  /** Rows that the service gave; a detection can come several times. */
+  readonly rows_read: number;
+  /** Of those, the ones that were new to the copy or newer than what it had. */
+  readonly stored: number;
+  /** In the copy; null where it is lines. */
+  readonly detections: number | null;
+}
+
+function pulledText({ into, stored, detections }: Pulled): string {
+  const done =
+    detections === null
+      ? `${counted(stored, 'line')} added to ${into}.`
+      : `${counted(stored, 'detection')} added or changed in ${into}, which has ${detections.toLocaleString('en-US')}.`;
+  return `${done} Run the same command again to go on.`;
+}
+
+function counted(count: number, what: string): string {
+  return `${count.toLocaleString('en-US')} ${what}${count === 1 ? '' : 's'}`;
 }
 
 /** A connection to the service, until the command is stopped. */
 interface Session {
   readonly api: Api;
   readonly signal: AbortSignal;
-  readonly shown: Progress;
+  readonly shown: PullProgress;
 }
 
 function begin(options: PullOptions): Session {
@@ -106,7 +126,7 @@ function begin(options: PullOptions): Session {
   process.once('SIGINT', stop);
   process.once('SIGTERM', stop);
   const { signal } = stopping;
-  const shown = progress('rows');
+  const shown = pullProgress();
   const api = createApi({
     baseUrl: baseUrlOf(options.baseUrl),
     key: readKey(options.keyFile),
@@ -133,36 +153,47 @@ function selectionOf({ subscription, contentType }: PullOptions): Selection {
 }
 
 async function pull(options: PullOptions): Promise<Pulled> {
-  const { api, signal, shown } = begin(options);
+  const session = begin(options);
   const copy = open(options);
-  let rows = 0;
-  const onRows = (read: number) => {
-    rows += read;
-    shown.update(rows);
+  let rows_read = 0;
+  let stored = 0;
+  const onPage = (page: PageRead) => {
+    rows_read += page.rows;
+    stored += page.stored;
+    session.shown.update(page.what, rows_read);
   };
   try {
-    refuseMisuse(copy, options);
-    const selection = settleSelection(selectionOfCopy(copy), options.into, selectionOf(options));
-    const start = await startOf(api, selection);
-    noteSelection(copy, selection);
-    const since = await beginning(api, copy, options, start, onRows, () => {
-      shown.end();
-      process.stderr.write(`${beginsAnew(options)}\n`);
+    await readOn(session, copy, options, onPage).catch((error: unknown) => {
+      // What was stored is whole, and the same command goes on from there: being stopped is no failure when following.
+      if (!session.signal.aborted) throw error;
+      if (options.follow !== true) process.exitCode = 1;
     });
-    for (;;) {
-      await catchUp(api, copy, selection, since, onRows);
-      if (options.follow !== true) break;
-      await sleep((options.pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, { signal });
-    }
-  } catch (error) {
-    // What was stored is whole, and the same command goes on from there: being stopped is no failure when following.
-    if (!signal.aborted) throw error;
-    if (options.follow !== true) process.exitCode = 1;
+    return { into: options.into, rows_read, stored, detections: copy.count() };
   } finally {
-    shown.end();
+    session.shown.end();
     copy.close();
   }
-  return { into: options.into, rows };
+}
+
+async function readOn(
+  { api, signal, shown }: Session,
+  copy: Copy,
+  options: PullOptions,
+  onPage: OnPage,
+): Promise<void> {
+  refuseMisuse(copy, options);
+  const selection = settleSelection(selectionOfCopy(copy), options.into, selectionOf(options));
+  const start = await startOf(api, selection);
+  noteSelection(copy, selection);
+  const since = await beginning(api, copy, options, start, onPage, () => {
+    shown.end();
+    process.stderr.write(`${beginsAnew(options)}\n`);
+  });
+  for (;;) {
+    await catchUp(api, copy, selection, since, onPage);
+    if (options.follow !== true) return;
+    await sleep((options.pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, { signal });
+  }
 }
 
 class Stopped extends Error {}
@@ -185,9 +216,9 @@ async function compare(options: PullOptions): Promise<Comparison> {
       copy,
       start,
       since === undefined ? formatMs(start.dateMs) : new Date(since).toISOString(),
-      (read) => {
-        rows += read;
-        shown.update(rows);
+      (page) => {
+        rows += page.rows;
+        shown.update(page.what, rows);
       },
     );
   } catch (error) {
@@ -218,11 +249,11 @@ async function beginning(
   copy: Copy,
   options: PullOptions,
   start: Start,
-  onRows: (rows: number) => void,
+  onPage: OnPage,
   onAnew: () => void,
 ): Promise<string> {
   if (copy.cursor() !== null) return '';
-  if (options.full === true || copy.walk() !== null) return copyAll(api, copy, start, onRows, onAnew);
+  if (options.full === true || copy.walk() !== null) return copyAll(api, copy, start, onPage, onAnew);
   if (options.since !== undefined) return new Date(options.since).toISOString();
   // The server's clock, not this machine's: a time in the server's future would be refused.
   return formatMs(start.dateMs);
@@ -261,9 +292,23 @@ function formatOf({ format = 'sqlite' }: PullOptions): 'sqlite' | 'ndjson' {
 function readKey(path: string): string {
   if (!existsSync(path))
     throw new Refused('failed', `there is no key file ${path}. Put the API key into it, and nothing else.`);
-  const key = readFileSync(path, 'utf8').trim();
+  const key = keyIn(readFileSync(path, 'utf8').trim());
   if (/^[\w.~+/=-]+$/.test(key)) return key;
-  throw new Refused('failed', `${path} does not hold an API key: expected one key and nothing else`);
+  throw new Refused(
+    'failed',
+    `${path} does not hold an API key: expected one key and nothing else, or what key create --json printed`,
+  );
+}
+
+/** The key alone, or the document that `key create --json` prints. */
+function keyIn(content: string): string {
+  if (!content.startsWith('{')) return content;
+  try {
+    const { key }: { key?: unknown } = JSON.parse(content);
+    return typeof key === 'string' ? key : '';
+  } catch {
+    return '';
+  }
 }
 
 function baseUrlOf(value: string): string {

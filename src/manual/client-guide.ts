@@ -69,7 +69,7 @@ export function clientGuideText(): string {
       twenty seconds. Bad days can be had, too:`),
     fenced('sh', 'wirewatch demo --port 8080\nwirewatch key list --data wirewatch-demo'),
     points(
-      '401: revoke a key while the client runs (wirewatch key revoke ID --data wirewatch-demo), or give it a key with --expires.',
+      '401: revoke a key while the client runs (wirewatch key revoke ID --yes --data wirewatch-demo), or give it a key with --expires.',
       '403: suspend the account (wirewatch account suspend ID), or make a key with --allow-address 192.0.2.1 or without the scope detections:read.',
       '429 rate_limited: start with WIREWATCH_LIMITS_REQUESTS_PER_MINUTE=5. 429 daily_allowance: wirewatch key set ID --daily-rows 10.',
       '503: take the right to read access.db away (chmod 000) and give it back. No answer: stop the appliance (kill -STOP), or end it.',

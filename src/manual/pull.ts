@@ -23,6 +23,10 @@ export function pullText(): string {
 wirewatch pull --base-url http://127.0.0.1:8080 --key-file key --into a.db --full --subscription 7001,7002
 wirewatch pull --base-url http://127.0.0.1:8080 --key-file key --into b.db --full --subscription 7003 --content-type text`,
     ),
+    points(
+      'The key file holds the key alone, or what "wirewatch key create --json" printed.',
+      'On a terminal it shows how far it is; elsewhere it says so once a minute on stderr. At the end it says how many detections were new to the copy or newer than what it had: the stream repeats some that the walk has read.',
+    ),
     '2. The file',
     points(
       'SQLite: detections (id, version, body), the body being the detection as JSON without event, and state with one row, the cursor. Rows and cursor are written in one transaction, so it may be killed at any moment. Read it with any SQLite, while pull runs too.',

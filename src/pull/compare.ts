@@ -11,8 +11,9 @@ import { hash } from 'node:crypto';
 import { SECOND_MS } from '../time.ts';
 import { type Detection, readChangesPage, readRangePage } from './answers.ts';
 import type { Api } from './api.ts';
+import type { OnPage } from './copy.ts';
 import type { CopyRows } from './copy-rows.ts';
-import { type Start, stepsOf } from './full-copy.ts';
+import { type Start, shownStep, stepsOf } from './full-copy.ts';
 import { isSelected, parametersOf, type Selection } from './selection.ts';
 
 export interface Comparison {
@@ -49,7 +50,6 @@ type Found = Difference & { readonly row?: Detection };
 
 /**
  * @param since where the stream is read from when the copy has no cursor: when it was brought up to date
- * @param onRows told of the rows that were read
  * @throws Refused `failed` for a copy or an answer that cannot be read
  */
 export async function compareCopy(
@@ -57,7 +57,7 @@ export async function compareCopy(
   copy: CopyRows,
   start: Start,
   since: string,
-  onRows: (rows: number) => void,
+  onPage: OnPage,
 ): Promise<Comparison> {
   const own = await readOwn(copy, start);
   const detections = own.size;
@@ -67,7 +67,7 @@ export async function compareCopy(
     for (let cursor: string | undefined; ; ) {
       const page = readRangePage((await api.get('/v1/detections', { ...query, cursor })).body);
       for (const row of page.data) compareRow(own, row, found);
-      onRows(page.data.length);
+      onPage({ what: shownStep(step), rows: page.data.length, stored: 0 });
       if (page.next_cursor === null) break;
       cursor = page.next_cursor;
     }

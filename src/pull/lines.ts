@@ -82,7 +82,9 @@ function openAlone(path: string, release: Release): Copy {
         walk: 'walk' in place ? place.walk : null,
       };
       writePlace(placePath, noted);
+      return rows.length;
     },
+    count: () => null,
     close() {
       closeSync(file);
       release();
