@@ -206,6 +206,8 @@ test('key create prints the key once, and only its hash is stored', async () => 
     revoked_at: null,
     allow_addresses: ['10.0.0.0/8', '2001:db8::1'],
     daily_rows: 500,
+    last_used_at: null,
+    rows_today: 0,
   });
   assert.deepEqual(await json('key', 'show', id), { id, ...rest, created_at });
   const secret = key.slice(-52);

@@ -136,6 +136,37 @@ test('a key has an allowance of its own only where it was given one; changes hol
   await assertThrottled(await server.get(ONE, key), 'account', 43_200, 'rows read: \\d, allowed: 4');
 });
 
+test('a key is used by every request that proves it, and by no other', async () => {
+  const key = await start({ requests_per_minute: 6, daily_rows: 1 });
+  const id = key.split('_')[2] ?? '';
+  const uses = () => server.keyUses.unwritten();
+  const used = async (expected: number, path: string, withKey = key, init: RequestInit = {}) => {
+    server.keyUses.markWritten(uses());
+    assert.equal(await statusOf(path, withKey, init), expected, path);
+    return uses().map(({ key_id }) => key_id);
+  };
+  assert.deepEqual(await used(200, ONE), [id]);
+  assert.deepEqual(uses(), [{ key_id: id, last_used_at: NOW_MS }]);
+  for (const [status, path] of [
+    [429, ONE],
+    [200, '/v1/me'],
+    [400, '/v1/me?x=1'],
+    [200, '/v1/schema/detection'],
+  ] as const)
+    assert.deepEqual(await used(status, path), [id], path);
+  const form = { grant_type: 'client_credentials', client_id: id, client_secret: key };
+  const grant = { method: 'POST', body: new URLSearchParams(form) };
+  assert.deepEqual(await used(200, '/oauth/token', '', grant), [id]);
+
+  assert.deepEqual(await used(404, '/nothing'), []);
+  assert.deepEqual(await used(200, '/v1/health'), []);
+  assert.deepEqual(await used(401, '/v1/me', createKey('ww').key), []);
+  const wrong = { method: 'POST', body: new URLSearchParams({ ...form, client_secret: 'a'.repeat(52) }) };
+  assert.deepEqual(await used(401, '/oauth/token', '', wrong), []);
+  suspendAccount(server.access, 'agency', NOW_MS);
+  assert.deepEqual(await used(403, '/v1/me'), []);
+});
+
 test('a token shares the allowance of its key', async () => {
   await start({ daily_rows: 1000 });
   const { id, key } = server.makeKey({ daily_rows: 1 });

@@ -27,6 +27,7 @@ import {
   subscriptionsText,
   subscriptionsValue,
 } from './key-options.ts';
+import { type UsageOfKeys, usageOfKeys, usedKeyDocument } from './key-usage.ts';
 import { listeningUrl } from './local-address.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print, table } from './output.ts';
@@ -82,14 +83,15 @@ function registerCreate(key: Command): void {
     };
     const nowMs = Date.now();
     const created = withAccess(self, (db) => addKey(db, added, nowMs));
+    const usage = usageOfKeys(self, nowMs);
     print(
-      { ...keyDocument(created, nowMs), key },
+      { ...usedKeyDocument(created, usage, nowMs), key },
       {
         json: commonOptions(self).json,
         text: () =>
           [
             `Created key ${id}.`,
-            keyText(created, nowMs),
+            keyText(created, usage, nowMs),
             ...scopesNotes(created),
             `The key, shown this one time; it cannot be shown again:\n\n  ${key}`,
             `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${baseUrl(config)}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
@@ -109,7 +111,9 @@ function registerList(key: Command): void {
     .description('list all keys')
     .action((_options: unknown, self: Command) => {
       const nowMs = Date.now();
-      const keys = withAccess(self, listKeys).map((one) => keyDocument(one, nowMs));
+      const found = withAccess(self, listKeys);
+      const usage = usageOfKeys(self, nowMs);
+      const keys = found.map((one) => usedKeyDocument(one, usage, nowMs));
       print(keys, {
         json: commonOptions(self).json,
         text: () =>
@@ -123,7 +127,12 @@ function registerList(key: Command): void {
                 { title: 'SCOPES', value: (one) => one.scopes.join(',') },
                 { title: 'SUBSCRIPTIONS', value: (one) => subscriptionsText(one.subscriptions) },
                 { title: 'EXPIRES', value: (one) => one.expires_at },
-                { title: 'CREATED', value: (one) => one.created_at },
+                { title: 'LAST USED', value: (one) => one.last_used_at },
+                {
+                  title: 'ROWS TODAY',
+                  value: (one) => one.rows_today?.toLocaleString('en-US'),
+                  align: 'right',
+                },
               ]),
       });
     });
@@ -272,14 +281,15 @@ function baseUrl(config: Config): string {
 /** Prints one key, below what was done. */
 function printKey(command: Command, key: Key, done = ''): void {
   const nowMs = Date.now();
-  print(keyDocument(key, nowMs), {
+  const usage = usageOfKeys(command, nowMs);
+  print(usedKeyDocument(key, usage, nowMs), {
     json: commonOptions(command).json,
-    text: () => [done, keyText(key, nowMs)].filter((part) => part !== '').join('\n\n'),
+    text: () => [done, keyText(key, usage, nowMs)].filter((part) => part !== '').join('\n\n'),
   });
 }
 
-function keyText(key: Key, nowMs: number): string {
-  const shown = keyDocument(key, nowMs);
+function keyText(key: Key, usage: UsageOfKeys, nowMs: number): string {
+  const shown = usedKeyDocument(key, usage, nowMs);
   return details([
     ['id', shown.id],
     ['name', shown.name],
@@ -291,5 +301,7 @@ function keyText(key: Key, nowMs: number): string {
     ['addresses', shown.allow_addresses.join(', ') || 'any'],
     ['daily rows', shown.daily_rows ?? "as the account's"],
     ['created', shown.created_at],
+    ['last used', shown.last_used_at ?? 'no use is known'],
+    ['rows today', shown.rows_today?.toLocaleString('en-US') ?? null],
   ]);
 }
