@@ -192,6 +192,10 @@ describe('a start', () => {
       return lineOf(running, DIFFERS)?.differences;
     };
     assert.equal(await start(), undefined);
+    const rotate = runProgram(['key', 'rotate', 'abcdefghij23', '--data', other, '--config', file]);
+    assert.equal(await rotate.ended, 0, rotate.told());
+    assert.match(rotate.printed(), /still names abcdefghij23: it stays as it is.*Take it out there\.\n$/);
+    await json('key', 'set', 'abcdefghij23', '--expires', 'none', '--data', other);
     await json('key', 'revoke', 'abcdefghij23', '--yes', '--data', other);
     rmSync(join(other, 'access.db'));
     assert.deepEqual(await start(), ['key abcdefghij23: revoked']);

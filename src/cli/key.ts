@@ -22,11 +22,13 @@ import { confirm } from './confirm.ts';
 import {
   addressesValue,
   expiresValue,
+  ID_HELP,
   keyIdValue,
   scopesValue,
   subscriptionsText,
   subscriptionsValue,
 } from './key-options.ts';
+import { registerRotate } from './key-rotate.ts';
 import { type UsageOfKeys, usageOfKeys, usedKeyDocument } from './key-usage.ts';
 import { listeningUrl } from './local-address.ts';
 import { addExamples, commonOptions } from './options.ts';
@@ -47,13 +49,13 @@ const SCOPES_HELP =
   'what it may do, with commas between them: detections:read; reports:read and exports:create are for later versions, no endpoint asks for them yet';
 const SUBSCRIPTIONS_HELP =
   'what it reads: 7001,7002:text; without a type, those the subscription has when used';
-const ID_HELP = 'id of the key: the 12 characters behind "live"';
 
 export function register(key: Command): void {
   registerCreate(key);
   registerList(key);
   registerShow(key);
   registerSet(key);
+  registerRotate(key);
   registerRevoke(key);
   registerGenerate(key);
 }

@@ -11,7 +11,7 @@ export function securityText(): string {
       'The endpoints that give detections need the scope detections:read, GET /v1/schema/detection any. The scopes reports:read and exports:create can be given, but nothing uses them yet.',
       '"wirewatch key set" and "wirewatch key revoke" hold from the next request on; so does "wirewatch account suspend", which refuses all keys of an account (403) until it is resumed. A revoked key stays revoked.',
       'An access token (topic tokens) is signed, not stored, and lasts an hour. Its key is looked up for every request: whatever ends the key ends its tokens with it. Key ids are public, and token requests are counted by them before the secret is checked: somebody who knows one can use up its [limits] token_requests_per_minute. The key itself goes on working.',
-      'A key that has leaked: make a new one, hand it over, revoke the old one. Cursors outlive their keys, so the client goes on where it stood.',
+      'A key that is to be exchanged: "wirewatch key rotate" makes a new one with the same rights, and the old one goes on for a week (--overlap). Cursors outlive their keys, so the client goes on where it stood. A key that has leaked: rotate it with --overlap 0, or revoke it.',
       '"wirewatch key list" and "wirewatch key show" say when each key, or a token of it, was last used, and how many rows it has read on this UTC day (last_used_at, rows_today in --json). They know it from usage.db, which is in no backup: a key without a date was not used since that file was made.',
       'The prefix is the setting [keys] prefix; changing it leaves older keys valid.',
     ),
