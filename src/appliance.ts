@@ -16,8 +16,14 @@ import type { IngestClient, IngestMessage } from './ingest/ingest-client.ts';
 import { type IngestSettings, TROUBLE_NAMES } from './ingest/ingest-settings.ts';
 import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
+import { createKeyUses } from './limits/key-uses.ts';
 import { readUsageAtStart } from './limits/usage.ts';
-import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
+import {
+  createUsageKeeper,
+  createUsageWriter,
+  type UsageKeeper,
+  type UsageKeeperOptions,
+} from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
 import type { CommandSummary } from './manual/commands.ts';
 import { paced } from './pace.ts';
@@ -94,6 +100,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   refuseNewer(folder);
   prepareAccess(options, folder.root);
   const dailyRows = countRows(folder.usage, log);
+  const keyUses = createKeyUses();
   const secret = readSecret(folder);
   const recentDeliveries = new Map<number, number>();
   const metrics = config.admin.port === 0 ? null : await loadMetrics();
@@ -155,6 +162,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     recentDeliveries,
     onEndLost: ingest.endLost,
     dailyRows,
+    keyUses,
     traffic: metrics,
     log,
     now: Date.now,
@@ -162,7 +170,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   begun.push(() => server.close(0));
   const admin = await openAdmin(metrics, options, { folder, monitor: health, detections, server });
   begun.push(() => admin?.close());
-  const usage = keepUsage(folder.usage, dailyRows, log);
+  const usage = keepUsage(folder.usage, { rows: dailyRows, uses: keyUses }, log);
   begun.push(usage.close);
   const backups = scheduleBackups(config, conditions, log);
   const scrubs = scheduleScrubs(config, reader, conditions, log);
@@ -238,9 +246,13 @@ function countRows(path: string, log: Logger): DailyRows {
   return createDailyRows(stored);
 }
 
-function keepUsage(path: string, rows: DailyRows, log: Logger): UsageKeeper {
+function keepUsage(
+  path: string,
+  counted: Pick<UsageKeeperOptions, 'rows' | 'uses'>,
+  log: Logger,
+): UsageKeeper {
   return createUsageKeeper({
-    rows,
+    ...counted,
     writer: createUsageWriter({ path }),
     onFailure: (error) => {
       if (error === null) log.info('used rows are written again');

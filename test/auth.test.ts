@@ -316,6 +316,17 @@ test('a malformed key is 401 without asking the store', () => {
   refusal('unavailable', () => authenticate(absent, `Bearer ${key}`, HERE, NOW_MS));
 });
 
+test('a mistyped key hears that its checksum does not fit, one that was cut off its form', () => {
+  const { key } = createKey('ww');
+  const other = key.at(-9) === 'a' ? 'b' : 'a';
+  const typo = `${key.slice(0, -9)}${other}${key.slice(-8)}`;
+  const detail = (text: string) =>
+    refusal('unauthorized', () => authenticate(store, `Bearer ${text}`, HERE, NOW_MS));
+  assert.match(detail(typo), /mistyped.*checksum.*Copy it again/);
+  assert.match(detail(key.slice(0, -1)), /Check that it was copied whole/);
+  assert.doesNotMatch(detail(key), /mistyped|copied/, 'unknown');
+});
+
 test('the claimed key id is read from the form alone', () => {
   const { id, key } = createKey('abc');
   assert.equal(claimedKeyId(`bearer ${key}`), id);

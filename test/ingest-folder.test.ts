@@ -138,7 +138,10 @@ test('a window that has not ended stays where it is; one more than a day ahead i
     ndjson([newRow()]),
   );
   assert.equal(ahead.msg, 'file refused');
-  assert.match(reasonBeside(ahead.destination).reason, /more than a day ahead/);
+  const { reason, next } = reasonBeside(ahead.destination);
+  assert.match(reason, /more than a day ahead/);
+  assert.match(next, /what the reason says, then drop the file again/);
+  assert.doesNotMatch(next, /name/, 'the name is right');
 });
 
 test('a window that ended just now is read', async () => {

@@ -181,7 +181,7 @@ describe('where the data folder has a log that continues the backup', () => {
   test('a key that was revoked since stays revoked; one that was made since works', () => {
     const data = copyOf(stopped, 'keys');
     const before: { id: string }[] = JSON.parse(run('key', 'list', '--data', data, '--json').stdout);
-    run('key', 'revoke', before[0]?.id ?? '', '--data', data);
+    run('key', 'revoke', before[0]?.id ?? '', '--yes', '--data', data);
     const cli = (args: readonly string[]) => run(...args, '--data', data);
     createKey(cli, 'agency', '7001');
     const expected = run('key', 'list', '--data', data, '--json').stdout;
@@ -243,7 +243,7 @@ describe('where the end of the log is, or may be, lost', () => {
     const [{ id = '' } = {}]: { id?: string }[] = JSON.parse(
       run('key', 'list', '--data', data, '--json').stdout,
     );
-    run('key', 'revoke', id, '--data', data);
+    run('key', 'revoke', id, '--yes', '--data', data);
     const refused = run('restore', file, '--replace', '--until', '2020-01-01T00:00:00Z', '--data', data);
     assert.equal(refused.status, 1);
     assert.match(refused.stderr, /nothing that was written until 2020-01-01T00:00:00Z\. Nothing was changed/);

@@ -115,6 +115,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'health',
     'history',
     'ingest',
+    'limits',
     'log.ts',
     'manual',
     'openapi',

@@ -9,7 +9,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { Refused } from '../refused.ts';
 import type { AccessReader, StoredKey } from './access-reader.ts';
 import { isAddressListed } from './addresses.ts';
-import { hashKey, parseKey } from './key.ts';
+import { hashKey, hasKeyForm, parseKey } from './key.ts';
 import type { Scope } from './scopes.ts';
 import { type AccessTokens, isTokenCurrent, type PresentedToken } from './token.ts';
 
@@ -121,7 +121,9 @@ function readAuthorization(authorization: string | undefined, tokens: AccessToke
   if (key === null) {
     throw new Refused(
       'unauthorized',
-      'The credential is no API key and no access token. Check that it was copied whole: <prefix>_live_<12 characters>_<52 characters>',
+      hasKeyForm(text)
+        ? 'The API key is mistyped: it has the right length, but its last characters, a checksum of the others, do not fit. Copy it again.'
+        : 'The credential is no API key and no access token. Check that it was copied whole: <prefix>_live_<12 characters>_<52 characters>',
     );
   }
   return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, hashKey(text)), token: null };

@@ -33,5 +33,5 @@ export async function confirm(
     lines.once('close', () => resolve(''));
   });
   lines.close();
-  if (typed.trim() !== word) throw new Refused('failed', 'not confirmed: nothing was removed.');
+  if (typed.trim() !== word) throw new Refused('failed', 'not confirmed: nothing was done.');
 }

@@ -10,6 +10,7 @@ import type { AccessReader } from '../auth/access-reader.ts';
 import { authenticate, type Credential, claimedKeyId, requireScope } from '../auth/authorize.ts';
 import type { AccessTokens } from '../auth/token.ts';
 import type { DailyAllowance } from '../limits/daily-allowance.ts';
+import type { KeyUses } from '../limits/key-uses.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { RequestRate } from '../limits/request-rate.ts';
 import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
@@ -32,6 +33,7 @@ export interface Judge {
   readonly unseen: UnseenKeyIds;
   readonly rate: RequestRate;
   readonly allowance: DailyAllowance;
+  readonly keyUses: Pick<KeyUses, 'note'>;
   readonly clientAddress: ClientAddress;
   readonly baseUrl: () => string;
   readonly isClosing: () => boolean;
@@ -204,6 +206,8 @@ function openExchange(
 
 function send(judge: Judge, exchange: Exchange, answer: Answer): void {
   const sending = sendAnswer(exchange, answer, judge.isClosing());
+  const keyId = provenKeyId(exchange, answer);
+  if (keyId !== null) judge.keyUses.note(keyId, judge.now());
   const durationMs = performance.now() - exchange.startedMs;
   logRequest(judge, exchange, answer, durationMs);
   judge.traffic?.answered(exchange.endpoint, answer.status, durationMs / 1000, answer.rows ?? 0);
@@ -255,7 +259,7 @@ function invalidRequest(detail: string): Problem {
 function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs: number): void {
   const { request_id, address, method, path, claimed_key_id, limit } = exchange;
   const { code } = answer;
-  const key_id = exchange.key_id ?? answer.key_id ?? null;
+  const key_id = provenKeyId(exchange, answer);
   judge.log.info(
     {
       request_id,
@@ -272,6 +276,11 @@ function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs
     },
     'request',
   );
+}
+
+/** Of a request whose key was proven; null for all others. A token is given at an endpoint that is open. */
+function provenKeyId(exchange: Exchange, answer: Answer): string | null {
+  return exchange.key_id ?? answer.key_id ?? null;
 }
 
 function ignore(): void {}

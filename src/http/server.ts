@@ -11,6 +11,7 @@ import type { Conditions } from '../health/conditions.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import { createDailyAllowance, type DailyAllowance } from '../limits/daily-allowance.ts';
 import type { DailyRows } from '../limits/daily-rows.ts';
+import type { KeyUses } from '../limits/key-uses.ts';
 import { createRequestRate } from '../limits/request-rate.ts';
 import { createTokenRate } from '../limits/token-rate.ts';
 import { createUnseenKeyIds } from '../limits/unseen-key-ids.ts';
@@ -68,6 +69,8 @@ export interface ServerOptions {
   readonly recentDeliveries: RecentDeliveries;
   /** What was used of the daily allowances; the caller has it kept over a restart. */
   readonly dailyRows: DailyRows;
+  /** Told of every use of a key. */
+  readonly keyUses: Pick<KeyUses, 'note'>;
   /** Told of an authentic cursor that the log never gave out, which proves that its end is lost. */
   readonly onEndLost: (position: number) => void;
   /** null where nobody counts. */
@@ -122,6 +125,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     connections: watchConnections(server, room),
     faults: createFaultLog(options),
     traffic: options.traffic,
+    keyUses: options.keyUses,
   };
   answerMalformed(server, judge);
   server.on('checkExpectation', (request, response) => refuseExpectation(judge, request, response));

@@ -121,7 +121,7 @@ function nextStep(record: FileRecord, status: WindowStatus | undefined): string 
         return 'The window was read from another file. To have this one read as well, drop it again.';
       return `To have this file read, run: wirewatch window ${status === 'abandoned' ? 'accept' : 'reset'} ${record.export} ${start}`;
     default:
-      return 'Drop the file again under a name that the appliance knows, once the reason is mended.';
+      return 'Nothing of this file was read. Put right what the reason says, then drop the file again.';
   }
 }
 

@@ -5,8 +5,8 @@ import { fenced, page, paragraph, points } from './text.ts';
 /** Calls that tests run as they stand here. */
 export const TOKEN_IN_BODY = `
 ID=$(echo "$KEY" | cut -d _ -f 3)
-TOKEN=$(curl -sS -d grant_type=client_credentials -d "client_id=$ID" -d "client_secret=$KEY" \\
-  http://127.0.0.1:8080/oauth/token | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+TOKEN=$(curl -sS --retry 5 -d grant_type=client_credentials -d "client_id=$ID" -d "client_secret=$KEY" \\
+  http://127.0.0.1:8080/oauth/token | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
 curl -sS -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/v1/me
 `;
 

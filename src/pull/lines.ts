@@ -82,7 +82,9 @@ function openAlone(path: string, release: Release): Copy {
         walk: 'walk' in place ? place.walk : null,
       };
       writePlace(placePath, noted);
+      return rows.length;
     },
+    count: () => null,
     close() {
       closeSync(file);
       release();
@@ -92,7 +94,12 @@ function openAlone(path: string, release: Release): Copy {
 
 function readPlace(path: string): Noted {
   if (!existsSync(path)) return { bytes: 0, cursor: null, walk: null };
-  const noted: unknown = JSON.parse(readFileSync(path, 'utf8'));
+  return placeOf(readFileSync(path, 'utf8'), path);
+}
+
+/** @throws Refused `failed` when the text is no note of a copy's place */
+export function placeOf(text: string, path: string): Noted {
+  const noted: unknown = JSON.parse(text);
   if (Value.Check(Noted, noted)) return noted;
   throw new Refused(
     'failed',
