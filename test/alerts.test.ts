@@ -103,6 +103,29 @@ describe('windows', () => {
     });
   }
 
+  test('that are an hour overdue raise one an export, once a later window was read', () => {
+    const lateFrom = START + 2 * WINDOW_MS + HOUR_MS;
+    set('done', START - WINDOW_MS);
+    assert.deepEqual(names(lateFrom + DAY_MS), [], 'nothing later was read');
+    set('done', START + 2 * WINDOW_MS);
+    assert.deepEqual(names(lateFrom - 1), []);
+    assert.deepEqual(alerts(lateFrom)[0], {
+      name: 'late windows',
+      page_worthy: false,
+      since: formatMs(lateFrom),
+      detail: `newswire: the window ${formatMs(START)} is more than an hour overdue, and a later window was read`,
+      what_to_do: ALERTS['late windows'].what_to_do,
+    });
+    assert.match(
+      alerts(lateFrom + WINDOW_MS)[0]?.detail ?? '',
+      /^newswire: 2 windows from .* are more than an hour overdue/,
+    );
+    assert.deepEqual(alerts(lateFrom, new Set(['imagewire'])), []);
+    set('missing');
+    set('failed', START + WINDOW_MS);
+    assert.deepEqual(names(lateFrom + WINDOW_MS).sort(), ['failed windows', 'missing windows']);
+  });
+
   test('that were abandoned are told for a week; failed and missing ones as long as they are', () => {
     set('failed', START, NOW - 300 * DAY_MS);
     set('missing', START + WINDOW_MS, NOW - 29 * DAY_MS);

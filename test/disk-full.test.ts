@@ -151,9 +151,8 @@ async function installUsed(folder: string, end: NodeJS.Signals) {
   putFile(drop, name, `${ndjson([row])}${rowsOf(9)}`);
   await applied(run, name);
   // Then nothing is under way that a kill could leave in the log alone, which a full disk has no room to apply.
-  await run.until('that it is at rest', () =>
-    run.log().find(({ msg }) => msg === 'missing windows looked for'),
-  );
+  const wal = join(data, 'detections.db-wal');
+  await run.until('that it is at rest', () => (statSync(wal).size === 0 ? true : undefined));
   run.kill(end);
   await run.ended;
   const pidFile = join(folder, 'pid');

@@ -31,7 +31,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ingest: ['detection', 'history', 'pace.ts', 'packed.ts', 'refused.ts', 'store', 'time.ts', 'windows'],
   query: ['detection', 'history', 'limits', 'refused.ts', 'store', 'time-zone.ts', 'time.ts', 'zone-days.ts'],
   backup: ['history', 'ingest', 'packed.ts', 'refused.ts', 'store', 'time.ts', 'version.ts'],
-  health: ['detection', 'ingest', 'log.ts', 'pace.ts', 'query', 'refused.ts', 'store', 'time.ts'],
+  health: ['detection', 'ingest', 'log.ts', 'pace.ts', 'query', 'refused.ts', 'store', 'time.ts', 'windows'],
   check: [
     'auth',
     'backup',

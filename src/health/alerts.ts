@@ -83,9 +83,17 @@ export const ALERTS = {
     closes: 'the window was reset and is done',
     what_to_do: 'Read the reason beside the file in failed/, have it mended, drop it, and reset the window.',
   },
+  'late windows': {
+    page_worthy: false,
+    opens: 'a window is an hour overdue, and a later window of its export was read',
+    closes: 'the files are read; a day after they were due, the windows are missing',
+    what_to_do:
+      'Ask the writer of the export for the files. They are read when they arrive. What waits in the drop folder is listed by: wirewatch ingest status',
+  },
   'missing windows': {
     page_worthy: false,
-    opens: 'the file of a window had not arrived a day after it was due (looked for once a day)',
+    opens:
+      'the file of a window had not arrived a day after it was due (checked once a day, at every start, and after the clock was corrected)',
     closes: 'the files arrive; after 30 days the windows are abandoned',
     what_to_do: 'Ask the writer of the export for the files. They are read when they arrive.',
   },

@@ -2,11 +2,14 @@
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
+import { type UnknownWindows, unknownWindows } from '../windows/ledger.ts';
+import { lateAtMs, lateBeforeMs } from '../windows/transitions.ts';
 import type { Alert, AlertName } from './alerts.ts';
 
 /** The names of the alerts that {@link ledgerAlerts} tells. */
 export const LEDGER_ALERTS = [
   'failed windows',
+  'late windows',
   'missing windows',
   'abandoned windows',
   'held windows',
@@ -94,6 +97,7 @@ export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, now
   const skipped = db.prepare<unknown[], FilesRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
   return [
     ...windows.filter(isEnabled).map(windowsAlert),
+    ...unknownWindows(db, lateBeforeMs(nowMs)).filter(isEnabled).map(lateAlert),
     ...heldAlerts(held.filter(isEnabled)),
     ...failed.filter(isEnabled).map((row) => filesAlert('failed files', row, 'failed')),
     ...skipped.filter(isEnabled).map((row) => filesAlert('rows skipped', row, 'had rows that were left out')),
@@ -107,11 +111,8 @@ const NAME_OF_STATUS = {
 } as const satisfies Record<NotDone, AlertName>;
 
 function windowsAlert(row: WindowsRow): Alert {
-  const { export: exportName, status, windows, since, first, last } = row;
-  const which =
-    windows === 1
-      ? `the window ${formatMs(first)} is`
-      : `${windows} windows from ${formatMs(first)} to ${formatMs(last)} are`;
+  const { export: exportName, status, since, first } = row;
+  const which = windowsText(row);
   const list = `wirewatch window list ${exportName} --status ${status}`;
   const whatToDo = {
     failed: `Read the reason beside the file in failed/, have it mended, drop it, then run: wirewatch window reset ${exportName} ${formatMs(first)}`,
@@ -123,6 +124,21 @@ function windowsAlert(row: WindowsRow): Alert {
     since,
     detail: `${exportName}: ${which} ${status}`,
     what_to_do: whatToDo[status],
+  };
+}
+
+/** `first`, `last`: starts of windows, epoch milliseconds. */
+function windowsText({ windows, first, last }: Omit<UnknownWindows, 'export'>): string {
+  return windows === 1
+    ? `the window ${formatMs(first)} is`
+    : `${windows} windows from ${formatMs(first)} to ${formatMs(last)} are`;
+}
+
+function lateAlert(late: UnknownWindows): Alert {
+  return {
+    name: 'late windows',
+    since: lateAtMs(late.first),
+    detail: `${late.export}: ${windowsText(late)} more than an hour overdue, and a later window was read`,
   };
 }
 

@@ -29,7 +29,7 @@ export function alertsText(): string {
     'Windows that do not come',
     points(
       'An export is expected to bring every window from the start of the first one that finished. A window without finds needs its (empty) file, too.',
-      'A window is due ten minutes after it ends. A day after that it is missing; this is looked for once a day, and not while its file lies in the drop folder, as it does during a pause. Clients see it in data_gaps.',
+      'A window is due ten minutes after it ends. An hour later the alert "late windows" opens for it, if a later window of its export was read. A day after that it is missing; this is checked once a day, at every start (so after a restore, too), and once the clock has run evenly for an hour after it was corrected. A window is not missing while its file lies in the drop folder, as it does during a pause. Clients see missing windows in data_gaps.',
       'When the file of a missing window comes, it is read at once.',
       'After 30 days missing, a window is abandoned. A file that comes then is held: "wirewatch window accept newswire 20261121T1010Z" reads the newest one.',
       'An export that is switched off has no missing windows. When it is switched on again, those of the time between are missed.',

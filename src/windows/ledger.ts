@@ -60,6 +60,25 @@ export const COUNT_WINDOWS = `
   SELECT count(*) AS windows FROM export_window
   WHERE export = :export AND status = :status AND window_start >= :from`;
 
+/**
+ * Windows of which nothing is known, though a later one was read. A search leaves none before `looked_through` but
+ * those whose file waits, so few windows are read here.
+ */
+export const UNKNOWN_WINDOWS = `
+  WITH RECURSIVE span (export, first, last) AS (
+    SELECT export, max(expected_from, looked_through), min(:before, (
+      SELECT max(window_start) FROM export_window WHERE export = expectation.export AND status = 'done'))
+    FROM export_expectation AS expectation
+  ), candidate (export, window_start, last) AS (
+    SELECT export, first, last FROM span WHERE first < last
+    UNION ALL
+    SELECT export, window_start + ${WINDOW_MS}, last FROM candidate WHERE window_start + ${WINDOW_MS} < last
+  )
+  SELECT export, count(*) AS windows, min(window_start) AS first, max(window_start) AS last FROM candidate
+  WHERE NOT EXISTS (SELECT 1 FROM export_window AS known
+    WHERE known.export = candidate.export AND known.window_start = candidate.window_start)
+  GROUP BY export`;
+
 const SELECT_LONG_MISSING = `
   SELECT export, window_start, status, since, file FROM export_window
   WHERE export = :export AND status = 'missing' AND window_start > :after AND since <= :before
@@ -177,4 +196,17 @@ export function readLook(db: Database): number | null {
 
 export function setLook(db: Database, nowMs: number): void {
   db.prepare(UPSERT_LOOK).run(nowMs);
+}
+
+/** How many windows of an export, in a span; epoch milliseconds. */
+export interface UnknownWindows {
+  readonly export: ExportName;
+  readonly windows: number;
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Windows, by export, that start before `before` and of which nothing is known though a later one was read. */
+export function unknownWindows(db: Database, before: number): UnknownWindows[] {
+  return db.prepare<unknown[], UnknownWindows>(UNKNOWN_WINDOWS).all({ before });
 }

@@ -5,11 +5,13 @@
  * missing. Nothing is said of windows before the first one that an export ever finished: a new installation has
  * no gaps.
  */
-import { DAY_MS, MINUTE_MS, WINDOW_MS } from '../time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../time.ts';
 import type { WindowStatus } from './ledger.ts';
 
 /** From a window's end until its file is due. */
 const DUE_AFTER_MS = 10 * MINUTE_MS;
+/** From then until it is late, where a later window of its export was read. */
+const LATE_AFTER_MS = HOUR_MS;
 /** From then until it is missing. */
 const MISSING_AFTER_MS = DAY_MS;
 /** From its becoming missing until it is no longer looked for. */
@@ -60,8 +62,21 @@ export function statusOnLook(
 
 /** Windows that start before this have been due for a day. */
 export function overdueBeforeMs(nowMs: number): number {
-  const lastStartMs = nowMs - WINDOW_MS - DUE_AFTER_MS - MISSING_AFTER_MS;
-  return (Math.floor(lastStartMs / WINDOW_MS) + 1) * WINDOW_MS;
+  return dueSinceMs(nowMs, MISSING_AFTER_MS);
+}
+
+/** Windows that start before this have been due for an hour. */
+export function lateBeforeMs(nowMs: number): number {
+  return dueSinceMs(nowMs, LATE_AFTER_MS);
+}
+
+/** When a window is late, epoch milliseconds. */
+export function lateAtMs(windowStartMs: number): number {
+  return windowStartMs + WINDOW_MS + DUE_AFTER_MS + LATE_AFTER_MS;
+}
+
+function dueSinceMs(nowMs: number, ms: number): number {
+  return (Math.floor((nowMs - WINDOW_MS - DUE_AFTER_MS - ms) / WINDOW_MS) + 1) * WINDOW_MS;
 }
 
 /** Whether it is time to look for windows again. @param lookedAtMs null: never */
