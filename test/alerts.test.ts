@@ -103,6 +103,14 @@ describe('windows', () => {
     });
   }
 
+  test('that are missing by hundreds name the command that says which are expected', () => {
+    for (let count = 0; count < 144; count += 1) {
+      assert.ok(!alerts()[0]?.what_to_do.includes('window expect'));
+      set('missing', START + count * WINDOW_MS);
+    }
+    assert.match(alerts()[0]?.what_to_do ?? '', /wirewatch window expect newswire START$/);
+  });
+
   test('that are an hour overdue raise one an export, once a later window was read', () => {
     const lateFrom = START + 2 * WINDOW_MS + HOUR_MS;
     set('done', START - WINDOW_MS);

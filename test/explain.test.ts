@@ -106,6 +106,13 @@ test('a window that has not ended, one of tomorrow, and a name that is none', as
   assert.match(explain('.newswire.part', 'x').when_dropped, /left alone until it has its final name/);
 });
 
+test('a window of long ago is told to belong into a backfill', () => {
+  const windowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - 91 * DAY_MS;
+  const old = explain(fileName('newswire', windowMs), ndjson([newRow()]));
+  assert.match(old.advice, /more than 90 days ago\..*name the file newswire\.backfill-LABEL\.ndjson$/);
+  assert.equal(explain(fileName('newswire', nextWindowMs()), ndjson([newRow()])).advice, null);
+});
+
 test('a name that was dropped before has a history without a file', async () => {
   const windowMs = nextWindowMs();
   const name = fileName('newswire', windowMs);

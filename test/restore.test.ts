@@ -21,7 +21,7 @@ import { completeRestore, placingSteps } from '../src/store/incoming.ts';
 import { isLocked } from '../src/store/locks.ts';
 import { formatMs } from '../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
-import { assertSameContent, contentOfDetections } from './support/database-content.ts';
+import { assertSameContent, contentOfDetections, withoutOpenDelivery } from './support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { runProgram } from './support/program.ts';
 
@@ -147,7 +147,9 @@ describe('where the data folder has a log that continues the backup', () => {
         !log.some(({ msg }) => /made anew|brought to the end/.test(String(msg))),
         'it is as a stop leaves it',
       );
-      assertSameContent(contentOfDetections(data), expected);
+      // Whose search for missing windows is an entry of its own.
+      const [found, before] = [contentOfDetections(data), expected].map(withoutOpenDelivery);
+      assertSameContent(found ?? {}, before ?? {});
     }
   });
 

@@ -10,7 +10,7 @@ import { type LookPlace, WindowLook } from '../src/ingest/window-look.ts';
 import type { Database } from '../src/store/database.ts';
 import { openDetections } from '../src/store/detections.ts';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../src/time.ts';
-import { findWindow, listWindows, setWindow, type WindowStatus } from '../src/windows/ledger.ts';
+import { expectFrom, findWindow, listWindows, setWindow, type WindowStatus } from '../src/windows/ledger.ts';
 import { streamWriterOn } from './support/stream-writer.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -105,6 +105,36 @@ describe('which windows are expected', () => {
       since: nowMs,
       file: null,
     });
+  });
+
+  test('none because of a window that ended more than 90 days before it was read', async () => {
+    const old = START - 90 * DAY_MS - WINDOW_MS;
+    finish(old - WINDOW_MS);
+    await look(START + MISSING_AFTER);
+    assert.deepEqual(listWindows(db, { export: null, status: 'missing', limit: 10 }), []);
+    nowMs = START;
+    finish(old);
+    await look(START + 3 * DAY_MS);
+    assert.ok(starts('missing').length > 12_000, 'ended 90 days ago to the millisecond: it counts');
+  });
+
+  test('those from the start set by hand: earlier ones are no longer missing, later ones are looked for at once', async () => {
+    finish(START);
+    finish(START + WINDOW_MS);
+    await look(START + MISSING_AFTER + 10 * WINDOW_MS);
+    assert.equal(starts('missing').length, 9);
+    assert.equal(expectFrom(db, 'newswire', START + 8 * WINDOW_MS), 6);
+    assert.deepEqual(
+      starts('missing'),
+      [8, 9, 10].map((count) => START + count * WINDOW_MS),
+    );
+    assert.equal(expectFrom(db, 'newswire', START - 2 * WINDOW_MS), 0);
+    await look(nowMs + WINDOW_MS);
+    assert.deepEqual(
+      starts('missing'),
+      [-2, -1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((count) => START + count * WINDOW_MS),
+    );
+    assert.deepEqual(starts('done'), [START, START + WINDOW_MS]);
   });
 
   test('a window that failed first does not begin them', async () => {

@@ -159,3 +159,29 @@ test('an accepted file that is bad makes the window failed', async () => {
   assert.match(stdout, /failed: rows or lines break the format/);
   assert.deepEqual(starts('failed'), [formatMs(at(6))]);
 });
+
+test('window expect sets from which one on windows are expected, beside the appliance and without it', async () => {
+  const text = appliance.cli(['window', 'expect', 'newswire', formatMs(at(3))]).stdout;
+  const said = `newswire: windows are expected from ${formatMs(at(3))} on.`;
+  assert.equal(text, `${said}\n`, 'what came before it was read, failed or abandoned');
+  await appliance.serving().stop();
+  const abandoned = starts('abandoned').length;
+  assert.ok(abandoned > 100);
+  const expected = JSON.parse(
+    appliance.cli(['window', 'expect', 'newswire', formatMs(at(288)), '--json']).stdout,
+  );
+  assert.deepEqual(expected, {
+    export: 'newswire',
+    expected_from: formatMs(at(288)),
+    no_longer_missing: abandoned,
+  });
+  assert.deepEqual(starts('abandoned'), []);
+  assert.deepEqual(starts('failed'), [formatMs(at(6))]);
+  await appliance.restart();
+  await looked();
+  assert.deepEqual(starts('missing'), []);
+  const future = formatMs(at(288 + 144));
+  const early = appliance.cli(['window', 'expect', 'newswire', future], { anyStatus: true });
+  assert.equal(early.status, 2);
+  assert.match(early.stderr, /has not begun: expected one that has/);
+});

@@ -12,6 +12,7 @@ import { Refused } from '../refused.ts';
 import { openReader } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { findWindow } from '../windows/ledger.ts';
+import { isHistory } from '../windows/transitions.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { type FileDocument, fileDocument, fileTable } from './ingest-status.ts';
 import { addExamples, commonOptions } from './options.ts';
@@ -82,6 +83,8 @@ interface Explanation extends Verdict {
   /** What happens to the file when it is dropped now. */
   readonly when_dropped: string;
   readonly window_status: string | null;
+  /** What to do otherwise, where the file would do something that is seldom meant; null where nothing is. */
+  readonly advice: string | null;
   /** The number of the file that brought the same content before. */
   readonly same_content_as: number | null;
   /** Rows of subscriptions or content types that the appliance does not have. */
@@ -96,7 +99,14 @@ async function explain(path: string, config: Config): Promise<Explanation> {
   const name = basename(path);
   const history = withDetections(config, [], (db) => filesNamed(db, name).map(fileDocument));
   const judged = judgeName(name);
-  const untold = { window_status: null, same_content_as: null, unknown_rows: {}, effect: null, history };
+  const untold = {
+    window_status: null,
+    advice: null,
+    same_content_as: null,
+    unknown_rows: {},
+    effect: null,
+    history,
+  };
   if (!existsSync(path)) {
     if (history.length === 0) requireFile(path);
     const named = judged.kind === 'export' ? nameDocument(judged.file) : {};
@@ -125,11 +135,16 @@ async function explain(path: string, config: Config): Promise<Explanation> {
     ...verdict,
     when_dropped: fateOf(file, config.exports[file.export].enabled, result, status, same),
     window_status: status,
+    advice: file.kind === 'window' && isHistory(file.window_start, Date.now()) ? backfillAdvice(file) : null,
     same_content_as: same,
     unknown_rows,
     effect: result.kind === 'read' ? effect : null,
     history,
   };
+}
+
+function backfillAdvice({ export: exportName, form }: ExportFileName): string {
+  return `its window ended more than 90 days ago. Old data belongs into a backfill: name the file ${exportName}.backfill-LABEL.${form}`;
 }
 
 /** Reads the file once more, now with the streams that there are, and counts what it would change. */
@@ -267,6 +282,7 @@ function explanationText(explanation: Explanation): string {
       : [verdictText(explanation)]),
     `when dropped now: ${explanation.when_dropped}`,
     ...(window_status === null ? [] : [`its window is ${window_status}`]),
+    ...(explanation.advice === null ? [] : [explanation.advice]),
     ...(effect === null
       ? []
       : [

@@ -13,14 +13,17 @@ import {
 } from '../windows/ledger.ts';
 import { configOf, withDetections } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
-import { print, table } from './output.ts';
+import { counted, print, table } from './output.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
+const START_ARGUMENT =
+  'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)';
 
 export function register(window: Command): void {
   registerList(window);
   for (const release of RELEASES) registerRelease(window, release);
+  registerExpect(window);
 }
 
 function registerList(window: Command): void {
@@ -83,11 +86,7 @@ function registerRelease(window: Command, { name, from, description }: Release):
   const command = window
     .command(name)
     .argument('<export>', 'newswire or imagewire', exportValue)
-    .argument(
-      '<start>',
-      'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)',
-      startValue,
-    )
+    .argument('<start>', START_ARGUMENT, startValue)
     .description(description)
     .action(async (exportName: ExportName, start: number, _options, self: Command) => {
       requireStatus(statusOf(self, exportName, start), { name, from, description }, exportName, start);
@@ -121,6 +120,39 @@ function registerRelease(window: Command, { name, from, description }: Release):
     });
   addDropOption(command);
   addExamples(command, [`window ${name} newswire 20261121T1010Z`]);
+}
+
+function registerExpect(window: Command): void {
+  const command = window
+    .command('expect')
+    .argument('<export>', 'newswire or imagewire', exportValue)
+    .argument('<start>', START_ARGUMENT, startValue)
+    .description(
+      'set the first window that an export is expected to bring: earlier ones are no longer missing, later ones are checked for',
+    )
+    .action(async (exportName: ExportName, start: number, _options, self: Command) => {
+      if (start > Date.now())
+        throw new Refused('usage', `the window ${formatMs(start)} has not begun: expected one that has.`);
+      const { serveRequest } = await import('./ingest-request.ts');
+      const outcome = await serveRequest(self, { kind: 'expect', export: exportName, window_start: start });
+      if (!outcome.ok) throw new Refused('failed', outcome.reason);
+      if (!('expected' in outcome)) return;
+      const { forgotten } = outcome.expected;
+      const from = formatMs(start);
+      const earlier =
+        forgotten === 0
+          ? ''
+          : ` ${counted(forgotten, 'earlier window is', 'earlier windows are')} no longer missing.`;
+      print(
+        { export: exportName, expected_from: from, no_longer_missing: forgotten },
+        {
+          json: commonOptions(self).json,
+          text: `${exportName}: windows are expected from ${from} on.${earlier}`,
+        },
+      );
+    });
+  addDropOption(command);
+  addExamples(command, ['window expect newswire 20261121T1010Z']);
 }
 
 /** @throws Refused `failed` when the command is not for a window in this status, with the one that is */

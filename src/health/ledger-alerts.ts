@@ -20,6 +20,8 @@ export const LEDGER_ALERTS = [
 /** Nobody can do anything about most abandoned windows, so they are told for a while only. */
 const ABANDONED_TOLD_MS = 7 * DAY_MS;
 const FILES_TOLD_MS = DAY_MS;
+/** So many missing windows may come from one old file: a day's. */
+const MANY_WINDOWS = 144;
 /** Files that are looked at for one alert. */
 const FILES_MAX = 1000;
 
@@ -111,12 +113,12 @@ const NAME_OF_STATUS = {
 } as const satisfies Record<NotDone, AlertName>;
 
 function windowsAlert(row: WindowsRow): Alert {
-  const { export: exportName, status, since, first } = row;
+  const { export: exportName, status, windows, since, first } = row;
   const which = windowsText(row);
   const list = `wirewatch window list ${exportName} --status ${status}`;
   const whatToDo = {
     failed: `Read the reason beside the file in failed/, have it mended, drop it, then run: wirewatch window reset ${exportName} ${formatMs(first)}`,
-    missing: `Ask the writer of the export for the files; they are read when they arrive. Which they are says: ${list}`,
+    missing: `Ask the writer of the export for the files; they are read when they arrive. They are listed by: ${list}${windows < MANY_WINDOWS ? '' : `. If the export was never meant to bring windows so old, say from which one on they are expected: wirewatch window expect ${exportName} START`}`,
     abandoned: `A file that still comes is held until its window is accepted: wirewatch window accept ${exportName} ${formatMs(first)}`,
   };
   return {

@@ -28,7 +28,7 @@ export function alertsText(): string {
     ),
     'Windows that do not come',
     points(
-      'An export is expected to bring every window from the start of the first one that finished. A window without finds needs its (empty) file, too.',
+      'An export is expected to bring every window from the start of the first one that finished. A window that ended more than 90 days before it was read does not count: it is history, which belongs into a backfill. "wirewatch window expect newswire 20261121T1010Z" sets another first window: earlier ones are no longer missing. A window without detections needs its (empty) file, too.',
       'A window is due ten minutes after it ends. An hour later the alert "late windows" opens for it, if a later window of its export was read. A day after that it is missing; this is checked once a day, at every start (so after a restore, too), and once the clock has run evenly for an hour after it was corrected. A window is not missing while its file lies in the drop folder, as it does during a pause. Clients see missing windows in data_gaps.',
       'When the file of a missing window comes, it is read at once.',
       'After 30 days missing, a window is abandoned. A file that comes then is held: "wirewatch window accept newswire 20261121T1010Z" reads the newest one.',

@@ -4,6 +4,7 @@
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
+import { isHistory } from './transitions.ts';
 
 export const WINDOW_STATUSES = ['done', 'failed', 'missing', 'abandoned'] as const;
 export type WindowStatus = (typeof WINDOW_STATUSES)[number];
@@ -48,9 +49,20 @@ const INSERT_EXPECTATION = `
   INSERT INTO export_expectation (export, expected_from, looked_through)
   VALUES (:export, :window_start, :window_start) ON CONFLICT (export) DO NOTHING`;
 
+const SET_EXPECTATION = `
+  INSERT INTO export_expectation (export, expected_from, looked_through)
+  VALUES (:export, :window_start, :window_start)
+  ON CONFLICT (export) DO UPDATE
+  SET expected_from = excluded.expected_from, looked_through = excluded.looked_through`;
+
+const DELETE_NOT_EXPECTED = `
+  DELETE FROM export_window
+  WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start < :window_start`;
+
 const SELECT_EXPECTATION = 'SELECT expected_from, looked_through FROM export_expectation WHERE export = ?';
 const SET_LOOKED_THROUGH = `
-  UPDATE export_expectation SET looked_through = :looked_through WHERE export = :export`;
+  UPDATE export_expectation SET looked_through = :looked_through
+  WHERE export = :export AND looked_through <> :looked_through`;
 
 const SELECT_BETWEEN = `
   SELECT export, window_start, status, since, file FROM export_window
@@ -88,6 +100,7 @@ const DELETE_NOT_YET_DUE = `
   DELETE FROM export_window WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start >= :from`;
 
 const SELECT_LOOK = 'SELECT looked_at FROM window_look WHERE id = 1';
+const DELETE_LOOK = 'DELETE FROM window_look';
 const UPSERT_LOOK = `
   INSERT INTO window_look (id, looked_at) VALUES (1, ?)
   ON CONFLICT (id) DO UPDATE SET looked_at = excluded.looked_at`;
@@ -136,7 +149,23 @@ export function newestWindowEnd(db: Database): number {
 export function setWindow(db: Database, window: ExportWindow): void {
   db.prepare(UPSERT_WINDOW).run(window);
   // The first window that finishes says from where on the others are expected; no later one moves that.
-  if (window.status === 'done') db.prepare(INSERT_EXPECTATION).run(window);
+  if (window.status === 'done' && !isHistory(window.window_start, window.since))
+    db.prepare(INSERT_EXPECTATION).run(window);
+}
+
+/**
+ * Sets from which window on those of an export are expected, and forgets what was said of earlier ones whose files
+ * never came. The next search is due at once.
+ *
+ * @returns how many windows are no longer missing or abandoned
+ */
+export function expectFrom(db: Database, exportName: ExportName, windowStartMs: number): number {
+  db.prepare(SET_EXPECTATION).run({ export: exportName, window_start: windowStartMs });
+  const { changes } = db
+    .prepare(DELETE_NOT_EXPECTED)
+    .run({ export: exportName, window_start: windowStartMs });
+  db.prepare(DELETE_LOOK).run();
+  return changes;
 }
 
 /** From which window on those of an export are expected; null while none has finished. */

@@ -2,8 +2,8 @@
  * How a window comes from one status to another (contract: States and transitions). Pure: the time is handed in.
  *
  * A window is due ten minutes after its end, missing a day after that, and abandoned thirty days after it became
- * missing. Nothing is said of windows before the first one that an export ever finished: a new installation has
- * no gaps.
+ * missing. Nothing is said of windows before the first current one that an export ever finished: a new installation
+ * has no gaps.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../time.ts';
 import type { WindowStatus } from './ledger.ts';
@@ -19,6 +19,9 @@ export const ABANDONED_AFTER_MS = 30 * DAY_MS;
 /** Between two looks for missing windows. */
 const LOOK_EVERY_MS = DAY_MS;
 
+/** A window that ended longer before it was read is history: no other window is expected because of it. */
+const HISTORY_AFTER_MS = 90 * DAY_MS;
+
 /** What is known of a window; `since` is when it came to its status, epoch milliseconds. */
 export interface Known {
   readonly status: WindowStatus;
@@ -31,6 +34,11 @@ export interface Look {
   readonly expectedFromMs: number | null;
   /** Whether a file of this window lies in the drop folder: it has arrived, and only waits. */
   readonly isWaiting: boolean;
+}
+
+/** Whether a window had ended too long before it was read for others to be expected from it on. */
+export function isHistory(windowStartMs: number, readAtMs: number): boolean {
+  return readAtMs - (windowStartMs + WINDOW_MS) > HISTORY_AFTER_MS;
 }
 
 /** What to do with a file that arrives for a window in this status. */
