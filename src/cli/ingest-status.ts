@@ -9,7 +9,7 @@ import { readPause } from '../ingest/subscribers.ts';
 import type { Database } from '../store/database.ts';
 import { isLocked } from '../store/locks.ts';
 import { formatMs } from '../time.ts';
-import { newestDone } from '../windows/ledger.ts';
+import { NOTHING_READ, type Reach, reachText, readReach } from '../windows/reach.ts';
 import { withAccess } from './access.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
@@ -88,7 +88,7 @@ interface Status {
   readonly drop: string;
   /** Export files in the drop folder. */
   readonly waiting: number;
-  readonly exports: Record<ExportName, { enabled: boolean; newest_done: string | null }>;
+  readonly exports: Record<ExportName, { enabled: boolean } & Reach>;
   /** A backfill that is being applied. */
   readonly applying: readonly { file: string; rows: number; rows_applied: number }[];
   readonly files: readonly FileDocument[];
@@ -97,15 +97,16 @@ interface Status {
 function statusOf(access: Database, config: Config, filesMax: number): Status {
   const folder = folderOf(config);
   const pause = readPause(access);
+  const nowMs = Date.now();
   const ledger = withDetections(config, NOTHING_INGESTED, (db) => ({
-    newest: { newswire: newestDone(db, 'newswire'), imagewire: newestDone(db, 'imagewire') },
+    reach: { newswire: readReach(db, 'newswire', nowMs), imagewire: readReach(db, 'imagewire', nowMs) },
     applying: applyingFiles(db),
     files: newestFiles(db, filesMax),
   }));
-  const exportState = (name: ExportName) => {
-    const end = ledger.newest[name];
-    return { enabled: config.exports[name].enabled, newest_done: end === null ? null : formatMs(end) };
-  };
+  const exportState = (name: ExportName) => ({
+    enabled: config.exports[name].enabled,
+    ...ledger.reach[name],
+  });
   return {
     running: isLocked(folder.serveLock),
     paused_since: pause === null ? null : formatMs(pause),
@@ -122,10 +123,10 @@ function statusOf(access: Database, config: Config, filesMax: number): Status {
 }
 
 const NOTHING_INGESTED: {
-  newest: Record<ExportName, number | null>;
+  reach: Record<ExportName, Reach>;
   applying: FileRecord[];
   files: FileRecord[];
-} = { newest: { newswire: null, imagewire: null }, applying: [], files: [] };
+} = { reach: { newswire: NOTHING_READ, imagewire: NOTHING_READ }, applying: [], files: [] };
 
 function countWaiting(drop: string): number {
   if (!existsSync(drop)) return 0;
@@ -134,8 +135,7 @@ function countWaiting(drop: string): number {
 
 function statusText(status: Status): string {
   const { newswire, imagewire } = status.exports;
-  const newest = (state: { enabled: boolean; newest_done: string | null }) =>
-    state.enabled ? (state.newest_done ?? 'no window finished yet') : 'switched off';
+  const newest = (state: { enabled: boolean } & Reach) => (state.enabled ? reachText(state) : 'switched off');
   const lines = [
     `appliance    ${status.running ? 'running' : 'not running; start it with: wirewatch serve'}`,
     `ingest       ${status.paused_since === null ? 'not paused' : `paused since ${status.paused_since}; go on with: wirewatch ingest resume`}`,

@@ -203,8 +203,8 @@ export function operationsText(): string {
   return page(
     'OPERATIONS',
     paragraph(`
-      "wirewatch ingest status" says whether the appliance runs, what waits, up to when each export is complete,
-      and what became of the last files. "wirewatch ingest explain NAME" says what became of one file, and
+      "wirewatch ingest status" says whether the appliance runs, what waits, up to when each export was read
+      and how many windows before that were not, and what became of the last files. "wirewatch ingest explain NAME" says what became of one file, and
       "wirewatch window list" what became of each window.`),
     'Is everything in order?',
     points(
