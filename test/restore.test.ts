@@ -217,6 +217,7 @@ describe('where the end of the log is, or may be, lost', () => {
     );
     const { stdout } = run('restore', file, '--data', join(work, 'told'));
     assert.match(stdout, /raised by 1,000, once, and positions go on a year ahead/);
+    assert.ok(stdout.trimEnd().endsWith(`wirewatch serve --data ${join(work, 'told')}`), stdout);
   });
 
   test('files in the archive that came since are read at the next start', async () => {

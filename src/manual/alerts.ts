@@ -10,7 +10,8 @@ export function alertsText(): string {
     paragraph(`
       "wirewatch alert list" shows the alerts that are open: since when, what it is about, what to do. Each closes
       by itself when its cause is gone; there is nothing to acknowledge. The log has a line "alert opened" and
-      "alert closed" for each.`),
+      "alert closed" for each. Where no appliance runs, the list says so first, with exit code 1: what only a
+      running appliance could notice is not known then.`),
     'These need someone now',
     paragraph('Health is 503 while one of them is open.'),
     ...all.filter(isPageWorthy).map(alertText),
