@@ -254,6 +254,7 @@ export function ingestSettings(
     rescan_seconds: ingest.rescan_seconds,
     require_trailer: ingest.require_trailer,
     bad_rows: ingest.bad_rows,
+    failed_windows: ingest.failed_windows,
     archive_days: ingest.archive_days,
     earliest_time: formatMs(config.earliestTimeMs),
     enabled_exports: enabledExports(config),

@@ -92,7 +92,7 @@ describe('windows', () => {
         ],
       );
       const command = {
-        failed: `wirewatch window reset newswire ${formatMs(START)}`,
+        failed: 'wirewatch window reset newswire --all',
         missing: 'wirewatch window list newswire --status missing',
         abandoned: `wirewatch window accept newswire ${formatMs(START)}`,
       }[status];

@@ -74,6 +74,11 @@ test('a file is read for a window that is unknown, missing or done, and held for
   assert.deepEqual(read, [undefined, 'done', 'missing']);
 });
 
+test('the operator can decide beforehand that files for failed windows are read', () => {
+  assert.equal(arrival('failed', 'read'), 'read');
+  assert.equal(arrival('abandoned', 'read'), 'hold');
+});
+
 test('a file that is read makes any window done; one that fails makes it failed, unless it is done', () => {
   const after = (outcome: 'applied' | 'failed') =>
     Object.fromEntries(WINDOW_STATUSES.map((status) => [status, statusAfter(status, outcome)]));

@@ -11,8 +11,8 @@ import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
 import { Refused } from '../refused.ts';
 import { openReader } from '../store/database.ts';
 import { formatMs } from '../time.ts';
-import { findWindow } from '../windows/ledger.ts';
-import { isHistory } from '../windows/transitions.ts';
+import { findWindow, type WindowStatus } from '../windows/ledger.ts';
+import { arrival, isHistory } from '../windows/transitions.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { type FileDocument, fileDocument, fileTable } from './ingest-status.ts';
 import { addExamples, commonOptions } from './options.ts';
@@ -133,7 +133,7 @@ async function explain(path: string, config: Config): Promise<Explanation> {
   const same = withDetections(config, null, (db) => findSameContent(db, file, sha256));
   return {
     ...verdict,
-    when_dropped: fateOf(file, config.exports[file.export].enabled, result, status, same),
+    when_dropped: fateOf(file, config, result, { status, same }),
     window_status: status,
     advice: file.kind === 'window' && isHistory(file.window_start, Date.now()) ? backfillAdvice(file) : null,
     same_content_as: same,
@@ -185,18 +185,18 @@ function subscribersOf(config: Config): Subscribers {
 
 function fateOf(
   file: ExportFileName,
-  isEnabled: boolean,
+  config: Config,
   result: ReadingResult,
-  status: string | null,
-  same: number | null,
+  { status, same }: { readonly status: WindowStatus | null; readonly same: number | null },
 ): string {
   if (file.kind === 'window') {
     const due = judgeWindow(file.window_start, Date.now());
     if (due === 'too far ahead') return 'it goes to refused/: its window is more than a day ahead';
     if (due === 'early') return 'it stays where it is until its window has ended, and is read then';
   }
-  if (!isEnabled) return `it goes to refused/: ${switchedOff(file.export)}`;
-  if (status === 'failed' || status === 'abandoned') return `it goes to held/: its window is ${status}`;
+  if (!config.exports[file.export].enabled) return `it goes to refused/: ${switchedOff(file.export)}`;
+  if (arrival(status ?? undefined, config.ingest.failed_windows) === 'hold')
+    return `it goes to held/: its window is ${status}`;
   if (result.kind === 'truncated')
     return 'it is given time to grow, then goes to failed/: its packing is cut off';
   if (result.kind !== 'read') return 'it goes to failed/ with the reasons, and nothing of it is applied';

@@ -124,6 +124,11 @@ const Ingest = Type.Object(
       description:
         'A row that is wrong makes its whole file fail, or is left out and written beside the archived file.',
     }),
+    failed_windows: Type.Union([Type.Literal('hold'), Type.Literal('read')], {
+      default: 'hold',
+      description:
+        'A file that arrives for a failed window is held until the window is reset, or is read at once.',
+    }),
     archive_days: Type.Integer({
       minimum: 0,
       maximum: 36_500,

@@ -81,7 +81,8 @@ export const ALERTS = {
     page_worthy: false,
     opens: 'the file of a window could not be read',
     closes: 'the window was reset and is done',
-    what_to_do: 'Read the reason beside the file in failed/, have it mended, drop it, and reset the window.',
+    what_to_do:
+      'Read the reason beside the file in failed/, have it fixed, drop it, and reset the window ([ingest] failed_windows = "read" does that by itself).',
   },
   'late windows': {
     page_worthy: false,

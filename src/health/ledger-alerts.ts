@@ -117,7 +117,7 @@ function windowsAlert(row: WindowsRow): Alert {
   const which = windowsText(row);
   const list = `wirewatch window list ${exportName} --status ${status}`;
   const whatToDo = {
-    failed: `Read the reason beside the file in failed/, have it mended, drop it, then run: wirewatch window reset ${exportName} ${formatMs(first)}`,
+    failed: `Read the reason beside the file in failed/, have it fixed, drop it, then run: wirewatch window reset ${exportName} ${windows === 1 ? formatMs(first) : '--all'}`,
     missing: `Ask the writer of the export for the files; they are read when they arrive. They are listed by: ${list}${windows < MANY_WINDOWS ? '' : `. If the export was never meant to bring windows so old, say from which one on they are expected: wirewatch window expect ${exportName} START`}`,
     abandoned: `A file that still comes is held until its window is accepted: wirewatch window accept ${exportName} ${formatMs(first)}`,
   };
@@ -144,18 +144,24 @@ function lateAlert(late: UnknownWindows): Alert {
   };
 }
 
-/** One an export, that names the command for the oldest window. @param rows by export and window */
+/** One for each export and status, with the command that reads them. @param rows by export and window */
 function heldAlerts(rows: readonly HeldRow[]): Alert[] {
-  const firsts = rows.filter((row, at) => rows.findIndex((other) => other.export === row.export) === at);
-  return firsts.map(({ export: exportName, window_start, status }) => {
-    const own = rows.filter((row) => row.export === exportName);
+  const kindOf = (row: HeldRow) => `${row.export} ${row.status}`;
+  const firsts = rows.filter((row, at) => rows.findIndex((other) => kindOf(other) === kindOf(row)) === at);
+  return firsts.map((first) => {
+    const { export: exportName, window_start, status } = first;
+    const own = rows.filter((row) => kindOf(row) === kindOf(first));
     const windows = new Set(own.map((row) => row.window_start)).size;
     const start = formatMs(window_start);
+    const which =
+      windows === 1
+        ? `a file is held for the window ${start}, which is ${status}`
+        : `files are held for ${windows} windows, the first ${start}, which are ${status}`;
     return {
       name: 'held windows',
       since: Math.min(...own.map((row) => row.taken_at)),
-      detail: `${exportName}: ${windows === 1 ? `a file is held for the window ${start}, which is ${status}` : `files are held for ${windows} windows, the first ${start}, which is ${status}`}`,
-      what_to_do: `Have it read with: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${start}`,
+      detail: `${exportName}, ${status}: ${which}`,
+      what_to_do: `Have ${windows === 1 ? 'it' : 'them'} read with: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${windows === 1 ? start : '--all'}`,
     };
   });
 }

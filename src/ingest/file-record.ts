@@ -62,11 +62,20 @@ const SELECT_SAME_CONTENT = `
     AND window_start IS :window_start AND label IS :label
   LIMIT 1`;
 
-/** Those that a window can be read from again: the newest first, held ones before failed ones. */
+/**
+ * Those that a window can be read from again: the newest first, held ones before failed ones. A failed one in the
+ * archive was replaced by another.
+ */
 const SELECT_LEFT = `
   SELECT ${COLUMNS} FROM ingest_file
   WHERE export = :export AND window_start = :window_start AND outcome IN ('held', 'failed') AND destination IS NOT NULL
+    AND destination NOT LIKE 'archive/%'
   ORDER BY outcome = 'held' DESC, number DESC`;
+
+const SELECT_HELD_WINDOWS = `
+  SELECT DISTINCT file.window_start FROM ingest_file AS file JOIN export_window AS win USING (export, window_start)
+  WHERE file.export = :export AND file.outcome = 'held' AND file.destination IS NOT NULL AND win.status = :status
+  ORDER BY file.window_start`;
 
 const SELECT_ARCHIVED = `
   SELECT ${COLUMNS} FROM ingest_file
@@ -74,7 +83,7 @@ const SELECT_ARCHIVED = `
 
 const SELECT_EXPIRED = `
   SELECT ${COLUMNS} FROM ingest_file
-  WHERE outcome IN ('applied', 'repeated') AND destination IS NOT NULL AND finished_at < :before
+  WHERE outcome IN ('applied', 'repeated', 'failed') AND destination LIKE 'archive/%' AND finished_at < :before
     AND number > :after
   ORDER BY number LIMIT :limit`;
 
@@ -126,6 +135,18 @@ export function findSameContent(db: Database, file: ExportFileName, sha256: stri
 export function filesLeft(db: Database, exportName: ExportName, windowStart: number): FileRecord[] {
   const window = { export: exportName, window_start: windowStart };
   return db.prepare<unknown[], Row>(SELECT_LEFT).all(window).map(fromRow);
+}
+
+/** Starts of the windows in a status for which a file is held, the oldest first, epoch milliseconds. */
+export function windowsWithHeldFile(
+  db: Database,
+  exportName: ExportName,
+  status: 'failed' | 'abandoned',
+): number[] {
+  return db
+    .prepare<unknown[], { window_start: number }>(SELECT_HELD_WINDOWS)
+    .all({ export: exportName, status })
+    .map(({ window_start }) => window_start);
 }
 
 /** Applied files, first to last, that were finished in `[from, to)`, epoch milliseconds. */

@@ -18,7 +18,7 @@ import {
   findSameContent,
   saveFile,
 } from './file-record.ts';
-import { chooseDestination, settle } from './settlement.ts';
+import { chooseDestination, retireFailed, settle } from './settlement.ts';
 import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
@@ -34,7 +34,7 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
     return putAway(workshop, waiting, number, 'refused', { reason: switchedOff(file.export) });
   }
   const status = findWindow(workshop.db, file.export, file.window_start)?.status;
-  if (waiting.replaces === undefined && arrival(status) === 'hold') {
+  if (waiting.replaces === undefined && arrival(status, workshop.settings.failed_windows) === 'hold') {
     return putAway(workshop, waiting, number, 'held', {
       reason: `the window is ${status}: its files wait for an operator`,
     });
@@ -79,6 +79,7 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
       saveApplied(workshop, record, waiting.replaces),
     );
     settle(workshop, record);
+    retireFailed(workshop, file);
     return record;
   } catch (error) {
     reading.cancel();

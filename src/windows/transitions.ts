@@ -41,10 +41,18 @@ export function isHistory(windowStartMs: number, readAtMs: number): boolean {
   return readAtMs - (windowStartMs + WINDOW_MS) > HISTORY_AFTER_MS;
 }
 
-/** What to do with a file that arrives for a window in this status. */
-export function arrival(status: WindowStatus | undefined): 'read' | 'hold' {
-  // A failed or abandoned window waits for the operator's word: the file may be as wrong as the one before it.
-  return status === 'failed' || status === 'abandoned' ? 'hold' : 'read';
+/**
+ * What to do with a file that arrives for a window in this status.
+ *
+ * @param failedWindows what the operator decided beforehand for failed windows
+ */
+export function arrival(
+  status: WindowStatus | undefined,
+  failedWindows: 'hold' | 'read' = 'hold',
+): 'read' | 'hold' {
+  // The operator decides: the file may be as wrong as the one before it.
+  if (status === 'failed') return failedWindows;
+  return status === 'abandoned' ? 'hold' : 'read';
 }
 
 /** The status after a file of the window was read or failed; a window that is done stays done. */
