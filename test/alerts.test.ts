@@ -11,6 +11,7 @@ import {
   HELD_FILES,
   LEDGER_ALERTS,
   ledgerAlerts,
+  REFUSED_FILES,
   WINDOWS_NOT_DONE,
 } from '../src/health/ledger-alerts.ts';
 import { type FileRecord, saveFile } from '../src/ingest/file-record.ts';
@@ -200,6 +201,20 @@ describe('files', () => {
     assert.deepEqual(alerts(), []);
   });
 
+  test('files that were refused raise one, for a day', () => {
+    file({ outcome: 'refused', export: null, window_start: null, report: { reason: 'no name' } });
+    assert.deepEqual(
+      alerts().map(({ name, detail }) => [name, detail]),
+      [['refused files', `newswire.file-${lastNumber}.ndjson was refused: no name`]],
+    );
+    file({ outcome: 'refused', report: { reason: 'too far ahead' } });
+    assert.equal(
+      alerts()[0]?.detail,
+      `2 files were refused, the last one newswire.file-${lastNumber}.ndjson: too far ahead`,
+    );
+    assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
+  });
+
   test('rows that were left out raise one, for a day, bad ones and those of unknown subscriptions', () => {
     file({ report: { bad_rows: 0, unknown_rows: {} } });
     assert.deepEqual(alerts(), []);
@@ -212,7 +227,7 @@ describe('files', () => {
       assert.deepEqual([skipped?.name, others.length], ['rows skipped', 0]);
       assert.equal(
         skipped?.detail,
-        `newswire: newswire.file-${lastNumber}.ndjson had rows that were left out`,
+        `newswire: newswire.file-${lastNumber}.ndjson had rows that were left out: ${report.bad_rows > 0 ? '2 bad' : '3 of subscription 7009 (text)'}`,
       );
       assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
       store.writer.exec('DELETE FROM ingest_file');
@@ -239,6 +254,10 @@ test('what is read for them once a second is read by an index', () => {
   assert.match(
     plan(FAILED_FILES, { since: 0, limit: 1 }),
     /SEARCH file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
+  );
+  assert.match(
+    plan(REFUSED_FILES, { since: 0 }),
+    /SEARCH ingest_file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
   );
   assert.match(plan(FILES_WITH_SKIPPED_ROWS, { since: 0 }), /USING INDEX ingest_file_skipped/);
 });

@@ -1,6 +1,6 @@
 /** `ingest explain` and `ingest validate`: what they say of a file is what the appliance makes of it. */
 import assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { DAY_MS, formatMs, WINDOW_MS } from '../src/time.ts';
@@ -113,10 +113,49 @@ test('a window of long ago is told to belong into a backfill', () => {
   assert.equal(explain(fileName('newswire', nextWindowMs()), ndjson([newRow()])).advice, null);
 });
 
+test('the name of a dropped file is enough: the archived one is found, and unknown subscriptions are named', async () => {
+  const name = fileName('newswire', nextWindowMs());
+  await appliance.dropped(name, ndjson([newRow()]));
+  await appliance.dropped(name, ndjson([newRow(), newRow({ subscription_id: 7998 })]));
+  const explained = JSON.parse(appliance.cli(['ingest', 'explain', name, '--json']).stdout);
+  assert.match(
+    explained.file,
+    /\/drop\/archive\/.*\.\d+\.ndjson$/,
+    'the newest one, under its numbered name',
+  );
+  assert.deepEqual([explained.valid, explained.rows, explained.history.length], [true, 2, 2]);
+  assert.deepEqual(explained.unknown_rows, { '7998:text': 1 });
+  assert.match(
+    appliance.cli(['ingest', 'explain', name]).stdout,
+    /1 row of 7998:text: there is no such subscription/,
+  );
+  const list: { name: string; detail: string; what_to_do: string }[] = JSON.parse(
+    appliance.cli(['alert', 'list', '--json']).stdout,
+  );
+  const skipped = list.find((alert) => alert.name === 'rows skipped');
+  assert.match(skipped?.detail ?? '', /rows that were left out: 1 of subscription 7998 \(text\)$/);
+  assert.ok(skipped?.what_to_do.endsWith(`wirewatch ingest explain ${name}`), skipped?.what_to_do);
+});
+
+test('refused files stay in the status for a day, and open an alert', async () => {
+  await appliance.dropped('newswire.soon.xml', 'x');
+  for (let count = 0; count < 3; count += 1)
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  const { stdout } = appliance.cli(['ingest', 'status', '--files', '2']);
+  assert.match(stdout, /Not applied, in the last day:\n(.*\n)+.*newswire\.soon\.xml +refused/);
+  const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '2', '--json']).stdout);
+  assert.equal(status.not_applied[0].file, 'newswire.soon.xml');
+  const list: { name: string; detail: string }[] = JSON.parse(
+    appliance.cli(['alert', 'list', '--json']).stdout,
+  );
+  assert.match(list.find(({ name }) => name === 'refused files')?.detail ?? '', /newswire\.soon\.xml/);
+});
+
 test('a name that was dropped before has a history without a file', async () => {
   const windowMs = nextWindowMs();
   const name = fileName('newswire', windowMs);
-  await appliance.dropped(name, ndjson([newRow()]));
+  const line = await appliance.dropped(name, ndjson([newRow()]));
+  rmSync(join(appliance.drop, String(line.destination)));
   const explained = JSON.parse(appliance.cli(['ingest', 'explain', name, '--json']).stdout);
   assert.equal(explained.window_start, formatMs(windowMs));
   assert.deepEqual(

@@ -1,6 +1,6 @@
 /** `wirewatch ingest validate` and `ingest explain`: what a file holds, and what it would bring. */
 import { existsSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
 import type { Effect, ReadingRules } from '../ingest/explanation.ts';
@@ -15,8 +15,8 @@ import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { arrival, isHistory } from '../windows/transitions.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { type FileDocument, fileDocument, fileTable } from './ingest-status.ts';
-import { addExamples, commonOptions } from './options.ts';
-import { print, progress } from './output.ts';
+import { addDropOption, addExamples, commonOptions } from './options.ts';
+import { counted, print, progress } from './output.ts';
 
 export function registerValidate(ingest: Command): void {
   const command = ingest
@@ -42,6 +42,7 @@ export function registerExplain(ingest: Command): void {
       const explanation = await explain(path, configOf(self));
       print(explanation, { json: commonOptions(self).json, text: () => explanationText(explanation) });
     });
+  addDropOption(command);
   addExamples(command, [
     'ingest explain /srv/exports/newswire.20261121T1010Z.ndjson.gz',
     'ingest explain newswire.20261121T1010Z.ndjson.gz --json',
@@ -62,9 +63,10 @@ interface Verdict {
   readonly ignored_columns: readonly string[];
 }
 
-async function validate(path: string, config: Config): Promise<Verdict> {
+/** @param name under which the file was dropped, or would be */
+async function validate(path: string, config: Config, name = basename(path)): Promise<Verdict> {
   requireFile(path);
-  const judged = judgeName(basename(path));
+  const judged = judgeName(name);
   if (judged.kind !== 'export') {
     const reason =
       judged.kind === 'refused' ? judged.reason : 'the name is one of a file that is still being written';
@@ -95,9 +97,10 @@ interface Explanation extends Verdict {
   readonly history: readonly FileDocument[];
 }
 
-async function explain(path: string, config: Config): Promise<Explanation> {
-  const name = basename(path);
+async function explain(given: string, config: Config): Promise<Explanation> {
+  const name = basename(given);
   const history = withDetections(config, [], (db) => filesNamed(db, name).map(fileDocument));
+  const path = existsSync(given) ? given : (pathOfDropped(history, config) ?? given);
   const judged = judgeName(name);
   const untold = {
     window_status: null,
@@ -118,7 +121,7 @@ async function explain(path: string, config: Config): Promise<Explanation> {
       ...untold,
     };
   }
-  const verdict = await validate(path, config);
+  const verdict = await validate(path, config, name);
   if (judged.kind !== 'export') {
     const fate =
       judged.kind === 'refused' ? 'it goes to refused/' : 'it is left alone until it has its final name';
@@ -141,6 +144,13 @@ async function explain(path: string, config: Config): Promise<Explanation> {
     effect: result.kind === 'read' ? effect : null,
     history,
   };
+}
+
+/** Where the newest file lies that was dropped under a name, and is still there. */
+function pathOfDropped(history: readonly FileDocument[], config: Config): string | undefined {
+  return history
+    .flatMap(({ destination }) => (destination === null ? [] : [join(config.ingest.drop, destination)]))
+    .find((path) => existsSync(path));
 }
 
 function backfillAdvice({ export: exportName, form }: ExportFileName): string {
@@ -274,9 +284,11 @@ function verdictText(verdict: Verdict): string {
 function explanationText(explanation: Explanation): string {
   const { effect, history, unknown_rows, window_status } = explanation;
   const unknown = Object.entries(unknown_rows).map(
-    ([stream, rows]) => `  ${rows} rows of ${stream}: no such subscription or content type, skipped`,
+    ([stream, rows]) =>
+      `  ${counted(rows, 'row')} of ${stream}: there is no such subscription or content type, so they are left out`,
   );
   const lines = [
+    explanation.file,
     ...(history.length > 0 && explanation.rows === 0 && explanation.errors_total === 0
       ? []
       : [verdictText(explanation)]),

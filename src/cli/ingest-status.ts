@@ -4,11 +4,11 @@ import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
 import type { ExportName } from '../detection/content-type.ts';
 import { judgeName } from '../ingest/export-name.ts';
-import { applyingFiles, type FileRecord, newestFiles } from '../ingest/file-record.ts';
+import { applyingFiles, type FileRecord, filesNotApplied, newestFiles } from '../ingest/file-record.ts';
 import { readPause } from '../ingest/subscribers.ts';
 import type { Database } from '../store/database.ts';
 import { isLocked } from '../store/locks.ts';
-import { formatMs } from '../time.ts';
+import { DAY_MS, formatMs } from '../time.ts';
 import { NOTHING_READ, type Reach, reachText, readReach } from '../windows/reach.ts';
 import { withAccess } from './access.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
@@ -92,6 +92,8 @@ interface Status {
   /** A backfill that is being applied. */
   readonly applying: readonly { file: string; rows: number; rows_applied: number }[];
   readonly files: readonly FileDocument[];
+  /** Files of the last day that were not applied, the newest first. */
+  readonly not_applied: readonly FileDocument[];
 }
 
 function statusOf(access: Database, config: Config, filesMax: number): Status {
@@ -102,6 +104,7 @@ function statusOf(access: Database, config: Config, filesMax: number): Status {
     reach: { newswire: readReach(db, 'newswire', nowMs), imagewire: readReach(db, 'imagewire', nowMs) },
     applying: applyingFiles(db),
     files: newestFiles(db, filesMax),
+    notApplied: filesNotApplied(db, nowMs - DAY_MS, filesMax),
   }));
   const exportState = (name: ExportName) => ({
     enabled: config.exports[name].enabled,
@@ -119,6 +122,7 @@ function statusOf(access: Database, config: Config, filesMax: number): Status {
       rows_applied: record.rows_applied,
     })),
     files: ledger.files.map(fileDocument),
+    not_applied: ledger.notApplied.map(fileDocument),
   };
 }
 
@@ -126,7 +130,8 @@ const NOTHING_INGESTED: {
   reach: Record<ExportName, Reach>;
   applying: FileRecord[];
   files: FileRecord[];
-} = { reach: { newswire: NOTHING_READ, imagewire: NOTHING_READ }, applying: [], files: [] };
+  notApplied: FileRecord[];
+} = { reach: { newswire: NOTHING_READ, imagewire: NOTHING_READ }, applying: [], files: [], notApplied: [] };
 
 function countWaiting(drop: string): number {
   if (!existsSync(drop)) return 0;
@@ -147,5 +152,11 @@ function statusText(status: Status): string {
       ({ file, rows, rows_applied }) => `backfill     ${file}: ${rows_applied} of ${rows} rows`,
     ),
   ];
-  return `${lines.join('\n')}\n${status.files.length > 0 ? `\n${fileTable(status.files)}\n` : ''}`;
+  const shown = new Set(status.files.map(({ number }) => number));
+  const others = status.not_applied.filter(({ number }) => !shown.has(number));
+  const tables = [
+    ...(others.length === 0 ? [] : [`Not applied, in the last day:\n${fileTable(others)}`]),
+    ...(status.files.length === 0 ? [] : [`The last files:\n${fileTable(status.files)}`]),
+  ];
+  return [lines.join('\n'), ...tables].join('\n\n');
 }

@@ -1,5 +1,6 @@
 /** The alerts that follow from what stands in `detections.db`: windows, files, rows; any process can tell them. */
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
+import type { FileReport } from '../ingest/file-record.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { type UnknownWindows, unknownWindows } from '../windows/ledger.ts';
@@ -14,12 +15,14 @@ export const LEDGER_ALERTS = [
   'abandoned windows',
   'held windows',
   'failed files',
+  'refused files',
   'rows skipped',
 ] as const satisfies readonly AlertName[];
 
 /** Nobody can do anything about most abandoned windows, so they are told for a while only. */
 const ABANDONED_TOLD_MS = 7 * DAY_MS;
 const FILES_TOLD_MS = DAY_MS;
+const STREAMS_SHOWN = 5;
 /** So many missing windows may come from one old file: a day's. */
 const MANY_WINDOWS = 144;
 /** Files that are looked at for one alert. */
@@ -47,7 +50,15 @@ interface FilesRow {
   readonly export: ExportName;
   readonly files: number;
   readonly since: number;
+  /** Of one of them. */
   readonly name: string;
+}
+
+/** The newest file's report says what was left out of it. */
+type SkippedRow = FilesRow & { readonly report: string };
+
+interface RefusedRow extends Omit<FilesRow, 'export'> {
+  readonly reason: string | null;
 }
 
 /** Each half names what its index begins with, so that it reads from there and passes over nothing. */
@@ -81,11 +92,16 @@ export const FAILED_FILES = `
     LIMIT :limit)
   GROUP BY export`;
 
+/** Columns beside max() are those of the row that has it (https://sqlite.org/lang_select.html, bare columns). */
 export const FILES_WITH_SKIPPED_ROWS = `
-  SELECT export, count(*) AS files, min(finished_at) AS since, max(name) AS name
+  SELECT export, count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report
   FROM ingest_file INDEXED BY ingest_file_skipped
   WHERE rows_skipped = 1 AND outcome = 'applied' AND finished_at > :since AND export IS NOT NULL
   GROUP BY export`;
+
+export const REFUSED_FILES = `
+  SELECT count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report ->> '$.reason' AS reason
+  FROM ingest_file WHERE outcome = 'refused' AND finished_at > :since`;
 
 /** @param enabled exports that are switched on; of the others nothing is told */
 export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, nowMs: number): Alert[] {
@@ -96,13 +112,15 @@ export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, now
     .all({ abandoned_since: nowMs - ABANDONED_TOLD_MS });
   const held = db.prepare<unknown[], HeldRow>(HELD_FILES).all({ limit: FILES_MAX });
   const failed = db.prepare<unknown[], FilesRow>(FAILED_FILES).all({ since, limit: FILES_MAX });
-  const skipped = db.prepare<unknown[], FilesRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
+  const skipped = db.prepare<unknown[], SkippedRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
+  const refused = db.prepare<unknown[], RefusedRow>(REFUSED_FILES).all({ since });
   return [
     ...windows.filter(isEnabled).map(windowsAlert),
     ...unknownWindows(db, lateBeforeMs(nowMs)).filter(isEnabled).map(lateAlert),
     ...heldAlerts(held.filter(isEnabled)),
     ...failed.filter(isEnabled).map((row) => filesAlert('failed files', row, 'failed')),
-    ...skipped.filter(isEnabled).map((row) => filesAlert('rows skipped', row, 'had rows that were left out')),
+    ...refused.filter(({ files }) => files > 0).map(refusedAlert),
+    ...skipped.filter(isEnabled).map(skippedAlert),
   ];
 }
 
@@ -164,6 +182,41 @@ function heldAlerts(rows: readonly HeldRow[]): Alert[] {
       what_to_do: `Have ${windows === 1 ? 'it' : 'them'} read with: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${windows === 1 ? start : '--all'}`,
     };
   });
+}
+
+function refusedAlert({ files, since, name, reason }: RefusedRow): Alert {
+  const which = files === 1 ? `${name} was` : `${files} files were refused, the last one ${name}`;
+  return {
+    name: 'refused files',
+    since,
+    detail: files === 1 ? `${which} refused: ${reason}` : `${which}: ${reason}`,
+  };
+}
+
+function skippedAlert(row: SkippedRow): Alert {
+  const { export: exportName, since, files, name } = row;
+  const report: FileReport = JSON.parse(row.report);
+  const unknown = Object.entries(report.unknown_rows ?? {});
+  const shown = unknown
+    .slice(0, STREAMS_SHOWN)
+    .map(([stream, rows]) => `${rows} of ${stream.replace(/^(\d+):(.*)$/, 'subscription $1 ($2)')}`);
+  const bad = report.bad_rows ?? 0;
+  const left = [
+    ...shown,
+    ...(unknown.length > shown.length ? [`${unknown.length - shown.length} more subscriptions`] : []),
+    ...(bad > 0 ? [`${bad} bad`] : []),
+  ];
+  const which = files === 1 ? name : `${files} files, the last one ${name},`;
+  return {
+    name: 'rows skipped',
+    since,
+    detail: `${exportName}: ${which} had rows that were left out: ${left.join(', ')}`,
+    ...(unknown.length === 0
+      ? {}
+      : {
+          what_to_do: `Add the subscription, then run "wirewatch ingest replay". More is said by: wirewatch ingest explain ${name}`,
+        }),
+  };
 }
 
 function filesAlert(

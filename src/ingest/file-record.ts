@@ -52,6 +52,10 @@ const SELECT_LAST_NUMBER = 'SELECT max(number) AS number FROM ingest_file';
 const SELECT_APPLYING = `SELECT ${COLUMNS} FROM ingest_file WHERE outcome = 'applying' ORDER BY number`;
 const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC LIMIT ?`;
 
+const SELECT_NOT_APPLIED = `
+  SELECT ${COLUMNS} FROM ingest_file
+  WHERE outcome IN ('failed', 'refused', 'held') AND finished_at > :since ORDER BY number DESC LIMIT :limit`;
+
 const SELECT_ONE = `SELECT ${COLUMNS} FROM ingest_file WHERE number = ?`;
 
 const SELECT_BY_NAME = `SELECT ${COLUMNS} FROM ingest_file WHERE name = ? ORDER BY number DESC LIMIT 20`;
@@ -107,6 +111,11 @@ export function applyingFiles(db: Database): FileRecord[] {
 
 export function newestFiles(db: Database, limit: number): FileRecord[] {
   return db.prepare<unknown[], Row>(SELECT_NEWEST).all(limit).map(fromRow);
+}
+
+/** Files that failed, were refused or are held, the newest first. @param since epoch milliseconds */
+export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_NOT_APPLIED).all({ since, limit }).map(fromRow);
 }
 
 /** The record of a number; null when there is none. */
