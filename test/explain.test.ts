@@ -80,6 +80,47 @@ test('a window that is bad fails with the same reasons, and the next one for it 
   assert.equal(held.line.msg, 'file held');
 });
 
+test('errors are counted by column and kind, with their first lines', () => {
+  const rows = Array.from({ length: 1200 }, () => newRow({ strength_score: 'high' }));
+  rows.push(newRow({ article_id: -1 }));
+  const path = join(appliance.data, fileName('newswire', nextWindowMs()));
+  writeFileSync(path, ndjson(rows));
+  const told = appliance.cli(['ingest', 'validate', path], { anyStatus: true }).stdout;
+  assert.deepEqual(told.split('\n').slice(1, -1), [
+    '  strength_score: expected a number from 0 to 100, found "high" first (1200 times, lines 1, 2, 3, 4, 5, …)',
+    '  article_id: expected an integer from 0 to 999999999999999, found -1 (line 1201)',
+  ]);
+  assert.match(told, /^bad: 1201 errors in 1201 rows/);
+  const { error_groups } = JSON.parse(
+    appliance.cli(['ingest', 'validate', path, '--json'], { anyStatus: true }).stdout,
+  );
+  assert.deepEqual(
+    error_groups.map(({ column, count }: { column: string; count: number }) => [column, count]),
+    [
+      ['strength_score', 1200],
+      ['article_id', 1],
+    ],
+  );
+});
+
+test('names without an id, and columns that may be misspelt, are noted', async () => {
+  const name = fileName('newswire', nextWindowMs());
+  const rows = [
+    newRow({ article_publisher_name: 'Nobody', publisher_name: 'x', article_headlin: 'y' }),
+    newRow({ article_publisher_name: 'Somebody', article_publisher_id: 5 }),
+  ];
+  assert.equal(explain(name, ndjson(rows)).names_without_id, 1);
+  const told = appliance.cli(['ingest', 'validate', join(appliance.data, name)]).stdout;
+  assert.match(told, /^good: 2 rows/);
+  assert.match(
+    told,
+    /1 row with an article_publisher_name and no article_publisher_id: the name is left out/,
+  );
+  assert.match(told, /ignored columns: article_headlin \(did you mean article_headline\?\), publisher_name/);
+  const line = await appliance.dropped(name, ndjson(rows));
+  assert.equal(line.names_without_id, 1);
+});
+
 test('one whose packing is cut off is given time', async () => {
   const whole = packed('ndjson.gz', ndjson([newRow(), newRow()]));
   const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');

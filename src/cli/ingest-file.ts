@@ -4,10 +4,12 @@ import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
 import type { Effect, ReadingRules } from '../ingest/explanation.ts';
+import { EXPORT_COLUMNS } from '../ingest/export-columns.ts';
 import { type ExportFileName, judgeName, judgeWindow, switchedOff } from '../ingest/export-name.ts';
-import type { LineError, ReadingResult } from '../ingest/export-reading.ts';
+import type { ErrorGroup, LineError, ReadingResult } from '../ingest/export-reading.ts';
 import { filesNamed, findSameContent } from '../ingest/file-record.ts';
 import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
+import { nearest } from '../nearest.ts';
 import { Refused } from '../refused.ts';
 import { openReader } from '../store/database.ts';
 import { formatMs } from '../time.ts';
@@ -17,6 +19,8 @@ import { configOf, folderOf, withDetections } from './config.ts';
 import { type FileDocument, fileDocument, fileTable } from './ingest-status.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { counted, print, progress } from './output.ts';
+
+const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
 
 export function registerValidate(ingest: Command): void {
   const command = ingest
@@ -60,7 +64,11 @@ interface Verdict {
   readonly reason: string | null;
   readonly errors_total: number;
   readonly errors: readonly LineError[];
+  /** All errors by column and kind. */
+  readonly error_groups: readonly ErrorGroup[];
   readonly ignored_columns: readonly string[];
+  /** Rows whose publisher's name is left out, since they have no article_publisher_id. */
+  readonly names_without_id: number;
 }
 
 /** @param name under which the file was dropped, or would be */
@@ -223,7 +231,9 @@ const NOT_AN_EXPORT: Omit<Verdict, 'file'> = {
   reason: null,
   errors_total: 0,
   errors: [],
+  error_groups: [],
   ignored_columns: [],
+  names_without_id: 0,
 };
 
 function nameDocument(file: ExportFileName): Pick<Verdict, 'export' | 'window_start' | 'label'> {
@@ -236,7 +246,17 @@ function nameDocument(file: ExportFileName): Pick<Verdict, 'export' | 'window_st
 
 function resultDocument(
   result: ReadingResult,
-): Pick<Verdict, 'valid' | 'rows' | 'reason' | 'errors_total' | 'errors' | 'ignored_columns'> {
+): Pick<
+  Verdict,
+  | 'valid'
+  | 'rows'
+  | 'reason'
+  | 'errors_total'
+  | 'errors'
+  | 'error_groups'
+  | 'ignored_columns'
+  | 'names_without_id'
+> {
   const bad = result.kind === 'bad' ? result : null;
   return {
     valid: result.kind === 'read',
@@ -244,7 +264,9 @@ function resultDocument(
     reason: 'reason' in result ? result.reason : null,
     errors_total: bad?.errors_total ?? 0,
     errors: bad?.errors ?? [],
+    error_groups: bad?.error_groups ?? [],
     ignored_columns: result.counts.ignored_columns,
+    names_without_id: result.counts.names_without_id,
   };
 }
 
@@ -266,19 +288,37 @@ function verdictText(verdict: Verdict): string {
     verdict.export === null
       ? ''
       : ` (${verdict.export} ${verdict.window_start ?? `backfill ${verdict.label}`})`;
-  const ignored =
-    verdict.ignored_columns.length === 0 ? [] : [`ignored columns: ${verdict.ignored_columns.join(', ')}`];
-  if (verdict.valid) return [`good: ${verdict.rows} rows${about}`, ...ignored].join('\n');
-  const errors = verdict.errors.map(
-    ({ line, column, value, expected }) =>
-      `  line ${line}${column === null ? '' : `, ${column}`}: expected ${expected}${value === null ? '' : `, found ${JSON.stringify(value)}`}`,
-  );
-  const more =
-    verdict.errors_total > errors.length ? [`  … ${verdict.errors_total - errors.length} more`] : [];
+  const notes = [
+    ...(verdict.ignored_columns.length === 0
+      ? []
+      : [`ignored columns: ${verdict.ignored_columns.map(withSuggestion).join(', ')}`]),
+    ...(verdict.names_without_id === 0
+      ? []
+      : [
+          `${counted(verdict.names_without_id, 'row')} with an article_publisher_name and no article_publisher_id: the name is left out`,
+        ]),
+  ];
+  if (verdict.valid) return [`good: ${counted(verdict.rows, 'row')}${about}`, ...notes].join('\n');
+  const errors = verdict.error_groups.map(groupText);
+  const grouped = verdict.error_groups.reduce((sum, { count }) => sum + count, 0);
+  const left = verdict.errors_total - grouped;
+  const more = left > 0 ? [`  … ${counted(left, 'error')} of other kinds`] : [];
   const why =
-    verdict.reason ??
-    `${verdict.errors_total} ${verdict.errors_total === 1 ? 'error' : 'errors'} in ${verdict.rows} rows`;
-  return [`bad: ${why}${about}`, ...errors, ...more, ...ignored].join('\n');
+    verdict.reason ?? `${counted(verdict.errors_total, 'error')} in ${counted(verdict.rows, 'row')}`;
+  return [`bad: ${why}${about}`, ...errors, ...more, ...notes].join('\n');
+}
+
+function groupText({ column, expected, count, lines, value }: ErrorGroup): string {
+  const shown = `${lines.length === 1 ? 'line' : 'lines'} ${lines.join(', ')}${count > lines.length ? ', …' : ''}`;
+  const found = value === null ? '' : `, found ${JSON.stringify(value)}${count > 1 ? ' first' : ''}`;
+  const where = count > 1 ? `${counted(count, 'time')}, ${shown}` : shown;
+  return `  ${column === null ? '' : `${column}: `}expected ${expected}${found} (${where})`;
+}
+
+/** A column that is ignored may be one that is misspelt. */
+function withSuggestion(name: string): string {
+  const column = nearest(name, COLUMN_NAMES, 3);
+  return column === null ? name : `${name} (did you mean ${column}?)`;
 }
 
 function explanationText(explanation: Explanation): string {

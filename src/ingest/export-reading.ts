@@ -52,6 +52,17 @@ export interface LineError extends RowError {
   readonly line: number;
 }
 
+/** Errors of one kind: of one column, where the same was expected. */
+export interface ErrorGroup {
+  readonly column: string | null;
+  readonly expected: string;
+  readonly count: number;
+  /** The first lines that have it. */
+  readonly lines: readonly number[];
+  /** What the first of them has there. */
+  readonly value: unknown;
+}
+
 export interface ReadingCounts {
   readonly sha256: string;
   readonly bytes: number;
@@ -62,6 +73,8 @@ export interface ReadingCounts {
   /** Rows of subscriptions or content types that the appliance does not have, by `<subscription>:<type>`. */
   readonly unknown_rows: Readonly<Record<string, number>>;
   readonly ignored_columns: readonly string[];
+  /** Rows whose `article_publisher_name` was left out, since they have no `article_publisher_id`. */
+  readonly names_without_id: number;
 }
 
 export type ReadingResult =
@@ -72,12 +85,16 @@ export type ReadingResult =
       readonly counts: ReadingCounts;
       readonly errors: readonly LineError[];
       readonly errors_total: number;
+      /** All errors by kind, up to a number of kinds. */
+      readonly error_groups: readonly ErrorGroup[];
     }
   /** The packing ends too early: it may still be growing. */
   | { readonly kind: 'truncated'; readonly counts: ReadingCounts; readonly reason: string }
   | { readonly kind: 'damaged'; readonly counts: ReadingCounts; readonly reason: string };
 
 const ERRORS_MAX = 20;
+const GROUPS_MAX = 20;
+const GROUP_LINES_MAX = 5;
 const VALUE_CHARACTERS_MAX = 200;
 /** Unknown streams are counted one by one up to this many, and together from there. */
 const UNKNOWN_STREAMS_MAX = 50;
@@ -123,7 +140,9 @@ class Reading {
   readonly #options: ReadingOptions;
   readonly #errors: LineError[] = [];
   #errorsTotal = 0;
+  readonly #groups = new ErrorGroups();
   #badRows = 0;
+  #namesWithoutId = 0;
   #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
   readonly #ignored = new Set<string>();
@@ -203,13 +222,20 @@ class Reading {
       bad_rows: this.#badRows,
       unknown_rows: Object.fromEntries(this.#unknown),
       ignored_columns: [...this.#ignored].sort(),
+      names_without_id: this.#namesWithoutId,
     };
   }
 
   result(sha256: string, bytes: number): ReadingResult {
     const counts = this.counts(sha256, bytes);
     if (this.#errorsTotal === 0) return { kind: 'read', counts };
-    return { kind: 'bad', counts, errors: this.#errors, errors_total: this.#errorsTotal };
+    return {
+      kind: 'bad',
+      counts,
+      errors: this.#errors,
+      errors_total: this.#errorsTotal,
+      error_groups: this.#groups.all(),
+    };
   }
 
   #check(entry: { readonly line: number; readonly raw: Readonly<Record<string, unknown>> }): void {
@@ -224,6 +250,7 @@ class Reading {
       this.#countUnknown(stream);
       return;
     }
+    if (checked.isNameLeftOut) this.#namesWithoutId += 1;
     if (this.#errorsTotal === 0) append(this.#batch, checked.row, this.#file, this.#options);
   }
 
@@ -248,7 +275,30 @@ class Reading {
 
   #note(error: LineError): void {
     this.#errorsTotal += 1;
+    this.#groups.add(error);
     if (this.#errors.length < ERRORS_MAX) this.#errors.push({ ...error, ...shortened(error) });
+  }
+}
+
+class ErrorGroups {
+  readonly #groups = new Map<string, { first: LineError; count: number; lines: number[] }>();
+
+  add(error: LineError): void {
+    const key = `${error.column} ${error.expected}`;
+    const group = this.#groups.get(key);
+    if (group !== undefined) {
+      group.count += 1;
+      if (group.lines.length < GROUP_LINES_MAX) group.lines.push(error.line);
+    } else if (this.#groups.size < GROUPS_MAX) {
+      this.#groups.set(key, { first: { ...error, ...shortened(error) }, count: 1, lines: [error.line] });
+    }
+  }
+
+  all(): ErrorGroup[] {
+    return [...this.#groups.values()].map(({ first, count, lines }) => {
+      const { column, expected, value } = first;
+      return { column, expected, count, lines, value };
+    });
   }
 }
 

@@ -3,7 +3,7 @@ import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import type { ApplyCounts } from './apply.ts';
 import type { ExportFileName } from './export-name.ts';
-import type { LineError, ReadingCounts } from './export-reading.ts';
+import type { ErrorGroup, LineError, ReadingCounts } from './export-reading.ts';
 import type { DealtWith } from './ingest-settings.ts';
 
 export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused', 'held'] as const;
@@ -15,6 +15,7 @@ export interface FileReport extends Partial<ApplyCounts>, Partial<Omit<ReadingCo
   readonly reason?: string;
   readonly errors?: readonly LineError[];
   readonly errors_total?: number;
+  readonly error_groups?: readonly ErrorGroup[];
 }
 
 export interface FileRecord {

@@ -350,7 +350,7 @@ export class Ingester {
   }
 
   #report(record: FileRecord): void {
-    const { errors: _, ...report } = record.report;
+    const { errors: _, error_groups: __, ...report } = record.report;
     this.#rowsSinceCheckpoint += report.rows ?? 0;
     const level = record.outcome === 'failed' || record.outcome === 'refused' ? 'warn' : 'info';
     this.#workshop.log(level, `file ${record.outcome}`, {

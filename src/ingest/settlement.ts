@@ -126,14 +126,14 @@ export function noteAgain(workshop: Workshop, record: FileRecord): void {
 
 /** What a person reads beside a file that was not applied. */
 function reasonOf(record: FileRecord, status: WindowStatus | undefined): object {
-  const { reason, errors, errors_total } = record.report;
+  const { reason, errors, errors_total, error_groups } = record.report;
   return {
     file: record.name,
     ...(record.export === null ? {} : { export: record.export }),
     ...(record.window_start === null ? {} : { window_start: formatMs(record.window_start) }),
     at: formatMs(record.finished_at ?? record.taken_at),
     reason,
-    ...(errors === undefined ? {} : { errors_total, errors }),
+    ...(errors === undefined ? {} : { errors_total, error_groups, errors }),
     next: nextStep(record, status),
   };
 }

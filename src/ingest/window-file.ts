@@ -133,6 +133,7 @@ export function unread(
           reason: 'rows or lines break the format',
           errors: result.errors,
           errors_total: result.errors_total,
+          error_groups: result.error_groups,
         }
       : { ...counts, reason: result.reason };
   return putAway(workshop, waiting, number, 'failed', report, sha256 || null);
