@@ -58,7 +58,7 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
     ...(state === 'open'
       ? await checkInFolder(options, folder, config, seeds, isRunning)
       : [checkClock(0, nowMs)]),
-    ...(state === 'absent' && seeds !== null ? [checkConfigured(seeds, null, nowMs)] : []),
+    ...(state === 'absent' && seeds !== null ? checkConfigured(seeds, null, nowMs) : []),
     ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
   ];
 }
@@ -93,9 +93,7 @@ async function checkInFolder(
       checkLog(folder.log, hasMark(detections.db)),
       checkLog(folder.accessLog, hasMark(access.db)),
       checkSecret(folder, existsSync(folder.detections)),
-      ...(seeds === null || access.finding.status === 'bad'
-        ? []
-        : [checkConfigured(seeds, access.db, nowMs)]),
+      ...(seeds === null || access.finding.status === 'bad' ? [] : checkConfigured(seeds, access.db, nowMs)),
       ...(access.db === null ? [] : checkCustomers(access.db, nowMs)),
       ...(config === null ? [] : await checkAppliance(folder, config, detections.db, isRunning, nowMs)),
     ];

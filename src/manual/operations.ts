@@ -121,6 +121,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'The files of [server] tls_certificate and tls_key have changed, and are no pair or cannot be read; the line says which and why. A pair that is good is taken into use by itself.',
   ],
   [
+    'a key still works, though the configuration has another one in its place',
+    'An entry of [[keys]], or its secret file, holds another key than it did. The key from before is not revoked by that. Once its client has the new one, run the command in the line: wirewatch key revoke ID.',
+  ],
+  [
     'what is there differs from the configuration, and stays as it is',
     'An account, subscription or key of the configuration was changed, suspended or revoked by a command since. Bring the file up to date; see "wirewatch manual preseeding".',
   ],
