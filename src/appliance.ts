@@ -33,6 +33,7 @@ import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { refuseNewer } from './store/newer.ts';
+import { keepReserve } from './store/reserve.ts';
 import { readSecret } from './store/secret.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
@@ -316,6 +317,7 @@ function watchHealth(
     conditions,
     enabled: new Set(enabledExports(config)),
     folders: [folder.root, config.ingest.drop],
+    onDisksSeen: () => keepReserve(folder),
     alertFile: folder.alerts,
     now: Date.now,
     log,

@@ -6,7 +6,9 @@ import { openAccess, type Recovered } from './history/access.ts';
 import type { Logger } from './log.ts';
 import type { Database } from './store/database.ts';
 import { isDiskFull } from './store/database-errors.ts';
+import { dataFolder } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
+import { keepReserve } from './store/reserve.ts';
 
 export interface PrepareOptions {
   readonly config: Pick<Config, 'preseed'>;
@@ -26,6 +28,7 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
     onRecovered: (recovered) => logRecovered(recovered, log),
   });
   try {
+    keepReserve(dataFolder(root));
     if (configured !== null) createConfigured(access, configured, log);
   } finally {
     access.close();

@@ -414,6 +414,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
       'lock-serve',
       'lock-state',
       'log',
+      'reserve',
       'secret',
       'usage.db',
     ]);

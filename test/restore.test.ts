@@ -294,7 +294,7 @@ describe('into a folder', () => {
     const said = restored(backup, '--replace', '--data', data);
     const [afterwards, aside] = [contentOf(data), contentOf(said.replaced)];
     for (const [name, content] of before) {
-      const stays = name.startsWith('/drop/') || name === '/usage.db';
+      const stays = name.startsWith('/drop/') || ['/usage.db', '/reserve'].includes(name);
       assert.ok((stays ? afterwards : aside).get(name) === content, name);
     }
   });

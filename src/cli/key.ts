@@ -180,7 +180,7 @@ function registerRevoke(key: Command): void {
     .argument('<id>', ID_HELP, keyIdValue)
     .action((id: string, _options: unknown, self: Command) => {
       const nowMs = Date.now();
-      const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs));
+      const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs), { urgent: true });
       printKey(self, key, wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.`);
     });
   addExamples(command, ['key revoke abcdefghij23']);
