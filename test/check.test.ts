@@ -406,6 +406,18 @@ describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () =
       }
     }));
 
+  test('a data folder that is missing and may not be made is not called one without rights', () =>
+    inFolder(async (folder) => {
+      chmodSync(folder, 0o555);
+      const run = asAnother(['serve', '--data', join(folder, 'data'), '--port', '0']);
+      assert.equal(await run.ended, 78);
+      assert.match(
+        run.told(),
+        /cannot use the data folder .*: it is not there, and this user may not make it in /,
+      );
+      chmodSync(folder, 0o755);
+    }));
+
   test('a data folder that may not be entered is a finding among others', () =>
     inFolder(async (folder) => {
       const data = join(folder, 'data');
