@@ -18,6 +18,7 @@ import { quickStartText } from './quick-start.ts';
 import { securityText } from './security.ts';
 import { serviceText } from './service.ts';
 import { settingsText } from './settings.ts';
+import { speedText } from './speed.ts';
 import { tokensText } from './tokens.ts';
 
 export interface Topic {
@@ -70,6 +71,7 @@ export const TOPICS: readonly Topic[] = [
     title: 'files that failed, were held or refused; replay, pause, the log',
     text: operationsText,
   },
+  { name: 'speed', title: 'what was measured, against what, and what limits it', text: speedText },
   { name: 'growth', title: 'room on disk, memory, time; what does not move', text: growthText },
   {
     name: 'backup',

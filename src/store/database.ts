@@ -5,7 +5,7 @@
  */
 import { closeSync, constants, existsSync, openSync, rmSync, statSync } from 'node:fs';
 import Driver from 'better-sqlite3';
-import { Refused } from '../refused.ts';
+import { isErrorCode, Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
 
 export type Database = Driver.Database;
@@ -120,8 +120,9 @@ export function sizeOf(path: string): number {
 function makePrivate(path: string): void {
   try {
     closeSync(openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, PRIVATE_MODE));
-  } catch {
-    // SQLite meets the same, and says it in its own way.
+  } catch (error) {
+    // All else SQLite meets, too, and says it in its own way; of a folder that is not there it says no code.
+    if (isErrorCode(error, 'ENOENT')) throw error;
   }
 }
 
