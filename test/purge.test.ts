@@ -13,6 +13,7 @@ import fs, {
 import { syncBuiltinESMExports } from 'node:module';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import fc from 'fast-check';
 import { copyLog } from '../src/backup/log-copy.ts';
 import { readEntries } from '../src/history/entries.ts';
 import { entriesAfter, findTail } from '../src/history/log-reader.ts';
@@ -216,6 +217,52 @@ describe('what is made of the log is equal', () => {
     assert.deepEqual(linesOf(7003), []);
     await assertEqual('done');
     await assertClean();
+  });
+
+  test('whatever was applied, removed and purged, half or whole, in any order', async () => {
+    const subscription = fc.integer({ min: 7001, max: 7004 });
+    const step = fc.oneof(
+      {
+        weight: 5,
+        arbitrary: fc.record({
+          kind: fc.constant('apply' as const),
+          subscriptions: fc.uniqueArray(subscription, { minLength: 1 }),
+          from: fc.integer({ min: 1, max: 40 }),
+          count: fc.integer({ min: 1, max: 30 }),
+          minute: fc.integer({ min: 10, max: 59 }),
+          score: fc.option(fc.integer({ min: 0, max: 99 }), { nil: undefined }),
+          batchRows: fc.integer({ min: 1, max: 30 }),
+          hasEpoch: fc.boolean(),
+        }),
+      },
+      { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove' as const), subscription }) },
+      {
+        weight: 2,
+        arbitrary: fc.record({ kind: fc.constant('purge' as const), turns: fc.integer({ min: 1, max: 30 }) }),
+      },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant('restart' as const) }) },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
+        history.delete();
+        history = await createHistory(512);
+        history.apply(rowsOf([7001], 1, 1));
+        for (const one of steps) {
+          if (one.kind === 'remove') await history.remove(one.subscription);
+          else if (one.kind === 'purge') await purgeUntil(one.turns);
+          else if (one.kind === 'restart') await history.restart();
+          else {
+            const { subscriptions, from, count, minute, score, batchRows, hasEpoch } = one;
+            const rows = rowsOf(subscriptions, from, count, again(minute, score));
+            history.apply(rows, { batchRows, ...(hasEpoch ? { with: (db) => db.exec(EPOCH) } : {}) });
+          }
+        }
+        await assertEqual('half');
+        assert.equal(await history.purge(), null);
+        await assertEqual('whole');
+      }),
+      { numRuns: 15, seed: 20261122 },
+    );
   });
 
   test('where the database refused the removal at first, as a full disk does', async () => {
