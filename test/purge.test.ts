@@ -401,7 +401,7 @@ describe('a segment', () => {
     await assertEqual('done');
   });
 
-  test('for which there is no room stays as it is; it says how much is needed, and is done once there is', async () => {
+  test('for which there is no room, or no right, stays as it is; it says how much is needed, and is done once there is', async () => {
     await fill();
     await history.remove(7002);
     const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
@@ -413,6 +413,13 @@ describe('a segment', () => {
           throw full;
         },
         /ENOSPC: no space left/,
+      ],
+      [
+        'renameSync',
+        () => {
+          throw Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
+        },
+        /EACCES: permission denied/,
       ],
     ] as const;
     for (const [name, fail, reason] of failures) {
