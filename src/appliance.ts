@@ -12,13 +12,18 @@ import { type Monitor, startMonitor } from './health/monitor.ts';
 import { createPauseReader } from './health/pause-reader.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
 import { type RunningServer, startServer } from './http/server.ts';
-import type { IngestClient, IngestListener } from './ingest/ingest-client.ts';
-import type { IngestSettings } from './ingest/ingest-settings.ts';
+import type { IngestClient, IngestMessage } from './ingest/ingest-client.ts';
+import { type IngestSettings, TROUBLE_NAMES } from './ingest/ingest-settings.ts';
 import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
-import { TROUBLE_NAMES } from './ingest/troubles.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
+import { createKeyUses } from './limits/key-uses.ts';
 import { readUsageAtStart } from './limits/usage.ts';
-import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
+import {
+  createUsageKeeper,
+  createUsageWriter,
+  type UsageKeeper,
+  type UsageKeeperOptions,
+} from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
 import type { CommandSummary } from './manual/commands.ts';
 import { paced } from './pace.ts';
@@ -95,6 +100,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   refuseNewer(folder);
   prepareAccess(options, folder.root);
   const dailyRows = countRows(folder.usage, log);
+  const keyUses = createKeyUses();
   const secret = readSecret(folder);
   const recentDeliveries = new Map<number, number>();
   const metrics = config.admin.port === 0 ? null : await loadMetrics();
@@ -111,26 +117,30 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   begun.push(reader.close);
   const recovering = Promise.withResolvers<void>();
   const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
-  const listener: IngestListener = {
-    onLog: (level, msg, fields) => log[level](fields, msg),
-    onDelivered: (firstPosition, deliveredAtMs) => {
-      recentDeliveries.set(firstPosition, deliveredAtMs);
-      const [oldest] = recentDeliveries.keys();
-      if (recentDeliveries.size > RECENT_DELIVERIES_MAX && oldest !== undefined)
-        recentDeliveries.delete(oldest);
-    },
-    onTrouble: (name, detail) => conditions.set(name, detail),
-    onRecovery: (reason) => {
-      reader.await(`it is made from the log: ${reason}`);
-      log.warn({ reason }, 'detections.db is made from the log: it is served when that is done');
-      recovering.resolve();
-    },
-    onDealtWith: (file) => metrics?.dealtWith(file),
-    onProgress: options.onProgress,
+  const onMessage = (message: IngestMessage) => {
+    switch (message.kind) {
+      case 'log':
+        return log[message.level](message.fields, message.msg);
+      case 'delivered':
+        return noteDelivery(recentDeliveries, message.first_position, message.delivered_at);
+      case 'trouble':
+        return conditions.set(message.name, message.detail);
+      case 'recovering':
+        reader.await(`it is made from the log: ${message.reason}`);
+        log.warn(
+          { reason: message.reason },
+          'detections.db is made from the log: it is served when that is done',
+        );
+        return recovering.resolve();
+      case 'dealt_with':
+        return metrics?.dealtWith(message.file);
+      case 'progress':
+        return options.onProgress(message.file, message.rows, message.isDone);
+    }
   };
   const ingest = startLastingIngest(
     settings,
-    listener,
+    onMessage,
     whileKeysFail(access, conditions, log),
     options.ingestThread,
   );
@@ -152,6 +162,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     recentDeliveries,
     onEndLost: ingest.endLost,
     dailyRows,
+    keyUses,
     traffic: metrics,
     log,
     now: Date.now,
@@ -159,7 +170,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   begun.push(() => server.close(0));
   const admin = await openAdmin(metrics, options, { folder, monitor: health, detections, server });
   begun.push(() => admin?.close());
-  const usage = keepUsage(folder.usage, dailyRows, log);
+  const usage = keepUsage(folder.usage, { rows: dailyRows, uses: keyUses }, log);
   begun.push(usage.close);
   const backups = scheduleBackups(config, conditions, log);
   const scrubs = scheduleScrubs(config, reader, conditions, log);
@@ -179,6 +190,13 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
       await nextTurn();
     },
   };
+}
+
+/** Only the newest are needed: the next transaction writes those before it. */
+function noteDelivery(recent: Map<number, number>, firstPosition: number, deliveredAtMs: number): void {
+  recent.set(firstPosition, deliveredAtMs);
+  const [oldest] = recent.keys();
+  if (recent.size > RECENT_DELIVERIES_MAX && oldest !== undefined) recent.delete(oldest);
 }
 
 /** What a crash in the middle of a restore has left, before anything is opened. */
@@ -228,9 +246,13 @@ function countRows(path: string, log: Logger): DailyRows {
   return createDailyRows(stored);
 }
 
-function keepUsage(path: string, rows: DailyRows, log: Logger): UsageKeeper {
+function keepUsage(
+  path: string,
+  counted: Pick<UsageKeeperOptions, 'rows' | 'uses'>,
+  log: Logger,
+): UsageKeeper {
   return createUsageKeeper({
-    rows,
+    ...counted,
     writer: createUsageWriter({ path }),
     onFailure: (error) => {
       if (error === null) log.info('used rows are written again');
@@ -295,9 +317,6 @@ async function openAdmin(
   });
 }
 
-/** A key id that no key has: looking for it shows whether keys can be looked for. */
-const NO_KEY_ID = 'a'.repeat(12);
-
 function watchHealth(
   config: Config,
   folder: DataFolder,
@@ -311,7 +330,7 @@ function watchHealth(
   return startMonitor({
     detections: { path: folder.detections, reader: detections },
     pause: createPauseReader(folder.access),
-    checkKeys: () => access.findKey(NO_KEY_ID),
+    checkKeys: access.check,
     conditions,
     enabled: new Set(enabledExports(config)),
     folders: [folder.root, config.ingest.drop],
@@ -327,7 +346,7 @@ function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger
     isPassing(fault) {
       if (isWriteLost(fault)) return false;
       try {
-        access.findKey(NO_KEY_ID);
+        access.check();
       } catch {
         return true;
       }

@@ -9,6 +9,7 @@
  */
 import { close, constants, openSync, write, writeSync } from 'node:fs';
 import { paced } from './pace.ts';
+import { printable } from './printable.ts';
 
 export interface LogOutputListener {
   /** Writing failed for the first time since it last went well. */
@@ -57,8 +58,9 @@ export class LogOutput {
     process.on('exit', () => this.#writeLast());
   }
 
-  /** @param line with its line break */
-  write(line: string): void {
+  /** @param given a line with its line break */
+  write(given: string): void {
+    const line = printable(given);
     if (this.#waitingLength + line.length > WAITING_LENGTH_MAX) {
       this.#lost += 1;
       return;

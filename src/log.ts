@@ -15,6 +15,7 @@ import {
   stdTimeFunctions,
 } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
+import { printable } from './printable.ts';
 import { Refused, reasonOf } from './refused.ts';
 
 export type Logger = PinoLogger;
@@ -33,8 +34,6 @@ export interface LogFileOptions extends LogOptions {
 export interface TerminalOptions {
   /** Called before each line: what is drawn there has to make room. */
   readonly beforeLine: () => void;
-  /** Makes a text safe to show: names from outside could otherwise steer the terminal. */
-  readonly printable: (text: string) => string;
 }
 
 export interface Log {
@@ -109,7 +108,7 @@ function writeLines(
 }
 
 /** Loaded only here: who reads JSON need not wait for what makes it pretty. */
-async function terminalLogger(level: string, { beforeLine, printable }: TerminalOptions): Promise<Logger> {
+async function terminalLogger(level: string, { beforeLine }: TerminalOptions): Promise<Logger> {
   const { default: pretty } = await import('pino-pretty');
   const format = pretty.prettyFactory({
     colorize: process.stderr.hasColors(),

@@ -17,12 +17,12 @@ const bundled = typeof WIREWATCH_BUNDLED === 'boolean';
 /** Is this the executable, on the main thread or in a worker of it? */
 export const isPacked: boolean = isSea();
 
-/**
- * Starts src/worker.ts on a thread of its own.
- *
- * @param options as node:worker_threads takes them
- */
-export function startWorker(options: WorkerOptions = {}): Worker {
+/** Megabytes of young objects that a thread gathers before it collects them: garbage of rows, nearly all of it. */
+const YOUNG_MB = 12;
+
+/** Starts src/worker.ts on a thread of its own. @param workerData what it is to do */
+export function startWorker(workerData: unknown): Worker {
+  const options: WorkerOptions = { workerData, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } };
   if (isPacked) {
     // The last line names the script in stack traces, where "[worker eval1]" would tell an operator nothing.
     const script = `${getAsset('worker.cjs', 'utf8')}\n//# sourceURL=worker.cjs`;

@@ -19,14 +19,16 @@ export type Now = () => number;
 const ZERO = 48;
 
 /**
- * Reads an ISO 8601 time with `Z` or an offset, strictly: a day that does not exist is no time.
+ * Reads an ISO 8601 time with `Z` or an offset, strictly: a day that does not exist is no time. `t` and `z` may be
+ * lower case (RFC 3339, 5.6).
  *
  * @returns epoch milliseconds, a fraction cut to milliseconds; null when it is not such a time
  */
 export function parseInstant(text: string): number | null {
   // The shape is checked by position: this runs five times for every row that is ingested.
   const length = text.length;
-  if (length < 20 || text[4] !== '-' || text[7] !== '-' || text[10] !== 'T') return null;
+  if (length < 20 || text[4] !== '-' || text[7] !== '-' || (text[10] !== 'T' && text[10] !== 't'))
+    return null;
   if (text[13] !== ':' || text[16] !== ':') return null;
   const year = digits(text, 0, 4);
   const month = digits(text, 5, 2);
@@ -96,7 +98,7 @@ const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 function parseOffset(text: string, at: number): number | null {
-  if (text[at] === 'Z') return text.length === at + 1 ? 0 : null;
+  if (text[at] === 'Z' || text[at] === 'z') return text.length === at + 1 ? 0 : null;
   const sign = text[at] === '+' ? 1 : text[at] === '-' ? -1 : 0;
   if (sign === 0 || text.length !== at + 6 || text[at + 3] !== ':') return null;
   const hours = digits(text, at + 1, 2);

@@ -28,7 +28,7 @@ before(async () => {
   installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
   revoked = createKey(installation.cli, 'agency', '7001');
   older = readFileSync(path());
-  installation.cli(['key', 'revoke', idOfKey(revoked)]);
+  installation.cli(['key', 'revoke', idOfKey(revoked), '--yes']);
   installation.cli(['ingest', 'pause']);
 });
 after(() => installation.remove());

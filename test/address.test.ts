@@ -15,7 +15,7 @@ function encodePlainly(part: string): string {
 
 function read(given: string): string {
   const address = readAddress(given);
-  return address.kind === 'address' ? address.url : assert.fail(address.expected);
+  return typeof address === 'string' ? address : assert.fail(address.expected);
 }
 
 test('what must be is percent-encoded, each character of a run, and nothing else', () => {

@@ -4,8 +4,10 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { after, describe, test } from 'node:test';
+import { pino } from 'pino';
 import { normalAddress } from '../src/auth/addresses.ts';
 import { createClientAddress } from '../src/http/client-address.ts';
+import { createProxyWarning } from '../src/http/untrusted-proxy.ts';
 import { addressNetwork } from '../src/limits/address-network.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from './support/server.ts';
 
@@ -73,6 +75,27 @@ describe('the client behind proxies', () => {
   test('who is no trusted proxy is not believed', () => {
     assert.equal(clientOf('198.51.100.9', '203.0.113.5'), '203.0.113.5');
     assert.equal(clientOf('198.51.100.9', '2001:db8::5'), '2001:db8::5');
+  });
+
+  test('who names a client and is not trusted is told: once by an alert where a proxy can be, once in the log', async () => {
+    const set: string[][] = [];
+    const lines: Record<string, unknown>[] = [];
+    const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+    const conditions = { set: (name: string, detail: string | null) => set.push([name, `${detail}`]) };
+    const client = createClientAddress(['10.0.0.1'], createProxyWarning({ conditions, log }));
+    client('10.0.0.1', '198.51.100.9');
+    client('10.0.0.2', undefined);
+    assert.deepEqual([set, lines], [[], []]);
+    for (const peer of ['203.0.113.5', '203.0.113.6', '::ffff:10.0.0.2', '10.0.0.3', '203.0.113.7']) {
+      assert.equal(client(peer, '198.51.100.9'), normalAddress(peer));
+    }
+    assert.deepEqual(set, [
+      ['proxy not trusted', 'X-Forwarded-For came from 10.0.0.2, which is not trusted'],
+    ]);
+    assert.deepEqual(
+      lines.map(({ level, address }) => [level, address]),
+      [[40, '203.0.113.5']],
+    );
   });
 });
 

@@ -13,7 +13,7 @@ import { manualHtml } from '../src/admin/manual-html.ts';
 import { createMetrics } from '../src/admin/metrics.ts';
 import { createRecent } from '../src/admin/recent.ts';
 import { statusPage } from '../src/admin/status-page.ts';
-import { newState, writeState } from '../src/backup/branch.ts';
+import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
 import { METRICS } from '../src/manual/monitoring.ts';
 import { page, paragraph, points, wrapped } from '../src/manual/text.ts';
 import { TOPICS } from '../src/manual/topics.ts';
@@ -214,7 +214,7 @@ test('it is off by default', async () => {
   });
 });
 
-test('the scheduled backup has its time, and where none is scheduled there is none', () =>
+test('the scheduled backup and its rehearsal have their times, and where none is scheduled there is none', () =>
   inFolder(async (root) => {
     const port = `${await freePort()}`;
     const backups = join(root, 'backups');
@@ -223,6 +223,7 @@ test('the scheduled backup has its time, and where none is scheduled there is no
     const at = Math.floor(Date.now() / 1000) - 60;
     const members = { program: '1', log: null, access_log: null, secret_sha256: '' };
     writeState(branch, newState({ ...members, at: formatSeconds(at) }));
+    noteRehearsal(branch, (at - 60) * 1000);
     const scraped = async (minutes: string) => {
       const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_BACKUP_EVERY_MINUTES: minutes };
       const run = runProgram(['serve', '--data', root, '--port', '0'], settings);
@@ -230,10 +231,12 @@ test('the scheduled backup has its time, and where none is scheduled there is no
       const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
       run.kill('SIGTERM');
       await run.ended;
-      return /^wirewatch_backup_newest_timestamp_seconds (.*)$/m.exec(text)?.[1];
+      return ['newest', 'rehearsed'].map(
+        (which) => new RegExp(`^wirewatch_backup_${which}_timestamp_seconds (.*)$`, 'm').exec(text)?.[1],
+      );
     };
-    assert.equal(await scraped('600'), `${at}`);
-    assert.equal(await scraped('0'), undefined, 'none is scheduled');
+    assert.deepEqual(await scraped('600'), [`${at}`, `${at - 60}`]);
+    assert.deepEqual(await scraped('0'), [undefined, undefined], 'none is scheduled');
   }));
 
 test('a port that is taken is exit code 1 with what to do; beyond this machine it is warned of', async () => {
@@ -385,10 +388,12 @@ test('a pause, an export that is off and windows that cannot be read are told on
     enabled: new Set(['newswire']),
     windows: null,
     verified: { at: Date.parse('2026-11-21T09:00:00Z'), findings: 3, not_compared: null },
+    backup: { backedUpMs: Date.parse('2026-11-21T11:55:00Z'), rehearsedMs: null },
     ingested: [0],
     served: [0],
   });
   assert.match(body.markup, /compared with its log 3 hours ago: 3 differences/);
+  assert.match(body.markup, /The backup is of 5 minutes ago, and a restore from it was never rehearsed/);
   assert.match(body.markup, /<span class="state paused">paused<\/span>/);
   assert.match(body.markup, /newswire<\/strong>: complete up to 2026-11-21T09:00:00Z, 3 hours ago/);
   assert.match(body.markup, /imagewire<\/strong> is switched off/);

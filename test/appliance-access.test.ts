@@ -71,7 +71,7 @@ async function streamOf(query = '', credential = key): Promise<string[]> {
 
 test('a key works as soon as it is made, and never again once it is revoked', async () => {
   assert.deepEqual(await streamOf(), [TEXT, SECOND, IMAGE]);
-  appliance.cli(['key', 'revoke', id]);
+  appliance.cli(['key', 'revoke', id, '--yes']);
   assert.equal(await statusOf(CHANGES), 401);
   appliance.cli(['key', 'set', id, '--name', 'Still revoked']);
   assert.equal(await statusOf(CHANGES), 401);
@@ -212,7 +212,7 @@ test('a request that is wrong in every way learns of one thing after the other, 
   assert.equal((await answerTo(bad, { headers })).status, 429, 'the rate comes before the scope');
   appliance.cli(['key', 'set', id, '--allow-address', '192.0.2.1']);
   assert.equal((await answerTo(bad, { headers })).status, 403, 'the address comes before the rate');
-  appliance.cli(['key', 'revoke', id]);
+  appliance.cli(['key', 'revoke', id, '--yes']);
   assert.equal((await answerTo(bad, { headers })).status, 401, 'the credential comes before everything');
 });
 
@@ -227,7 +227,7 @@ test('while another process writes to the key store, good keys are good and bad 
     await once(holder, 'exit');
   }
   assert.equal(await statusOf(CHANGES), 200);
-  appliance.cli(['key', 'revoke', id]);
+  appliance.cli(['key', 'revoke', id, '--yes']);
   assert.equal(await statusOf(CHANGES), 401);
 });
 

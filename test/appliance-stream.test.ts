@@ -152,7 +152,7 @@ test('a cursor outlives restarts, a new key in place of the old, and a change of
   const cursor = await end(roll);
   const one = await deliver({ strength_score: 10 });
   const two = await deliver({ strength_score: 99 });
-  appliance.cli(['key', 'revoke', roll]);
+  appliance.cli(['key', 'revoke', roll, '--yes']);
   await appliance.restart();
   assert.match(await refusal(cursor, roll), /^401 /);
   assert.deepEqual(idsOf(await changes(cursor)), [one.id, two.id]);

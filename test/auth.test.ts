@@ -5,13 +5,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import { type AccessReader, createAccessReader, SELECT_KEY_FOR_REQUEST } from '../src/auth/access-reader.ts';
+import {
+  type AccessReader,
+  createAccessReader,
+  SELECT_KEY_FOR_REQUEST,
+  SELECT_PROOF,
+} from '../src/auth/access-reader.ts';
 import { addAccount, resumeAccount, setAccount, suspendAccount } from '../src/auth/accounts.ts';
 import { isAddressListed } from '../src/auth/addresses.ts';
 import { authenticate, type Credential, claimedKeyId, requireScope } from '../src/auth/authorize.ts';
+import { grantToken } from '../src/auth/client-credentials.ts';
 import { createKey, hashKey, parseKey } from '../src/auth/key.ts';
 import { addKey, type KeyTerms, revokeKey, setKey } from '../src/auth/keys.ts';
 import { addSubscription, setSubscription } from '../src/auth/subscriptions.ts';
+import { createAccessTokens } from '../src/auth/token.ts';
 import { Refused, type RefusedCode } from '../src/refused.ts';
 import { type Database, writing } from '../src/store/database.ts';
 import { zoneName } from '../src/time-zone.ts';
@@ -19,6 +26,8 @@ import { openAccess } from './support/access.ts';
 
 const NOW_MS = Date.parse('2026-11-21T10:00:00Z');
 const HERE = '192.0.2.7';
+/** It is 0.13 where the known key is kept from one request to the next, whoever asks. */
+const LEAD_MAX = 0.06;
 
 let root: string;
 let db: Database;
@@ -307,6 +316,17 @@ test('a malformed key is 401 without asking the store', () => {
   refusal('unavailable', () => authenticate(absent, `Bearer ${key}`, HERE, NOW_MS));
 });
 
+test('a mistyped key hears that its checksum does not fit, one that was cut off its form', () => {
+  const { key } = createKey('ww');
+  const other = key.at(-9) === 'a' ? 'b' : 'a';
+  const typo = `${key.slice(0, -9)}${other}${key.slice(-8)}`;
+  const detail = (text: string) =>
+    refusal('unauthorized', () => authenticate(store, `Bearer ${text}`, HERE, NOW_MS));
+  assert.match(detail(typo), /mistyped.*checksum.*Copy it again/);
+  assert.match(detail(key.slice(0, -1)), /Check that it was copied whole/);
+  assert.doesNotMatch(detail(key), /mistyped|copied/, 'unknown');
+});
+
 test('the claimed key id is read from the form alone', () => {
   const { id, key } = createKey('abc');
   assert.equal(claimedKeyId(`bearer ${key}`), id);
@@ -315,16 +335,71 @@ test('the claimed key id is read from the form alone', () => {
 });
 
 test('a request is one look-up by index in each table', () => {
-  const plan = db
-    .prepare<{ id: string }, { detail: string }>(`EXPLAIN QUERY PLAN ${SELECT_KEY_FOR_REQUEST}`)
-    .all({ id: 'x' });
-  const details = plan.map(({ detail }) => detail);
-  assert.ok(details.length > 0 && !details.some((detail) => detail.startsWith('SCAN')), details.join('\n'));
+  for (const sql of [SELECT_KEY_FOR_REQUEST, SELECT_PROOF]) {
+    const plan = db.prepare<{ id: string }, { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all({ id: 'x' });
+    const details = plan.map(({ detail }) => detail);
+    assert.ok(details.length > 0 && !details.some((detail) => detail.startsWith('SCAN')), details.join('\n'));
+  }
+});
+
+/** A key with a right checksum and the id of another key that is in the store. */
+function keyOfKnownId(): { id: string; key: string } {
+  const stranger = createKey('ww');
+  const { id } = makeKey();
+  db.pragma('foreign_keys = OFF');
+  writing(db, () => db.prepare('UPDATE api_key SET id = ? WHERE id = ?').run(stranger.id, id));
+  db.pragma('foreign_keys = ON');
+  return stranger;
+}
+
+/**
+ * How much longer a known key id takes than an unknown one, with secrets that are wrong, as a part of the time. One
+ * after the other in turn, so that whatever else the machine does meets both alike.
+ */
+function lead(request: (claim: { id: string; key: string }) => void): number {
+  const claims = { known: keyOfKnownId(), unknown: createKey('ww') };
+  const times: Record<keyof typeof claims, number[]> = { known: [], unknown: [] };
+  for (let at = 0; at < 5000; at += 1) {
+    for (const kind of ['known', 'unknown'] as const) {
+      const start = process.hrtime.bigint();
+      request(claims[kind]);
+      times[kind].push(Number(process.hrtime.bigint() - start));
+    }
+  }
+  const median = (all: number[]) => all.toSorted((a, b) => a - b)[all.length / 2] ?? 0;
+  return median(times.known) / median(times.unknown) - 1;
+}
+
+test('the time of a refusal does not tell which key ids there are', () => {
+  const tokens = createAccessTokens(Buffer.alloc(32, 1));
+  const requests: Record<string, (claim: { id: string; key: string }) => void> = {
+    key: ({ key }) => {
+      refusal('unauthorized', () => authenticate(store, `Bearer ${key}`, HERE, NOW_MS, tokens));
+    },
+    token: ({ id }) => {
+      const token = `ww_token_${id}_${'A'.repeat(52)}`;
+      refusal('unauthorized', () => authenticate(store, `Bearer ${token}`, HERE, NOW_MS, tokens));
+    },
+    secret: ({ id, key }) => {
+      const asked = { client: { id, secret: key.slice(-52) }, scope: '' };
+      assert.equal(grantToken({ store, tokens }, asked, HERE, NOW_MS).kind, 'invalid_client');
+    },
+  };
+  for (const [name, request] of Object.entries(requests)) {
+    // A difference that is there is there every time.
+    const found: number[] = [];
+    do found.push(lead(request));
+    while (found.length < 3 && found.every((part) => Math.abs(part) > LEAD_MAX));
+    assert.ok(
+      found.some((part) => Math.abs(part) < LEAD_MAX),
+      `${name}: a known id takes ${found} longer`,
+    );
+  }
 });
 
 test('a stored prefix makes up the whole key from id and secret', () => {
   const { id, key } = makeKey();
-  const stored = store.findKey(id);
+  const stored = store.findKey(id, () => true);
   assert.ok(stored !== null);
   const secret = parseKey(key)?.secret;
   assert.deepEqual(hashKey(`${stored.prefix}_live_${id}_${secret}`), Buffer.from(stored.hash));

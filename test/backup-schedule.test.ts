@@ -4,10 +4,10 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import type { Outcome } from '../src/backup/backup-process.ts';
-import { newestBranch } from '../src/backup/branch.ts';
-import { backedUpAt, isOverdue, startSchedule } from '../src/backup/schedule.ts';
+import { backupTimes, newestBranch, noteRehearsal } from '../src/backup/branch.ts';
+import { isOverdue, rehearsalText, startSchedule } from '../src/backup/schedule.ts';
 import type { AlertDocument } from '../src/health/alerts.ts';
-import { DAY_MS, MINUTE_MS } from '../src/time.ts';
+import { DAY_MS, formatMs, MINUTE_MS } from '../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from './support/appliance.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from './support/certificates.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
@@ -50,10 +50,10 @@ describe('a backup is due', () => {
     await serving.stop();
 
     // A restart goes by what is there.
-    const at = backedUpAt(backups);
+    const at = backupTimes(backups).backedUpMs;
     const again = await installation.serve(OFTEN);
     await again.stop();
-    assert.equal(backedUpAt(backups), at);
+    assert.equal(backupTimes(backups).backedUpMs, at);
   });
 
   test('when the last one is older than every_minutes, or of the future', async () => {
@@ -64,7 +64,10 @@ describe('a backup is due', () => {
       const at = new Date(Date.now() - ageMs).toISOString();
       writeFileSync(path, JSON.stringify({ ...state, at }));
       const serving = await installation.serve(OFTEN);
-      await until('it is made', () => Math.abs(Date.now() - (backedUpAt(backups) ?? 0)) < MINUTE_MS);
+      await until(
+        'it is made',
+        () => Math.abs(Date.now() - (backupTimes(backups).backedUpMs ?? 0)) < MINUTE_MS,
+      );
       await serving.stop();
       assert.equal(branches().length, 1);
     }
@@ -115,6 +118,57 @@ test('it is overdue after one and a half times its interval, and a few minutes',
   assert.ok(isOverdue(now - 7 * MINUTE_MS, 1, now));
   assert.ok(!isOverdue(now - 94 * MINUTE_MS, 60, now));
   assert.ok(isOverdue(now - 96 * MINUTE_MS, 60, now));
+});
+
+test('overdue says when the newest was made, and when a restore was last rehearsed', async () => {
+  installation.cli(['backup', backups]);
+  const branch = newestBranch(backups) ?? '';
+  const madeAt = formatMs(backupTimes(backups).backedUpMs ?? 0);
+  const nowMs = Date.now() + DAY_MS;
+  const detailOf = async () => {
+    const details: (string | null)[] = [];
+    const { close } = startSchedule(
+      {
+        data: installation.data,
+        drop: installation.drop,
+        folder: backups,
+        every_minutes: 60,
+        keep_days: 1,
+        now: () => nowMs,
+        log: () => {},
+        onAlert: (name, detail) => name === 'backup overdue' && details.push(detail),
+      },
+      () => ({
+        outcome: Promise.resolve<Outcome>({ kind: 'failed', detail: 'the disk is full.' }),
+        giveUp: async () => {},
+      }),
+    );
+    const late = details[0];
+    await until('it has failed', () => details.length > 1);
+    await close();
+    return { late, failed: details[1] };
+  };
+  const state = `${backups} was last brought up to date at ${madeAt}, and a restore from it was`;
+  const never = await detailOf();
+  assert.equal(never.late, `${state} never rehearsed`);
+  assert.equal(never.failed, `the disk is full. ${state} never rehearsed`);
+
+  const rehearsed = installation.cli(['restore', '--rehearse', backups, '--json']);
+  assert.equal(JSON.parse(rehearsed.stdout).not_noted, null);
+  const { rehearsedMs } = backupTimes(backups);
+  assert.ok(rehearsedMs !== null && Math.abs(Date.now() - rehearsedMs) < MINUTE_MS);
+  const lately = `${state} last rehearsed at ${formatMs(rehearsedMs)}`;
+  assert.equal((await detailOf()).late, lately);
+
+  noteRehearsal(branch, nowMs - 31 * DAY_MS);
+  assert.match((await detailOf()).late ?? '', /last rehearsed at .*Z, more than 30 days ago$/);
+});
+
+test('a rehearsal counts for 30 days', () => {
+  const now = Date.now();
+  const of = (rehearsedMs: number | null) =>
+    rehearsalText('/b', { backedUpMs: now, rehearsedMs }, now).todo !== null;
+  assert.deepEqual([of(null), of(now - 29 * DAY_MS), of(now - 31 * DAY_MS)], [true, false, true]);
 });
 
 test('it is made with the settings of the appliance, whatever a configuration says by now', async () => {

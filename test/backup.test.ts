@@ -23,16 +23,15 @@ import { after, before, describe, test } from 'node:test';
 import { list, type ReadEntry } from 'tar';
 import { deleteOld, newestBranch, readState } from '../src/backup/branch.ts';
 import { copyLog } from '../src/backup/log-copy.ts';
-import { decodeLines, encodeFrame } from '../src/history/frame.ts';
 import { LogDamage } from '../src/history/log-error.ts';
 import { entriesAfter, findTail } from '../src/history/log-reader.ts';
 import { LogWriter } from '../src/history/log-writer.ts';
-import { FrameReader } from '../src/history/segment.ts';
 import { takeLock } from '../src/store/locks.ts';
 import { DAY_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { runProgram } from './support/program.ts';
+import { addEntries, makeLog, rewrite } from './support/small-log.ts';
 import { until } from './support/until.ts';
 
 let appliance: Appliance;
@@ -437,32 +436,6 @@ test('without a running appliance it works as well', async () => {
 });
 
 describe('segments', () => {
-  /** A log of small segments. */
-  function makeLog(folder: string, entries: number): LogWriter {
-    const options = { folder, kind: 'detections', program: '1', segmentBytes: 600 } as const;
-    const writer = new LogWriter(options, findTail(folder, 'detections'));
-    for (let count = 0; count < entries; count += 1) {
-      writer.append(`{"row":"${Math.random()}"}\n`);
-      writer.commit('', { kind: 'test' }, Date.now());
-    }
-    return writer;
-  }
-
-  /** As a removal leaves it: rows are taken out of its entries, whose ids stay. */
-  function withoutRows(path: string): Buffer {
-    const frames: Buffer[] = [];
-    const reader = new FrameReader(path);
-    for (let frame = reader.next(); frame !== null; frame = reader.next()) {
-      const lines = decodeLines(frame.packed);
-      if (frame.kind === 'header') frames.push(encodeFrame('header', `${lines.join('\n')}\n`));
-      if (frame.kind !== 'commit') continue;
-      const { commit } = JSON.parse(lines.at(-1) ?? '');
-      const less = { commit: { ...commit, frames: 0, checksum: 0 } };
-      frames.push(encodeFrame('commit', `${JSON.stringify(less)}\n`));
-    }
-    return Buffer.concat(frames);
-  }
-
   const copy = (from: string, to: string) => {
     let written = 0;
     const end = findTail(from, 'detections').last;
@@ -482,8 +455,7 @@ describe('segments', () => {
       copy(from, to);
       assert.deepEqual(contents(to), contents(from));
       assert.equal(copy(from, to), 0);
-      writer.append(`{"row":"${Math.random()}"}\n`);
-      writer.commit('', { kind: 'test' }, Date.now());
+      addEntries(writer, 1);
     }
     assert.ok(readdirSync(to).length > 5);
     writer.close();
@@ -494,8 +466,7 @@ describe('segments', () => {
     makeLog(from, 20).close();
     copy(from, to);
     const [first = ''] = readdirSync(from);
-    const old = readFileSync(join(from, first));
-    writeFileSync(join(from, first), withoutRows(join(from, first)));
+    const old = rewrite(join(from, first));
     copy(from, to);
     assert.deepEqual(contents(to), contents(from));
     assert.deepEqual(contents(`${to}-aside`), [[first, old.toString('latin1')]]);

@@ -15,13 +15,14 @@ import { open } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { newState, writeState } from '../src/backup/branch.ts';
+import { createKey } from '../src/auth/key.ts';
+import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
 import { checkClock } from '../src/check/clock.ts';
 import { judgeRoom, judgeSync } from '../src/check/disk.ts';
 import { fileSystemOf, judgeDataFileSystem } from '../src/check/file-system.ts';
 import type { Finding } from '../src/check/finding.ts';
 import { checkOpenFiles } from '../src/check/open-files.ts';
-import { formatMs, MINUTE_MS } from '../src/time.ts';
+import { DAY_MS, formatMs, MINUTE_MS } from '../src/time.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from './support/certificates.ts';
 import { programCommand } from './support/command.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
@@ -242,6 +243,19 @@ test('what is missing beside a database in use is said: secret, log', () =>
     assert.equal((await check(data, '--port', '0')).of('detections.db').status, 'bad');
   }));
 
+test('a drop folder out of which others could move archive/ is warned of, with what to do', () =>
+  inFolder(async (folder) => {
+    const [data, drop] = [join(folder, 'data'), join(folder, 'drop')];
+    mkdirSync(drop);
+    const found = async (mode: number) => {
+      chmodSync(drop, mode);
+      return (await check(data, '--port', '0', '--drop', drop)).of('drop folder');
+    };
+    const open = await found(0o2770);
+    assert.deepEqual([open.status, open.what_to_do], ['warn', `chmod +t ${drop}`]);
+    assert.deepEqual([(await found(0o3770)).status, (await found(0o755)).status], ['ok', 'ok']);
+  }));
+
 test('a drop folder whose own folder is something else is bad', () =>
   inFolder(async (folder) => {
     const drop = join(folder, 'drop');
@@ -286,6 +300,36 @@ test('keys that cross the network in the clear: the check says so, and the start
     assert.deepEqual(await isSaid(), ['ok', 0]);
   }));
 
+test('a proxy on this machine brings each client under its own address; one that is not trusted is told of', () =>
+  inFolder(async (folder) => {
+    const statuses = async (name: string, ...proxies: string[]) => {
+      const data = join(folder, name);
+      const file = `${data}.toml`;
+      const trusted = `trusted_proxies = ${JSON.stringify(proxies)}`;
+      writeFileSync(file, `[server]\nport = 0\n${trusted}\n[limits]\nunseen_key_ids_per_minute = 1\n`);
+      const running = runProgram(['serve', '--data', data, '--config', file]);
+      try {
+        const url = await running.url();
+        const found: number[] = [];
+        for (const address of ['198.51.100.1', '198.51.100.1', '198.51.100.2']) {
+          const headers = { authorization: `Bearer ${createKey('ww').key}`, 'x-forwarded-for': address };
+          found.push((await fetch(`${url}/v1/me`, { headers })).status);
+        }
+        const isTold = () => running.log().some(({ alert }) => alert === 'proxy not trusted');
+        if (proxies.length > 0) await running.until('the alert', () => isTold() || undefined);
+        const alerts = (await check(data, '--config', file)).findings.filter(
+          ({ check }) => check === 'alert',
+        );
+        return [...found, alerts.some(({ detail }) => detail.startsWith('proxy not trusted:')), isTold()];
+      } finally {
+        running.kill('SIGTERM');
+        await running.ended;
+      }
+    };
+    assert.deepEqual(await statuses('default'), [401, 429, 401, false, false]);
+    assert.deepEqual(await statuses('untrusted', 'none'), [401, 429, 429, true, true]);
+  }));
+
 describe('backups', () => {
   const findingOf = async (folder: string, more: string) => {
     const file = join(folder, 'wirewatch.toml');
@@ -316,7 +360,7 @@ describe('backups', () => {
       assert.deepEqual([file.status, /is no folder/.test(file.detail)], ['bad', true]);
     }));
 
-  test('scheduled: it must not be older than the alert allows', () =>
+  test('scheduled: it must not be older than the alert allows, and a restore from it rehearsed', () =>
     inFolder(async (folder) => {
       const branch = join(folder, 'backups', 'wirewatch-20261121T101000Z');
       mkdirSync(branch, { recursive: true });
@@ -329,11 +373,19 @@ describe('backups', () => {
       assert.equal(late.status, 'warn');
       assert.match(
         late.detail,
-        /^overdue: every 60 minutes; .* was brought up to date at .*Z, 100 minutes ago$/,
+        /^overdue: every 60 minutes; .* was brought up to date at .*Z, 100 minutes ago, and a restore from it was never rehearsed$/,
       );
       place(80);
+      const untried = await findingOf(folder, settings);
+      assert.equal(untried.status, 'warn');
+      assert.match(untried.what_to_do ?? '', /wirewatch restore --rehearse .*backups\.$/);
+      noteRehearsal(branch, Date.now() - 31 * DAY_MS);
+      const longAgo = await findingOf(folder, settings);
+      assert.deepEqual([longAgo.status, /more than 30 days ago$/.test(longAgo.detail)], ['warn', true]);
+      noteRehearsal(branch, Date.now() - 29 * DAY_MS);
       const fine = await findingOf(folder, settings);
-      assert.deepEqual([fine.status, /80 minutes ago$/.test(fine.detail)], ['ok', true]);
+      assert.equal(fine.status, 'ok', fine.detail);
+      assert.match(fine.detail, /80 minutes ago, and a restore from it was last rehearsed at .*Z$/);
     }));
 });
 

@@ -9,9 +9,10 @@ import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { resolveDataFolder } from '../src/cli/data-folder.ts';
 import { instantValue, integerValue, listValue, switchValue } from '../src/cli/options.ts';
-import { printable, progress, table } from '../src/cli/output.ts';
+import { progress, table } from '../src/cli/output.ts';
 import { createProgram } from '../src/cli/program.ts';
 import { withoutSecrets } from '../src/log.ts';
+import { printable } from '../src/printable.ts';
 
 const root = path.join(import.meta.dirname, '..');
 const source = (file: string) => JSON.stringify(pathToFileURL(path.join(root, 'src', file)).href);

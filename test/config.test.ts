@@ -64,10 +64,11 @@ test('the defaults', () => {
       host: '127.0.0.1',
       port: 8080,
       base_url: '',
-      trusted_proxies: [],
+      trusted_proxies: ['127.0.0.0/8', '::1'],
       tls_certificate: '',
       tls_key: '',
       max_connections: 1000,
+      max_connections_per_address: 100,
     },
     exports: { newswire: { enabled: true }, imagewire: { enabled: true } },
     ingest: {
@@ -132,7 +133,6 @@ test('every setting can be given in the environment', () => {
   assert.equal(config.ingest.bad_rows, 'skip');
   assert.deepEqual(config.server.trusted_proxies, ['10.0.0.0/8', '::1']);
   assert.equal(config.keys.prefix, 'afp');
-  assert.deepEqual(load({ env: { WIREWATCH_SERVER_TRUSTED_PROXIES: '' } }).server.trusted_proxies, []);
 });
 
 test('which file: the flag, then WIREWATCH_CONFIG, then wirewatch.toml in the data folder', () => {
@@ -301,6 +301,21 @@ test('API and administration cannot have one port of one host', () => {
   load({ file: file('127.0.0.1', '127.0.0.1', 0) });
   load({ file: file('127.0.0.1', '127.0.0.1'), flags: { port: '9465' } });
   assert.throws(() => load({ env: { WIREWATCH_ADMIN_PORT: '8080' } }), /^Refused: WIREWATCH_ADMIN_PORT: /);
+});
+
+test('without trusted proxies, programs on this machine are trusted where nobody else can connect', () => {
+  const trusted = (host: string, proxies: string) =>
+    load({ env: { WIREWATCH_SERVER_HOST: host, WIREWATCH_SERVER_TRUSTED_PROXIES: proxies } }).server
+      .trusted_proxies;
+  for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) {
+    assert.deepEqual(trusted(host, ''), ['127.0.0.0/8', '::1'], host);
+    assert.deepEqual(trusted(host, 'none'), [], host);
+    assert.deepEqual(trusted(host, '10.0.0.9'), ['10.0.0.9'], host);
+  }
+  for (const host of ['0.0.0.0', '::', '10.0.0.1', 'wire.example.org']) {
+    assert.deepEqual(trusted(host, ''), [], host);
+    assert.deepEqual(trusted(host, 'none,127.0.0.1'), ['127.0.0.1'], host);
+  }
 });
 
 test('keys cross the network in the clear without certificate and proxy, but not on this machine', () => {

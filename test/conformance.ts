@@ -219,7 +219,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ...rules('GET /v1/detections', [
     'from: required, inclusive; to: exclusive | period-page | from is inclusive, to is not',
     'from, to: dates are days of the zone | period-parameters | dates are whole days of the time zone; from and to of one date are one day',
-    'from, to: instants with Z or an offset | period-parameters | instants have Z or an offset and at most milliseconds; a raw + in the place of the offset is one',
+    'from, to: instants with Z or an offset | period-parameters | instants have Z or an offset and up to nine fractional digits; a raw + in the place of the offset is one',
     'to: later than from | period-parameters | to must be later than from',
     'to: a future value is now | period-parameters | a future to is now, before anything is judged',
     "time_zone: default the only subscription's, else UTC; echoed | period-parameters | the time zone is the one given, else that of the only subscription, else UTC",
@@ -411,7 +411,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'a future to is now first, then all is judged | period-parameters | a future to is now, before anything is judged',
     'the resolved to is that of the whole walk | period-endpoint | the period of a walk is frozen, though to lies in the future and the clock goes on',
     'limit is taken up to 1000, and clamped | period-parameters | limit is taken up to 1000, and is 200 at most over more than one stream',
-    'the hash is that of a normal form | period-parameters | the hash of a request is that of its meaning, not of its words',
+    'the hash is that of a normal form | period-parameters | the hash of a request is that of what was asked, not of its spelling nor of what the key reads',
     'a page reads a bounded number of rows | period-page | a filter that matches little ends a page after 50 chunks, within a second as well, and moves on',
     'data_starts is the earliest current first detection | period-page | records begin with the earliest current first_detected_at of each stream',
     'without records there is no bound | period-endpoint | from may not be earlier than the day records begin; without records there is no bound and no row',

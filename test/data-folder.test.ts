@@ -102,6 +102,123 @@ test('in the folder of another user root acts as that one', async (context) => {
   });
 });
 
+test('root that acts as another user cannot come back', (context) => {
+  if (process.getuid?.() !== 0) return context.skip('only root can try it');
+  return inFolder(async (folder) => {
+    chownSync(folder, NOBODY, NOBODY);
+    const source = (name: string) => JSON.stringify(join(import.meta.dirname, '../src/store', name));
+    const code = `
+      import { readFileSync } from 'node:fs';
+      import { actAsOwner } from ${source('acting-user.ts')};
+      import { dataFolder } from ${source('folder.ts')};
+      actAsOwner(dataFolder(${JSON.stringify(folder)}));
+      try { process.seteuid(0); } catch (error) { console.log(error.code); }
+      try { process.setuid(0); } catch (error) { console.log(error.code); }
+      console.log(readFileSync('/proc/self/status', 'utf8').match(/^(Uid|Gid|Groups):.*$/gm).join(' '));`;
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', code], {
+      encoding: 'utf8',
+    });
+    const four = Array(4).fill(NOBODY).join('\t');
+    assert.equal(stdout.trim(), `EPERM\nEPERM\nUid:\t${four} Gid:\t${four} Groups:\t${NOBODY}`, stderr);
+  });
+});
+
+test('root does not serve the folder of another user, and opens nothing in it', async (context) => {
+  if (process.getuid?.() !== 0) return context.skip('only root can try it');
+  await inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    mkdirSync(data);
+    chownSync(data, NOBODY, NOBODY);
+    symlinkSync(join(folder, 'elsewhere'), join(data, 'wirewatch.log'));
+    const run = runProgram(['serve', '--data', data, '--port', '0'], {
+      WIREWATCH_LOG_FILE: join(data, 'wirewatch.log'),
+    });
+    assert.equal(await run.ended, 78);
+    assert.match(run.told(), /belongs to user id 65534, and this is root.*setpriv --reuid=65534/);
+    assert.deepEqual(readdirSync(folder), ['data']);
+    assert.deepEqual(readdirSync(data), ['wirewatch.log']);
+  });
+});
+
+test('nothing that is kept in the folder may be a link, neither for a start nor for a command', async () => {
+  await inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    await startedAndStopped(serveOn(data));
+    const elsewhere = join(folder, 'elsewhere');
+    writeFileSync(elsewhere, 'precious');
+    const [segment = ''] = readdirSync(join(data, 'log'));
+    for (const name of ['alerts.json', 'verified.json', 'usage.db-wal', 'lock-state', `log/${segment}`]) {
+      const path = join(data, name);
+      const before = existsSync(path) ? readFileSync(path) : null;
+      rmSync(path, { force: true });
+      symlinkSync(elsewhere, path);
+      for (const args of [
+        ['serve', '--port', '0'],
+        ['account', 'list'],
+        ['backup', join(folder, 'b.tar')],
+      ]) {
+        const run = runProgram([...args, '--data', data]);
+        assert.equal(await run.ended, 78, `${args} ${name}: ${run.told()}`);
+        assert.ok(run.told().includes(`${path} is a link.`), run.told());
+      }
+      const checked = runProgram(['check', '--data', data]);
+      assert.equal(await checked.ended, 1);
+      assert.match(checked.printed(), /data folder .*is a link/);
+      rmSync(path);
+      if (before !== null) writeFileSync(path, before, { mode: 0o600 });
+    }
+    assert.equal(readFileSync(elsewhere, 'utf8'), 'precious');
+    await startedAndStopped(serveOn(data));
+  });
+});
+
+test('what is kept is for its user alone, also in a folder that others can read, and without a umask', async () => {
+  await inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    mkdirSync(data, { mode: 0o755 });
+    const through = (program: string, args: readonly string[]): [string, string[]] => [
+      'sh',
+      ['-c', 'umask 000; exec "$0" "$@"', program, ...args],
+    ];
+    const run = (...args: string[]) => runProgram([...args, '--data', data], {}, { through });
+    const cli = async (...args: string[]) => {
+      const command = run(...args);
+      assert.equal(await command.ended, 0, command.told());
+      return command.printed();
+    };
+    await cli('account', 'add', 'a', '--name', 'A');
+    await cli('subscription', 'add', '7001', '--account', 'a');
+    const terms = ['--name', 'k', '--scopes', 'detections:read', '--subscriptions', '7001', '--json'];
+    const { key } = JSON.parse(await cli('key', 'create', '--account', 'a', ...terms));
+    writeFileSync(join(folder, 'key'), key);
+    const serving = run('serve', '--port', '0', '--drop', join(folder, 'drop'));
+    const url = await serving.url();
+    await cli('generate', '--out', join(folder, 'drop'), '--rows', '5', '--subscriptions', '7001');
+    await serving.until('the export', () => serving.log().find(({ msg }) => msg === 'file applied'));
+    for (const into of ['copy.db', 'copy.ndjson']) {
+      const pull = ['pull', '--base-url', url, '--key-file', join(folder, 'key'), '--full'];
+      const command = runProgram([...pull, '--into', join(folder, into)], {}, { through });
+      assert.equal(await command.ended, 0, command.told());
+    }
+    await cli('verify');
+    await cli('backup', join(folder, 'backup'));
+    const kept = () =>
+      readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+        /^(data\/|backup|copy)/.test(name),
+      );
+    const readable = () => kept().filter((name) => (lstatSync(join(folder, name)).mode & 0o077) !== 0);
+    for (const name of ['data/detections.db', 'data/usage.db-wal', 'data/lock', 'copy.db', 'copy.ndjson'])
+      assert.ok(kept().includes(name), `${name}: ${kept()}`);
+    assert.deepEqual(readable(), []);
+    serving.kill('SIGTERM');
+    assert.equal(await serving.ended, 0);
+    rmSync(join(data, 'access.db'));
+    await cli('rebuild');
+    await cli('account', 'list');
+    assert.deepEqual(readable(), []);
+  });
+});
+
 test('so it does where it makes access.db anew, only to look into it', async (context) => {
   if (process.getuid?.() !== 0) return context.skip('only root can try it');
   await inFolder(async (folder) => {

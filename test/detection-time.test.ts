@@ -55,6 +55,11 @@ test('an offset is taken off, and a fraction is cut', () => {
   );
 });
 
+test('T and Z may be lower case', () => {
+  for (const text of ['2026-11-21t10:10:00Z', '2026-11-21T10:10:00z', '2026-11-21t11:10:00.000+01:00'])
+    assert.equal(parseInstant(text), Date.UTC(2026, 10, 21, 10, 10), text);
+});
+
 test('what is no such time is none', () => {
   for (const text of [
     '',
@@ -62,8 +67,8 @@ test('what is no such time is none', () => {
     '2026-11-21T10:10Z',
     '2026-11-21T10:10:00',
     '2026-11-21 10:10:00Z',
-    '2026-11-21t10:10:00z',
-    '2026-11-21T10:10:00z',
+    '2026-11-21_10:10:00Z',
+    '2026-11-21T10:10:00y',
     '2026-11-21T10:10:00.Z',
     '2026-11-21T10:10:00,5Z',
     '2026-11-21T10:10:00ZZ',

@@ -239,7 +239,7 @@ test('on a full disk, a start that would have to revoke a key in an older access
   await inFolder(async (folder) => {
     const { data, key, start } = await installUsed(folder, 'SIGTERM');
     const older = readFileSync(join(data, 'access.db'));
-    await command('key', 'revoke', key.split('_')[2] ?? '', '--data', data);
+    await command('key', 'revoke', key.split('_')[2] ?? '', '--yes', '--data', data);
     writeFileSync(join(data, 'access.db'), older);
     const run = start();
     assert.equal(await run.ended, 1);

@@ -20,6 +20,7 @@ import type { Command } from 'commander';
 import { commandSummaries } from '../src/cli/manual.ts';
 import { createProgram } from '../src/cli/program.ts';
 import { SETTINGS } from '../src/config/schema.ts';
+import { PROBLEMS } from '../src/http/problem.ts';
 import { OWN_FOLDERS } from '../src/ingest/drop-folder.ts';
 import { EXPORT_COLUMNS } from '../src/ingest/export-columns.ts';
 import { LOG_LINES } from '../src/manual/operations.ts';
@@ -222,6 +223,25 @@ describe('the manual', () => {
     );
     for (const [msg] of LOG_LINES)
       assert.ok(manual.get('operations')?.replace(/\s+/g, ' ').includes(msg), msg);
+  });
+
+  test('lists every error code with its status, and says to a client what else can come', () => {
+    const stream = manual.get('change-stream')?.replace(/\s+/g, ' ') ?? '';
+    for (const [code, { status }] of Object.entries(PROBLEMS))
+      assert.match(stream, new RegExp(`\\b${status} ${code}\\b`), code);
+    const guide = manual.get('client-guide')?.replace(/\s+/g, ' ') ?? '';
+    for (const said of [
+      /last path segment of its type/,
+      /500, 502, 503, 504, and no answer at all/,
+      /502 and 504 come from a proxy.*not a problem document/,
+      /body that ends early.*store nothing of it, and repeat/,
+      /as_of is null.*or older than 31 days.*Date header/,
+      /One was removed: .*go on with the same cursor/,
+      /one subscription_id with one content_type.*up to 1,000 rows.*several streams gets 200/,
+      /web page cannot call the API.*OPTIONS with 405/,
+    ])
+      assert.match(guide, said);
+    assert.match(stream, /49\.5 passes min_score=50, and its band is low/);
   });
 
   test('fits a terminal, but for code', () => {

@@ -133,7 +133,7 @@ describe('the monitor', () => {
     monitor = startMonitor({
       detections: { path: store.path, reader: () => store.reader },
       pause: createPauseReader(join(store.folder, 'access.db')),
-      checkKeys: () => accessReader.findKey('a'.repeat(12)),
+      checkKeys: () => accessReader.check(),
       conditions,
       enabled,
       folders: [],

@@ -138,7 +138,10 @@ test('a window that has not ended stays where it is; one more than a day ahead i
     ndjson([newRow()]),
   );
   assert.equal(ahead.msg, 'file refused');
-  assert.match(reasonBeside(ahead.destination).reason, /more than a day ahead/);
+  const { reason, next } = reasonBeside(ahead.destination);
+  assert.match(reason, /more than a day ahead/);
+  assert.match(next, /what the reason says, then drop the file again/);
+  assert.doesNotMatch(next, /name/, 'the name is right');
 });
 
 test('a window that ended just now is read', async () => {
@@ -440,6 +443,34 @@ test('bad_rows = skip leaves bad rows out, and writes them with their reasons be
     `${content}{"end_of_export":true,"rows":1}\n`,
   );
   assert.equal(wrong.msg, 'file failed');
+});
+
+test('a file whose rows are mostly bad fails as a whole, and its notes are bounded however many there are', async () => {
+  const good = (count: number) => ndjson(Array.from({ length: count }, () => newRow()));
+  const bad = (count: number) => '{"x":1}\n'.repeat(count);
+  const drop = (content: string) => appliance.dropped(fileName('newswire', nextWindowMs()), content);
+  const enough = await drop(good(899) + bad(100));
+  assert.deepEqual([enough.msg, enough.created, enough.bad_rows], ['file applied', 899, 100]);
+  const few = await drop(good(909) + bad(101));
+  assert.deepEqual([few.msg, few.bad_rows], ['file applied', 101], 'a tenth');
+  const more = await drop(good(908) + bad(101));
+  assert.deepEqual([more.msg, more.bad_rows], ['file failed', 101]);
+  const { errors, errors_total } = reasonBeside(more.destination);
+  assert.deepEqual(errors[0], {
+    line: 0,
+    column: null,
+    value: 101,
+    expected: 'at most 100 bad rows, or a tenth of the 1,009 in the file, to leave them out',
+  });
+  assert.deepEqual([errors.length, errors[1].line], [20, 909]);
+  assert.ok(errors_total > 101);
+
+  const bomb = await drop(bad(40_000));
+  assert.equal(bomb.msg, 'file failed');
+  const notes = readFileSync(inDrop(`${bomb.destination}.skipped.ndjson`), 'utf8');
+  assert.ok(notes.length < 4 * 1024 * 1024 + 100, `${notes.length}`);
+  const lines = notes.trimEnd().split('\n');
+  assert.equal(lines.length - 1 + JSON.parse(lines.at(-1) ?? '').more_rows, 40_000);
 });
 
 test('skipped rows of a file that was not taken do not end beside another', async () => {

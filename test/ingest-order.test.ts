@@ -13,7 +13,7 @@ import { type ExportRow, withoutEvent } from '../src/detection/match.ts';
 import { entriesAfter } from '../src/history/log-reader.ts';
 import { Projection } from '../src/history/projection.ts';
 import { judgeName } from '../src/ingest/export-name.ts';
-import { readExport } from '../src/ingest/export-reading.ts';
+import { type ReadingOrder, readExport } from '../src/ingest/export-reading.ts';
 import { addFrame, type RowBatch } from '../src/ingest/row-batch.ts';
 import type { StreamWriter } from '../src/ingest/stream-writer.ts';
 import type { Database } from '../src/store/database.ts';
@@ -46,19 +46,20 @@ async function fileOf(exportName: ExportName, rows: readonly ExportRow[]): Promi
   // A column of the other export must not be there, not even as null.
   writeFileSync(path, rows.map((row) => `${JSON.stringify(withoutNulls(row, exportName))}\n`).join(''));
   const batches: RowBatch[] = [];
-  const result = await readExport(path, judged.file, {
-    limits: {
-      export: exportName,
-      earliest: '2000-01-01T00:00:00Z',
-      latest: '2027-01-01T00:00:00Z',
-      estimated: false,
-    },
-    match: { exportedAtDefault: EXPORTED_AT_DEFAULT, photoPath: (id) => `/photos/${id}?signature=abc` },
-    requireTrailer: false,
-    badRows: 'fail',
+  const order: ReadingOrder = {
+    path,
+    file: judged.file,
+    earliest: '2000-01-01T00:00:00Z',
+    latest: '2027-01-01T00:00:00Z',
+    exported_at_default: EXPORTED_AT_DEFAULT,
+    require_trailer: false,
+    bad_rows: 'fail',
     streams: null,
-    licensed: LICENSED,
-    rowsToSkip: 0,
+    licensed: [...LICENSED],
+    rows_to_skip: 0,
+  };
+  const result = await readExport(order, {
+    photoPath: (id) => `/photos/${id}?signature=abc`,
     onBatch: (batch) => {
       addFrame(batch);
       batches.push(batch);

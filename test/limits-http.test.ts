@@ -41,14 +41,23 @@ function usedRows(): number {
   return server.dailyRows.used('account', ACCOUNT, NOW_MS);
 }
 
-async function assertThrottled(response: Response, by: string, seconds: number): Promise<void> {
+/** @param rows as the detail has them */
+async function assertThrottled(
+  response: Response,
+  by: string,
+  seconds: number,
+  rows = 'rows read: \\d+, allowed: \\d+',
+): Promise<void> {
   assert.equal(response.status, 429);
   assert.equal(response.headers.get('retry-after'), String(seconds));
   assert.equal(response.headers.get('cache-control'), 'no-store');
   for (const name of RATE) assert.ok(response.headers.has(name), name);
   const { type, title, detail } = JSON.parse(await response.text());
   assert.deepEqual([type, title], [`${server.url}/errors/daily_allowance`, 'Daily allowance used']);
-  assert.match(detail, new RegExp(`^The ${by} .*2026-11-22T00:00:00Z`));
+  assert.match(
+    detail,
+    new RegExp(`^The ${by} has used its daily allowance \\(${rows}\\)\\. .*2026-11-22T00:00:00Z`),
+  );
 }
 
 test('a request is let in while rows are left, and then served whole', async () => {
@@ -116,7 +125,7 @@ test('a key has an allowance of its own only where it was given one; changes hol
   const key = await start({ daily_rows: 1000 });
   const { id, key: small } = server.makeKey({ daily_rows: 1 });
   assert.equal(await statusOf(ONE, small), 200);
-  await assertThrottled(await server.get(ONE, small), 'key', 43_200);
+  await assertThrottled(await server.get(ONE, small), 'key', 43_200, 'rows read: 1, allowed: 1');
   assert.equal(await statusOf(ONE, key), 200);
   setKey(server.access, id, { daily_rows: 2 });
   assert.equal(await statusOf(ONE, small), 200);
@@ -124,7 +133,38 @@ test('a key has an allowance of its own only where it was given one; changes hol
   setKey(server.access, id, { daily_rows: null });
   assert.equal(await statusOf(ONE, small), 200);
   setAccount(server.access, 'agency', { daily_rows: 4 });
-  await assertThrottled(await server.get(ONE, key), 'account', 43_200);
+  await assertThrottled(await server.get(ONE, key), 'account', 43_200, 'rows read: \\d, allowed: 4');
+});
+
+test('a key is used by every request that proves it, and by no other', async () => {
+  const key = await start({ requests_per_minute: 6, daily_rows: 1 });
+  const id = key.split('_')[2] ?? '';
+  const uses = () => server.keyUses.unwritten();
+  const used = async (expected: number, path: string, withKey = key, init: RequestInit = {}) => {
+    server.keyUses.markWritten(uses());
+    assert.equal(await statusOf(path, withKey, init), expected, path);
+    return uses().map(({ key_id }) => key_id);
+  };
+  assert.deepEqual(await used(200, ONE), [id]);
+  assert.deepEqual(uses(), [{ key_id: id, last_used_at: NOW_MS }]);
+  for (const [status, path] of [
+    [429, ONE],
+    [200, '/v1/me'],
+    [400, '/v1/me?x=1'],
+    [200, '/v1/schema/detection'],
+  ] as const)
+    assert.deepEqual(await used(status, path), [id], path);
+  const form = { grant_type: 'client_credentials', client_id: id, client_secret: key };
+  const grant = { method: 'POST', body: new URLSearchParams(form) };
+  assert.deepEqual(await used(200, '/oauth/token', '', grant), [id]);
+
+  assert.deepEqual(await used(404, '/nothing'), []);
+  assert.deepEqual(await used(200, '/v1/health'), []);
+  assert.deepEqual(await used(401, '/v1/me', createKey('ww').key), []);
+  const wrong = { method: 'POST', body: new URLSearchParams({ ...form, client_secret: 'a'.repeat(52) }) };
+  assert.deepEqual(await used(401, '/oauth/token', '', wrong), []);
+  suspendAccount(server.access, 'agency', NOW_MS);
+  assert.deepEqual(await used(403, '/v1/me'), []);
 });
 
 test('a token shares the allowance of its key', async () => {
@@ -206,13 +246,16 @@ test('a wrong secret does not make a key id seen; a proven one that is kept out 
   assert.equal(await statusOf(ONE, key), 401);
 });
 
-test("a token claims its key's id", async () => {
-  await start({ unseen_key_ids_per_minute: 1 });
+test("a token claims its key's id; the network that it was given to has proven that", async () => {
+  await start({ unseen_key_ids_per_minute: 1, trusted_proxies: ['127.0.0.0/8'] });
+  const elsewhere = { headers: { 'x-forwarded-for': '192.0.2.1' } };
   const { id, key } = server.makeKey();
   const form = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: key });
-  const issued = await fetch(`${server.url}/oauth/token`, { method: 'POST', body: form });
+  const issued = await fetch(`${server.url}/oauth/token`, { method: 'POST', body: form, ...elsewhere });
   const { access_token } = JSON.parse(await issued.text());
   const forged = access_token.slice(0, -4) + (access_token.endsWith('AAAA') ? 'BBBB' : 'AAAA');
+  assert.equal(await statusOf(ONE, guess(), elsewhere), 401);
+  assert.equal(await statusOf(ONE, access_token, elsewhere), 200);
   assert.equal(await statusOf(ONE, forged), 401);
   assert.equal(await statusOf(ONE, access_token), 429);
   server.setNow(NOW_MS + 60_000);

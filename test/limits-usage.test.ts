@@ -51,10 +51,10 @@ describe('the writer of used rows', () => {
 
   test('writes counts over those before, and deletes the days that are not kept', async () => {
     const count = (day: number, id: string, rows: number): UsedRows => ({ day, holder: 'key', id, rows });
-    await writer.write({ counts: [count(1, 'a', 5), count(2, 'a', 6)], days: [1, 2] });
-    await writer.write({ counts: [count(2, 'a', 7), count(2, 'b', 1)], days: [1, 2] });
+    await writer.write({ counts: [count(1, 'a', 5), count(2, 'a', 6)], days: [1, 2], uses: [] });
+    await writer.write({ counts: [count(2, 'a', 7), count(2, 'b', 1)], days: [1, 2], uses: [] });
     assert.deepEqual(stored(), [count(1, 'a', 5), count(2, 'a', 7), count(2, 'b', 1)]);
-    await writer.write({ counts: [count(3, 'b', 1)], days: [2, 3] });
+    await writer.write({ counts: [count(3, 'b', 1)], days: [2, 3], uses: [] });
     assert.deepEqual(stored(), [count(2, 'a', 7), count(2, 'b', 1), count(3, 'b', 1)]);
   });
 
@@ -63,12 +63,12 @@ describe('the writer of used rows', () => {
       { day: 1, holder: 'account', id: 'a', rows: 2 },
       { day: 1, holder: 'key', id: 'a', rows: 1 },
     ];
-    await writer.write({ counts, days: [1] });
+    await writer.write({ counts, days: [1], uses: [] });
     assert.deepEqual(stored(), counts);
   });
 
   test('a broken file is told and left as it is; a missing one is made, and it writes again', async () => {
-    const usage = { counts: [{ day: 1, holder: 'key', id: 'a', rows: 1 } as const], days: [1] };
+    const usage = { counts: [{ day: 1, holder: 'key', id: 'a', rows: 1 } as const], days: [1], uses: [] };
     const rubbish = 'no database at all'.repeat(1000);
     writeFileSync(path, rubbish);
     await assert.rejects(writer.write(usage));
@@ -96,7 +96,7 @@ describe('at the start', () => {
 
   function fill(): void {
     const db = openUsage(path);
-    writeUsage(db, { counts: [count], days: [1] });
+    writeUsage(db, { counts: [count], days: [1], uses: [{ key_id: 'a', last_used_at: 1 }] });
     db.close();
   }
 
@@ -125,6 +125,11 @@ describe('at the start', () => {
     'without its table'() {
       const db = openUsage(path);
       db.exec('DROP TABLE row_usage');
+      db.close();
+    },
+    'without its other table'() {
+      const db = openUsage(path);
+      db.exec('DROP TABLE key_use');
       db.close();
     },
     'a folder': () => mkdirSync(join(path, 'within'), { recursive: true }),
@@ -197,6 +202,38 @@ describe('the program', () => {
     const { throttled, throttled_until, daily_rows } = await limits();
     assert.deepEqual([throttled, daily_rows], ['account', 2]);
     assert.match(throttled_until, /^\d{4}-\d\d-\d\dT00:00:00Z$/);
+  });
+
+  test('key list and key show tell the last use and the rows of the day, beside the appliance and without', async () => {
+    const id = appliance.key.split('_')[2] ?? '';
+    const shown = () => JSON.parse(appliance.cli(['key', 'show', id, '--json']).stdout);
+    const before = new Date(Math.floor(Date.now() / 1000) * 1000).toISOString();
+    assert.equal((await appliance.get('/v1/me')).status, 200);
+    const untilMs = performance.now() + PATIENCE_MS;
+    while (Date.parse(shown().last_used_at ?? 0) < Date.parse(before)) {
+      assert.ok(performance.now() < untilMs, 'it was not written');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    assert.match(shown().last_used_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    assert.equal(shown().rows_today, 2);
+    const listed = JSON.parse(appliance.cli(['key', 'list', '--json']).stdout);
+    assert.deepEqual(listed, [shown()]);
+    assert.match(appliance.cli(['key', 'list']).stdout, /LAST USED +ROWS TODAY\n/);
+    const other = JSON.parse(
+      appliance.cli([
+        ...['key', 'create', '--account', 'agency', '--name', 'unused', '--scopes', 'detections:read'],
+        ...['--subscriptions', '7001', '--json'],
+      ]).stdout,
+    );
+    assert.deepEqual([other.last_used_at, other.rows_today], [null, 0]);
+    appliance.cli(['key', 'revoke', other.id, '--yes']);
+    const last = shown();
+    await appliance.serving().stop();
+    assert.deepEqual(shown(), last, 'a stop has written all, and nobody runs');
+    writeFileSync(join(appliance.data, 'usage.db'), 'no database');
+    assert.deepEqual([shown().last_used_at, shown().rows_today], [null, null]);
+    rmSync(join(appliance.data, 'usage.db'));
+    await appliance.restart();
   });
 
   test('a usage.db that is damaged begins anew with a warning, one that was deleted without', async () => {

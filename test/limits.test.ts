@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { createDailyAllowance, type RowReader } from '../src/limits/daily-allowance.ts';
 import { accountUsageId, createDailyRows } from '../src/limits/daily-rows.ts';
+import { createKeyUses } from '../src/limits/key-uses.ts';
 import { createUnseenKeyIds } from '../src/limits/unseen-key-ids.ts';
 import type { Usage } from '../src/limits/usage.ts';
 import { createUsageKeeper } from '../src/limits/usage-keeper.ts';
@@ -57,7 +58,7 @@ describe('the daily row allowance', () => {
           error instanceof Refused &&
           error.code === 'daily_allowance' &&
           error.retryAfterSeconds === seconds &&
-          /account .* 10 rows.*2026-11-22T00:00:00Z/.test(error.message),
+          /account .*\(rows read: 1,009, allowed: 10\)\. .*2026-11-22T00:00:00Z/.test(error.message),
       );
     }
     allowance.require(reader(), nextMs);
@@ -159,14 +160,16 @@ describe('the keeper of used rows', () => {
 
   function kept() {
     const rows = createDailyRows();
+    const uses = createKeyUses();
     const writer = controlledWriter();
     const failures: (string | null)[] = [];
     const onFailure = (error: Error | null) => failures.push(error === null ? null : error.message);
     return {
       rows,
+      uses,
       writer,
       failures,
-      keeper: createUsageKeeper({ rows, writer, onFailure, everyMs: null }),
+      keeper: createUsageKeeper({ rows, uses, writer, onFailure, everyMs: null }),
     };
   }
 
@@ -177,6 +180,27 @@ describe('the keeper of used rows', () => {
   }
 
   const rowsOf = ({ usage }: { usage: Usage }) => usage.counts.map(({ rows }) => rows);
+
+  test('writes which keys were used, also where nothing was read, and each use once', async () => {
+    const { uses, writer, keeper } = kept();
+    uses.note('key1', NOON_MS);
+    uses.note('key1', NOON_MS + 1);
+    const first = keeper.write();
+    uses.note('key1', NOON_MS + 2);
+    writer.writes[0]?.end.resolve();
+    await first;
+    const second = keeper.write();
+    writer.writes[1]?.end.resolve();
+    await second;
+    await keeper.write();
+    assert.deepEqual(
+      writer.writes.map(({ usage }) => [usage.counts, usage.uses]),
+      [
+        [[], [{ key_id: 'key1', last_used_at: NOON_MS + 1 }]],
+        [[], [{ key_id: 'key1', last_used_at: NOON_MS + 2 }]],
+      ],
+    );
+  });
 
   test('writes only what has grown, and one write at a time', async () => {
     const { rows, writer, keeper } = kept();

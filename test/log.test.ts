@@ -114,7 +114,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
 
   test('secrets are blotted out there as well', async () => {
     const code = `import { openLog } from ${source('log.ts')};
-      const terminal = { beforeLine() {}, printable: (text) => text };
+      const terminal = { beforeLine() {} };
       const { log, kind } = await openLog({ level: 'info', file: '', terminal });
       log.child({ token: 'S3CRET' }).info({ kind, headers: { Authorization: 'S3CRET' } }, 'a line');`;
     const [program, args] = onTerminal(process.execPath, ['--input-type=module', '--eval', code]);
@@ -181,6 +181,27 @@ describe('in a file', () => {
       }
       assert.equal(linesOf(file).filter(({ msg }) => msg === 'stopped').length, 2);
       assert.equal(statSync(file).mode & 0o137, 0, 'others read it, or somebody else writes it');
+    });
+  });
+
+  test('names from outside cannot steer a terminal that shows it, nor what --json prints', async () => {
+    await inFolder(async (folder) => {
+      const file = path.join(folder, 'wirewatch.log');
+      const [data, drop] = [path.join(folder, 'data'), path.join(folder, 'data', 'drop')];
+      mkdirSync(drop, { recursive: true });
+      const name = 'evil\u009b2J\u0085\u007f\u202e\u001b[2J';
+      writeFileSync(path.join(drop, name), 'x');
+      const run = serve(folder, file);
+      const line = await lineIn(run, file, 'file refused');
+      const status = runProgram(['ingest', 'status', '--json', '--data', data]);
+      assert.equal(await status.ended, 0, status.told());
+      for (const shown of [readFileSync(file, 'utf8'), status.printed()]) {
+        assert.doesNotMatch(shown, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+        assert.ok(shown.includes('evil\\u009b2J\\u0085\\u007f\\u202e\\u001b[2J'), shown);
+      }
+      assert.ok(JSON.stringify(line).includes(JSON.stringify(name).slice(1, -1)), 'it is the same name');
+      run.kill('SIGTERM');
+      await run.ended;
     });
   });
 

@@ -17,6 +17,7 @@ import {
 import { openApiDocument } from '../src/openapi/document.ts';
 import { ERRORS } from '../src/openapi/errors.ts';
 import { OPERATIONS } from '../src/openapi/operations.ts';
+import { share } from '../src/openapi/sharing.ts';
 import { CHANGES_PARAMETERS } from '../src/query/changes-parameters.ts';
 import { ONE_PARAMETERS } from '../src/query/one-detection.ts';
 import type { ParameterTable } from '../src/query/parameters.ts';
@@ -30,6 +31,11 @@ const REQUEST_ID = '5f3a9c1e-7b2d-4e8f-9a60-1c2d3e4f5a6b';
 /** A value within the document, by the names on the way to it. */
 function at(...names: string[]): Record<string, unknown> {
   return names.reduce((value, name) => membersOf(value[name]), openApiDocument());
+}
+
+/** The schema behind a reference to a component. */
+function resolved(schema: Record<string, unknown>): Record<string, unknown> {
+  return typeof schema.$ref === 'string' ? at(...schema.$ref.split('/').slice(1)) : schema;
 }
 
 function operation(id: string) {
@@ -131,8 +137,9 @@ test('a detection has the fields of the field table, each with its type, and nul
     const visit = (schema: Record<string, unknown>, prefix: string) => {
       for (const [member, value] of Object.entries(membersOf(schema.properties))) {
         const alternatives = membersOf(value).anyOf;
-        const inner = Array.isArray(alternatives) ? membersOf(alternatives[0]) : membersOf(value);
-        if (inner.properties === undefined) found.push(`${prefix}${member}: ${inner.type}`);
+        const nullable = Array.isArray(alternatives) ? ',null' : '';
+        const inner = resolved(membersOf(Array.isArray(alternatives) ? alternatives[0] : value));
+        if (inner.properties === undefined) found.push(`${prefix}${member}: ${inner.type}${nullable}`);
         else visit(inner, `${prefix}${member}.`);
       }
     };
@@ -146,6 +153,52 @@ test('a detection has the fields of the field table, each with its type, and nul
   }
   const without = Object.keys(membersOf(at('components', 'schemas', 'TextDetection').properties));
   assert.ok(!without.includes('event'), 'event is a member on the change stream alone');
+});
+
+test('components have names that generators can make types of: none numbered, none twice', () => {
+  const names = ['schemas', 'parameters', 'responses'].flatMap((kind) => Object.keys(at('components', kind)));
+  for (const name of names) assert.match(name, /^[A-Z][A-Za-z]+$/);
+  assert.equal(new Set(names).size, names.length);
+  for (const name of ['Band', 'TextSource', 'ImageStrength', 'TextArticle', 'Publisher'])
+    assert.ok(names.includes(name), name);
+  // Whoever shares a part of another kind gives it a name.
+  const part = { description: 'x' };
+  assert.throws(
+    () =>
+      share('responses', [
+        { name: '', part },
+        { name: '', part },
+      ]),
+    /a name of its own/,
+  );
+  const other = { description: 'y' };
+  const twice = [part, part, other, other].map((one) => ({ name: 'One', part: one }));
+  assert.throws(() => share('responses', twice), /a name of its own/);
+});
+
+test('a list parameter takes an array and the same with commas', () => {
+  for (const name of ['SubscriptionId', 'PublisherId', 'Domain', 'Band']) {
+    const { schema, example, style, explode } = at('components', 'parameters', `${name}Filter`);
+    const { anyOf } = membersOf(schema);
+    assert.ok(Array.isArray(anyOf) && Array.isArray(example));
+    assert.deepEqual([anyOf[0].type, anyOf[1].type, style, explode], ['array', 'string', 'form', true]);
+    assert.match(example.join(','), new RegExp(anyOf[1].pattern));
+    assert.doesNotMatch(`${example},`, new RegExp(anyOf[1].pattern), 'an empty item is 400');
+  }
+});
+
+test('the first server can be called as it stands, and every endpoint can answer 431', () => {
+  const { servers } = openApiDocument();
+  assert.ok(Array.isArray(servers));
+  assert.deepEqual(servers[0].url, 'http://127.0.0.1:8080');
+  for (const { id, responses } of OPERATIONS) assert.ok(responses[431], id);
+});
+
+test('its table of error codes has every code, its status and what to do', () => {
+  const description = String(at('info').description);
+  for (const [code, { status }] of Object.entries(PROBLEMS))
+    assert.match(description, new RegExp(`^\\| \`${code}\` \\| ${status} \\| [^|]+ \\| \\S[^|]+ \\|$`, 'm'));
+  assert.match(description, /last path segment of `type` is the code: switch on it/);
 });
 
 test('an example is there for every body, and fits it exactly', () => {

@@ -11,6 +11,7 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const REQUEST = hashRequest(['a']);
 const WALK: PeriodWalk = {
   period: { from: 1_763_683_200, to: 1_763_769_600 },
+  time_zone: 'Europe/Berlin',
   place: { second: 1_763_719_200, id: 't.7001.123.456' },
 };
 const NUMBER_MAX = 999_999_999_999_999;
@@ -33,9 +34,10 @@ test('a cursor holds place and period, and another process with the secret reads
   const second = fc.integer({ min: -62_200_000_000, max: 253_500_000_000 });
   const part = fc.integer({ min: 0, max: NUMBER_MAX });
   const id = fc.tuple(fc.constantFrom('t', 'i'), part, part, part).map((parts) => parts.join('.'));
+  const zone = fc.constantFrom('UTC', 'Etc/GMT-3', 'america/argentina/BUENOS_AIRES', 'z'.repeat(64));
   fc.assert(
-    fc.property(second, second, second, id, (from, to, at, detectionId) => {
-      const walk = { period: { from, to }, place: { second: at, id: detectionId } };
+    fc.property(second, second, second, id, zone, (from, to, at, detectionId, time_zone) => {
+      const walk = { period: { from, to }, time_zone, place: { second: at, id: detectionId } };
       const text = createQueryCursors(SECRET).encode(REQUEST, walk);
       assert.match(text, /^[\w-]+$/);
       assert.deepEqual(createQueryCursors(SECRET).decode(text, REQUEST), walk);

@@ -1,6 +1,7 @@
 /** Detections of a period over HTTP (contract: GET /v1/detections, RangePage). */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { setKey } from '../src/auth/keys.ts';
 import { addSubscription } from '../src/auth/subscriptions.ts';
 import type { ContentType } from '../src/detection/content-type.ts';
 import { periodsText } from '../src/manual/periods.ts';
@@ -40,6 +41,7 @@ before(async () => {
   const zoned = { account_id: 'agency', name: null, content_types: ['text', 'image'] } as const;
   addSubscription(server.access, { ...zoned, id: 7003, time_zone: 'Europe/Berlin' }, NOW_MS);
   addSubscription(server.access, { ...zoned, id: 7004, time_zone: 'UTC' }, NOW_MS);
+  addSubscription(server.access, { ...zoned, id: 8001, time_zone: 'UTC', content_types: ['text'] }, NOW_MS);
   server.store.deliver(
     [
       row('text', 8, '2026-11-19T22:59:59Z', { subscription_id: 7003 }),
@@ -212,6 +214,7 @@ test('a cursor is refused once period, zone, sort, subscriptions or filters chan
     `from=2026-11-18&to=2026-11-20${zone}`,
     `from=2026-11-19&to=2026-11-21${zone}`,
     `${DAYS}&time_zone=Europe/Berlin`,
+    DAYS,
     `${DAYS}&sort=first_detected_at`,
     `${DAYS}&subscription_id=7001`,
     `${DAYS}&content_type=text`,
@@ -220,15 +223,47 @@ test('a cursor is refused once period, zone, sort, subscriptions or filters chan
   ]) {
     assert.match(await refusal(changed + cursor), /^cursor: the period or filters changed; start again$/);
   }
-  const other = server.makeKey({ subscriptions: [{ id: 7001, content_types: null }] }).key;
-  assert.match(await refusal(`${DAYS}${zone}${cursor}`, other), /start again/);
   for (const same of [
-    `${DAYS}${cursor}&limit=3`,
-    `${DAYS}${cursor}&fields=id&schema_version=v1`,
-    `to=2026-11-21&from=2026-11-18&time_zone=utc&subscription_id=7002,7001,7002${cursor}`,
+    `${DAYS}${zone}${cursor}&limit=3`,
+    `${DAYS}${zone}${cursor}&fields=id&schema_version=v1`,
+    `to=2026-11-21&from=2026-11-18&time_zone=utc${cursor}`,
   ]) {
     assert.deepEqual(idsOf(await period(same)).slice(0, 3), ['t.7002.4.1', 'i.7001.3.1', 't.7001.2.1']);
   }
+});
+
+test("a walk goes on when the key's subscriptions are changed meanwhile, and says so where it cannot", async () => {
+  const only = (...ids: number[]) => ids.map((id) => ({ id, content_types: null }));
+  const reader = server.makeKey({ subscriptions: only(7003) });
+  const change = (...ids: number[]) => setKey(server.access, reader.id, { subscriptions: only(...ids) });
+  const query = 'from=2026-11-19&to=2026-11-20&limit=1';
+  const first = await period(query, reader.key);
+  assert.deepEqual(idsOf(first), ['t.7003.9.1']);
+  const next = `${query}&cursor=${first.next_cursor}`;
+  change(7001, 7002, 7003);
+  const gained = await period(next, reader.key);
+  // Its zone is no longer the default, and the period would be another by now.
+  assert.deepEqual(
+    [gained.from, gained.to, gained.time_zone, idsOf(gained)],
+    [first.from, first.to, 'Europe/Berlin', ['t.7003.8.1']],
+  );
+  assert.equal((await period(query, reader.key)).time_zone, 'UTC', 'of a walk that begins now');
+  const after = await period(`${query.replace('&limit=1', '')}&cursor=${gained.next_cursor}`, reader.key);
+  assert.deepEqual(idsOf(after), ['i.7001.3.1', 't.7001.2.1'], 'also what was gained, from here on');
+  change(7001);
+  assert.deepEqual(idsOf(await period(`${query}&cursor=${gained.next_cursor}`, reader.key)), ['i.7001.3.1']);
+  change(7001, 7002, 7003, 7004, 8001);
+  assert.match(
+    await refusal(next, reader.key),
+    /5 subscriptions.* name them\. If the key's subscriptions were changed.*start the month again$/,
+  );
+  change(7001);
+  const named = `${query}&subscription_id=7003&content_type=text`;
+  assert.match(await refusal(named, reader.key), /one of the key's subscriptions$/);
+  assert.match(
+    await refusal(`${named}&cursor=${first.next_cursor}`, reader.key),
+    /one of the key's subscriptions\. If .* changed since this walk began, start the month again$/,
+  );
 });
 
 test('a cursor that this endpoint did not give is refused', async () => {
@@ -304,13 +339,35 @@ test('from may not be earlier than the day records begin; without records there 
   assert.match(await refusal('from=2001-01-01&to=2001-02-01', empty), /31 calendar days/);
 });
 
+test('data_starts is accepted as from, in every zone and for each stream', async () => {
+  const me = JSON.parse(await (await server.get('/v1/me', key)).text());
+  let asked = 0;
+  for (const { id, data_starts } of me.subscriptions) {
+    for (const [type, start] of Object.entries(data_starts)) {
+      if (typeof start !== 'string') continue;
+      // On its day in UTC, the day before and the day after.
+      for (const zone of ['UTC', 'Pacific/Pago_Pago', 'Asia/Kathmandu', 'Pacific/Kiritimati']) {
+        const stream = `&subscription_id=${id}&content_type=${type}&time_zone=${zone}`;
+        assert.ok((await period(`from=${start}&to=2026-11-21${stream}`)).data.length > 0, stream);
+        asked += 1;
+      }
+    }
+  }
+  assert.equal(asked, 12);
+  // 2026-11-18T10:00:00Z is the beginning of the 19th there.
+  const ahead = 'to=2026-11-21&time_zone=Pacific/Kiritimati';
+  assert.equal((await period(`from=2026-11-18T10:00:00Z&${ahead}`)).data.length, 5);
+  assert.match(
+    await refusal(`from=2026-11-18T09:59:59Z&${ahead}`),
+    /^from: records begin on 2026-11-19 \(Pacific\/Kiritimati\).* 2026-11-18T10:00:00Z, the earliest data_starts/,
+  );
+});
+
 test('too wide, too many shards and too many subscriptions are refused', async () => {
   assert.match(await refusal('from=2026-10-20&to=2026-11-20'), /31 calendar days/);
   const detail = await refusal('from=2026-11-01&to=2026-11-20');
   assert.match(detail, /80 storage shards.*narrow the period or the subscriptions/);
   const ids = [7001, 7002, 7003, 7004, 8001];
-  const subscription = { account_id: 'agency', name: null, time_zone: 'UTC' };
-  addSubscription(server.access, { ...subscription, id: 8001, content_types: ['text'] }, NOW_MS);
   const { key: five } = server.makeKey({ subscriptions: ids.map((id) => ({ id, content_types: null })) });
   assert.match(await refusal(DAYS, five), /5 subscriptions, at most 4/);
   assert.equal((await period(`${DAYS}&subscription_id=7001,7002,7003,7004`, five)).data.length, 7);

@@ -62,11 +62,13 @@ test('a day that a zone never had is empty by itself, and no more than nothing w
   );
 });
 
-test('instants have Z or an offset and at most milliseconds; a raw + in the place of the offset is one', () => {
+test('instants have Z or an offset and up to nine fractional digits; a raw + in the place of the offset is one', () => {
   const expected = '2026-11-20T08:00:00.000Z 2026-11-20T09:00:00.000Z';
   assert.equal(shown('2026-11-20T08:00:00Z', '2026-11-20T10:00:00+01:00'), expected);
   assert.equal(shown('2026-11-20T08:00:00.000Z', '2026-11-20T10:00:00.000 01:00'), expected);
   assert.equal(shown('2026-11-20T03:00:00-05:00', '2026-11-20T09:00:00Z', 'Europe/Berlin'), expected);
+  assert.equal(shown('2026-11-20T08:00:00.000000999Z', '2026-11-20T10:00:00.000000+01:00'), expected);
+  assert.equal(shown('2026-11-20t08:00:00z', '2026-11-20T10:00:00.000000000 01:00'), expected);
   const raw = parsePeriodParameters('from=2026-11-20T08:00:00+00:00&to=2026-11-20').ends;
   assert.deepEqual(raw, {
     from: { kind: 'instant', ms: Date.parse('2026-11-20T08:00:00Z') },
@@ -80,12 +82,11 @@ test('an end is a date or an instant, strictly', () => {
     '2026-02-30T00:00:00Z',
     '2026-11-20T08:00:00',
     '2026-11-20T08:00Z',
-    '2026-11-20T08:00:00.0000Z',
+    '2026-11-20T08:00:00.0000000000Z',
     '2026-11-20T08:00:00.Z',
     '2026-11-20T24:00:00Z',
     '2026-11-20T08:00:60Z',
     '2026-11-20 08:00:00Z',
-    '2026-11-20T08:00:00z',
     '2026-11-20T08:00:00+0100',
     '2026-11-20T08:00:00+24:00',
     '2026-11-20T08 00:00+01:00',
@@ -274,12 +275,11 @@ test('limit is taken up to 1000, and is 200 at most over more than one stream', 
   }
 });
 
-test('the hash of a request is that of its meaning, not of its words', () => {
+test('the hash of a request is that of what was asked, not of its spelling nor of what the key reads', () => {
   const both = [subscription(7001), subscription(7002)];
   const hash = (query: string, subscriptions = both) => request(query, subscriptions).hash.toString('hex');
   const same: [string, string][] = [
-    ['', '&subscription_id=7002,7001'],
-    ['', '&time_zone=UTC'],
+    ['&subscription_id=7001,7002', '&subscription_id=7002&subscription_id=7001,7002'],
     ['', '&sort=-first_detected_at'],
     ['&time_zone=Europe/Berlin', '&time_zone=europe/BERLIN'],
     ['&domain=a.example,b.example', '&domain=B.example&domain=https://a.example/&domain=a.example'],
@@ -291,7 +291,9 @@ test('the hash of a request is that of its meaning, not of its words', () => {
   const different = [
     '',
     '&subscription_id=7001',
+    '&subscription_id=7001,7002',
     '&content_type=text',
+    '&time_zone=UTC',
     '&time_zone=Europe/Berlin',
     '&sort=first_detected_at',
     '&publisher_id=1',
@@ -308,7 +310,8 @@ test('the hash of a request is that of its meaning, not of its words', () => {
     '&source_id=1',
   ].map((query) => hash(query));
   assert.equal(new Set(different).size, different.length);
-  assert.notEqual(hash(''), hash('', [...both, subscription(7003)]), 'the key has gained a subscription');
+  assert.equal(hash(''), hash('', [...both, subscription(7003)]), 'the key has gained a subscription');
+  assert.equal(hash(''), hash('', [subscription(7001, ['text'])]), 'and lost some');
   const of = (ends: string) =>
     readPeriodRequest(parsePeriodParameters(ends), both, new Set(TYPES)).hash.toString('hex');
   const instants = 'from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00Z';

@@ -203,7 +203,7 @@ test('a signature depends on the key, and is compared whole', () => {
     [5, `${signature} `],
   ] as const)
     assert.equal(isPhotoSignature(KEY, id, text), false, text);
-  assert.equal(isPhotoSignature(deriveKey(TEST_SECRET, 'stream-cursor'), 5, signature), false);
+  assert.equal(isPhotoSignature(deriveKey(TEST_SECRET, 'access-token'), 5, signature), false);
 });
 
 test('what is appended to a link, or escaped in it, leaves it as it is', async () => {

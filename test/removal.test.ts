@@ -413,7 +413,7 @@ describe('the question', () => {
 
   test('removes nothing for any other answer, or none', async () => {
     for (const typed of ['y\n', '\n', '7002\n', null])
-      await assert.rejects(ask(typed).asked, { code: 'failed', message: /nothing was removed/ });
+      await assert.rejects(ask(typed).asked, { code: 'failed', message: /nothing was done/ });
     await assert.rejects(ask('7001\n', false).asked, { code: 'usage', message: /--yes/ });
   });
 });

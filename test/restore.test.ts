@@ -15,7 +15,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openReader } from '../src/store/database.ts';
+import { backupTimes } from '../src/backup/branch.ts';
+import { rehearse } from '../src/backup/rehearse.ts';
+import { open, openReader } from '../src/store/database.ts';
 import { dataFolder } from '../src/store/folder.ts';
 import { completeRestore, placingSteps } from '../src/store/incoming.ts';
 import { isLocked } from '../src/store/locks.ts';
@@ -179,7 +181,7 @@ describe('where the data folder has a log that continues the backup', () => {
   test('a key that was revoked since stays revoked; one that was made since works', () => {
     const data = copyOf(stopped, 'keys');
     const before: { id: string }[] = JSON.parse(run('key', 'list', '--data', data, '--json').stdout);
-    run('key', 'revoke', before[0]?.id ?? '', '--data', data);
+    run('key', 'revoke', before[0]?.id ?? '', '--yes', '--data', data);
     const cli = (args: readonly string[]) => run(...args, '--data', data);
     createKey(cli, 'agency', '7001');
     const expected = run('key', 'list', '--data', data, '--json').stdout;
@@ -241,7 +243,7 @@ describe('where the end of the log is, or may be, lost', () => {
     const [{ id = '' } = {}]: { id?: string }[] = JSON.parse(
       run('key', 'list', '--data', data, '--json').stdout,
     );
-    run('key', 'revoke', id, '--data', data);
+    run('key', 'revoke', id, '--yes', '--data', data);
     const refused = run('restore', file, '--replace', '--until', '2020-01-01T00:00:00Z', '--data', data);
     assert.equal(refused.status, 1);
     assert.match(refused.stderr, /nothing that was written until 2020-01-01T00:00:00Z\. Nothing was changed/);
@@ -506,12 +508,55 @@ describe('a rehearsal', () => {
     const before = contentOf(data);
     const said = rehearsed(file, '--data', data);
     assert.deepEqual([said.status, said.detections, said.compared, said.differences], [0, 50, 50, []]);
-    assert.ok(said.seconds > 0 && said.state_of);
+    assert.ok(said.seconds > 0 && said.state_of && said.backed_up_at);
+    assert.equal(said.newer, 1, 'what the installation has since');
+    assert.match(said.not_noted, /a file has no room/);
     assertSame(contentOf(data), before);
     assert.match(
       run('restore', '--rehearse', backup, '--data', data).stdout,
-      /can be restored.*All 50 rows/s,
+      /can be restored.*All 50 rows.*has 1 newer.*has a note of this rehearsal/s,
     );
+  });
+
+  test('of a backup that goes on meanwhile is of what it held, and is noted in it', async () => {
+    const data = copyOf(stopped, 'rehearsed-meanwhile');
+    const folder = copyOf(backup, 'backup-meanwhile');
+    let isDone = false;
+    const options = { source: folder, data, drop: join(data, 'drop'), now: Date.now };
+    const said = await rehearse({
+      ...options,
+      onProgress(what) {
+        if (isDone || what !== 'copying the log') return;
+        isDone = true;
+        assert.equal(run('backup', folder, '--data', data).status, 0);
+      },
+    });
+    assert.ok(isDone);
+    assert.deepEqual([said.differences, said.not_noted], [[], null]);
+    assert.ok(backupTimes(folder).rehearsedMs);
+    assert.equal(run('verify', folder).status, 0);
+  });
+
+  test('where there is no data folder leaves none behind', () => {
+    const data = join(work, 'rehearsed-nowhere');
+    assert.equal(rehearsed(backup, '--data', data).compared, null);
+    assert.ok(!existsSync(data));
+  });
+
+  test('compares the rows themselves', () => {
+    const data = copyOf(stopped, 'rehearsed-row');
+    const db = open(join(data, 'detections.db'), {});
+    db.exec(
+      'UPDATE stream_row SET body = replace(body, \'"version":1\', \'"version":7\') WHERE place % 10 = 4',
+    );
+    db.close();
+    const said = rehearsed(backup, '--data', data);
+    assert.equal(said.status, 1);
+    assert.match(
+      said.differences.join(),
+      /50 rows in the backup, 51 here; they differ between rows 1 and 50/,
+    );
+    assert.match(said.not_noted, /it differs/);
   });
 
   test('runs beside an appliance', () => {

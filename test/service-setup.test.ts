@@ -255,7 +255,7 @@ test('for this system it prints what is left to run: folders that are missing, t
   assert.deepEqual(lines, [
     'systemd-sysusers /etc/sysusers.d/wirewatch.conf',
     `install -d -m 0700 ${how} /nonexistent/data`,
-    `install -d -m 2770 ${how} /nonexistent/drop`,
+    `install -d -m 3770 ${how} /nonexistent/drop`,
     'systemctl daemon-reload',
     'systemctl enable --now wirewatch',
     'export WIREWATCH_DATA=/nonexistent/data WIREWATCH_CONFIG=/nonexistent/wirewatch.toml',

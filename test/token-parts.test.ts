@@ -11,6 +11,7 @@ import { createAccessTokens } from '../src/auth/token.ts';
 import { type Body, readBody } from '../src/http/body.ts';
 import { addressNetwork } from '../src/limits/address-network.ts';
 import { createTokenRate } from '../src/limits/token-rate.ts';
+import { createUnseenKeyIds } from '../src/limits/unseen-key-ids.ts';
 
 const NOW_MS = Date.parse('2026-11-21T10:00:00.123Z');
 const { id, key } = createKey('ww');
@@ -85,15 +86,29 @@ test('an IPv6 network of 64 bits counts as one address', () => {
 });
 
 test('addresses and client ids are counted apart', () => {
-  const rate = createTokenRate(1);
+  const rate = createTokenRate(1, createUnseenKeyIds(1));
   assert.equal(rate.takeAddress('a', NOW_MS), null);
-  assert.equal(rate.takeClient('a', NOW_MS), null);
-  assert.equal(rate.takeClient('b', NOW_MS), null);
-  assert.deepEqual([rate.takeAddress('a', NOW_MS + 1), rate.takeClient('a', NOW_MS + 59_999)], [60, 1]);
+  assert.equal(rate.takeClient('a', 'x', NOW_MS), null);
+  assert.equal(rate.takeClient('b', 'x', NOW_MS), null);
+  assert.deepEqual([rate.takeAddress('a', NOW_MS + 1), rate.takeClient('a', 'y', NOW_MS + 59_999)], [60, 1]);
   assert.deepEqual(
-    [rate.takeAddress('a', NOW_MS + 60_000), rate.takeClient('a', NOW_MS + 60_000)],
+    [rate.takeAddress('a', NOW_MS + 60_000), rate.takeClient('a', 'x', NOW_MS + 60_000)],
     [null, null],
   );
+});
+
+test('a client id has a window for networks that proved it, and no request more for having two', () => {
+  const rate = createTokenRate(2, createUnseenKeyIds(1));
+  const [home, office, stranger] = ['2001:db8:1:2::1', '192.0.2.1', '198.51.100.1'];
+  const take = (address: string) => rate.takeClient('id', address, NOW_MS);
+  assert.equal(take(home), null);
+  rate.markProven('id', home, NOW_MS);
+  assert.equal(take(stranger), null);
+  assert.equal(take(stranger), 60, 'the first from home was counted with the strangers');
+  assert.equal(take('2001:db8:1:2::2'), null, 'the same network');
+  assert.equal(take(home), 60, 'and with the owner');
+  rate.markProven('id', office, NOW_MS);
+  assert.equal(take(office), 60, 'a network more does not bring more');
 });
 
 /** What `readBody` makes of a request that is sent as these bytes; then the client ends where it is told to. */

@@ -84,3 +84,43 @@ test('per client id, wherever from; after the grant type, before the credentials
   server.setNow(NOW_MS + 260_000);
   await granted(await post(inBody(known), elsewhere()));
 });
+
+test('whoever knows a client id cannot lock out a network that proved it within a day', async () => {
+  const startMs = NOW_MS + 400_000;
+  server.setNow(startMs);
+  const known = makeClient(server);
+  const [home, office, guesser, other] = ['203.0.113.1', '203.0.113.2', '203.0.113.3', '203.0.113.4'].map(
+    from,
+  );
+  const guess = (headers: typeof home) => post(inBody({ id: known.id, secret: 'x' }), headers);
+  await granted(await post(inBody(known), home));
+  // The key itself proves a network, too.
+  assert.equal((await server.get('/v1/me', known.key, { headers: office ?? {} })).status, 200);
+  const lockOut = async () => {
+    for (const headers of [guesser, guesser, guesser])
+      await refused(await guess(headers), 401, 'invalid_client');
+    await problem(server, await guess(other), 429, 'rate_limited');
+    await problem(server, await post(inBody(known), other), 429, 'rate_limited');
+  };
+
+  server.setNow(startMs + 60_000);
+  await lockOut();
+  await granted(await post(inBody(known), home));
+  await refused(await guess(home), 401, 'invalid_client');
+  await granted(await post(inBody(known), office));
+  // They have one window together: the limit is the client's.
+  await problem(server, await post(inBody(known), office), 429, 'rate_limited');
+
+  server.setNow(startMs + 25 * 3_600_000);
+  await lockOut();
+  await problem(server, await post(inBody(known), home), 429, 'rate_limited');
+});
+
+test('a key that may not be used from a network is not proven by it', async () => {
+  server.setNow(NOW_MS + 200_000_000);
+  const bound = makeClient(server, { allow_addresses: ['203.0.113.9'] });
+  const thief = from('203.0.113.8');
+  for (const _ of [1, 2, 3]) await refused(await post(inBody(bound), thief), 401, 'invalid_client');
+  await problem(server, await post(inBody(bound), from('203.0.113.7')), 429, 'rate_limited');
+  await problem(server, await post(inBody(bound), from('203.0.113.9')), 429, 'rate_limited');
+});

@@ -1,4 +1,5 @@
 /** What is served where, for those who run the appliance. */
+import { backupTimes } from '../backup/branch.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { alertDocument } from '../health/alerts.ts';
 import { readScrubRecord } from '../history/scrub-record.ts';
@@ -101,6 +102,7 @@ function readStatus(sources: PageSources): Status {
     enabled,
     windows: readWindows(sources, nowMs),
     verified: readVerified(sources),
+    backup: readBackup(sources),
     ingested: metrics.recent.minutes('ingested'),
     served: metrics.recent.minutes('served'),
   };
@@ -111,6 +113,15 @@ function readVerified({ folder }: PageSources): Status['verified'] {
   if (record === null) return null;
   const findings = record.findings.reduce((sum, { count }) => sum + count, 0);
   return { at: record.at, findings, not_compared: record.not_compared };
+}
+
+function readBackup({ backup: { folder, every_minutes } }: PageSources): Status['backup'] {
+  try {
+    return every_minutes === 0 ? null : backupTimes(folder);
+  } catch {
+    // The alert "backup overdue" has the cause.
+    return null;
+  }
 }
 
 function readWindows({ monitor, detections }: PageSources, nowMs: number): ExportWindow[] | null {

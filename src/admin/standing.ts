@@ -3,7 +3,7 @@
  * appliance has open anyway; each look is bounded, however long the appliance has been at work.
  */
 import { stat } from 'node:fs/promises';
-import { backedUpAt } from '../backup/schedule.ts';
+import { backupTimes } from '../backup/branch.ts';
 import type { Settings } from '../config/schema.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { ALERTS, isPageWorthy } from '../health/alerts.ts';
@@ -146,7 +146,13 @@ function storageFacts({ monitor, detections, folder, backup, now }: StandingSour
       name: 'wirewatch_backup_newest_timestamp_seconds',
       help: 'When the backup folder was last brought up to date.',
       labels: [],
-      read: () => newestBackup(backup),
+      read: () => backupTime(backup, 'backedUpMs'),
+    },
+    {
+      name: 'wirewatch_backup_rehearsed_timestamp_seconds',
+      help: 'When a restore from the backup folder was last rehearsed.',
+      labels: [],
+      read: () => backupTime(backup, 'rehearsedMs'),
     },
   ];
 }
@@ -175,8 +181,11 @@ function findings(record: ScrubRecord | null): Value[] {
 }
 
 /** A folder is left from a schedule that has ended, too: it has no value, since nothing new will come. */
-function newestBackup({ folder, every_minutes }: StandingSources['backup']): Value[] {
-  const atMs = every_minutes === 0 ? null : backedUpAt(folder);
+function backupTime(
+  { folder, every_minutes }: StandingSources['backup'],
+  of: 'backedUpMs' | 'rehearsedMs',
+): Value[] {
+  const atMs = every_minutes === 0 ? null : backupTimes(folder)[of];
   return atMs === null ? [] : [{ labels: NO_LABELS, value: atMs / SECOND_MS }];
 }
 

@@ -1,4 +1,5 @@
 /** The status page: how the appliance stands, at a glance. Pure: facts in, a page out. */
+import type { BackupTimes } from '../backup/branch.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { AlertDocument } from '../health/alerts.ts';
 import type { Health } from '../health/rules.ts';
@@ -20,6 +21,8 @@ export interface Status {
     readonly findings: number;
     readonly not_compared: string | null;
   } | null;
+  /** Of the scheduled backup; null: none is scheduled, or it cannot be read. */
+  readonly backup: BackupTimes | null;
   /** Rows of each of the last minutes, oldest first. */
   readonly ingested: readonly number[];
   readonly served: readonly number[];
@@ -48,7 +51,7 @@ ${EXPORT_NAMES.map((name) => exportStrip(name, status))}
 <p class="soft">${LEGEND.map(([name, text]) => html`<svg class="swatch" width="12" height="12" aria-hidden="true"><rect class="${name}" width="12" height="12"/></svg> ${text} `)}</p>
 <h2>Alerts</h2>
 ${alertTable(status.alerts)}
-<p class="soft">${verifiedText(status)}</p>
+<p class="soft">${verifiedText(status)} ${backupText(status)}</p>
 <h2>Rows a minute, in the last hour</h2>
 <h3>read from exports</h3>
 ${bars(status.ingested, 'rows read from exports')}
@@ -73,6 +76,15 @@ function verifiedText({ verified, nowMs }: Status): string {
   return verified.not_compared === null
     ? `${when}: no difference.`
     : `${when}, but not completely: ${verified.not_compared}.`;
+}
+
+function backupText({ backup, nowMs }: Status): string {
+  if (backup === null) return '';
+  const { backedUpMs, rehearsedMs } = backup;
+  if (backedUpMs === null) return 'There is no backup yet.';
+  const rehearsed =
+    rehearsedMs === null ? 'was never rehearsed' : `was last rehearsed ${age(nowMs - rehearsedMs)} ago`;
+  return `The backup is of ${age(nowMs - backedUpMs)} ago, and a restore from it ${rehearsed}.`;
 }
 
 function exportStrip(name: ExportName, { nowMs, health, enabled, windows }: Status): Html {

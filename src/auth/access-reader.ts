@@ -2,7 +2,9 @@
  * Reads from `access.db` what is needed to judge a request, fresh for every request: a key that is revoked, an
  * account that is suspended, is turned away from the next request on.
  *
- * A key that was read is kept until anything is committed to the store, which SQLite is asked for every request.
+ * A key that was proven and read is kept until anything is committed to the store, which SQLite is asked for every
+ * request. Before it is proven, a key that is there takes exactly the steps of one that is not, so that the time of an
+ * answer does not tell which ids there are.
  *
  * The file is opened when it is first asked for, again after every failure, and again when another file stands
  * in its place or its content was checkpointed: without that a removed or overwritten database would be served
@@ -43,9 +45,19 @@ export interface StoredKey {
   }[];
 }
 
+/** What a key is proven by. */
+export type KeyProof = Pick<StoredKey, 'hash' | 'prefix'>;
+
 export interface AccessReader {
-  /** @throws Refused `unavailable` when the store cannot be read right now, for whatever reason */
-  findKey(keyId: string): StoredKey | null;
+  /**
+   * The key of this id, if what was presented proves to be it; null for a wrong secret and for an unknown id alike.
+   *
+   * @param proves asked once, also where there is no such key: it must take as long whatever it is given
+   * @throws Refused `unavailable` when the store cannot be read right now, for whatever reason
+   */
+  findKey(keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null;
+  /** @throws Refused `unavailable` when keys cannot be read right now */
+  check(): void;
   /** Whether it could not be read at some moment of the last so many milliseconds. */
   hasFailedWithin(ms: number): boolean;
   close(): void;
@@ -72,6 +84,17 @@ const KEYS_MAX = 1000;
 /** Differs when another connection has committed since. */
 const SELECT_VERSION = 'PRAGMA data_version';
 
+/**
+ * Always a row, while there are keys at all: where this one is not there, that of another, which is not used. Without
+ * that an unknown id would take half the time.
+ */
+export const SELECT_PROOF = `
+  SELECT k.id = :id AS is_asked, k.hash, k.prefix FROM api_key k
+  WHERE k.rowid = max(coalesce((SELECT rowid FROM api_key WHERE id = :id), 0), (SELECT min(rowid) FROM api_key))`;
+
+/** Stands in for a key that is not there. */
+const NO_KEY: KeyProof = { prefix: 'ww', hash: Buffer.alloc(HASH_BYTES) };
+
 /** Id, name, time zone, the subscription's types, the key's own types. */
 type SubscriptionParts = [number, string | null, string, ContentType[], ContentType[] | null];
 
@@ -95,6 +118,7 @@ export const SELECT_KEY_FOR_REQUEST = `
 interface OpenStore {
   readonly db: Database;
   readonly select: Statement<Row>;
+  readonly selectProof: Statement<KeyProof & { is_asked: number }>;
   readonly selectVersion: Statement<number>;
   /** Keys as they were at {@link keysVersion}. */
   readonly keys: Map<string, StoredKey>;
@@ -114,27 +138,43 @@ export function createAccessReader(path: string): AccessReader {
     closing?.db.close();
   }
 
+  function reading<T>(read: (from: OpenStore) => T): T {
+    try {
+      const found = fileState(path);
+      if (store !== null && store.fileState !== found) close();
+      store ??= openStore(path, found);
+      return read(store);
+    } catch (error) {
+      close();
+      failedAtMs = performance.now();
+      throw new Refused('unavailable', 'Credentials cannot be verified right now. Try again in a moment.', {
+        cause: error,
+      });
+    }
+  }
+
   return {
-    findKey(keyId) {
-      try {
-        const found = fileState(path);
-        if (store !== null && store.fileState !== found) close();
-        store ??= openStore(path, found);
-        return currentKey(store, keyId);
-      } catch (error) {
-        close();
-        failedAtMs = performance.now();
-        throw new Refused('unavailable', 'Credentials cannot be verified right now. Try again in a moment.', {
-          cause: error,
-        });
-      }
+    findKey(keyId, proves) {
+      return reading((from) => {
+        const proof = readProof(from, keyId);
+        return proves(proof ?? NO_KEY) && proof !== null ? currentKey(from, keyId, proof) : null;
+      });
     },
+    check: () => void reading((from) => readProof(from, '')),
     hasFailedWithin: (ms) => performance.now() - failedAtMs <= ms,
     close,
   };
 }
 
-function currentKey(store: OpenStore, keyId: string): StoredKey | null {
+function readProof({ selectProof }: OpenStore, id: string): KeyProof | null {
+  const row = selectProof.get({ id });
+  if (row === undefined || row.is_asked === 0) return null;
+  if (row.hash.byteLength !== HASH_BYTES) throw new Error(`the hash of key ${id} is damaged`);
+  return row;
+}
+
+/** @param proof as it was proven: a key that is another by now, under the same id, was not */
+function currentKey(store: OpenStore, keyId: string, proof: KeyProof): StoredKey | null {
   const version = store.selectVersion.get();
   if (version === undefined) throw new Error('the store does not tell its version');
   if (version !== store.keysVersion || store.keys.size >= KEYS_MAX) store.keys.clear();
@@ -142,7 +182,7 @@ function currentKey(store: OpenStore, keyId: string): StoredKey | null {
   const kept = store.keys.get(keyId);
   if (kept !== undefined) return kept;
   const row = store.select.get({ id: keyId });
-  if (row === undefined) return null;
+  if (row === undefined || Buffer.compare(row.hash, proof.hash) !== 0) return null;
   const key = storedKey(keyId, row);
   store.keys.set(keyId, key);
   return key;
@@ -163,6 +203,7 @@ function openStore(path: string, fileState: string): OpenStore {
     return {
       db,
       select: db.prepare<{ id: string }, Row>(SELECT_KEY_FOR_REQUEST),
+      selectProof: db.prepare<{ id: string }, KeyProof & { is_asked: number }>(SELECT_PROOF),
       selectVersion: db.prepare<[], number>(SELECT_VERSION).pluck(),
       keys: new Map(),
       keysVersion: 0,
@@ -175,7 +216,6 @@ function openStore(path: string, fileState: string): OpenStore {
 }
 
 function storedKey(id: string, row: Row): StoredKey {
-  if (row.hash.byteLength !== HASH_BYTES) throw new Error(`the hash of key ${id} is damaged`);
   const subscriptions: SubscriptionParts[] = JSON.parse(row.subscriptions);
   return {
     id,

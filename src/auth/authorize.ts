@@ -9,7 +9,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { Refused } from '../refused.ts';
 import type { AccessReader, StoredKey } from './access-reader.ts';
 import { isAddressListed } from './addresses.ts';
-import { hashKey, parseKey } from './key.ts';
+import { hashKey, hasKeyForm, parseKey } from './key.ts';
 import type { Scope } from './scopes.ts';
 import { type AccessTokens, isTokenCurrent, type PresentedToken } from './token.ts';
 
@@ -38,7 +38,7 @@ export interface Credential {
 /** What was presented, read but not yet believed: a key, or a token, which names its key. */
 interface Presented {
   readonly keyId: string;
-  /** Whether it proves to be the key that has this hash. */
+  /** Whether it proves to be the key that has this hash; in constant time. */
   proves(hash: Uint8Array): boolean;
   /** Null for a key. */
   readonly token: PresentedToken | null;
@@ -52,9 +52,6 @@ const NOT_VALID =
   'The API key is not valid: it is unknown, expired or revoked. Ask for a new one if this goes on.';
 const TOKEN_NOT_VALID =
   'The access token is not valid: it is unknown, or has expired, or its key has expired or was revoked. Get another from POST /oauth/token.';
-
-/** Stands in for the hash of a key that is not there, so that the comparison takes as long. */
-const NO_HASH = Buffer.alloc(32);
 
 /**
  * @param authorization the value of the Authorization header
@@ -72,10 +69,9 @@ export function authenticate(
 ): Credential {
   const presented = readAuthorization(authorization, tokens);
   const { token } = presented;
-  const stored = store.findKey(presented.keyId);
-  const isProven = presented.proves(stored?.hash ?? NO_HASH);
+  const stored = store.findKey(presented.keyId, ({ hash }) => presented.proves(hash));
   const isCurrent = token === null || isTokenCurrent(token, nowMs);
-  if (stored === null || !isProven || !isCurrent || isEnded(stored, nowMs)) {
+  if (stored === null || !isCurrent || isEnded(stored, nowMs)) {
     throw new Refused('unauthorized', token === null ? NOT_VALID : TOKEN_NOT_VALID);
   }
   const refusal = whyNotUsable(stored, address);
@@ -125,7 +121,9 @@ function readAuthorization(authorization: string | undefined, tokens: AccessToke
   if (key === null) {
     throw new Refused(
       'unauthorized',
-      'The credential is no API key and no access token. Check that it was copied whole: <prefix>_live_<12 characters>_<52 characters>',
+      hasKeyForm(text)
+        ? 'The API key is mistyped: it has the right length, but its last characters, a checksum of the others, do not fit. Copy it again.'
+        : 'The credential is no API key and no access token. Check that it was copied whole: <prefix>_live_<12 characters>_<52 characters>',
     );
   }
   return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, hashKey(text)), token: null };

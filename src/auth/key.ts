@@ -39,6 +39,11 @@ export function parseKey(text: string): ParsedKey | null {
   return checksum(body) === text.slice(-CHECKSUM_LENGTH) ? { prefix, id, secret } : null;
 }
 
+/** Whether it looks like a key. One that {@link parseKey} still does not read is mistyped: its checksum does not fit. */
+export function hasKeyForm(text: string): boolean {
+  return KEY_PATTERN.test(text);
+}
+
 /** The whole of a key whose parts are known. */
 export function formatKey({ prefix, id, secret }: ParsedKey): string {
   return `${prefix}_live_${id}_${secret}`;

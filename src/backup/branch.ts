@@ -4,30 +4,21 @@
  * has its end; any other begins a new one beside it.
  */
 import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { isObject, type Mark } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { isErrorCode, Refused } from '../refused.ts';
-import { type DataFolder, dataFolder, syncFolder } from '../store/folder.ts';
-import { DAY_MS, formatCompact, parseInstant } from '../time.ts';
+import { type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
+import { DAY_MS, formatCompact, formatMs, parseInstant } from '../time.ts';
 
 export const STATE = 'backup.json';
 const FORMAT = 'wirewatch-backup';
 const FORMAT_VERSION = 1;
 const NEWEST = 'newest';
+/** In a branch: when a restore from it was last rehearsed, and nothing was wrong. */
+const REHEARSED = 'rehearsed';
 const BRANCH = /^wirewatch-\d{8}T\d{6}Z$/;
 const REPLACED = /^replaced-(\d{8})T(\d{6})Z$/;
 
@@ -51,13 +42,8 @@ export function newState(members: Omit<BackupState, 'format' | 'version'>): Back
 
 /** @returns null where there is none; @throws Refused `failed` when it is none of ours, or of a newer program */
 export function readState(folder: string): BackupState | null {
-  let text: string;
-  try {
-    text = readFileSync(join(folder, STATE), 'utf8');
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return null;
-    throw error;
-  }
+  const text = readSmall(join(folder, STATE));
+  if (text === null) return null;
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -81,6 +67,16 @@ export function readState(folder: string): BackupState | null {
   });
 }
 
+/** @returns null where there is none */
+function readSmall(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return null;
+    throw error;
+  }
+}
+
 function markOf(value: unknown): Mark | null {
   if (value === null) return null;
   if (isObject(value) && typeof value.entry === 'number' && typeof value.id === 'string')
@@ -93,23 +89,27 @@ export function writeState(folder: string, state: BackupState): number {
   return writeWhole(join(folder, STATE), `${JSON.stringify(state)}\n`);
 }
 
-/** Writes a small file, which appears under its name when it is on the disk. @returns its bytes */
-export function writeWhole(path: string, content: string | Buffer): number {
-  const draft = `${path}.tmp`;
-  const file = openSync(draft, 'w', 0o600);
-  try {
-    writeFileSync(file, content);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(draft, path);
-  syncFolder(dirname(path));
-  return Buffer.byteLength(content);
-}
-
 export function sha256(content: Buffer): string {
   return createHash('sha256').update(content).digest('hex');
+}
+
+/** What is known of a backup folder's newest branch, epoch milliseconds; null where it was never done. */
+export interface BackupTimes {
+  readonly backedUpMs: number | null;
+  readonly rehearsedMs: number | null;
+}
+
+/** @throws the file system's error, and Refused `failed` as {@link readState} does */
+export function backupTimes(folder: string): BackupTimes {
+  const branch = newestBranch(folder);
+  if (branch === null) return { backedUpMs: null, rehearsedMs: null };
+  const text = readSmall(join(branch, REHEARSED)) ?? '';
+  return { backedUpMs: parseInstant(readState(branch)?.at ?? ''), rehearsedMs: parseInstant(text.trim()) };
+}
+
+/** In the branch itself: it holds for that one, wherever it was rehearsed, and survives the machine. */
+export function noteRehearsal(branch: string, nowMs: number): void {
+  writeWhole(join(branch, REHEARSED), `${formatMs(nowMs)}\n`);
 }
 
 /** Names of the branches in a backup folder, the one that was begun first comes first. */
@@ -124,12 +124,7 @@ export function listBranches(folder: string): string[] {
 /** The branch that was written last: the path; null where there is none. */
 export function newestBranch(folder: string): string | null {
   const branches = listBranches(folder);
-  let name = '';
-  try {
-    name = readFileSync(join(folder, NEWEST), 'utf8').trim();
-  } catch (error) {
-    if (!isErrorCode(error, 'ENOENT')) throw error;
-  }
+  const name = readSmall(join(folder, NEWEST))?.trim() ?? '';
   const newest = branches.includes(name) ? name : branches.at(-1);
   return newest === undefined ? null : join(folder, newest);
 }

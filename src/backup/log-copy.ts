@@ -50,7 +50,7 @@ const SAME_TIME_MS = 2;
 export function copyLog(options: LogCopyOptions): void {
   const { to, end } = options;
   if (end === null) return;
-  mkdirSync(to, { recursive: true, mode: 0o700 });
+  makeFolder(to);
   while (!bringAllUpToDate(options, end));
   syncFolder(to);
   syncFolder(dirname(to));
@@ -221,9 +221,15 @@ function endOf(segment: Segment, kind: LogKind, { entry, id }: Mark): number {
   }
 }
 
+/** Not its parents: where the disk of a backup is gone, they would be made on another one. */
+function makeFolder(path: string): void {
+  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
+}
+
 /** The replaced one stays under its name until the new one has it. */
 function keepAside(path: string, aside: string): void {
-  mkdirSync(aside, { recursive: true, mode: 0o700 });
+  makeFolder(dirname(aside));
+  makeFolder(aside);
   const target = join(aside, basename(path));
   rmSync(target, { force: true });
   try {

@@ -38,6 +38,8 @@ export interface NewStateOptions {
 }
 
 export interface NewState {
+  /** When the backup was last brought up to date; null where it does not say, as a data folder. */
+  readonly backed_up_at: string | null;
   /** When the last entry of the log of detections was written; null: it has none. */
   readonly state_of: string | null;
   readonly detections: number;
@@ -73,6 +75,7 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
   const known = isContinued || live === null ? 0 : positionOf(live.detections);
   const made = await makeDetections(options, lost, { ...cut, position: Math.max(cut.position, known) });
   return {
+    backed_up_at: ends.at,
     ...made,
     ...ofAccess,
     log: isContinued ? 'continued' : 'from the backup',

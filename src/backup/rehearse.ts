@@ -1,34 +1,44 @@
 /** Tries whether a backup can be restored: into a temporary folder in the data folder, compared with what is there. */
-import { mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Refused } from '../refused.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import { type Database, openInspector } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { takeLock } from '../store/locks.ts';
+import { placeOf } from '../store/stream-place.ts';
+import { noteRehearsal, readState } from './branch.ts';
 import type { NewState } from './new-state.ts';
-import { makeSound, type RestoreOptions } from './restore.ts';
-import { findSource } from './source.ts';
+import { explained, makeSound, type RestoreOptions } from './restore.ts';
+import { findSource, type Source } from './source.ts';
 
-export interface Rehearsed extends Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'keys'> {
+export interface Rehearsed
+  extends Pick<NewState, 'backed_up_at' | 'state_of' | 'detections' | 'stream_rows' | 'accounts' | 'keys'> {
   readonly source: string;
+  /** How long it took to make and check the databases. */
   readonly seconds: number;
   /** Rows of the change stream that were compared; null: there is no installation. */
   readonly compared: number | null;
+  /** Rows that the installation has beyond the backup: a restore elsewhere would lose them. */
+  readonly newer: number | null;
   readonly differences: readonly string[];
+  /** Why the backup folder has no note of it; null: it has. */
+  readonly not_noted: string | null;
 }
 
-const SELECT_HEAD = 'SELECT coalesce(max(position), 0) AS head FROM stream';
-/** What the rows up to a position come to: a row that is missing, or is another, changes it. */
-const SELECT_SUMS = `
-  SELECT subscription_id || ':' || content_type AS stream, count(*) AS rows, sum(place % 1000003) AS places,
-    sum(length(body)) AS characters, sum(stream_row.position % 1000003) AS positions
-  FROM stream CROSS JOIN stream_row ON place >> 34 = ordinal + 0 AND stream_row.position <= :head
-  WHERE removed = 0
-  GROUP BY ordinal ORDER BY ordinal`;
+const PAGE_ROWS = 1_000;
+/** Sequence numbers have no gaps: that of the last row is how many there are. */
+const SELECT_STREAMS = `
+  SELECT subscription_id || ':' || content_type AS name, ordinal, sequence AS rows
+  FROM stream WHERE removed = 0 ORDER BY ordinal`;
+/** Short, since a long read would let the write-ahead log grow. */
+const SELECT_PAGE = `
+  SELECT group_concat(position || ' ' || version || ' ' || body, char(10) ORDER BY place) AS text
+  FROM stream_row WHERE place BETWEEN :first AND :last`;
 
-interface Sums {
-  readonly stream: string;
+interface Stream {
+  readonly name: string;
+  readonly ordinal: number;
   readonly rows: number;
 }
 
@@ -37,58 +47,123 @@ export async function rehearse(options: Omit<RestoreOptions, 'replace' | 'untilM
   const live = dataFolder(options.data);
   actAsOwner(live);
   const source = findSource(options.source);
+  const isNewFolder = !existsSync(live.root);
   const place = join(live.root, '.rehearsal');
-  mkdirSync(place, { recursive: true, mode: 0o700 });
-  const release = takeLock(join(place, 'lock'));
-  if (release === null) throw new Refused('failed', `another rehearsal in ${place} is under way. Try again.`);
   const stage = dataFolder(join(place, 'data'));
-  const beganMs = performance.now();
   try {
-    rmSync(stage.root, { recursive: true, force: true });
-    mkdirSync(stage.root, { mode: 0o700 });
-    const { state_of, detections, stream_rows, keys } = await makeSound(
-      { ...options, untilMs: null },
-      source,
-      stage,
-      null,
-    );
-    const seconds = Math.ceil((performance.now() - beganMs) / 100) / 10;
-    const made = { source: source.path, state_of, detections, stream_rows, keys, seconds };
-    return { ...made, ...compare(stage.detections, live.detections) };
+    mkdirSync(place, { recursive: true, mode: 0o700 });
+    const release = takeLock(join(place, 'lock'));
+    if (release === null)
+      throw new Refused('failed', `another rehearsal in ${place} is under way. Try again.`);
+    try {
+      const beganMs = performance.now();
+      rmSync(stage.root, { recursive: true, force: true });
+      mkdirSync(stage.root, { mode: 0o700 });
+      const made = await makeSound({ ...options, untilMs: null }, source, stage, null);
+      const { state_of, detections, stream_rows, accounts, keys, backed_up_at } = made;
+      const seconds = Math.ceil((performance.now() - beganMs) / 100) / 10;
+      const compared = compare(stage.detections, live.detections, options.onProgress);
+      const not_noted = note(source, compared.differences, options.now());
+      const counts = { detections, stream_rows, accounts, keys };
+      return {
+        source: source.path,
+        backed_up_at,
+        state_of,
+        ...counts,
+        seconds,
+        ...compared,
+        not_noted,
+      };
+    } finally {
+      rmSync(place, { recursive: true, force: true });
+      release();
+    }
+  } catch (error) {
+    throw explained(error, live, true);
   } finally {
-    rmSync(place, { recursive: true, force: true });
-    release();
+    if (isNewFolder) removeIfEmpty(live.root);
   }
 }
 
+type Compared = Pick<Rehearsed, 'compared' | 'newer' | 'differences'>;
+
 /** Rows that the installation has beyond the backup are no difference. */
-function compare(restored: string, live: string): Pick<Rehearsed, 'compared' | 'differences'> {
+function compare(restored: string, live: string, onProgress: RestoreOptions['onProgress']): Compared {
+  if (!existsSync(live)) return { compared: null, newer: null, differences: [] };
   const own = openInspector(restored);
-  let other: Database | null = null;
+  let here: Database | null = null;
   try {
-    try {
-      other = openInspector(live);
-    } catch {
-      return { compared: null, differences: [] };
-    }
-    const head = own.prepare<[], { head: number }>(SELECT_HEAD).get()?.head ?? 0;
-    const sumsOf = (db: Database) =>
-      new Map(
-        db
-          .prepare<unknown[], Sums>(SELECT_SUMS)
-          .all({ head })
-          .map((sums) => [sums.stream, sums]),
-      );
-    const [mine, theirs] = [sumsOf(own), sumsOf(other)];
-    const differences = [...new Set([...mine.keys(), ...theirs.keys()])]
-      .filter((stream) => JSON.stringify(mine.get(stream)) !== JSON.stringify(theirs.get(stream)))
-      .map(
-        (stream) =>
-          `stream ${stream}: ${mine.get(stream)?.rows ?? 0} rows in the backup, ${theirs.get(stream)?.rows ?? 0} here up to the same position`,
-      );
-    return { compared: [...mine.values()].reduce((sum, { rows }) => sum + rows, 0), differences };
+    here = openInspector(live);
+    return compareStreams(own, here, onProgress);
+  } catch (error) {
+    return { compared: 0, newer: null, differences: [`${live} cannot be compared: ${reasonOf(error)}`] };
   } finally {
     own.close();
-    other?.close();
+    here?.close();
+  }
+}
+
+function compareStreams(own: Database, here: Database, onProgress: RestoreOptions['onProgress']): Compared {
+  const streamsOf = (db: Database) => db.prepare<[], Stream>(SELECT_STREAMS).all();
+  const rowsOf = (streams: readonly Stream[]) => streams.reduce((sum, { rows }) => sum + rows, 0);
+  const [streams, present] = [streamsOf(own), streamsOf(here)];
+  const total = rowsOf(streams);
+  const differences: string[] = [];
+  let compared = 0;
+  for (const stream of streams) {
+    const other = present.find(({ name }) => name === stream.name) ?? { ...stream, rows: 0 };
+    const [mine, theirs] = [pagesOf(own, stream), pagesOf(here, other)];
+    let sequence = 1;
+    while (sequence <= stream.rows && other.rows >= stream.rows) {
+      const text = mine(sequence, stream.rows);
+      if (text === null || text !== theirs(sequence, stream.rows)) break;
+      sequence += PAGE_ROWS;
+      onProgress('comparing rows', compared + Math.min(sequence - 1, stream.rows), total);
+    }
+    compared += Math.min(sequence - 1, stream.rows);
+    if (sequence <= stream.rows) differences.push(differenceText(stream, other, sequence));
+  }
+  return { compared, newer: Math.max(0, rowsOf(present) - total), differences };
+}
+
+/** The rows of a stream from a sequence number on, as one text; null: there are none. */
+function pagesOf(db: Database, { ordinal }: Stream): (sequence: number, end: number) => string | null {
+  const page = db.prepare<unknown[], { text: string | null }>(SELECT_PAGE);
+  return (sequence, end) => {
+    const first = placeOf(ordinal, sequence);
+    const last = placeOf(ordinal, Math.min(sequence + PAGE_ROWS - 1, end));
+    return page.get({ first, last })?.text ?? null;
+  };
+}
+
+function differenceText(own: Stream, here: Stream, sequence: number): string {
+  const rows = `stream ${own.name}: ${shown(own.rows)} rows in the backup, ${shown(here.rows)} here`;
+  if (here.rows < own.rows) return rows;
+  const last = Math.min(sequence + PAGE_ROWS - 1, own.rows);
+  return `${rows}; they differ between rows ${shown(sequence)} and ${shown(last)}`;
+}
+
+function shown(count: number): string {
+  return count.toLocaleString('en-US');
+}
+
+/** @returns why the backup folder has no note of it */
+function note(source: Source, differences: readonly string[], nowMs: number): string | null {
+  if (source.kind === 'file') return 'a file has no room for a note';
+  if (differences.length > 0) return 'it differs from the installation here';
+  try {
+    if (readState(source.path) === null) return `${source.path} is no branch of a backup folder`;
+    noteRehearsal(source.path, nowMs);
+    return null;
+  } catch (error) {
+    return reasonOf(error);
+  }
+}
+
+function removeIfEmpty(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch (error) {
+    if (!isErrorCode(error, 'ENOTEMPTY', 'EEXIST', 'ENOENT')) throw error;
   }
 }

@@ -148,7 +148,8 @@ function requireReplace(folder: DataFolder, replace: boolean): void {
   );
 }
 
-function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): unknown {
+/** What went wrong on the disk, in words. @param isUntouched whether the data folder is as it was */
+export function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): unknown {
   if (error instanceof Refused) return error;
   const state = isUntouched
     ? 'Nothing was changed.'

@@ -3,9 +3,9 @@
  * memory: a restart changes nothing, and a folder that was emptied makes a backup due.
  */
 import { isErrorCode, reasonOf } from '../refused.ts';
-import { DAY_MS, formatMs, MINUTE_MS, type Now, parseInstant } from '../time.ts';
+import { DAY_MS, formatMs, MINUTE_MS, type Now } from '../time.ts';
 import { type BackupProcess, type Outcome, runCommand } from './backup-process.ts';
-import { newestBranch, readState } from './branch.ts';
+import { type BackupTimes, backupTimes } from './branch.ts';
 
 export interface ScheduleOptions {
   readonly data: string;
@@ -52,15 +52,29 @@ export function startSchedule(options: ScheduleOptions, run = runCommand): Sched
   };
 }
 
-/** When the backup in a folder was last brought up to date, epoch milliseconds; null: there is none. */
-export function backedUpAt(folder: string): number | null {
-  const branch = newestBranch(folder);
-  return branch === null ? null : parseInstant(readState(branch)?.at ?? '');
-}
-
 /** Whether something must have kept the next one from being made. */
 export function isOverdue(atMs: number, everyMinutes: number, nowMs: number): boolean {
   return nowMs - atMs > OVERDUE_AFTER * everyMinutes * MINUTE_MS + OVERDUE_SPARE_MS;
+}
+
+/** How old a rehearsal may be; the manual names it. */
+const REHEARSED_DAYS = 30;
+
+/**
+ * Whether a restore from a backup folder was tried, and how long ago.
+ *
+ * @returns in words, behind the name of the folder; `todo`: null where it was tried lately
+ */
+export function rehearsalText(
+  folder: string,
+  { rehearsedMs }: BackupTimes,
+  nowMs: number,
+): { readonly text: string; readonly todo: string | null } {
+  const todo = `Try a restore, which changes nothing: wirewatch restore --rehearse ${folder}`;
+  if (rehearsedMs === null) return { text: 'a restore from it was never rehearsed', todo };
+  const isOld = nowMs - rehearsedMs > REHEARSED_DAYS * DAY_MS;
+  const text = `a restore from it was last rehearsed at ${formatMs(rehearsedMs)}`;
+  return isOld ? { text: `${text}, more than ${REHEARSED_DAYS} days ago`, todo } : { text, todo: null };
 }
 
 class Scheduler {
@@ -83,11 +97,12 @@ class Scheduler {
 
   look(): void {
     const nowMs = this.#options.now();
-    const atMs = this.#backedUpAt();
+    const times = this.#readTimes();
+    const atMs = times.backedUpMs;
     const isDue = atMs === null || nowMs - atMs >= this.#everyMs || nowMs < atMs;
     const mayTry = performance.now() - this.#triedAtMs >= this.#everyMs;
     if (isDue && mayTry && this.#running === null && !this.#isClosed) this.#backUp();
-    this.#tell(atMs, nowMs);
+    this.#tell(times, nowMs);
   }
 
   async close(): Promise<void> {
@@ -95,13 +110,13 @@ class Scheduler {
     await this.#running?.giveUp();
   }
 
-  #backedUpAt(): number | null {
+  #readTimes(): BackupTimes {
     const { folder } = this.#options;
     try {
-      return backedUpAt(folder);
+      return backupTimes(folder);
     } catch (error) {
       if (!isErrorCode(error, 'ENOENT')) this.#failure = `cannot read ${folder}: ${reasonOf(error, folder)}`;
-      return null;
+      return { backedUpMs: null, rehearsedMs: null };
     }
   }
 
@@ -156,11 +171,17 @@ class Scheduler {
     });
   }
 
-  #tell(atMs: number | null, nowMs: number): void {
+  #tell(times: BackupTimes, nowMs: number): void {
     const { folder, every_minutes, onAlert } = this.#options;
-    const isLate = atMs !== null && isOverdue(atMs, every_minutes, nowMs);
-    const late = isLate ? `${folder} was brought up to date last at ${formatMs(atMs)}` : null;
-    onAlert('backup overdue', this.#failure ?? late);
+    const { backedUpMs } = times;
+    const isLate = backedUpMs !== null && isOverdue(backedUpMs, every_minutes, nowMs);
+    const state =
+      backedUpMs === null
+        ? `${folder} holds no backup`
+        : `${folder} was last brought up to date at ${formatMs(backedUpMs)}, and ${rehearsalText(folder, times, nowMs).text}`;
+    const causes = this.#failure === null ? [] : [this.#failure.replace(/\.$/, '')];
+    const isOpen = isLate || causes.length > 0;
+    onAlert('backup overdue', isOpen ? [...causes, state].join('. ') : null);
     onAlert('backup not restorable', this.#findings);
   }
 }

@@ -8,6 +8,7 @@ import type { LogKind, Mark } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { Refused, reasonOf } from '../refused.ts';
+import { actsAsOwner } from '../store/acting-user.ts';
 import { type DataFolder, dataFolder, syncFile } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { newestBranch, readState, sha256 } from './branch.ts';
@@ -25,7 +26,6 @@ export function findSource(given: string): Source {
   const path = resolve(given);
   try {
     if (!statSync(path).isDirectory()) {
-      // Not access(2), which asks for the real user.
       closeSync(openSync(path, 'r'));
       return { kind: 'file', path };
     }
@@ -34,29 +34,39 @@ export function findSource(given: string): Source {
     if (branch === null) throw new Error('there is no backup in it');
     return { kind: 'folder', path: branch };
   } catch (error) {
-    const whose =
-      process.getuid?.() === process.geteuid?.()
-        ? ''
-        : '. The data folder belongs to another user, as whom root restores: give that user the right to read it';
+    const whose = actsAsOwner()
+      ? '. The data folder belongs to another user, as whom root restores: give that user the right to read it'
+      : '';
     throw new Refused('failed', `cannot read the backup ${path}: ${reasonOf(error, path)}${whose}.`, {
       cause: error,
     });
   }
 }
 
+/** What a backup holds. */
+export interface Loaded {
+  /** When it was last brought up to date; null where it does not say, as a data folder. */
+  readonly at: string | null;
+  /** The last entry of each log. */
+  readonly log: Mark | null;
+  readonly accessLog: Mark | null;
+}
+
 /**
  * Brings what a backup holds into a folder, which is empty, and checks that it goes as far as the backup says.
  *
- * @returns the last entry of each log; @throws Refused `failed`, LogDamage; the text follows the backup's name
+ * @throws Refused `failed`, LogDamage; the text follows the backup's name
  */
 export async function loadSource(
   { kind, path }: Source,
   stage: DataFolder,
   onProgress: (what: string, done: number, total: number) => void,
-): Promise<{ readonly log: Mark | null; readonly accessLog: Mark | null }> {
+): Promise<Loaded> {
+  // Of a folder, before: a backup into it may go on meanwhile.
+  const before = kind === 'file' ? null : readState(path);
   if (kind === 'file') await unpackTar(path, stage.root);
   else copyFolder(dataFolder(path), stage, onProgress);
-  const state = readState(kind === 'file' ? stage.root : path);
+  const state = before ?? readState(stage.root);
   if (state === null && kind === 'file') throw new Refused('failed', 'it is not a backup');
   if (!existsSync(stage.secret)) throw new Refused('failed', 'it has no secret');
   const secret = readFileSync(stage.secret);
@@ -68,6 +78,7 @@ export async function loadSource(
     return findTail(log, of).last;
   };
   return {
+    at: state?.at ?? null,
     log: reach(stage.log, 'detections', state?.log ?? null),
     accessLog: reach(stage.accessLog, 'access', state?.access_log ?? null),
   };

@@ -22,7 +22,7 @@ import { findTail, placeOf } from '../history/log-reader.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { openInspector } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
-import { appearAs, type DataFolder, dataFolder, syncFolder } from '../store/folder.ts';
+import { appearAs, type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
 import { keepInPlace, takeLock } from '../store/locks.ts';
 import { readLogMark } from '../store/log-mark.ts';
@@ -38,7 +38,6 @@ import {
   readState,
   sha256,
   writeState,
-  writeWhole,
 } from './branch.ts';
 import { copyLog } from './log-copy.ts';
 import { packTar } from './tar-file.ts';
@@ -270,7 +269,7 @@ function explained(error: unknown, target: string, { root }: DataFolder): unknow
   if (isDiskFull(error))
     return new Refused('failed', `the disk of ${target} is full. ${stays} Make room and try again.`, cause);
   const path = error instanceof Error && 'path' in error ? String(error.path) : '';
-  if (error instanceof LogFailure || (path.startsWith(root + sep) && !target.startsWith(root + sep)))
+  if (path.startsWith(root + sep) && !path.startsWith(target + sep))
     return new Refused('failed', `${reason}. Run it as the user of the appliance.`, cause);
   if (isErrorCode(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS', 'EIO', 'ESTALE', 'EEXIST'))
     return new Refused(

@@ -1,6 +1,7 @@
-/** The scheduled backup: whether it can be made where it is to be, and how old it is. */
+/** The scheduled backup: whether it can be made where it is to be, how old it is, and whether a restore was tried. */
 import { dirname } from 'node:path';
-import { backedUpAt, isOverdue } from '../backup/schedule.ts';
+import { type BackupTimes, backupTimes } from '../backup/branch.ts';
+import { isOverdue, rehearsalText } from '../backup/schedule.ts';
 import type { Config } from '../config/load.ts';
 import { reasonOf } from '../refused.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
@@ -21,8 +22,7 @@ export function checkBackups({ backup, dataFolder }: Config, nowMs: number): Fin
   if (!found.isDirectory()) return bad(CHECK, `${folder} is no folder`, RIGHTS);
   if (!isUsable(folder)) return bad(CHECK, `${folder}: this user may not read and write it`, RIGHTS);
   try {
-    const atMs = backedUpAt(folder);
-    return atMs === null ? noneYet(folder) : judgeAge(folder, atMs, every_minutes, nowMs);
+    return judgeAge(folder, backupTimes(folder), every_minutes, nowMs);
   } catch (error) {
     return bad(CHECK, `${folder}: ${reasonOf(error)}`, RIGHTS);
   }
@@ -52,14 +52,18 @@ function noneYet(folder: string): Finding {
   );
 }
 
-function judgeAge(folder: string, atMs: number, everyMinutes: number, nowMs: number): Finding {
-  const minutes = Math.max(0, Math.floor((nowMs - atMs) / MINUTE_MS)).toLocaleString('en-US');
-  const detail = `every ${everyMinutes.toLocaleString('en-US')} minutes; ${folder} was brought up to date at ${formatMs(atMs)}, ${minutes} minutes ago`;
-  return isOverdue(atMs, everyMinutes, nowMs)
-    ? warn(
-        CHECK,
-        `overdue: ${detail}`,
-        'See that the appliance runs, and in its log why it was not made. To have it at once: wirewatch backup FOLDER',
-      )
-    : ok(CHECK, detail);
+function judgeAge(folder: string, times: BackupTimes, everyMinutes: number, nowMs: number): Finding {
+  const { backedUpMs } = times;
+  if (backedUpMs === null) return noneYet(folder);
+  const shown = (count: number) => count.toLocaleString('en-US');
+  const minutes = Math.max(0, Math.floor((nowMs - backedUpMs) / MINUTE_MS));
+  const { text, todo } = rehearsalText(folder, times, nowMs);
+  const detail = `every ${shown(everyMinutes)} minutes; ${folder} was brought up to date at ${formatMs(backedUpMs)}, ${shown(minutes)} minutes ago, and ${text}`;
+  if (isOverdue(backedUpMs, everyMinutes, nowMs))
+    return warn(
+      CHECK,
+      `overdue: ${detail}`,
+      'See that the appliance runs, and in its log why it was not made. To have it at once: wirewatch backup FOLDER',
+    );
+  return todo === null ? ok(CHECK, detail) : warn(CHECK, detail, `${todo}.`);
 }

@@ -18,6 +18,9 @@ import { isUsable, statOf } from './folders.ts';
 /** Events come within milliseconds where they come at all. */
 const EVENT_PATIENCE_MS = paced(2000);
 
+const WRITABLE_BY_OTHERS = 0o022;
+const STICKY = 0o1000;
+
 export interface DropOptions {
   readonly folder: string;
   readonly rescanSeconds: number;
@@ -51,6 +54,15 @@ export async function checkDropFolder({ folder, rescanSeconds }: DropOptions): P
     () => null,
   );
   const where = type === null ? '' : `, on ${type.name}`;
+  if ((found.mode & WRITABLE_BY_OTHERS) !== 0 && (found.mode & STICKY) === 0)
+    return [
+      warn(
+        check,
+        `${folder}: whoever may write to it can also move archive/ and the files of others away`,
+        `chmod +t ${folder}`,
+      ),
+      await checkEvents(folder, rescanSeconds),
+    ];
   return [
     ok(check, `${folder}${where}: files can be made and renamed, its own folders are on one file system`),
     await checkEvents(folder, rescanSeconds),

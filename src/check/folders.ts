@@ -2,6 +2,7 @@
 import { accessSync, constants, readdirSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { reasonOf } from '../refused.ts';
+import { dataFolder, refuseLinks } from '../store/folder.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
 const OTHERS = 0o077;
@@ -23,7 +24,18 @@ export function checkDataFolder(root: string): { finding: Finding; state: Folder
     const todo = 'Name another with --data, or move the file away.';
     return { finding: bad(check, `${root} is no folder`, todo), state: 'closed' };
   }
-  return { finding: judgeOwner(check, root, found), state: isOpen(root) ? 'open' : 'closed' };
+  const owned = judgeOwner(check, root, found);
+  const finding = owned.status === 'bad' ? owned : (foundLink(check, root) ?? owned);
+  return { finding, state: isOpen(root) ? 'open' : 'closed' };
+}
+
+function foundLink(check: string, root: string): Finding | null {
+  try {
+    refuseLinks(dataFolder(root));
+    return null;
+  } catch (error) {
+    return bad(check, reasonOf(error), 'Remove the link, and put the file or folder itself there.');
+  }
 }
 
 function absent(check: string, root: string): Finding {

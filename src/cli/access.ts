@@ -13,6 +13,7 @@ import {
 } from '../config/terms.ts';
 import type { ContentType } from '../detection/content-type.ts';
 import { openAccess, type Recovered } from '../history/access.ts';
+import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import type { Database } from '../store/database.ts';
@@ -21,7 +22,6 @@ import { keepInPlace } from '../store/locks.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { operationOf } from './operation.ts';
 import { commonOptions, listValue, optionValue } from './options.ts';
-import { printable } from './output.ts';
 
 /** An access database, which no restore replaces before it is closed. */
 export interface OpenAccess {

@@ -3,10 +3,11 @@ import type { Command } from 'commander';
 import { type Configured, checkInstallation } from '../check/check.ts';
 import type { Finding } from '../check/finding.ts';
 import { loadConfig } from '../config/load.ts';
+import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { addExamples, addSettingFlags, commonOptions, settingFlags } from './options.ts';
-import { print, printable } from './output.ts';
+import { print } from './output.ts';
 
 export function register(command: Command): void {
   command.action(async (_options: unknown, self: Command) => {

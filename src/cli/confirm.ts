@@ -1,7 +1,7 @@
 /** Asks on a terminal before something is done that cannot be undone. */
 import { createInterface } from 'node:readline';
+import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
-import { printable } from './output.ts';
 
 export interface Terminal {
   readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };
@@ -33,5 +33,5 @@ export async function confirm(
     lines.once('close', () => resolve(''));
   });
   lines.close();
-  if (typed.trim() !== word) throw new Refused('failed', 'not confirmed: nothing was removed.');
+  if (typed.trim() !== word) throw new Refused('failed', 'not confirmed: nothing was done.');
 }

@@ -4,12 +4,13 @@ import { request as requestTls } from 'node:https';
 import { type Command, InvalidArgumentError } from 'commander';
 import { isBaseUrl, normalBaseUrl } from '../config/format.ts';
 import { loadConfig } from '../config/load.ts';
+import { printable } from '../printable.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { listeningUrl } from './local-address.ts';
 import { addExamples, commonOptions, integerValue } from './options.ts';
-import { print, printable } from './output.ts';
+import { print } from './output.ts';
 
 const TIMEOUT_DEFAULT_SECONDS = 5;
 const TIMEOUT_MAX_SECONDS = 300;

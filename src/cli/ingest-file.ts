@@ -71,9 +71,8 @@ async function validate(path: string, config: Config): Promise<Verdict> {
   }
   const { checkExport } = await import('../ingest/explanation.ts');
   const shown = progress(judged.file.name);
-  const result = await checkExport(path, judged.file, { ...rulesOf(config), badRows: 'fail' }, Date.now(), {
-    onProgress: (rows) => shown.update(rows),
-  });
+  const rules = { ...rulesOf(config), bad_rows: 'fail' } as const;
+  const result = await checkExport(path, judged.file, rules, { onProgress: (rows) => shown.update(rows) });
   shown.end();
   return { file: path, ...nameDocument(judged.file), ...resultDocument(result) };
 }
@@ -140,17 +139,13 @@ async function effectOf(
 ): Promise<{ effect: Effect; result: ReadingResult }> {
   const { checkExport, EffectCounter } = await import('../ingest/explanation.ts');
   const subscribers = subscribersOf(config);
-  const licensed = new Set(subscribers.licensed);
   const nothing: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };
   const { detections } = folderOf(config);
   const db = existsSync(detections) ? openReader(detections) : null;
   try {
-    const counter = db === null ? null : new EffectCounter(db, licensed);
-    const result = await checkExport(path, file, rulesOf(config), Date.now(), {
-      streams: new Set(subscribers.streams),
-      licensed,
-      onBatch: (batch) => counter?.add(batch),
-    });
+    const counter = db === null ? null : new EffectCounter(db, new Set(subscribers.licensed));
+    const rules = { ...rulesOf(config), ...subscribers };
+    const result = await checkExport(path, file, rules, { onBatch: (batch) => counter?.add(batch) });
     return { effect: counter?.effect ?? nothing, result };
   } finally {
     db?.close();
@@ -226,8 +221,8 @@ function resultDocument(
 function rulesOf(config: Config): ReadingRules {
   return {
     earliest: formatMs(config.earliestTimeMs),
-    requireTrailer: config.ingest.require_trailer,
-    badRows: config.ingest.bad_rows,
+    require_trailer: config.ingest.require_trailer,
+    bad_rows: config.ingest.bad_rows,
   };
 }
 

@@ -34,7 +34,7 @@ export async function serveAdded(
       onProgress: (text) => {
         if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${text}`);
       },
-      onLog: (level, msg, fields) => log[level](fields, msg),
+      onLog: ({ level, msg, fields }) => log[level](fields, msg),
     });
   } finally {
     if (process.stderr.isTTY) process.stderr.write('\r\x1b[2K');

@@ -8,6 +8,8 @@ import { Refused } from '../refused.ts';
 import type { None } from './access.ts';
 import { listValue, optionValue } from './options.ts';
 
+export const ID_HELP = 'id of the key: the 12 characters behind "live"';
+
 /** Argument: the id of a key; a whole key names itself too, as what has leaked is what one has at hand. */
 export function keyIdValue(value: string): string {
   const id = isKeyId(value) ? value : parseKey(value)?.id;

@@ -18,14 +18,18 @@ import {
   withAccess,
 } from './access.ts';
 import { configOf } from './config.ts';
+import { confirm } from './confirm.ts';
 import {
   addressesValue,
   expiresValue,
+  ID_HELP,
   keyIdValue,
   scopesValue,
   subscriptionsText,
   subscriptionsValue,
 } from './key-options.ts';
+import { registerRotate } from './key-rotate.ts';
+import { type UsageOfKeys, usageOfKeys, usedKeyDocument } from './key-usage.ts';
 import { listeningUrl } from './local-address.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print, table } from './output.ts';
@@ -41,16 +45,17 @@ type KeyOptions = {
   dailyRows?: number | None;
 };
 
-const SCOPES_HELP = 'what it may do: detections:read, reports:read, exports:create, with commas between them';
+const SCOPES_HELP =
+  'what it may do, with commas between them: detections:read; reports:read and exports:create are for later versions, no endpoint asks for them yet';
 const SUBSCRIPTIONS_HELP =
   'what it reads: 7001,7002:text; without a type, those the subscription has when used';
-const ID_HELP = 'id of the key: the 12 characters behind "live"';
 
 export function register(key: Command): void {
   registerCreate(key);
   registerList(key);
   registerShow(key);
   registerSet(key);
+  registerRotate(key);
   registerRevoke(key);
   registerGenerate(key);
 }
@@ -80,14 +85,16 @@ function registerCreate(key: Command): void {
     };
     const nowMs = Date.now();
     const created = withAccess(self, (db) => addKey(db, added, nowMs));
+    const usage = usageOfKeys(self, nowMs);
     print(
-      { ...keyDocument(created, nowMs), key },
+      { ...usedKeyDocument(created, usage, nowMs), key },
       {
         json: commonOptions(self).json,
         text: () =>
           [
             `Created key ${id}.`,
-            keyText(created, nowMs),
+            keyText(created, usage, nowMs),
+            ...scopesNotes(created),
             `The key, shown this one time; it cannot be shown again:\n\n  ${key}`,
             `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${baseUrl(config)}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
           ].join('\n\n'),
@@ -106,7 +113,9 @@ function registerList(key: Command): void {
     .description('list all keys')
     .action((_options: unknown, self: Command) => {
       const nowMs = Date.now();
-      const keys = withAccess(self, listKeys).map((one) => keyDocument(one, nowMs));
+      const found = withAccess(self, listKeys);
+      const usage = usageOfKeys(self, nowMs);
+      const keys = found.map((one) => usedKeyDocument(one, usage, nowMs));
       print(keys, {
         json: commonOptions(self).json,
         text: () =>
@@ -120,7 +129,12 @@ function registerList(key: Command): void {
                 { title: 'SCOPES', value: (one) => one.scopes.join(',') },
                 { title: 'SUBSCRIPTIONS', value: (one) => subscriptionsText(one.subscriptions) },
                 { title: 'EXPIRES', value: (one) => one.expires_at },
-                { title: 'CREATED', value: (one) => one.created_at },
+                { title: 'LAST USED', value: (one) => one.last_used_at },
+                {
+                  title: 'ROWS TODAY',
+                  value: (one) => one.rows_today?.toLocaleString('en-US'),
+                  align: 'right',
+                },
               ]),
       });
     });
@@ -178,12 +192,18 @@ function registerRevoke(key: Command): void {
     .command('revoke')
     .description('end a key for good')
     .argument('<id>', ID_HELP, keyIdValue)
-    .action((id: string, _options: unknown, self: Command) => {
+    .option('--yes', 'do not ask')
+    .action(async (id: string, { yes }: { yes?: boolean }, self: Command) => {
       const nowMs = Date.now();
+      const found = withAccess(self, (db) => getKey(db, id));
+      if (yes !== true && found.revoked_at === null) {
+        const { name, account } = keyDocument(found, nowMs);
+        await confirm(`This ends key ${id} (${name}, of account ${account}) for good.`, id);
+      }
       const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs));
       printKey(self, key, wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.`);
     });
-  addExamples(command, ['key revoke abcdefghij23']);
+  addExamples(command, ['key revoke abcdefghij23', 'key revoke abcdefghij23 --yes']);
 }
 
 function registerGenerate(key: Command): void {
@@ -244,6 +264,16 @@ function addTermOptions(command: Command): Command {
     .option('--daily-rows <number>', 'rows a day of its own, or none', dailyRowsValue);
 }
 
+/** What is to be known of scopes that do nothing. */
+function scopesNotes({ scopes }: Key): string[] {
+  const idle = scopes.filter((scope) => scope !== 'detections:read');
+  const notes = [
+    ...(idle.length === 0 ? [] : [`No endpoint of this version asks for ${idle.join(' or ')}.`]),
+    ...(idle.length < scopes.length ? [] : ['Without detections:read the key can read no detections.']),
+  ];
+  return notes.length === 0 ? [] : [notes.join(' ')];
+}
+
 /** Where a client finds the appliance. */
 function baseUrl(config: Config): string {
   const { base_url } = config.server;
@@ -253,14 +283,15 @@ function baseUrl(config: Config): string {
 /** Prints one key, below what was done. */
 function printKey(command: Command, key: Key, done = ''): void {
   const nowMs = Date.now();
-  print(keyDocument(key, nowMs), {
+  const usage = usageOfKeys(command, nowMs);
+  print(usedKeyDocument(key, usage, nowMs), {
     json: commonOptions(command).json,
-    text: () => [done, keyText(key, nowMs)].filter((part) => part !== '').join('\n\n'),
+    text: () => [done, keyText(key, usage, nowMs)].filter((part) => part !== '').join('\n\n'),
   });
 }
 
-function keyText(key: Key, nowMs: number): string {
-  const shown = keyDocument(key, nowMs);
+function keyText(key: Key, usage: UsageOfKeys, nowMs: number): string {
+  const shown = usedKeyDocument(key, usage, nowMs);
   return details([
     ['id', shown.id],
     ['name', shown.name],
@@ -272,5 +303,7 @@ function keyText(key: Key, nowMs: number): string {
     ['addresses', shown.allow_addresses.join(', ') || 'any'],
     ['daily rows', shown.daily_rows ?? "as the account's"],
     ['created', shown.created_at],
+    ['last used', shown.last_used_at ?? 'no use is known'],
+    ['rows today', shown.rows_today?.toLocaleString('en-US') ?? null],
   ]);
 }

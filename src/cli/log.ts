@@ -4,11 +4,11 @@ import type { Command } from 'commander';
 import { type AuditedChange, AuditTrail } from '../history/audit.ts';
 import { type EntriesWanted, readEntries, timeOf } from '../history/entries.ts';
 import { listSegments } from '../history/segment.ts';
+import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { addExamples, commonOptions, instantValue } from './options.ts';
-import { printable } from './output.ts';
 
 interface LogOptions {
   readonly access?: boolean;
@@ -60,7 +60,7 @@ async function printAudit(path: string, options: LogOptions, json: boolean): Pro
     const lines = [...entry.lines()].flat().slice(0, -1);
     const changes = trail.read(entry.commit, lines);
     if (!isWanted(timeOf(entry), options)) continue;
-    await write(changes.map((change) => (json ? JSON.stringify(change) : printable(textOf(change)))));
+    await write(changes.map((change) => printable(json ? JSON.stringify(change) : textOf(change))));
   }
 }
 

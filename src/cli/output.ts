@@ -1,24 +1,16 @@
 /**
  * What commands print: one JSON document or text on stdout, and progress on a terminal's stderr.
  */
+import { printable } from '../printable.ts';
 
 /** Prints the result: the value as one document with `--json`, else the text. */
 export function print(
   value: unknown,
   { json, text }: { json: boolean; text: string | (() => string) },
 ): void {
-  const shown = json ? JSON.stringify(value, null, 2) : printable(typeof text === 'string' ? text : text());
+  const written = json ? JSON.stringify(value, null, 2) : typeof text === 'string' ? text : text();
+  const shown = printable(written);
   process.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
-}
-
-/**
- * Text that is safe on a terminal: control characters but line breaks and tabs become visible escapes. Names of
- * dropped files and of publishers come from outside, and could otherwise rewrite the operator's screen.
- */
-export function printable(text: string): string {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  });
 }
 
 export type Column<Row> = {
@@ -119,4 +111,9 @@ export function progressOfSteps(): {
       shown = null;
     },
   };
+}
+
+/** `1 key`, `12,000 keys`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
 }

@@ -7,10 +7,10 @@
  */
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
+import { printable } from '../printable.ts';
 import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';
 import { isDamage, isDiskFull, isForbidden } from '../store/database-errors.ts';
 import { addCommonOptions, addExamples } from './options.ts';
-import { printable } from './output.ts';
 import { versionText } from './version.ts';
 
 /** A command of the table: what the help says of it, and its file, loaded only when the line names it. */
@@ -232,13 +232,24 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
   return program;
 }
 
+/** All options that are missing, where commander's message has the first one only. */
+function explained(command: Command, message: string): string {
+  if (!message.startsWith('error: required option ')) return message.replace(/^error: /, 'wirewatch: ');
+  const missing = command.options.filter(
+    (option) => option.mandatory && command.getOptionValue(option.attributeName()) === undefined,
+  );
+  const width = Math.max(...missing.map(({ flags }) => flags.length));
+  const lines = missing.map(({ flags, description }) => `\n  ${flags.padEnd(width)}  ${description}`);
+  return `wirewatch: required ${missing.length === 1 ? 'option' : 'options'} missing:${lines.join('')}\n`;
+}
+
 /** Puts what all commands share on every one of them, however a command made its own subcommands. */
 function settle(command: Command, name: string): void {
   command
     .exitOverride()
     .configureHelp({ ...command.configureHelp(), showGlobalOptions: true })
     .configureOutput({
-      outputError: (message, write) => write(printable(message.replace(/^error: /, `wirewatch: `))),
+      outputError: (message, write) => write(printable(explained(command, message))),
     })
     .helpOption('-h, --help', 'show this help')
     .showHelpAfterError(`Try: ${name} --help`);

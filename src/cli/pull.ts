@@ -4,17 +4,30 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { isBaseUrl, wholeNumber } from '../config/format.ts';
 import { type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import { printable } from '../printable.ts';
 import { readMe } from '../pull/answers.ts';
 import { type Api, createApi } from '../pull/api.ts';
-import { type Copy, openCopy } from '../pull/copy.ts';
+import { type Comparison, compareCopy } from '../pull/compare.ts';
+import { type Copy, type OnPage, openCopy, type PageRead } from '../pull/copy.ts';
+import { openCopyRows } from '../pull/copy-rows.ts';
 import { catchUp } from '../pull/following.ts';
 import { copyAll, type Start } from '../pull/full-copy.ts';
 import { openLines } from '../pull/lines.ts';
-import { checkSelection, noteSelection, SUBSCRIPTIONS_MAX, settleSelection } from '../pull/selection.ts';
+import {
+  checkSelection,
+  noteSelection,
+  readSelection,
+  type Selection,
+  SUBSCRIPTIONS_MAX,
+  selectionOfCopy,
+  settleSelection,
+} from '../pull/selection.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { addExamples, commonOptions, instantValue, integerValue, listValue } from './options.ts';
-import { print, printable, progress } from './output.ts';
+import { print } from './output.ts';
+import { printComparison } from './pull-compare.ts';
+import { type PullProgress, pullProgress } from './pull-progress.ts';
 
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
@@ -30,12 +43,16 @@ interface PullOptions {
   readonly follow?: boolean;
   readonly format?: string;
   readonly pollSeconds?: number;
+  readonly compare?: boolean;
 }
 
 export function register(command: Command): void {
   command
     .requiredOption('--base-url <url>', 'address of the service')
-    .requiredOption('--key-file <file>', 'file that holds the API key or an access token')
+    .requiredOption(
+      '--key-file <file>',
+      'file that holds the API key, alone or as key create --json prints it, or an access token',
+    )
     .requiredOption('--into <file>', 'the copy; one that was begun before is carried on')
     .option('--full', 'copy the whole history first')
     .option(
@@ -56,78 +73,163 @@ export function register(command: Command): void {
       integerValue(1, POLL_SECONDS_MAX),
     )
     .option('--format <format>', 'sqlite or ndjson (default: sqlite)')
+    .option(
+      '--compare',
+      'compare the copy with the whole service instead, and change nothing; exit code 1 when they differ',
+    )
     .action(async (options: PullOptions, self: Command) => {
+      if (options.compare === true) {
+        printComparison(options.into, await compare(options), commonOptions(self).json);
+        return;
+      }
       const pulled = await pull(options);
-      const text = `${pulled.rows} rows were read into ${options.into}. Run the same command again to go on.`;
-      print(pulled, { json: commonOptions(self).json, text });
+      print(pulled, { json: commonOptions(self).json, text: () => pulledText(pulled) });
     });
   addExamples(command, [
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --full',
     'pull --base-url http://127.0.0.1:8080 --key-file key --into changes.ndjson --format ndjson --follow',
+    'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --compare',
   ]);
 }
 
 interface Pulled {
   readonly into: string;
-  readonly rows: number;
+  /** Rows that the service gave; a detection can come several times. */
+  readonly rows_read: number;
+  /** Of those, the ones that were new to the copy or newer than what it had. */
+  readonly stored: number;
+  /** In the copy; null where it is lines. */
+  readonly detections: number | null;
 }
 
-async function pull(options: PullOptions): Promise<Pulled> {
+function pulledText({ into, stored, detections }: Pulled): string {
+  const done =
+    detections === null
+      ? `${counted(stored, 'line')} added to ${into}.`
+      : `${counted(stored, 'detection')} added or changed in ${into}, which has ${detections.toLocaleString('en-US')}.`;
+  return `${done} Run the same command again to go on.`;
+}
+
+function counted(count: number, what: string): string {
+  return `${count.toLocaleString('en-US')} ${what}${count === 1 ? '' : 's'}`;
+}
+
+/** A connection to the service, until the command is stopped. */
+interface Session {
+  readonly api: Api;
+  readonly signal: AbortSignal;
+  readonly shown: PullProgress;
+}
+
+function begin(options: PullOptions): Session {
   const stopping = new AbortController();
   const stop = () => stopping.abort(new Stopped());
   process.once('SIGINT', stop);
   process.once('SIGTERM', stop);
-  const key = readKey(options.keyFile);
-  const copy = open(options);
-  const shown = progress('rows');
-  let rows = 0;
-  const onRows = (read: number) => {
-    rows += read;
-    shown.update(rows);
-  };
+  const { signal } = stopping;
+  const shown = pullProgress();
   const api = createApi({
     baseUrl: baseUrlOf(options.baseUrl),
-    key,
-    signal: stopping.signal,
-    sleep: (ms) => sleep(ms, undefined, { signal: stopping.signal }),
+    key: readKey(options.keyFile),
+    signal,
+    sleep: (ms) => sleep(ms, undefined, { signal }),
     onWait: (reason, waitMs) => {
       shown.end();
       process.stderr.write(`${printable(reason)}; waiting ${Math.ceil(waitMs / SECOND_MS)} s\n`);
     },
   });
+  return { api, signal, shown };
+}
+
+/** @throws Refused `failed` where the selection is not one that the service answers */
+async function startOf(api: Api, selection: Selection): Promise<Start> {
+  const { body, dateMs } = await api.get('/v1/me');
+  const me = readMe(body);
+  checkSelection(me, selection);
+  return { me, dateMs, selection };
+}
+
+function selectionOf({ subscription, contentType }: PullOptions): Selection {
+  return { subscriptions: subscription?.slice() ?? null, content_type: contentType ?? null };
+}
+
+async function pull(options: PullOptions): Promise<Pulled> {
+  const session = begin(options);
+  const copy = open(options);
+  let rows_read = 0;
+  let stored = 0;
+  const onPage = (page: PageRead) => {
+    rows_read += page.rows;
+    stored += page.stored;
+    session.shown.update(page.what, rows_read);
+  };
   try {
-    refuseMisuse(copy, options);
-    const selection = settleSelection(copy, options.into, {
-      subscriptions: options.subscription?.slice() ?? null,
-      content_type: options.contentType ?? null,
+    await readOn(session, copy, options, onPage).catch((error: unknown) => {
+      // What was stored is whole, and the same command goes on from there: being stopped is no failure when following.
+      if (!session.signal.aborted) throw error;
+      if (options.follow !== true) process.exitCode = 1;
     });
-    const { body, dateMs } = await api.get('/v1/me');
-    const me = readMe(body);
-    checkSelection(me, selection);
-    noteSelection(copy, selection);
-    const since = await beginning(api, copy, options, { me, dateMs, selection }, onRows, () => {
-      shown.end();
-      process.stderr.write(`${beginsAnew(options)}\n`);
-    });
-    for (;;) {
-      await catchUp(api, copy, selection, since, onRows);
-      if (options.follow !== true) break;
-      await sleep((options.pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, {
-        signal: stopping.signal,
-      });
-    }
+    return { into: options.into, rows_read, stored, detections: copy.count() };
+  } finally {
+    session.shown.end();
+    copy.close();
+  }
+}
+
+async function readOn(
+  { api, signal, shown }: Session,
+  copy: Copy,
+  options: PullOptions,
+  onPage: OnPage,
+): Promise<void> {
+  refuseMisuse(copy, options);
+  const selection = settleSelection(selectionOfCopy(copy), options.into, selectionOf(options));
+  const start = await startOf(api, selection);
+  noteSelection(copy, selection);
+  const since = await beginning(api, copy, options, start, onPage, () => {
+    shown.end();
+    process.stderr.write(`${beginsAnew(options)}\n`);
+  });
+  for (;;) {
+    await catchUp(api, copy, selection, since, onPage);
+    if (options.follow !== true) return;
+    await sleep((options.pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, { signal });
+  }
+}
+
+class Stopped extends Error {}
+
+async function compare(options: PullOptions): Promise<Comparison> {
+  const { into, since, full, follow } = options;
+  if (full === true || follow === true)
+    throw new Refused('usage', '--compare reads what is there: leave --full and --follow out');
+  const copy = openCopyRows(into, formatOf(options));
+  const { api, signal, shown } = begin(options);
+  try {
+    if (since !== undefined && copy.cursor !== null)
+      throw new Refused('usage', `${into} says itself how far it is: leave --since out`);
+    const noted = copy.cursor === null ? null : readSelection(copy.selection);
+    const selection = settleSelection(noted, into, selectionOf(options));
+    const start = await startOf(api, selection);
+    let rows = 0;
+    return await compareCopy(
+      api,
+      copy,
+      start,
+      since === undefined ? formatMs(start.dateMs) : new Date(since).toISOString(),
+      (page) => {
+        rows += page.rows;
+        shown.update(page.what, rows);
+      },
+    );
   } catch (error) {
-    // What was stored is whole, and the same command goes on from there: being stopped is no failure when following.
-    if (!stopping.signal.aborted) throw error;
-    if (options.follow !== true) process.exitCode = 1;
+    if (!signal.aborted) throw error;
+    throw new Refused('failed', 'stopped before the whole copy was compared');
   } finally {
     shown.end();
     copy.close();
   }
-  return { into: options.into, rows };
 }
-
-class Stopped extends Error {}
 
 /** @throws Refused `usage` for options that do not go together, or not with what the copy is */
 function refuseMisuse(copy: Copy, { into, full, since }: PullOptions): void {
@@ -148,11 +250,11 @@ async function beginning(
   copy: Copy,
   options: PullOptions,
   start: Start,
-  onRows: (rows: number) => void,
+  onPage: OnPage,
   onAnew: () => void,
 ): Promise<string> {
   if (copy.cursor() !== null) return '';
-  if (options.full === true || copy.walk() !== null) return copyAll(api, copy, start, onRows, onAnew);
+  if (options.full === true || copy.walk() !== null) return copyAll(api, copy, start, onPage, onAnew);
   if (options.since !== undefined) return new Date(options.since).toISOString();
   // The server's clock, not this machine's: a time in the server's future would be refused.
   return formatMs(start.dateMs);
@@ -180,18 +282,34 @@ function contentTypeValue(value: string): ContentType {
 }
 
 function open(options: PullOptions): Copy {
-  const format = options.format ?? 'sqlite';
-  if (format === 'sqlite') return openCopy(options.into);
-  if (format === 'ndjson') return openLines(options.into);
+  return formatOf(options) === 'sqlite' ? openCopy(options.into) : openLines(options.into);
+}
+
+function formatOf({ format = 'sqlite' }: PullOptions): 'sqlite' | 'ndjson' {
+  if (format === 'sqlite' || format === 'ndjson') return format;
   throw new Refused('usage', `--format ${format}: expected sqlite or ndjson`);
 }
 
 function readKey(path: string): string {
   if (!existsSync(path))
     throw new Refused('failed', `there is no key file ${path}. Put the API key into it, and nothing else.`);
-  const key = readFileSync(path, 'utf8').trim();
+  const key = keyIn(readFileSync(path, 'utf8').trim());
   if (/^[\w.~+/=-]+$/.test(key)) return key;
-  throw new Refused('failed', `${path} does not hold an API key: expected one key and nothing else`);
+  throw new Refused(
+    'failed',
+    `${path} does not hold an API key: expected one key and nothing else, or what key create --json printed`,
+  );
+}
+
+/** The key alone, or the document that `key create --json` prints. */
+function keyIn(content: string): string {
+  if (!content.startsWith('{')) return content;
+  try {
+    const { key }: { key?: unknown } = JSON.parse(content);
+    return typeof key === 'string' ? key : '';
+  } catch {
+    return '';
+  }
 }
 
 function baseUrlOf(value: string): string {

@@ -11,7 +11,7 @@ import { VERSION } from '../version.ts';
 import { configOf, folderOf } from './config.ts';
 import { operationOf } from './operation.ts';
 import { addExamples, commonOptions } from './options.ts';
-import { print, progressOfSteps } from './output.ts';
+import { counted, print, progressOfSteps } from './output.ts';
 
 const HELP = `
 The appliance must be stopped.
@@ -79,8 +79,4 @@ function logText(rebuilt: Awaited<ReturnType<typeof rebuildLog>>): string {
           `The old logs are kept. Delete them when you have made a backup:\n${aside.map((path) => `  ${path}`).join('\n')}`,
         ]),
   ].join('\n\n');
-}
-
-function counted(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
 }

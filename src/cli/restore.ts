@@ -7,7 +7,7 @@ import { formatMs } from '../time.ts';
 import { beGentle } from './backup.ts';
 import { configOf } from './config.ts';
 import { addDropOption, addExamples, commonOptions, instantValue } from './options.ts';
-import { print, progressOfSteps } from './output.ts';
+import { counted, print, progressOfSteps } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
 
@@ -90,7 +90,7 @@ function textOf(data: string, restored: Restored, untilMs: number | null): strin
       ? `${source}, continued by the log that was in the data folder`
       : `${source}. The data folder had no log that continues it`;
   return [
-    `Restored ${state} into ${data}: ${shown(detections)} detections, ${shown(accounts)} accounts, ${shown(keys)} keys.${replacedText(replaced)}`,
+    `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
     `It was made from ${from}.`,
     restored.raised
       ? raisedText(untilMs)
@@ -111,7 +111,7 @@ function raisedText(untilMs: number | null): string {
 function orphansText(orphans: readonly string[], untilMs: number | null): string {
   const files = orphans.slice(0, FILES_SHOWN_MAX).map((name) => `  ${name}`);
   const more = orphans.length - files.length;
-  const count = orphans.length === 1 ? '1 file' : `${shown(orphans.length)} files`;
+  const count = counted(orphans.length, 'file');
   return [
     untilMs === null
       ? `${count} in the archive came after the end of the backup. The next start reads them again:`
@@ -121,14 +121,26 @@ function orphansText(orphans: readonly string[], untilMs: number | null): string
   ].join('\n');
 }
 
-function rehearsedText({ source, state_of, seconds, detections, compared, differences }: Rehearsed): string {
-  const result =
-    compared === null
-      ? 'There is no installation here to compare it with.'
-      : differences.length === 0
-        ? `All ${shown(compared)} rows of its change stream are the same in the installation here.`
-        : ['It differs from the installation here:', ...differences.map((one) => `  ${one}`)].join('\n');
-  return `${source} can be restored: the state of ${state_of ?? 'an empty log'}, ${shown(detections)} detections. It took ${seconds} seconds, and nothing was changed.\n\n${result}`;
+function rehearsedText(rehearsed: Rehearsed): string {
+  const { source, state_of, backed_up_at, seconds, detections, accounts, keys, not_noted } = rehearsed;
+  const made = backed_up_at === null ? '' : ` It was made at ${backed_up_at}.`;
+  return [
+    `${source} can be restored.${made} Its newest change is of ${state_of ?? 'no time: the log is empty'}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}. It took ${seconds} seconds, and nothing was changed.`,
+    comparedText(rehearsed),
+    not_noted === null
+      ? 'The backup has a note of this rehearsal: "wirewatch check" and the alert "backup overdue" show its time.'
+      : `The backup has no note of this rehearsal: ${not_noted}.`,
+  ].join('\n\n');
+}
+
+function comparedText({ compared, newer, differences }: Rehearsed): string {
+  if (compared === null) return 'There is no installation here to compare it with.';
+  if (differences.length > 0)
+    return ['It differs from the installation here:', ...differences.map((one) => `  ${one}`)].join('\n');
+  const same = `All ${shown(compared)} rows of its change stream are the same in the installation here`;
+  return newer === 0 || newer === null
+    ? `${same}, which has no others.`
+    : `${same}, which has ${shown(newer)} newer. A restore on another machine would lose these.`;
 }
 
 function replacedText(aside: string | null): string {

@@ -7,10 +7,12 @@ import { type Appliance, startAppliance } from '../appliance.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../log.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
+import { refuseAsRoot } from '../store/acting-user.ts';
+import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, settingFlags } from './options.ts';
-import { type Progress, printable, progress } from './output.ts';
+import { type Progress, progress } from './output.ts';
 import { createServiceManager, type ServiceManager } from './service-manager.ts';
 
 /** Rows from which a file is worth a line that moves. */
@@ -44,8 +46,10 @@ export async function serveAppliance(
     file: common.config,
     dataFolder: resolveDataFolder(common, { demo: kind === 'demo' }),
   });
+  // Before the log is opened: its file can lie in that folder, too.
+  refuseAsRoot(dataFolder(config.dataFolder));
   const shown = progressLine();
-  const opened = await openLog({ ...config.log, terminal: { beforeLine: shown.clear, printable } });
+  const opened = await openLog({ ...config.log, terminal: { beforeLine: shown.clear } });
   const { log } = opened;
   obeyHangups(opened);
   const appliance = await startAppliance({

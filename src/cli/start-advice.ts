@@ -1,13 +1,13 @@
 /** What a start tells the operator: settings that need attention, and what is still missing before anybody can read. */
 import type { Command } from 'commander';
 import { isInTheClear } from '../config/listening.ts';
+import { printable } from '../printable.ts';
 import { pasted } from '../setup/shell.ts';
 import { openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { firstSteps, firstStepsText } from './first-steps.ts';
 import { commonOptions } from './options.ts';
-import { printable } from './output.ts';
 import type { Serving } from './serving.ts';
 
 /** Logs it; the first steps go to a terminal as text where there is one. */

@@ -4,6 +4,9 @@
 import { isIP } from 'node:net';
 import { parseInstant } from '../time.ts';
 
+/** In place of a proxy: nobody is trusted, also where programs on this machine would be. */
+export const NO_PROXY = 'none';
+
 /** An IP address or a host name, without a port. */
 export function isAddress(text: string): boolean {
   if (isIP(text) !== 0) return true;

@@ -12,7 +12,7 @@ import { parseInstant } from '../time.ts';
 import { type ConfigFile, readConfigFile } from './file.ts';
 import { normalBaseUrl } from './format.ts';
 import { isTable, plainValue, shown } from './given.ts';
-import { isSamePlace } from './listening.ts';
+import { isSamePlace, trustedProxies } from './listening.ts';
 import { nearest } from './nearest.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
 import { expectation, SETTINGS, SETTINGS_SCHEMA, type Setting, type Settings } from './schema.ts';
@@ -36,8 +36,8 @@ export type ConfigSources = {
 
 /**
  * The settings, with `ingest.drop`, `photos.folder` and `backup.folder` absolute, `log.file` absolute or empty,
- * `server.tls_certificate` and `server.tls_key` absolute or both empty, and `server.base_url` in its one spelling, or
- * empty.
+ * `server.tls_certificate` and `server.tls_key` absolute or both empty, `server.base_url` in its one spelling, or
+ * empty, and `server.trusted_proxies` the addresses and networks that are trusted in the end.
  */
 export type Config = Settings & {
   dataFolder: string;
@@ -134,6 +134,7 @@ function resolved(
     ...settings,
     server: {
       ...server,
+      trusted_proxies: trustedProxies(server),
       base_url: server.base_url === '' ? '' : normalBaseUrl(server.base_url),
       tls_certificate: pathOf('server.tls_certificate', server.tls_certificate, ''),
       tls_key: pathOf('server.tls_key', server.tls_key, ''),

@@ -5,10 +5,10 @@
  * A section or a setting that does not stand here is refused, so that nothing an operator wrote is ignored.
  */
 import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
-import { isAddress, isAddressOrNetwork, isBaseUrl, isUtcInstant } from './format.ts';
+import { isAddress, isAddressOrNetwork, isBaseUrl, isUtcInstant, NO_PROXY } from './format.ts';
 
 FormatRegistry.Set('setting-address', isAddress);
-FormatRegistry.Set('setting-network', isAddressOrNetwork);
+FormatRegistry.Set('setting-proxy', (text) => text === NO_PROXY || isAddressOrNetwork(text));
 FormatRegistry.Set('setting-base-url', (text) => text === '' || isBaseUrl(text));
 FormatRegistry.Set('setting-instant', isUtcInstant);
 
@@ -39,14 +39,14 @@ const Server = Type.Object(
     }),
     trusted_proxies: Type.Array(
       Type.String({
-        format: 'setting-network',
-        expected: 'an IP address, or a network such as 10.0.0.0/8 or fd00::/8',
+        format: 'setting-proxy',
+        expected: 'an IP address, a network such as 10.0.0.0/8 or fd00::/8, or "none"',
       }),
       {
         maxItems: 100,
         default: [],
         description:
-          'Addresses and networks (CIDR) of proxies whose X-Forwarded-For is believed; no one else is.',
+          'Addresses and networks (CIDR) of proxies whose X-Forwarded-For is believed; no one else is. Empty: programs on this machine, where host is an address of this machine alone, so that only a proxy here brings others; elsewhere no one. "none": no one.',
       },
     ),
     tls_certificate: Type.String({
@@ -65,7 +65,15 @@ const Server = Type.Object(
       minimum: 1,
       maximum: 1_000_000,
       default: 1000,
-      description: 'Connections open at the same time; further ones are closed at once.',
+      description:
+        'Connections open at the same time. For a further one, the connection on which nothing was asked for longest is closed; without such a one, the new one.',
+    }),
+    max_connections_per_address: Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000,
+      default: 100,
+      description:
+        'Connections open at the same time from one address (of IPv6, a network of 64 bits), closed as by max_connections. Trusted proxies are exempt.',
     }),
   },
   closed,
@@ -122,7 +130,7 @@ const Ingest = Type.Object(
     bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
       default: 'fail',
       description:
-        'A row that is wrong makes its whole file fail, or is left out and written beside the archived file.',
+        'A row that is wrong makes its whole file fail, or is left out and written beside the archived file. If more than 100 rows and more than a tenth are wrong, the file fails all the same.',
     }),
     archive_days: Type.Integer({
       minimum: 0,

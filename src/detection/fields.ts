@@ -45,8 +45,18 @@ export const FIELDS: readonly Field[] = [
     BOTH,
     'True when first_detected_at is an estimate, as for backfilled history.',
   ),
-  field('last_scored_at', 'timestamp', BOTH, 'When the match was last scored.'),
-  field('exported_at', 'timestamp', BOTH, 'When the row that the detection was read from was written.'),
+  field(
+    'last_scored_at',
+    'timestamp',
+    BOTH,
+    'When the match was last scored. A new score that changes nothing else alters it in place: no new version, nothing on the stream.',
+  ),
+  field(
+    'exported_at',
+    'timestamp',
+    BOTH,
+    'When the row that the detection was read from was written. It is altered in place as last_scored_at is.',
+  ),
   nullable('source.id', 'string', BOTH, "The agency's own id of the item: a URN, a NewsML id or a UUID."),
   field('source.internal_id', 'integer', BOTH, "The service's id of the item."),
   nullable(

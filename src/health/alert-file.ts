@@ -21,7 +21,8 @@ export function writeAlertFile(path: string, alerts: readonly AlertDocument[]): 
     Buffer.from(text),
     Buffer.alloc(Math.max(0, FILE_BYTES - Buffer.byteLength(text)), ' '),
   ]);
-  const file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+  // Windows knows no such links.
+  const file = openSync(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600);
   try {
     writeSync(file, content, 0, content.length, 0);
     ftruncateSync(file, content.length);

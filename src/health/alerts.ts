@@ -144,10 +144,18 @@ export const ALERTS = {
     what_to_do:
       'The detail says which file, and why. Put a good pair in place, with the right to read it for the user of the appliance: until then nothing is renewed, and a restart would fail.',
   },
+  'proxy not trusted': {
+    page_worthy: false,
+    opens:
+      'a request with X-Forwarded-For came from an internal address (this machine or a private network) that [server] trusted_proxies does not name. Behind that proxy all clients count as one address: one of them can use up the limits of all, and addresses of keys are compared with the address of the proxy',
+    closes: 'the appliance is started again',
+    what_to_do:
+      'Add the address of the proxy to [server] trusted_proxies and restart the appliance. Where it is no proxy, find out what sends the header.',
+  },
   'backup overdue': {
     page_worthy: false,
     opens:
-      'the last scheduled backup failed, or is older than one and a half times [backup] every_minutes and five minutes',
+      'the last scheduled backup failed, or is older than one and a half times [backup] every_minutes and five minutes. The detail says when the newest was made, and when a restore from it was last rehearsed',
     closes: 'a scheduled backup succeeds',
     what_to_do:
       'The detail has the cause. Make room in the folder of [backup] folder, or see that it is there and can be written to. To have a backup at once: wirewatch backup FOLDER',

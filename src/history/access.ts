@@ -8,11 +8,11 @@
  * | no database, another schema, another history, a damaged one, and at a start one that differs from the log | it is made anew |
  * | the log ends before the database, or is damaged where it is needed | refused; nothing is changed |
  */
-import { existsSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, renameSync } from 'node:fs';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { checkpoint } from '../store/checkpoint.ts';
-import { type Database, isEmpty, sizeOf } from '../store/database.ts';
+import { type Database, isEmpty, removeBeside, removeDatabase, sizeOf } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, ensureFolder, syncFile, syncFolder } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
@@ -218,7 +218,7 @@ function isEven(db: Database, accessLog: string): boolean {
 /** Makes the database beside its place, and puts it there when it is whole. */
 function makeAnew({ root, access, accessLog }: DataFolder): void {
   const draft = `${access}-draft`;
-  for (const end of ['', '-wal', '-shm']) rmSync(`${draft}${end}`, { force: true });
+  removeDatabase(draft);
   const db = openWriter(draft, ACCESS_SCHEMA);
   try {
     db.transaction(() => applyEntries(db, accessLog, null)).immediate();
@@ -227,8 +227,7 @@ function makeAnew({ root, access, accessLog }: DataFolder): void {
     db.close();
   }
   syncFile(draft);
-  // First: SQLite would join them to whatever is there.
-  for (const end of ['-wal', '-shm']) rmSync(`${access}${end}`, { force: true });
+  removeBeside(access);
   renameSync(draft, access);
   syncFolder(root);
 }

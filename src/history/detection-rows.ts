@@ -12,6 +12,23 @@ import type { Database, Statement } from '../store/database.ts';
 import { placeOf } from '../store/stream-place.ts';
 import type { DetectionState } from './row-lines.ts';
 
+/** A detection as it is to be stored. */
+export type StoredState = Omit<DetectionState, 'rendered'> & {
+  /** Bytes are the UTF-8 of what an export's own row was rendered to. */
+  readonly rendered: string | Uint8Array;
+};
+
+/** What is stored of a detection. */
+export interface StoredDetection {
+  readonly version: number;
+  /** See {@link givenOf}. */
+  readonly exported_at_given: string | null;
+  readonly url_withheld: string | null;
+  readonly body: string;
+  /** How many version epochs are in the version. */
+  readonly epochs: number;
+}
+
 const INSERT_DETECTION = `
   INSERT INTO detection (id, place, epochs, first_detected_at, exported_at_given, url_withheld)
   VALUES (?, ?, ?, ?, ?, ?)
@@ -29,9 +46,16 @@ const UPSERT_RESCORED = `
   INSERT INTO rescored (place, body) VALUES (?, ?) ON CONFLICT (place) DO UPDATE SET body = excluded.body`;
 const DELETE_RESCORED = 'DELETE FROM rescored WHERE place = (SELECT place FROM detection WHERE id = ?)';
 
+/** The text comes in two parts, of which the second may be bytes. */
 const INSERT_STREAM_ROW = `
   INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_id, article_id, body)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? || CAST(? AS TEXT))`;
+
+const SELECT_DETECTION = `
+  SELECT row.version AS version, exported_at_given, url_withheld, coalesce(rescored.body, row.body) AS body, epochs
+  FROM detection CROSS JOIN stream_row AS row ON row.place = detection.place
+    LEFT JOIN rescored ON rescored.place = detection.place
+  WHERE id = ?`;
 
 const SELECT_STREAM = `
   SELECT ordinal, sequence, position FROM stream WHERE subscription_id = ? AND content_type = ? AND removed = 0`;
@@ -52,27 +76,43 @@ interface Head {
   position: number;
 }
 
+/** A version that is not in the stream yet. */
+interface Pending {
+  readonly place: number;
+  readonly position: number;
+  readonly version: number;
+  readonly state: StoredState;
+}
+
+/**
+ * Versions of new detections that are inserted at once, behind their detections: one table after the other, what each
+ * insertion needs is still in the processor's cache, which takes a fifth off both.
+ */
+const PENDING_MAX = 500;
+
 export class DetectionRows {
-  readonly #textOf: (text: string) => string;
+  readonly #textOf: ((text: string) => string) | null;
   readonly #insertDetection: Statement;
   readonly #updateDetection: Statement;
   readonly #rescoreDetection: Statement<{ place: number }>;
   readonly #upsertRescored: Statement;
   readonly #deleteRescored: Statement;
   readonly #insertStreamRow: Statement;
+  readonly #selectDetection: Statement<StoredDetection>;
   readonly #selectStream: Statement<Head>;
   readonly #insertStream: Statement<Head>;
   readonly #updateStream: Statement;
   readonly #endStreams: Statement<{ line: string }>;
   /** Of the streams that the transaction adds to, by what their ids begin with. */
   readonly #heads = new Map<string, Head>();
+  #pending: Pending[] = [];
 
   /**
    * Parameters are bound by place here, not by name: this is the one spot where that difference is felt.
    *
-   * @param textOf what is stored of a text: all of it, but for a database that is only compared with
+   * @param textOf what is stored of a text, for a database that is only compared with; null: all of it
    */
-  constructor(db: Database, textOf: (text: string) => string = (text) => text) {
+  constructor(db: Database, textOf: ((text: string) => string) | null = null) {
     this.#textOf = textOf;
     this.#insertDetection = db.prepare(INSERT_DETECTION);
     this.#updateDetection = db.prepare(UPDATE_DETECTION);
@@ -80,6 +120,7 @@ export class DetectionRows {
     this.#upsertRescored = db.prepare(UPSERT_RESCORED);
     this.#deleteRescored = db.prepare(DELETE_RESCORED);
     this.#insertStreamRow = db.prepare(INSERT_STREAM_ROW);
+    this.#selectDetection = db.prepare<unknown[], StoredDetection>(SELECT_DETECTION);
     this.#selectStream = db.prepare<unknown[], Head>(SELECT_STREAM);
     this.#insertStream = db.prepare<unknown[], Head>(INSERT_STREAM);
     this.#updateStream = db.prepare(UPDATE_STREAM);
@@ -93,7 +134,7 @@ export class DetectionRows {
    * @param position greater than all before it
    * @returns false where the detection is known: then nothing was done
    */
-  create(state: DetectionState, version: number, epochs: number, position: number): boolean {
+  create(state: StoredState, version: number, epochs: number, position: number): boolean {
     const head = this.#head(state.id);
     const place = placeOf(head.ordinal, head.sequence + 1);
     const { changes } = this.#insertDetection.run(
@@ -105,12 +146,18 @@ export class DetectionRows {
       state.url_withheld,
     );
     if (changes === 0) return false;
-    this.#add(head, place, state, version, position);
+    this.#add(head, { place, state, version, position });
     return true;
   }
 
+  /** What is stored of a detection; undefined where it is not known. */
+  find(id: string): StoredDetection | undefined {
+    this.flush();
+    return this.#selectDetection.get(id);
+  }
+
   /** A new version of a detection that is known. */
-  change(state: DetectionState, version: number, epochs: number, position: number): void {
+  change(state: StoredState, version: number, epochs: number, position: number): void {
     const head = this.#head(state.id);
     const place = placeOf(head.ordinal, head.sequence + 1);
     this.#deleteRescored.run(state.id);
@@ -122,7 +169,7 @@ export class DetectionRows {
       state.url_withheld,
       state.id,
     );
-    this.#add(head, place, state, version, position);
+    this.#add(head, { place, state, version, position });
   }
 
   /** A detection in another text of the same version; @returns false where it is not known */
@@ -130,7 +177,8 @@ export class DetectionRows {
     const { first_detected_at, url_withheld, id } = state;
     const known = this.#rescoreDetection.get(first_detected_at, storedGiven(state), url_withheld, id);
     if (known === undefined) return false;
-    this.#upsertRescored.run(known.place, this.#textOf(renderDetection(id, version, state.rendered)));
+    const text = renderDetection(id, version, state.rendered);
+    this.#upsertRescored.run(known.place, this.#textOf?.(text) ?? text);
     return true;
   }
 
@@ -144,8 +192,30 @@ export class DetectionRows {
     return this.#endStreams.all(subscription).map(({ line }) => `${line}\n`);
   }
 
+  /** Inserts what was gathered: call it before the bytes that came are used for something else. */
+  flush(): void {
+    for (const { place, position, version, state } of this.#pending) {
+      const { judged } = state;
+      this.#insertStreamRow.run(
+        place,
+        position,
+        version,
+        judged.publisher_id,
+        judged.domain,
+        judged.band,
+        judged.score,
+        judged.print,
+        judged.source_id,
+        judged.article_id,
+        ...this.#bodyOf(state, version),
+      );
+    }
+    this.#pending = [];
+  }
+
   /** Writes where the streams end: the last step of a transaction. */
   finish(): void {
+    this.flush();
     for (const { ordinal, sequence, position } of this.#heads.values())
       this.#updateStream.run(sequence, position, ordinal);
     this.#heads.clear();
@@ -154,25 +224,21 @@ export class DetectionRows {
   /** Of a transaction that is rolled back. */
   forget(): void {
     this.#heads.clear();
+    this.#pending = [];
   }
 
-  #add(head: Head, place: number, state: DetectionState, version: number, position: number): void {
-    const { judged } = state;
+  #add(head: Head, row: Pending): void {
     head.sequence += 1;
-    head.position = position;
-    this.#insertStreamRow.run(
-      place,
-      position,
-      version,
-      judged.publisher_id,
-      judged.domain,
-      judged.band,
-      judged.score,
-      judged.print,
-      judged.source_id,
-      judged.article_id,
-      this.#textOf(renderStreamRow(state.id, version, state.rendered)),
-    );
+    head.position = row.position;
+    this.#pending.push(row);
+    if (this.#pending.length === PENDING_MAX) this.flush();
+  }
+
+  /** @returns the text in two parts */
+  #bodyOf({ id, rendered }: StoredState, version: number): [string, string | Uint8Array] {
+    if (rendered.length === 0) throw new Error(`the memory of ${id} was given back before it was stored`);
+    const head = renderStreamRow(id, version, '');
+    return this.#textOf === null ? [head, rendered] : [this.#textOf(`${head}${rendered}`), ''];
   }
 
   #head(id: string): Head {
@@ -195,9 +261,11 @@ export class DetectionRows {
   }
 }
 
-/** Nearly every detection's is in its text: there it need not be stored a second time. */
-function storedGiven({ exported_at_given: given, rendered }: DetectionState): string | null {
-  return given !== null && rendered.includes(`"exported_at":"${given}"`) ? AS_IN_TEXT : given;
+/** Nearly every detection's is in its text, and that of an export's own row always: there it need not be stored again. */
+function storedGiven({ exported_at_given: given, rendered }: StoredState): string | null {
+  if (given === null) return null;
+  const isInText = typeof rendered !== 'string' || rendered.includes(`"exported_at":"${given}"`);
+  return isInText ? AS_IN_TEXT : given;
 }
 
 const AS_IN_TEXT = '';

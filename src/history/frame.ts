@@ -32,7 +32,7 @@ export const FRAME_MAGIC = Buffer.from([0x50, 0x2a, 0x4d, 0x18, CONTENT_BYTES, 0
 const OPTIONS = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 
 /** @param lines JSON texts, each with a newline at its end; @returns one frame, as it stands in a segment */
-export function encodeFrame(kind: FrameKind, lines: string): Buffer<ArrayBuffer> {
+export function encodeFrame(kind: FrameKind, lines: string | Uint8Array): Buffer<ArrayBuffer> {
   return frameOf(kind, zstdCompressSync(lines, OPTIONS));
 }
 

@@ -9,6 +9,8 @@ export class LogDamage extends Error {
 /** The system refused to read or write the log: it concerns all of ingest, not one file. */
 export class LogFailure extends Error {
   readonly code: string;
+  /** The segment, or the folder of the log. */
+  readonly path: string;
   /** Whether what was written may not be on the disk. */
   readonly isWriteLost: boolean;
 
@@ -16,6 +18,7 @@ export class LogFailure extends Error {
     const reason = cause instanceof Error ? cause.message : String(cause);
     super(`cannot ${doing} ${path}: ${reason}`, { cause });
     this.name = 'LogFailure';
+    this.path = path;
     const code = errorCode(cause);
     const syscall = cause instanceof Error && 'syscall' in cause ? cause.syscall : undefined;
     this.isWriteLost = code === 'EIO' || syscall === 'fsync' || syscall === 'ftruncate';

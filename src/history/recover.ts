@@ -12,7 +12,15 @@
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { errorCode, Refused } from '../refused.ts';
-import { type Database, isEmpty, open as openFile, openInspector, sizeOf } from '../store/database.ts';
+import {
+  type Database,
+  isEmpty,
+  open as openFile,
+  openInspector,
+  removeBeside,
+  removeDatabase,
+  sizeOf,
+} from '../store/database.ts';
 import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
 import { openDetections } from '../store/detections.ts';
 import { isNotedFile, noteIdentity } from '../store/file-identity.ts';
@@ -136,8 +144,7 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean):
   if (existsSync(folder.damage))
     return unusable(`it was found damaged: ${readFileSync(folder.damage, 'utf8').trim()}`);
   if (!existsSync(path) || isEmpty(path)) {
-    removeBeside(path);
-    rmSync(path, { force: true });
+    removeDatabase(path);
     if (tail.last !== null) return unusable('there is none');
     return { kind: 'usable', db: openDetections(path) };
   }
@@ -243,8 +250,7 @@ async function makeAnew(tail: Tail, options: RecoverOptions): Promise<number> {
       if (!isDiskFull(error) || !existsSync(path)) throw error;
       await requireWhole(tail, options);
       // No room for two: the log is whole, so the old one is not needed.
-      removeBeside(path);
-      rmSync(path);
+      removeDatabase(path);
       return apply(db, options);
     });
     const unsound = isResumed ? whyUnsound(db) : null;
@@ -253,7 +259,7 @@ async function makeAnew(tail: Tail, options: RecoverOptions): Promise<number> {
     db.close();
     // The log needs room before a draft does; and of a draft that is not sound nothing is kept.
     const isUnsound = isDamage(error) || (isResumed && isContradiction(error));
-    if (isDiskFull(error) || isUnsound) removeDraft(draft);
+    if (isDiskFull(error) || isUnsound) removeDatabase(draft);
     // The power cut may have taken any part of it. Made from the beginning, only the log can be at fault.
     if (isResumed && isUnsound) return makeAnew(tail, options);
     throw error;
@@ -285,7 +291,7 @@ function openDraft({ log }: DataFolder, draft: string): { db: Database; isResume
       if (!isDamage(error) && !(error instanceof UnknownSchema)) throw error;
     }
   }
-  removeDraft(draft);
+  removeDatabase(draft);
   return { db: openDetections(draft), isResumed: false };
 }
 
@@ -297,11 +303,6 @@ function rollBackJournal(draft: string): void {
   } finally {
     db.close();
   }
-}
-
-function removeDraft(draft: string): void {
-  removeBeside(draft);
-  for (const end of ['', '-journal']) rmSync(`${draft}${end}`, { force: true });
 }
 
 async function apply(db: Database, { folder, onProgress, between }: RecoverOptions): Promise<number> {
@@ -347,10 +348,6 @@ function bytesFrom(log: string, mark: Mark | null): number {
 function setWalAside(path: string): void {
   if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${path}${WAL_ASIDE}`);
   rmSync(`${path}-shm`, { force: true });
-}
-
-function removeBeside(path: string): void {
-  for (const end of ['-wal', '-shm', '-identity']) rmSync(`${path}${end}`, { force: true });
 }
 
 function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refused {

@@ -30,19 +30,19 @@ export interface DetectionState {
 
 type Written = Pick<DetectionState, 'id' | 'rendered' | 'exported_at_given' | 'url_withheld'>;
 
-/** JSON has no raw control characters. */
 const MARK_ESCAPED = '\\u0001';
 
-export function rowLine(row: Written): string {
+/** The line of a row up to its rendered match, which ends it (see {@link escapeMark}). */
+export function rowHead(row: Omit<Written, 'rendered'>): string {
   return `{"row":"${row.id}",${ownMembers(row)}`;
 }
 
 export function changedLine(row: Written, position: number, version: number): string {
-  return `{"changed":"${row.id}","position":${position},"version":${version},${ownMembers(row)}`;
+  return `{"changed":"${row.id}","position":${position},"version":${version},${ownMembers(row)}${escapeMark(row.rendered)}\n`;
 }
 
 export function rescoredLine(row: Written, version: number): string {
-  return `{"rescored":"${row.id}","version":${version},${ownMembers(row)}`;
+  return `{"rescored":"${row.id}","version":${version},${ownMembers(row)}${escapeMark(row.rendered)}\n`;
 }
 
 export function createdLine(rows: number, position: number, version: number): string {
@@ -57,10 +57,15 @@ export function removedLine(subscription: number): string {
   return `{"removed":${subscription}}\n`;
 }
 
-function ownMembers({ rendered, exported_at_given, url_withheld }: Written): string {
+/** JSON has no raw control characters. @param text with any number of rendered matches */
+export function escapeMark(text: string): string {
+  return text.replaceAll(BASE_URL_MARK, MARK_ESCAPED);
+}
+
+function ownMembers({ exported_at_given, url_withheld }: Omit<Written, 'rendered'>): string {
   const given = exported_at_given === null ? '' : `"exported_at_given":${JSON.stringify(exported_at_given)},`;
   const withheld = url_withheld === null ? '' : `"url_withheld":${JSON.stringify(url_withheld)},`;
-  return `${given}${withheld}${rendered.replace(BASE_URL_MARK, MARK_ESCAPED)}\n`;
+  return given + withheld;
 }
 
 export type RowLine =

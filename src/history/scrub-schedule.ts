@@ -2,7 +2,6 @@
  * Scrubs on a schedule. The record of the last one is the memory: a restart changes nothing, and a `wirewatch verify`
  * counts as one.
  */
-import type { Worker } from 'node:worker_threads';
 import { paced } from '../pace.ts';
 import { startWorker } from '../packed.ts';
 import { reasonOf } from '../refused.ts';
@@ -43,7 +42,6 @@ export interface RunningScrub {
 
 const LOOK_EVERY_MS = paced(MINUTE_MS);
 const FIRST_AFTER_MS = paced(5 * MINUTE_MS);
-const YOUNG_MB = 8;
 const RETRY_MS = paced(HOUR_MS);
 
 /** @param run a test gives its own */
@@ -147,11 +145,7 @@ function findingsOf({ findings }: ScrubResult, of: 'database' | 'log'): ScrubFin
 }
 
 function runOnThread(settings: ScrubSettings): RunningScrub {
-  const worker: Worker = startWorker({
-    workerData: { role: 'scrub', settings },
-    // Garbage of rows that were compared is collected early, not once there is much of it.
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
-  });
+  const worker = startWorker({ role: 'scrub', settings });
   const result = new Promise<ScrubResult | null>((resolve, reject) => {
     worker.once('message', (found: FromScrub) => resolve(found));
     worker.once('error', reject);

@@ -12,12 +12,20 @@ export type ClientAddress = (peer: string | undefined, forwarded: string | undef
 
 const UNKNOWN = '0.0.0.0';
 
-/** @param trusted addresses and networks in CIDR notation */
-export function createClientAddress(trusted: readonly string[]): ClientAddress {
+/**
+ * @param trusted addresses and networks in CIDR notation
+ * @param onUntrusted told of a peer that names a client and is not believed: a client that makes it up, or a proxy that
+ *   the operator forgot to name
+ */
+export function createClientAddress(
+  trusted: readonly string[],
+  onUntrusted: (peer: string) => void = () => {},
+): ClientAddress {
   const isTrusted = createAddressList(trusted);
   return (peer, forwarded) => {
     let client = normalAddress(peer ?? UNKNOWN) ?? UNKNOWN;
-    if (forwarded === undefined || trusted.length === 0) return client;
+    if (forwarded === undefined) return client;
+    if (!isTrusted(client)) onUntrusted(client);
     const hops = forwarded.split(',');
     while (isTrusted(client)) {
       const hop = hops.pop();

@@ -14,6 +14,7 @@ import type { Duplex } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
 import { SECOND_MS } from '../time.ts';
 import { breakBody } from './body.ts';
+import { type ConnectionRoom, peerOf } from './connection-room.ts';
 
 export interface Connections {
   /**
@@ -30,8 +31,6 @@ export interface Connections {
   breakOff(socket: Duplex, reply: () => void): void;
   /** The bare connection below one whose TLS handshake has failed; null when it did not fail there. */
   endHandshake(socket: Duplex): Socket | null;
-  /** How many are open, those in a handshake too. */
-  open(): number;
 }
 
 interface Turn {
@@ -54,8 +53,8 @@ const WAITING_MAX = 100;
 /** How long a connection that is ended still takes what a client sends. */
 const LINGER_MS = 2 * SECOND_MS;
 
-/** Watches a server's connections, and has it close only those as idle that are. */
-export function watchConnections(server: Server): Connections {
+/** Watches a server's connections, and has it close only those as idle that are. @param room which of them may be open */
+export function watchConnections(server: Server, room: ConnectionRoom): Connections {
   const connections = new Map<Duplex, Connection>();
   /** Under TLS: bare connections whose handshake is not done, by their other end. */
   const handshakes = new Map<string, Socket>();
@@ -68,6 +67,7 @@ export function watchConnections(server: Server): Connections {
   };
   if (server instanceof TlsServer) {
     server.on('connection', (socket) => {
+      if (!room.admit(socket)) return;
       const peer = peerOf(socket);
       handshakes.set(peer, socket);
       socket.once('close', () => {
@@ -75,20 +75,39 @@ export function watchConnections(server: Server): Connections {
       });
     });
     server.on('secureConnection', serve);
-  } else server.on('connection', serve);
+  } else {
+    server.on('connection', (socket) => {
+      if (room.admit(socket)) serve(socket);
+    });
+  }
   server.closeIdleConnections = () => {
     for (const socket of handshakes.values()) socket.destroy();
     for (const [socket, { isAnswering }] of connections) if (!isAnswering) socket.destroy();
   };
+  function begin(connection: Connection, { request, response, answer }: Turn): void {
+    const { socket } = request;
+    connection.isAnswering = true;
+    response.on('close', () => {
+      connection.isAnswering = false;
+      // After an answer that says "Connection: close" nothing more can be sent.
+      if (socket.writableEnded || socket.destroyed) return;
+      const next = connection.waiting.shift();
+      if (next !== undefined) begin(connection, next);
+      else if (connection.end !== null) connection.end();
+      else if (request.complete) room.setIdle(socket);
+    });
+    answer();
+  }
+
   return {
-    open: () => connections.size + handshakes.size,
     inTurn(request, response, answer) {
       const { socket } = request;
       const connection = connections.get(socket);
       if (connection === undefined || socket.writableEnded) return;
       const turn = { request, response, answer };
       connection.last = turn;
-      if (!connection.isAnswering) begin(connection, socket, turn);
+      room.setBusy(socket);
+      if (!connection.isAnswering) begin(connection, turn);
       else if (connection.waiting.length >= WAITING_MAX) socket.destroy();
       else connection.waiting.push(turn);
     },
@@ -114,24 +133,6 @@ export function watchConnections(server: Server): Connections {
       return handshakes.get(peerOf(socket)) ?? null;
     },
   };
-}
-
-/** The two sockets of one TLS connection have the same. */
-function peerOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
-}
-
-function begin(connection: Connection, socket: Duplex, { response, answer }: Turn): void {
-  connection.isAnswering = true;
-  response.on('close', () => {
-    connection.isAnswering = false;
-    // After an answer that says "Connection: close" nothing more can be sent.
-    if (socket.writableEnded || socket.destroyed) return;
-    const next = connection.waiting.shift();
-    if (next !== undefined) begin(connection, socket, next);
-    else connection.end?.();
-  });
-  answer();
 }
 
 /**

@@ -10,6 +10,7 @@ import type { AccessReader } from '../auth/access-reader.ts';
 import { authenticate, type Credential, claimedKeyId, requireScope } from '../auth/authorize.ts';
 import type { AccessTokens } from '../auth/token.ts';
 import type { DailyAllowance } from '../limits/daily-allowance.ts';
+import type { KeyUses } from '../limits/key-uses.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { RequestRate } from '../limits/request-rate.ts';
 import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
@@ -32,6 +33,7 @@ export interface Judge {
   readonly unseen: UnseenKeyIds;
   readonly rate: RequestRate;
   readonly allowance: DailyAllowance;
+  readonly keyUses: Pick<KeyUses, 'note'>;
   readonly clientAddress: ClientAddress;
   readonly baseUrl: () => string;
   readonly isClosing: () => boolean;
@@ -55,19 +57,19 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
   // HTTP/1.1 without a Host is malformed, and so is any request with two or a strange one, whatever the path.
   if (host === undefined ? request.httpVersion === '1.1' : !HOST.test(host)) {
     const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or given twice'}.`;
-    sendProblem(judge, openExchange(request, response), invalidRequest(detail));
+    sendProblem(judge, openExchange(judge, request, response), invalidRequest(detail));
     return true;
   }
   // Where such a body ends is not known, or not by everybody on the way (RFC 9112, 6.1): nothing after it is read.
   const coding = request.headers['transfer-encoding'];
   if (coding !== undefined && (request.httpVersion !== '1.1' || !CHUNKED.test(coding))) {
     const problem = invalidRequest('The only Transfer-Encoding that is read is chunked, and with HTTP/1.1.');
-    sendProblem(judge, openExchange(request, response), problem, CLOSE);
+    sendProblem(judge, openExchange(judge, request, response), problem, CLOSE);
     return true;
   }
   const found = judge.find(path, request.method ?? '');
   if (found.kind === 'route') return false;
-  const exchange = openExchange(request, response);
+  const exchange = openExchange(judge, request, response);
   const headers = found.kind === 'no_method' ? ['Allow', found.allow] : [];
   sendProblem(judge, exchange, unroutedProblem(found), headers);
   return true;
@@ -77,7 +79,7 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
 export function refuseExpectation(judge: Judge, request: IncomingMessage, response: ServerResponse): void {
   const problem = invalidRequest('The only expectation that is met is: Expect: 100-continue');
   judge.connections.inTurn(request, response, () => {
-    sendProblem(judge, openExchange(request, response), problem);
+    sendProblem(judge, openExchange(judge, request, response), problem);
   });
 }
 
@@ -88,7 +90,7 @@ export function answerRequest(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const exchange = openExchange(request, response, route.path);
+  const exchange = openExchange(judge, request, response, route.path);
   try {
     const answer = judgeRequest(judge, route, request, exchange);
     if (!(answer instanceof Promise)) {
@@ -110,16 +112,20 @@ function judgeRequest(
   exchange: Exchange,
 ): Answer | Promise<Answer> {
   const nowMs = judge.now();
-  const forwarded = request.headers['x-forwarded-for'];
-  const address = judge.clientAddress(
-    request.socket.remoteAddress,
-    typeof forwarded === 'string' ? forwarded : forwarded?.join(','),
-  );
-  const { path } = exchange;
+  const { path, address } = exchange;
   const { query } = splitTarget(request.url ?? '');
   const call: Call = { query, segment: path.slice(path.lastIndexOf('/') + 1), nowMs, address, request };
-  if (route.access === 'open') return route.answer(call);
-  const credential = verify(judge, request.headers.authorization, address, nowMs);
+  if (route.access === 'open') {
+    return route.answer({
+      ...call,
+      claim: (keyId) => {
+        exchange.claimed_key_id = keyId;
+      },
+    });
+  }
+  const { authorization } = request.headers;
+  exchange.claimed_key_id = claimedKeyId(authorization);
+  const credential = verify(judge, exchange, authorization, nowMs);
   exchange.key_id = credential.key_id;
   exchange.rate = judge.rate.take(credential.key_id, nowMs);
   if (!exchange.rate.allowed) {
@@ -144,9 +150,13 @@ function judgeRequest(
 }
 
 /** @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate} */
-function verify(judge: Judge, authorization: string | undefined, address: string, nowMs: number): Credential {
+function verify(
+  judge: Judge,
+  { claimed_key_id: keyId, address }: Exchange,
+  authorization: string | undefined,
+  nowMs: number,
+): Credential {
   const { unseen } = judge;
-  const keyId = claimedKeyId(authorization);
   const secondsToWait = keyId === null ? null : unseen.take(keyId, address, nowMs);
   if (secondsToWait !== null) {
     throw new Refused(
@@ -167,9 +177,15 @@ function verify(judge: Judge, authorization: string | undefined, address: string
   }
 }
 
-function openExchange(request: IncomingMessage, response: ServerResponse, endpoint = NO_ENDPOINT): Exchange {
+function openExchange(
+  judge: Judge,
+  request: IncomingMessage,
+  response: ServerResponse,
+  endpoint = NO_ENDPOINT,
+): Exchange {
   // Without a listener, a write after the client has gone would be an uncaught exception.
   response.on('error', ignore);
+  const forwarded = request.headers['x-forwarded-for'];
   return {
     request_id: randomUUID(),
     method: request.method ?? '',
@@ -177,13 +193,21 @@ function openExchange(request: IncomingMessage, response: ServerResponse, endpoi
     path: splitTarget(request.url ?? '').path,
     startedMs: performance.now(),
     response,
+    address: judge.clientAddress(
+      request.socket.remoteAddress,
+      typeof forwarded === 'string' ? forwarded : forwarded?.join(','),
+    ),
+    claimed_key_id: null,
     key_id: null,
     rate: null,
+    limit: null,
   };
 }
 
 function send(judge: Judge, exchange: Exchange, answer: Answer): void {
   const sending = sendAnswer(exchange, answer, judge.isClosing());
+  const keyId = provenKeyId(exchange, answer);
+  if (keyId !== null) judge.keyUses.note(keyId, judge.now());
   const durationMs = performance.now() - exchange.startedMs;
   logRequest(judge, exchange, answer, durationMs);
   judge.traffic?.answered(exchange.endpoint, answer.status, durationMs / 1000, answer.rows ?? 0);
@@ -202,8 +226,8 @@ function sendError(judge: Judge, exchange: Exchange, error: unknown): void {
   const problem = problemOf(error);
   if (problem.code === 'internal') judge.faults.note('fault', error, request_id);
   else if (problem.code === 'unavailable') judge.faults.note('unavailable', error, request_id);
-  const limit = limitBehind(problem, exchange);
-  if (limit !== null) judge.traffic?.refused(limit);
+  exchange.limit = limitBehind(problem, exchange);
+  if (exchange.limit !== null) judge.traffic?.refused(exchange.limit);
   // Half an answer cannot be taken back; cutting it off at least shows that it is one.
   if (response.headersSent) response.destroy();
   else sendProblem(judge, exchange, problem, retryAfter(error));
@@ -233,20 +257,30 @@ function invalidRequest(detail: string): Problem {
 }
 
 function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs: number): void {
-  const { request_id, method, path } = exchange;
-  const key_id = exchange.key_id ?? answer.key_id ?? null;
+  const { request_id, address, method, path, claimed_key_id, limit } = exchange;
+  const { code } = answer;
+  const key_id = provenKeyId(exchange, answer);
   judge.log.info(
     {
       request_id,
+      address,
       ...(key_id === null ? {} : { key_id }),
       method,
       path: loggedPath(path),
       status: answer.status,
       ...(answer.rows === undefined ? {} : { rows: answer.rows }),
+      ...(code === undefined ? {} : { code }),
+      ...(key_id !== null || claimed_key_id === null ? {} : { claimed_key_id }),
+      ...(limit === null ? {} : { limit }),
       duration_ms: Math.round(durationMs * 1000) / 1000,
     },
     'request',
   );
+}
+
+/** Of a request whose key was proven; null for all others. A token is given at an endpoint that is open. */
+function provenKeyId(exchange: Exchange, answer: Answer): string | null {
+  return exchange.key_id ?? answer.key_id ?? null;
 }
 
 function ignore(): void {}

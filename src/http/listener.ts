@@ -32,18 +32,14 @@ export interface Listener {
 }
 
 /** @param pair null for plain HTTP */
-export function createListener(
-  pair: TlsPair | null,
-  connectionsMax: number,
-  times: ConnectionTimes,
-): Listener {
+export function createListener(pair: TlsPair | null, times: ConnectionTimes): Listener {
   const options = { ...OPTIONS, ...timeoutsOf(times) };
   if (pair === null) {
     const server = createServer(options);
     // Who has sent all, and says so, still gets the answers. Without this Node, which knows it by no option, drops
     // those that are not begun. (Node's TLS ends both ways at once, as its clients do.)
     Object.assign(server, { httpAllowHalfOpen: true });
-    limit(server, connectionsMax, times);
+    server.setTimeout(times.idleMs);
     return { server, renew: () => {} };
   }
   const server = createTlsServer({
@@ -51,7 +47,7 @@ export function createListener(
     ...secureContext(pair),
     handshakeTimeout: times.handshakeMs,
   });
-  limit(server, connectionsMax, times);
+  server.setTimeout(times.idleMs);
   return { server, renew: (renewed) => server.setSecureContext(secureContext(renewed)) };
 }
 
@@ -62,11 +58,6 @@ function timeoutsOf({ headMs, requestMs, keepAliveMs, checkEveryMs }: Connection
     keepAliveTimeout: keepAliveMs,
     connectionsCheckingInterval: checkEveryMs,
   };
-}
-
-function limit(server: Server, connectionsMax: number, times: ConnectionTimes): void {
-  server.setTimeout(times.idleMs);
-  server.maxConnections = connectionsMax;
 }
 
 /** Settles when it listens. @param start has it do so; @throws Refused `failed` when it cannot */

@@ -5,7 +5,6 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Logger } from '../log.ts';
 import { errorCode, isErrorCode } from '../refused.ts';
 import { endSoon } from './connections.ts';
 import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
@@ -82,13 +81,12 @@ function headOf(error: Error, further: number): string {
   return text.slice(start, read + further).replace(/^[\r\n]+/, '');
 }
 
-/** Writes an answer to a bare connection and ends it. */
+/** Writes an answer to a bare connection and ends it. @returns the id of the request, as the answer names it */
 export function replyRaw(
   socket: Duplex,
   { problem, isForToken, headers = [] }: RawReply,
   baseUrl: string,
-  log: Logger,
-): void {
+): string {
   const request_id = randomUUID();
   const { status, detail } = problem;
   const isOAuth = isForToken && status === 400;
@@ -109,5 +107,5 @@ export function replyRaw(
   socket.on('error', () => socket.destroy());
   socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
   endSoon(socket);
-  log.info({ request_id, status }, 'malformed request');
+  return request_id;
 }

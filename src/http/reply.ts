@@ -3,6 +3,7 @@
  * Content-Type, Content-Length, and the rate-limit headers once a credential was verified.
  */
 import type { ServerResponse } from 'node:http';
+import type { Limit } from '../limits/limit.ts';
 import type { Rate } from '../limits/request-rate.ts';
 import { sendFile } from './file-body.ts';
 import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
@@ -19,8 +20,14 @@ export interface Exchange {
   /** Of a monotonic clock. */
   readonly startedMs: number;
   readonly response: ServerResponse;
+  /** Of the client. */
+  readonly address: string;
+  /** The key id that it claims, where it has the form of one; nothing is verified. */
+  claimed_key_id: string | null;
   /** Set once the credential is verified. */
   key_id: string | null;
+  /** The limit that kept it out. */
+  limit: Limit | null;
   /** Set once the credential is verified, which is when its headers are due. */
   rate: Rate | null;
 }
@@ -77,11 +84,12 @@ export function problemAnswer(
 ): Answer {
   const { code, detail } = problem;
   if (exchange.path === TOKEN_PATH && code === 'invalid_request') {
-    return { status: 400, body: renderOAuthError(code, detail), headers };
+    return { status: 400, code, body: renderOAuthError(code, detail), headers };
   }
   const reset = code === 'rate_limited' && exchange.rate !== null ? exchange.rate.reset_seconds : null;
   return {
     status: problem.status ?? PROBLEMS[code].status,
+    code,
     contentType: PROBLEM_TYPE,
     body: renderProblem(problem, exchange.request_id, baseUrl),
     headers: [

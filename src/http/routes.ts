@@ -8,7 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Credential } from '../auth/authorize.ts';
 import type { Scope } from '../auth/scopes.ts';
 import type { FileBody } from './file-body.ts';
-import type { Problem } from './problem.ts';
+import type { OAuthErrorCode, Problem, ProblemCode } from './problem.ts';
 
 /** What an endpoint is told about a request. */
 export interface Call {
@@ -36,6 +36,8 @@ export interface Answer {
   readonly rows?: number;
   /** The key, where an endpoint for anybody has verified one: for the log. */
   readonly key_id?: string;
+  /** What a refusal is called: for the log. */
+  readonly code?: ProblemCode | OAuthErrorCode;
 }
 
 interface RouteBase {
@@ -64,11 +66,17 @@ export interface KeyedRoute extends RouteBase {
   answer(call: KeyedCall, credential: Credential): Answer | Promise<Answer>;
 }
 
+/** What an endpoint for anybody is told besides. */
+export interface OpenCall extends Call {
+  /** One that reads credentials itself calls this with the key id that they claim: for the log. */
+  claim(keyId: string): void;
+}
+
 /** An endpoint for anybody. */
 export interface OpenRoute extends RouteBase {
   readonly access: 'open';
   /** @throws Refused */
-  answer(call: Call): Answer | Promise<Answer>;
+  answer(call: OpenCall): Answer | Promise<Answer>;
 }
 
 export type Route = KeyedRoute | OpenRoute;

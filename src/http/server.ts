@@ -1,15 +1,17 @@
 /** The HTTP server put together: its listener, endpoints and judgement, and the one door to polka. */
 import type { Server } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
 import type { AccessReader } from '../auth/access-reader.ts';
-import { type AccessTokens, createAccessTokens } from '../auth/token.ts';
+import { createAccessTokens } from '../auth/token.ts';
 import type { Settings } from '../config/schema.ts';
 import { CONTENT_TYPES, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
 import type { Conditions } from '../health/conditions.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import { createDailyAllowance, type DailyAllowance } from '../limits/daily-allowance.ts';
 import type { DailyRows } from '../limits/daily-rows.ts';
+import type { KeyUses } from '../limits/key-uses.ts';
 import { createRequestRate } from '../limits/request-rate.ts';
 import { createTokenRate } from '../limits/token-rate.ts';
 import { createUnseenKeyIds } from '../limits/unseen-key-ids.ts';
@@ -20,8 +22,9 @@ import { createStreamCursors } from '../query/stream-cursor.ts';
 import { isErrorCode } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';
-import type { Now } from '../time.ts';
+import { MINUTE_MS, type Now } from '../time.ts';
 import { createClientAddress } from './client-address.ts';
+import { createConnectionRoom, type RoomOptions } from './connection-room.ts';
 import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { watchConnections } from './connections.ts';
 import { guardDamaged } from './damage.ts';
@@ -32,7 +35,7 @@ import { meRoute } from './endpoints/me.ts';
 import { periodRoute } from './endpoints/period.ts';
 import { photoRoute } from './endpoints/photo.ts';
 import { schemaRoute } from './endpoints/schema.ts';
-import { tokenRoute } from './endpoints/token.ts';
+import { type TokenSources, tokenRoute } from './endpoints/token.ts';
 import { createFaultLog } from './fault-log.ts';
 import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './judgement.ts';
 import { closeServer, createListener, listening, listeningUrl } from './listener.ts';
@@ -48,6 +51,7 @@ import { createRouteTable, type Route, splitTarget } from './routes.ts';
 import { judgeTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-pair.ts';
 import { watchTlsPair } from './tls-renewal.ts';
 import { NO_ENDPOINT, type Traffic } from './traffic.ts';
+import { createProxyWarning } from './untrusted-proxy.ts';
 
 export interface ServerOptions {
   readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
@@ -57,7 +61,7 @@ export interface ServerOptions {
     readonly access: AccessReader;
   };
   readonly health: HealthSource;
-  /** Told when the certificate is about to expire. */
+  /** Told when the certificate is about to expire, and of a proxy that is not trusted. */
   readonly conditions: Pick<Conditions, 'set'>;
   /** Of the data folder. */
   readonly secret: Buffer;
@@ -65,6 +69,8 @@ export interface ServerOptions {
   readonly recentDeliveries: RecentDeliveries;
   /** What was used of the daily allowances; the caller has it kept over a restart. */
   readonly dailyRows: DailyRows;
+  /** Told of every use of a key. */
+  readonly keyUses: Pick<KeyUses, 'note'>;
   /** Told of an authentic cursor that the log never gave out, which proves that its end is lost. */
   readonly onEndLost: (position: number) => void;
   /** null where nobody counts. */
@@ -93,35 +99,39 @@ export interface RunningServer {
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { config, log, times = CONNECTION_TIMES } = options;
   const tls = await openTls(config.server);
-  const { server, renew } = createListener(tls?.pair ?? null, config.server.max_connections, times);
+  const { server, renew } = createListener(tls?.pair ?? null, times);
+  const room = createConnectionRoom({ limits: config.server, onRefused: onRefusedConnection(options) });
   const state = { baseUrl: config.server.base_url, isClosing: false };
   const tokens = createAccessTokens(options.secret);
   const allowance = createDailyAllowance(options.dailyRows, config.limits.daily_rows);
-  const routes = createRoutes(options, tokens, allowance, () => state.baseUrl).map((route) =>
+  const unseen = createUnseenKeyIds(config.limits.unseen_key_ids_per_minute);
+  const tokenRate = createTokenRate(config.limits.token_requests_per_minute, unseen);
+  const token = { tokens, rate: tokenRate };
+  const routes = createRoutes(options, token, allowance, () => state.baseUrl).map((route) =>
     guardDamaged(route, options.health),
   );
   const judge: Judge = {
     find: createRouteTable(routes),
     access: options.stores.access,
     tokens,
-    unseen: createUnseenKeyIds(config.limits.unseen_key_ids_per_minute),
+    unseen,
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
-    clientAddress: createClientAddress(config.server.trusted_proxies),
+    clientAddress: createClientAddress(config.server.trusted_proxies, createProxyWarning(options)),
     baseUrl: () => state.baseUrl,
     isClosing: () => state.isClosing,
     log,
     now: options.now,
-    connections: watchConnections(server),
+    connections: watchConnections(server, room),
     faults: createFaultLog(options),
     traffic: options.traffic,
+    keyUses: options.keyUses,
   };
   answerMalformed(server, judge);
   server.on('checkExpectation', (request, response) => refuseExpectation(judge, request, response));
   const router = createRouter(server, routes, judge);
   const { host, port } = config.server;
   await listening(server, config.server, (onListening) => router.listen(port, host, onListening));
-  server.on('drop', () => options.traffic?.refused('connections'));
   server.on('error', (error) => log.error({ err: error }, 'http server'));
   const url = listeningUrl(server, tls === null ? 'http' : 'https');
   if (state.baseUrl === '') state.baseUrl = url;
@@ -129,13 +139,29 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   return {
     url,
     renewCertificate: renewal === null ? null : () => void renewal.look(),
-    connections: () => judge.connections.open(),
+    connections: room.open,
     async close(graceMs) {
       state.isClosing = true;
       renewal?.close();
       await closeServer(server, graceMs);
       judge.faults.close();
     },
+  };
+}
+
+/** Counts those that are closed at once, and tells of them at most once a minute: they may come by the thousand. */
+function onRefusedConnection({ traffic, log, now }: ServerOptions): RoomOptions['onRefused'] {
+  let toldMs = Number.NEGATIVE_INFINITY;
+  let untold = 0;
+  return (address, limit) => {
+    traffic?.refused(limit);
+    untold += 1;
+    const nowMs = now();
+    // A clock that was set back must not silence it.
+    if (Math.abs(nowMs - toldMs) < MINUTE_MS) return;
+    log.warn({ address, limit, connections: untold }, 'connections were closed at once: too many are open');
+    toldMs = nowMs;
+    untold = 0;
   };
 }
 
@@ -151,7 +177,7 @@ function createRoutes(
     now,
     times = CONNECTION_TIMES,
   }: ServerOptions,
-  tokens: AccessTokens,
+  token: Pick<TokenSources, 'tokens' | 'rate'>,
   allowance: DailyAllowance,
   baseUrl: () => string,
 ): Route[] {
@@ -160,7 +186,6 @@ function createRoutes(
   );
   const cursors = createStreamCursors(secret);
   const { detections, access } = stores;
-  const tokenRate = createTokenRate(config.limits.token_requests_per_minute);
   return [
     changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl, onEndLost }),
     periodRoute({ detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl }),
@@ -168,7 +193,7 @@ function createRoutes(
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
     schemaRoute(),
     healthRoute(health),
-    tokenRoute({ access, tokens, rate: tokenRate, bodyTimeoutMs: times.tokenBodyMs, now }),
+    tokenRoute({ ...token, access, bodyTimeoutMs: times.tokenBodyMs, now }),
     photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') }),
   ];
 }
@@ -229,9 +254,9 @@ function answerMalformed(server: Server, judge: Judge): void {
     // Said in plain HTTP, since that is what the client speaks.
     if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST')) sendRaw(judge, bare, PLAIN_HTTP_REPLY);
     else if (isTlsFailure(error)) {
+      judge.log.info({ address: peerAddress(judge, bare ?? socket), reason: error.code }, 'tls failed');
       socket.destroy();
       bare?.destroy();
-      judge.log.info({ reason: error.code }, 'tls failed');
     } else if (isErrorCode(error, 'ECONNRESET')) socket.destroy();
     else breakOff(socket, malformedReply(error, judge.find));
   });
@@ -239,6 +264,13 @@ function answerMalformed(server: Server, judge: Judge): void {
 }
 
 function sendRaw(judge: Judge, socket: Duplex, reply: RawReply): void {
-  replyRaw(socket, reply, judge.baseUrl(), judge.log);
-  judge.traffic?.answered(NO_ENDPOINT, reply.problem.status, 0, 0);
+  const request_id = replyRaw(socket, reply, judge.baseUrl());
+  const { status, code } = reply.problem;
+  judge.log.info({ request_id, address: peerAddress(judge, socket), status, code }, 'malformed request');
+  judge.traffic?.answered(NO_ENDPOINT, status, 0, 0);
+}
+
+/** Of the peer itself: what it says about a client cannot be read. */
+function peerAddress(judge: Judge, socket: Duplex): string {
+  return judge.clientAddress(socket instanceof Socket ? socket.remoteAddress : undefined, undefined);
 }

@@ -23,26 +23,31 @@ const HOST_AND_PORT = /^(\[[^\]]*\]|.*?)(:\d*)?$/s;
 /** Of versions of the Internet Protocol that are yet to come. */
 const FUTURE_LITERAL = /^\[v[0-9a-f]+\.[\w\-.~!$&'()*+,;=:]+\]$/i;
 
-export type Address =
-  | { readonly kind: 'address'; readonly url: string; readonly host: string }
-  | { readonly kind: 'bad'; readonly expected: string };
+/** A value that cannot be taken. */
+export class Bad {
+  /** What was expected in its place, in words. */
+  readonly expected: string;
 
-/** Checks an address of an export row and encodes what must be. */
-export function readAddress(given: string): Address {
-  if (given.length * 3 > ADDRESS_BYTES_MAX && Buffer.byteLength(given) > ADDRESS_BYTES_MAX) {
-    return bad('an address of at most 8 KiB');
+  constructor(expected: string) {
+    this.expected = expected;
   }
-  if (BLANK_OR_CONTROL.test(given)) return bad('an address without white space and control characters');
+}
+
+/** Checks an address of an export row. @returns it, with what must be encoded */
+export function readAddress(given: string): string | Bad {
+  if (given.length * 3 > ADDRESS_BYTES_MAX && Buffer.byteLength(given) > ADDRESS_BYTES_MAX) {
+    return new Bad('an address of at most 8 KiB');
+  }
+  if (BLANK_OR_CONTROL.test(given)) return new Bad('an address without white space and control characters');
   const match = ADDRESS.exec(given);
-  if (!match) return bad('an absolute address that begins with http:// or https://');
+  if (!match) return new Bad('an absolute address that begins with http:// or https://');
   const [, scheme = '', authority = '', path = '', query = '', fragment = ''] = match;
-  const host = hostOf(authority);
-  if (host === '') return bad('an address with a host');
+  if (hostOf(authority) === '') return new Bad('an address with a host');
   const rest =
     encodePart(path) +
     (query && `?${encodePart(query.slice(1))}`) +
     (fragment && `#${encodePart(fragment.slice(1))}`);
-  return { kind: 'address', url: scheme + encodeAuthority(authority) + rest, host };
+  return scheme + encodeAuthority(authority) + rest;
 }
 
 /**
@@ -94,8 +99,4 @@ function encodePart(part: string): string {
   if (CLEAN_PART.test(part)) return part;
   // None of the characters in such a run is left as it is by encodeURIComponent.
   return part.replace(UNCLEAN, encodeURIComponent);
-}
-
-function bad(expected: string): Address {
-  return { kind: 'bad', expected };
 }

@@ -8,7 +8,7 @@
 import { judgedColumns, readMatch, renderedMatchOf, renderMatch } from '../detection/match.ts';
 import { type Known, merge, type Scoring } from '../detection/merge.ts';
 import { firstVersion, raisedVersion } from '../detection/raise.ts';
-import { DetectionRows, givenOf } from '../history/detection-rows.ts';
+import { DetectionRows, givenOf, type StoredDetection } from '../history/detection-rows.ts';
 import type { LogWriter } from '../history/log-writer.ts';
 import { positionOfClock } from '../history/lost-end.ts';
 import {
@@ -22,12 +22,6 @@ import {
 import type { Database, Statement } from '../store/database.ts';
 import { parseSeconds } from '../time.ts';
 import { type RowBatch, scoringOf, stateOf } from './row-batch.ts';
-
-const SELECT_DETECTION = `
-  SELECT row.version AS version, exported_at_given, url_withheld, coalesce(rescored.body, row.body) AS body, epochs
-  FROM detection CROSS JOIN stream_row AS row ON row.place = detection.place
-    LEFT JOIN rescored ON rescored.place = detection.place
-  WHERE id = ?`;
 
 /**
  * Of a subscription that was removed the rows are gone, but not where its streams ended. After a version epoch, positions
@@ -58,20 +52,21 @@ export interface ApplyCounts {
   unchanged: number;
 }
 
+export const NO_COUNTS: Readonly<ApplyCounts> = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
+
+export function sumOf(a: ApplyCounts, b: ApplyCounts): ApplyCounts {
+  return {
+    created: a.created + b.created,
+    updated: a.updated + b.updated,
+    rescored: a.rescored + b.rescored,
+    unchanged: a.unchanged + b.unchanged,
+  };
+}
+
 /** What a transaction added to the stream; positions are 0 when it added nothing. */
 export interface Added {
   readonly first_position: number;
   readonly last_position: number;
-}
-
-interface Stored {
-  readonly version: number;
-  /** See {@link givenOf}. */
-  readonly exported_at_given: string | null;
-  readonly url_withheld: string | null;
-  readonly body: string;
-  /** How many version epochs are in the version. */
-  readonly epochs: number;
 }
 
 export interface ApplyOptions {
@@ -91,7 +86,7 @@ export interface ApplyOptions {
  * time in microseconds, whichever is greater.
  */
 export class Applier {
-  readonly counts: ApplyCounts = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
+  readonly counts: ApplyCounts = { ...NO_COUNTS };
   readonly #statements: ApplyStatements;
   readonly #log: LogWriter;
   readonly #options: ApplyOptions;
@@ -122,6 +117,7 @@ export class Applier {
         outcomes.passed(this.#merge(id, scoringOf(batch, row)));
       }
     }
+    this.#statements.rows.flush();
     // A batch without new detections says nothing that the lines of the changed ones do not say.
     if (outcomes.hasCreated) {
       if (batch.frame === null) throw new Error('a batch came without its frame of the log');
@@ -149,7 +145,7 @@ export class Applier {
   }
 
   #reissue(id: string): string {
-    const stored = this.#statements.selectDetection.get(id);
+    const stored = this.#statements.rows.find(id);
     if (stored === undefined) return '';
     return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.epochs);
   }
@@ -164,7 +160,7 @@ export class Applier {
 
   /** @returns what the log says of it; empty where the row changed nothing */
   #merge(id: string, scoring: Scoring): string {
-    const stored = this.#statements.selectDetection.get(id);
+    const stored = this.#statements.rows.find(id);
     if (stored === undefined) throw new Error(`detection ${id} is neither new nor known`);
     const { licensed } = this.#options;
     const outcome = merge(toKnown(stored), scoring, licensed.has(scoring.match.subscription_id));
@@ -243,14 +239,12 @@ class Outcomes {
 
 export interface ApplyStatements {
   readonly rows: DetectionRows;
-  readonly selectDetection: Statement<Stored>;
   readonly insertDelivery: Statement;
 }
 
 export function prepareApply(db: Database): ApplyStatements {
   return {
     rows: new DetectionRows(db),
-    selectDetection: db.prepare<unknown[], Stored>(SELECT_DETECTION),
     insertDelivery: db.prepare(INSERT_DELIVERY),
   };
 }
@@ -261,12 +255,12 @@ export function lastPosition(db: Database): number {
 }
 
 /** What is known of a detection; null when it was never seen. */
-export function findKnown(db: Database, id: string): Known | null {
-  const stored = db.prepare<unknown[], Stored>(SELECT_DETECTION).get(id);
+export function findKnown(rows: DetectionRows, id: string): Known | null {
+  const stored = rows.find(id);
   return stored === undefined ? null : toKnown(stored);
 }
 
-function toKnown(stored: Stored): Known {
+function toKnown(stored: StoredDetection): Known {
   const match = readMatch(renderedMatchOf(stored.body));
   const urlShown = match.article.url;
   match.article.url = stored.url_withheld ?? urlShown;

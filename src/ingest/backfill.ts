@@ -6,14 +6,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Operation } from '../history/format.ts';
-import type { Applier, ApplyCounts } from './apply.ts';
-import { type ExportFileName, judgeName, latestTime, switchedOff } from './export-name.ts';
+import { type Applier, type ApplyCounts, NO_COUNTS, sumOf } from './apply.ts';
+import { type ExportFileName, judgeName, latestTime } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
 import { type FileRecord, findFile, findSameContent, saveFile } from './file-record.ts';
-import type { OrderWithoutSession } from './reader-client.ts';
+import type { ReaderOrder } from './reader-messages.ts';
 import { chooseDestination, settle } from './settlement.ts';
 import { type Dealt, fileOperation, putAway, recordOf, unread, type WaitingExport } from './window-file.ts';
-import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
+import { readingOrder, type Workshop } from './workshop.ts';
 
 export type BackfillName = Extract<ExportFileName, { kind: 'backfill' }>;
 export type WaitingBackfill = WaitingExport & { readonly file: BackfillName };
@@ -22,29 +22,23 @@ const TRANSACTION_ROWS = 20_000;
 /** How often windows get their turn while a backfill is checked; a stop is noticed then, too. */
 const TURN_EVERY_MS = 500;
 
+/** What was read to its end before must not fail half-way: what was left out once is left out again. */
+export const REREAD = { bad_rows: 'skip', require_trailer: false } as const;
+
 export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfill): Promise<Dealt> {
   const number = workshop.nextNumber();
   const { file } = waiting;
-  if (!isEnabled(workshop, file.export)) {
-    return putAway(workshop, waiting, number, 'refused', { reason: switchedOff(file.export) });
-  }
   const result = await checkWhole(workshop, waiting, number);
   if (result.kind !== 'read') return unread(workshop, waiting, number, result);
   const { sha256, bytes, ...counts } = result.counts;
   const same = findSameContent(workshop.db, file, sha256);
   if (same !== null) {
-    return putAway(
-      workshop,
-      waiting,
-      number,
-      'repeated',
-      { ...counts, reason: `the same content as file ${same}` },
-      sha256,
-    );
+    const reason = `the same content as file ${same}`;
+    return putAway(workshop, waiting, number, { outcome: 'repeated', sha256, ...counts, reason });
   }
   if (!workshop.drop.take(waiting, number)) return null;
   const record: FileRecord = {
-    ...recordOf(workshop, waiting, number, 'applied', { ...counts, ...NO_COUNTS }, sha256),
+    ...recordOf(workshop, waiting, number, { outcome: 'applied', sha256, ...counts, ...NO_COUNTS }),
     outcome: 'applying',
     finished_at: null,
     destination: null,
@@ -59,11 +53,8 @@ async function checkWhole(
   { name, path, file }: WaitingBackfill,
   number: number,
 ): Promise<ReadingResult> {
-  const order = readingOrder(workshop, path, file, {
-    rows_to_skip: 0,
-    check_only: true,
-    skipped_path: workshop.drop.skippedPath(number),
-  });
+  const skipped_path = workshop.drop.skippedPath(number);
+  const order = readingOrder(workshop, path, file, { check_only: true, skipped_path });
   const label = `${name} (checking)`;
   const checking = workshop.reader.read(order, (rows) => workshop.progress(label, rows, false));
   let isOver = false;
@@ -90,15 +81,18 @@ async function checkWhole(
   return result;
 }
 
-const NO_COUNTS: ApplyCounts = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
-
 /** Applies what is left of a backfill that was checked and taken. */
 async function resumeBackfill(
   workshop: Workshop,
   record: FileRecord,
   file: BackfillName,
 ): Promise<FileRecord> {
-  const order = backfillOrder(workshop, record, file, workshop.drop.takenPath(record.number, record.name));
+  // As when it was checked, whatever settings and clock are since. The check wrote down all rows that are left out.
+  const order = readingOrder(workshop, workshop.drop.takenPath(record.number, record.name), file, {
+    ...REREAD,
+    rows_to_skip: record.rows_applied,
+    latest: latestTime(record.taken_at),
+  });
   let current = record;
   const result = await applyInBounds(
     workshop,
@@ -137,30 +131,12 @@ export async function resumeUnfinished(workshop: Workshop, record: FileRecord): 
   return resumeBackfill(workshop, findFile(workshop.db, record.number) ?? record, judged.file);
 }
 
-/** How what is left of a backfill is read: judged as when it was checked, whatever settings and clock are since. */
-function backfillOrder(
-  workshop: Workshop,
-  record: FileRecord,
-  file: BackfillName,
-  path: string,
-): OrderWithoutSession {
-  // The check wrote down all rows that are left out.
-  const options = { rows_to_skip: record.rows_applied, check_only: false, skipped_path: null };
-  return {
-    ...readingOrder(workshop, path, file, options),
-    latest: latestTime(record.taken_at),
-    // It must not fail half-way.
-    bad_rows: 'skip',
-    require_trailer: false,
-  };
-}
-
 /** The record of a backfill with one part more. */
 function withPart(record: FileRecord, through: number, counts: ApplyCounts): FileRecord {
   return {
     ...record,
     rows_applied: through,
-    report: { ...record.report, ...sum(record.report, counts) },
+    report: { ...record.report, ...sumOf({ ...NO_COUNTS, ...record.report }, counts) },
   };
 }
 
@@ -172,7 +148,7 @@ function withPart(record: FileRecord, through: number, counts: ApplyCounts): Fil
 export async function applyInBounds(
   workshop: Workshop,
   name: string,
-  order: OrderWithoutSession,
+  order: ReaderOrder,
   operation: Operation,
   inTransaction: (through: number, counts: ApplyCounts) => void,
 ): Promise<ReadingResult> {
@@ -205,13 +181,4 @@ export async function applyInBounds(
     workshop.writer.rollback();
     throw error;
   }
-}
-
-function sum(report: Partial<ApplyCounts>, counts: ApplyCounts): ApplyCounts {
-  return {
-    created: (report.created ?? 0) + counts.created,
-    updated: (report.updated ?? 0) + counts.updated,
-    rescored: (report.rescored ?? 0) + counts.rescored,
-    unchanged: (report.unchanged ?? 0) + counts.unchanged,
-  };
 }

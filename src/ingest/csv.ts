@@ -76,7 +76,7 @@ async function feed(
           : badFile(block.line, 'UTF-8 text', block.text.slice(0, 200));
       throw new Error('unreadable line');
     }
-    if (!parser.write(block.text)) await drained(parser);
+    if (!parser.write(block.block)) await drained(parser);
     if (parser.destroyed) return;
   }
   parser.end();

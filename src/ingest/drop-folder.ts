@@ -5,22 +5,11 @@
  * none. A file is ready when two looks, `quiet_ms` apart, saw it the same; times that the file carries are not
  * trusted for that, since copying tools set them.
  */
-import {
-  type BigIntStats,
-  closeSync,
-  constants,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
+import { type BigIntStats, lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import type { FSWatcher } from 'chokidar';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { type DataFolder, isThere, syncFolder } from '../store/folder.ts';
+import { type DataFolder, isThere, syncFile, syncFolder } from '../store/folder.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
 import { compareFiles, type ExportFileName, judgeName, judgeWindow } from './export-name.ts';
 
@@ -318,11 +307,7 @@ export function requireRealFolder(path: string): void {
 
 /** @throws as {@link requireRealFolder}; the file system's error when it cannot be made */
 function ensureRealFolder(path: string): void {
-  try {
-    mkdirSync(path);
-  } catch (error) {
-    if (!isErrorCode(error, 'EEXIST')) throw error;
-  }
+  makeFolder(path);
   requireRealFolder(path);
 }
 
@@ -339,15 +324,6 @@ function compareWaiting(a: Waiting, b: Waiting): number {
   if (a.kind === 'export' && b.kind === 'export') return compareFiles(a.file, b.file);
   if (a.kind !== b.kind) return a.kind === 'export' ? -1 : 1;
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
-}
-
-function syncFile(path: string): void {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }
 
 function isSameLook(a: Look, b: Look): boolean {

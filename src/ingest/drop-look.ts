@@ -6,26 +6,24 @@ import { newestWindowEnd } from '../windows/ledger.ts';
 import { OWN_FOLDERS, requireRealFolder, type Scan } from './drop-folder.ts';
 import { plainError } from './faults.ts';
 import { findFile } from './file-record.ts';
-import type { Troubles } from './troubles.ts';
 import type { Workshop } from './workshop.ts';
 
 /** Names that are remembered, so that each is told of once. */
 const ALONE_MAX = 10_000;
+const UNUSABLE = ['drop folder not readable', 'drop folder not writable'] as const;
 
 export class DropLook {
   readonly #workshop: Workshop;
-  readonly #troubles: Troubles;
   readonly #knownAlone = new Set<string>();
   #isUsable = true;
 
-  constructor(workshop: Workshop, troubles: Troubles) {
+  constructor(workshop: Workshop) {
     this.#workshop = workshop;
-    this.#troubles = troubles;
   }
 
   /** @returns null when the folder cannot be used now */
   scan(): Scan | null {
-    const { db, drop, now } = this.#workshop;
+    const { db, drop, now, trouble } = this.#workshop;
     // A clock that is behind would have files refused as far ahead of their time. Only windows prove that it is
     // behind: by delivery times, one that was ahead once would have windows read before they ended.
     const nowMs = Math.max(now(), newestWindowEnd(db));
@@ -44,8 +42,7 @@ export class DropLook {
     }
     if (!this.#isUsable) this.#workshop.log('info', 'the drop folder can be read again');
     this.#isUsable = true;
-    this.#troubles.set('drop folder not readable', null);
-    this.#troubles.set('drop folder not writable', null);
+    for (const name of UNUSABLE) trouble(name, null);
     this.#tellLeftAlone(scan.leftAlone);
     return scan;
   }
@@ -54,19 +51,16 @@ export class DropLook {
     return this.#isUsable;
   }
 
-  #tell(trouble: 'drop folder not readable' | 'drop folder not writable', error: unknown): void {
+  #tell(name: (typeof UNUSABLE)[number], error: unknown): void {
+    const { drop, log, trouble } = this.#workshop;
     const err = plainError(error);
-    const path = this.#workshop.drop.root;
-    const other =
-      trouble === 'drop folder not readable' ? 'drop folder not writable' : 'drop folder not readable';
-    this.#troubles.set(trouble, `${path}: ${err.message}`);
-    this.#troubles.set(other, null);
+    const path = drop.root;
+    for (const one of UNUSABLE) trouble(one, one === name ? `${path}: ${err.message}` : null);
     if (this.#isUsable) {
-      this.#workshop.log(
-        'error',
-        'cannot use the drop folder: check that it is there and may be read and written',
-        { path, err },
-      );
+      log('error', 'cannot use the drop folder: check that it is there and may be read and written', {
+        path,
+        err,
+      });
     }
     this.#isUsable = false;
   }

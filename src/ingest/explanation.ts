@@ -3,47 +3,28 @@
  * `ingest explain`.
  */
 import { type Known, merge } from '../detection/merge.ts';
+import { DetectionRows } from '../history/detection-rows.ts';
 import type { Database } from '../store/database.ts';
-import { formatMs, WINDOW_MS } from '../time.ts';
-import { type ApplyCounts, findKnown } from './apply.ts';
-import { type ExportFileName, latestTime } from './export-name.ts';
-import { type ReadingOptions, type ReadingResult, readExport } from './export-reading.ts';
+import { type ApplyCounts, findKnown, NO_COUNTS } from './apply.ts';
+import { type ExportFileName, timesOf } from './export-name.ts';
+import { type ReadingOrder, type ReadingResult, type ReadingSinks, readExport } from './export-reading.ts';
 import { type RowBatch, scoringOf } from './row-batch.ts';
 
-export interface ReadingRules {
-  /** As the contract writes times. */
-  readonly earliest: string;
-  readonly requireTrailer: boolean;
-  readonly badRows: 'fail' | 'skip';
-}
+/** What the settings say of reading. */
+export type ReadingRules = Pick<ReadingOrder, 'earliest' | 'require_trailer' | 'bad_rows'>;
 
-/** Reads a file as the appliance would and keeps nothing. */
+/** Reads a file as the appliance would and keeps nothing. @param rules with streams and licences, where they count */
 export function checkExport(
   path: string,
   file: ExportFileName,
-  rules: ReadingRules,
-  nowMs: number,
-  more: Partial<Pick<ReadingOptions, 'streams' | 'licensed' | 'onBatch' | 'onProgress'>> = {},
+  rules: ReadingRules & Partial<Pick<ReadingOrder, 'streams' | 'licensed'>>,
+  sinks: Partial<Pick<ReadingSinks, 'onBatch' | 'onProgress'>>,
 ): Promise<ReadingResult> {
-  return readExport(path, file, {
-    limits: {
-      export: file.export,
-      earliest: rules.earliest,
-      latest: latestTime(file.kind === 'window' ? file.window_start + WINDOW_MS : nowMs),
-      estimated: file.kind === 'backfill',
-    },
-    match: {
-      exportedAtDefault: formatMs(nowMs),
-      photoPath: (sourceInternalId) => `/photos/${sourceInternalId}`,
-    },
-    requireTrailer: rules.requireTrailer,
-    badRows: rules.badRows,
-    streams: null,
-    licensed: new Set(),
-    rowsToSkip: 0,
-    onBatch: () => {},
-    ...more,
-  });
+  const times = timesOf(file, Date.now());
+  return readExport(
+    { path, file, ...times, streams: null, licensed: [], rows_to_skip: 0, ...rules },
+    { photoPath: (sourceInternalId) => `/photos/${sourceInternalId}`, onBatch: () => {}, ...sinks },
+  );
 }
 
 export interface Effect extends ApplyCounts {
@@ -56,20 +37,20 @@ export const EFFECT_ROWS_MAX = 100_000;
 
 /** Works out what a file's rows would change, each after the ones before it. */
 export class EffectCounter {
-  readonly effect: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };
-  readonly #db: Database;
+  readonly effect: Effect = { rows: 0, ...NO_COUNTS };
+  readonly #rows: DetectionRows;
   readonly #licensed: ReadonlySet<number>;
   readonly #changed = new Map<string, Known>();
 
   constructor(db: Database, licensed: ReadonlySet<number>) {
-    this.#db = db;
+    this.#rows = new DetectionRows(db);
     this.#licensed = licensed;
   }
 
   add(batch: RowBatch): void {
     for (const [row, id] of batch.ids.entries()) {
       if (this.effect.rows >= EFFECT_ROWS_MAX) return;
-      const known = this.#changed.get(id) ?? findKnown(this.#db, id);
+      const known = this.#changed.get(id) ?? findKnown(this.#rows, id);
       const scoring = scoringOf(batch, row);
       const outcome = merge(known, scoring, this.#licensed.has(scoring.match.subscription_id));
       this.effect.rows += 1;

@@ -80,9 +80,15 @@ export function compareFiles(a: ExportFileName, b: ExportFileName): number {
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 }
 
-/** The latest time that a row may state: a day after the window's end, or after the time of reading. */
+/** The latest time that a row may state: a day after this. */
 export function latestTime(endMs: number): string {
   return formatMs(endMs + DAY_MS);
+}
+
+/** What follows for a file's rows from when it is read. */
+export function timesOf(file: ExportFileName, readAtMs: number) {
+  const endMs = file.kind === 'window' ? file.window_start + WINDOW_MS : readAtMs;
+  return { latest: latestTime(endMs), exported_at_default: formatMs(readAtMs) };
 }
 
 /** Why files of an export are not read. */

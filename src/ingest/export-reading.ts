@@ -4,7 +4,12 @@
  * What it finds wrong is a value, not an exception: rows that break the format, a file that is cut off, a file
  * that is damaged. Only faults of the machine (a disk that cannot be read) are thrown.
  */
-import { CONTENT_TYPE_OF_EXPORT, type StreamName, streamName } from '../detection/content-type.ts';
+import {
+  CONTENT_TYPE_OF_EXPORT,
+  type ContentType,
+  type StreamName,
+  streamName,
+} from '../detection/content-type.ts';
 import { formatDetectionId } from '../detection/id.ts';
 import {
   type ExportRow,
@@ -21,20 +26,34 @@ import type { ExportFileName } from './export-name.ts';
 import { checkRow, type RowError, type RowLimits } from './export-row.ts';
 import { ndjsonEntries } from './ndjson.ts';
 import type { RawEntry } from './raw-rows.ts';
-import { addRow, BATCH_ROWS_MAX, emptyBatch, type RowBatch } from './row-batch.ts';
+import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch } from './row-batch.ts';
 
-export interface ReadingOptions {
-  readonly limits: RowLimits;
-  readonly match: MatchOptions;
-  readonly requireTrailer: boolean;
-  /** What becomes of a row that breaks the format: the file fails, or the row is left out. */
-  readonly badRows: 'fail' | 'skip';
+/** How a file is read: plain data, fixed when reading begins. */
+export interface ReadingOrder {
+  readonly path: string;
+  readonly file: ExportFileName;
+  /** The earliest `first_detected_at`, as the contract writes times. */
+  readonly earliest: string;
+  /** The latest `first_detected_at` and `last_scored_at`. */
+  readonly latest: string;
+  readonly exported_at_default: string;
+  readonly require_trailer: boolean;
+  /** What becomes of a row that breaks the format: the file fails, or the row is left out; see {@link isMostlyBad}. */
+  readonly bad_rows: 'fail' | 'skip';
   /** The streams that the appliance has; null: all. */
-  readonly streams: ReadonlySet<StreamName> | null;
+  readonly streams: readonly StreamName[] | null;
   /** Subscriptions whose account may see the addresses of print articles. */
-  readonly licensed: ReadonlySet<number>;
+  readonly licensed: readonly number[];
   /** Rows at the start of the file that were applied before. */
-  readonly rowsToSkip: number;
+  readonly rows_to_skip: number;
+}
+
+/** Where what is read goes. */
+export interface ReadingSinks {
+  /** Path and query of the address that the appliance gives a photo. */
+  readonly photoPath: MatchOptions['photoPath'];
+  /** Memory for batches: it is used up before more is taken. */
+  readonly memory?: ArrayBuffer[];
   /** Takes a batch; the reader goes on when it resolves. */
   readonly onBatch: (batch: RowBatch) => Promise<void> | void;
   /** Told of each row that is left out. */
@@ -78,17 +97,16 @@ export type ReadingResult =
   | { readonly kind: 'damaged'; readonly counts: ReadingCounts; readonly reason: string };
 
 const ERRORS_MAX = 20;
+/** So many may be left out of a file, however short it is. */
+const BAD_ROWS_IN_ANY_FILE = 100;
 const VALUE_CHARACTERS_MAX = 200;
 /** Unknown streams are counted one by one up to this many, and together from there. */
 const UNKNOWN_STREAMS_MAX = 50;
 
-export async function readExport(
-  path: string,
-  file: ExportFileName,
-  options: ReadingOptions,
-): Promise<ReadingResult> {
+export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Promise<ReadingResult> {
+  const { path, file } = order;
   const content = await openContent(path, file.form);
-  const reading = new Reading(file, options);
+  const reading = new Reading(order, sinks);
   try {
     const entries = file.form.startsWith('csv')
       ? csvEntries(content.chunks, file.export)
@@ -96,15 +114,15 @@ export async function readExport(
     for await (const group of entries) {
       for (const entry of group) {
         const full = reading.take(entry);
-        if (full !== null) await options.onBatch(full);
+        if (full !== null) await sinks.onBatch(full);
         if (reading.isOver) break;
       }
-      options.onProgress?.(reading.rows);
+      sinks.onProgress?.(reading.rows);
       if (reading.isOver) break;
     }
     reading.finish();
     const last = reading.rest();
-    if (last !== null) await options.onBatch(last);
+    if (last !== null) await sinks.onBatch(last);
     // A file that was given up half-way has no hash: it was not read to its end.
     return reading.result(reading.isOver ? '' : content.sha256(), content.bytes());
   } catch (error) {
@@ -119,19 +137,36 @@ export async function readExport(
 class Reading {
   rows = 0;
   isOver = false;
-  readonly #file: ExportFileName;
-  readonly #options: ReadingOptions;
+  readonly #order: ReadingOrder;
+  readonly #sinks: ReadingSinks;
+  readonly #contentType: ContentType;
+  readonly #streams: ReadonlySet<StreamName> | null;
+  readonly #licensed: ReadonlySet<number>;
+  readonly #limits: RowLimits;
+  readonly #match: MatchOptions;
   readonly #errors: LineError[] = [];
   #errorsTotal = 0;
   #badRows = 0;
+  /** Of rows that are left out: the first errors, and how many there are. */
+  readonly #leftOut: LineError[] = [];
+  #leftOutErrors = 0;
   #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
   readonly #ignored = new Set<string>();
-  #batch: RowBatch = emptyBatch();
+  readonly #batch: BatchBuilder;
+  /** Rows of the file up to and with the last batch. */
+  #rowsThrough = 0;
 
-  constructor(file: ExportFileName, options: ReadingOptions) {
-    this.#file = file;
-    this.#options = options;
+  constructor(order: ReadingOrder, sinks: ReadingSinks) {
+    const { file, earliest, latest, streams, licensed } = order;
+    this.#order = order;
+    this.#sinks = sinks;
+    this.#batch = new BatchBuilder(sinks.memory);
+    this.#match = { exportedAtDefault: order.exported_at_default, photoPath: sinks.photoPath };
+    this.#contentType = CONTENT_TYPE_OF_EXPORT[file.export];
+    this.#streams = streams === null ? null : new Set(streams);
+    this.#licensed = new Set(licensed);
+    this.#limits = { export: file.export, earliest, latest, estimated: file.kind === 'backfill' };
   }
 
   /** @returns a batch that is full */
@@ -154,20 +189,34 @@ class Reading {
         return null;
       case 'bad row':
         this.rows += 1;
-        if (this.rows > this.#options.rowsToSkip) this.#bad(entry.line, [entry.error], entry.text);
+        if (this.rows > this.#order.rows_to_skip) this.#bad(entry.line, [entry.error], entry.text);
         return null;
       case 'row':
         this.rows += 1;
-        if (this.rows > this.#options.rowsToSkip) this.#check(entry);
-        return this.#batch.ids.length < BATCH_ROWS_MAX ? null : this.rest();
+        if (this.rows > this.#order.rows_to_skip) this.#check(entry);
+        return this.#batch.rows < BATCH_ROWS_MAX ? null : this.rest();
     }
   }
 
-  /** Judges what can only be judged at the end: the trailer. */
+  /** Judges what can only be judged at the end: the trailer, and how many rows were bad. */
   finish(): void {
+    this.#judgeTrailer();
+    if (this.#errorsTotal > 0 || !isMostlyBad(this.#badRows, this.rows)) return;
+    this.#note({
+      line: 0,
+      column: null,
+      value: this.#badRows,
+      expected: `at most ${BAD_ROWS_IN_ANY_FILE} bad rows, or a tenth of the ${this.rows.toLocaleString('en-US')} in the file, to leave them out`,
+    });
+    for (const error of this.#leftOut) this.#note(error);
+    this.#errorsTotal = 1 + this.#leftOutErrors;
+  }
+
+  #judgeTrailer(): void {
     const trailer = this.#trailer;
     if (trailer === null) {
-      if (!this.#options.requireTrailer || this.#file.form.startsWith('csv') || this.isOver) return;
+      const { file, require_trailer } = this.#order;
+      if (!require_trailer || file.form.startsWith('csv') || this.isOver) return;
       this.#fail({
         line: 0,
         column: null,
@@ -186,13 +235,9 @@ class Reading {
 
   /** @returns what is left to hand on */
   rest(): RowBatch | null {
-    if (this.#errorsTotal > 0 || (this.#batch.ids.length === 0 && this.#batch.rowsThrough === this.rows))
-      return null;
-    const batch = this.#batch;
-    batch.rowsThrough = this.rows;
-    this.#batch = emptyBatch();
-    this.#batch.rowsThrough = this.rows;
-    return batch;
+    if (this.#errorsTotal > 0 || (this.#batch.rows === 0 && this.#rowsThrough === this.rows)) return null;
+    this.#rowsThrough = this.rows;
+    return this.#batch.take(this.rows);
   }
 
   counts(sha256: string, bytes: number): ReadingCounts {
@@ -213,18 +258,31 @@ class Reading {
   }
 
   #check(entry: { readonly line: number; readonly raw: Readonly<Record<string, unknown>> }): void {
-    const checked = checkRow(entry.raw, this.#options.limits, this.#ignored);
+    const checked = checkRow(entry.raw, this.#limits, this.#ignored);
     if (checked.kind === 'bad') {
       this.#bad(entry.line, checked.errors, entry.raw);
       return;
     }
-    const contentType = CONTENT_TYPE_OF_EXPORT[this.#file.export];
-    const stream = streamName(checked.row.subscription_id, contentType);
-    if (this.#options.streams !== null && !this.#options.streams.has(stream)) {
-      this.#countUnknown(stream);
-      return;
-    }
-    if (this.#errorsTotal === 0) append(this.#batch, checked.row, this.#file, this.#options);
+    const stream = streamName(checked.row.subscription_id, this.#contentType);
+    if (this.#streams !== null && !this.#streams.has(stream)) this.#countUnknown(stream);
+    else if (this.#errorsTotal === 0) this.#append(checked.row);
+  }
+
+  #append(row: ExportRow): void {
+    const contentType = this.#contentType;
+    const match = matchOf(contentType, row, this.#match);
+    const judged = judgedColumns(match);
+    const shown = shownUrl(match, this.#licensed.has(row.subscription_id));
+    const withheld = shown === match.article.url ? null : match.article.url;
+    match.article.url = shown;
+    this.#batch.add({
+      id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
+      rendered: renderMatch(match),
+      url_withheld: withheld,
+      exported_at_given: row.exported_at,
+      first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
+      judged,
+    });
   }
 
   #countUnknown(stream: string): void {
@@ -233,9 +291,13 @@ class Reading {
   }
 
   #bad(line: number, errors: readonly RowError[], row: unknown): void {
-    if (this.#options.badRows === 'skip') {
+    if (this.#order.bad_rows === 'skip') {
       this.#badRows += 1;
-      this.#options.onBadRow?.({ line, errors: errors.map(shortened), row });
+      this.#leftOutErrors += errors.length;
+      const short = errors.map(shortened);
+      for (const error of short)
+        if (this.#leftOut.length < ERRORS_MAX) this.#leftOut.push({ line, ...error });
+      this.#sinks.onBadRow?.({ line, errors: short, row });
       return;
     }
     for (const error of errors) this.#note({ line, ...error });
@@ -252,21 +314,12 @@ class Reading {
   }
 }
 
-function append(batch: RowBatch, row: ExportRow, file: ExportFileName, options: ReadingOptions): void {
-  const contentType = CONTENT_TYPE_OF_EXPORT[file.export];
-  const match = matchOf(contentType, row, options.match);
-  const judged = judgedColumns(match);
-  const shown = shownUrl(match, options.licensed.has(row.subscription_id));
-  const withheld = shown === match.article.url ? null : match.article.url;
-  match.article.url = shown;
-  addRow(batch, {
-    id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
-    rendered: renderMatch(match),
-    url_withheld: withheld,
-    exported_at_given: row.exported_at,
-    first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
-    judged,
-  });
+/**
+ * Whether so many rows are bad that none is left out: then it is not single rows that are wrong but the writer, and
+ * somebody has to know.
+ */
+function isMostlyBad(bad: number, rows: number): boolean {
+  return bad > BAD_ROWS_IN_ANY_FILE && bad > rows / 10;
 }
 
 /** Values in reasons are for a person to find the row by: long ones are cut. */

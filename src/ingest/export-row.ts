@@ -7,10 +7,11 @@ import { BANDS, bandStep } from '../detection/band.ts';
 import { CONTENT_TYPE_OF_EXPORT, type ExportName, MATCH_TYPES } from '../detection/content-type.ts';
 import type { ExportRow } from '../detection/match.ts';
 import { formatSeconds, parseSeconds } from '../time.ts';
-import { hostOfDomain, readAddress, registrableDomain } from './address.ts';
+import { Bad, hostOfDomain, readAddress, registrableDomain } from './address.ts';
 import {
   type CheckedColumn,
   type ColumnKind,
+  type ColumnName,
   EXPORT_COLUMNS,
   exportColumn,
   isCheckedColumn,
@@ -49,10 +50,10 @@ const IGNORED_COLUMNS_MAX = 50;
  */
 export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): CheckedRow {
   const row = emptyRow(limits);
+  const values: Record<ColumnName, unknown> = row;
   const errors: RowError[] = [];
   let requiredSeen = 0;
   let checked = false;
-  let articleHost: string | null = null;
   for (const name in raw) {
     const column = exportColumn(name);
     if (column === undefined) {
@@ -72,72 +73,66 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
     if (value === null || value === undefined || value === '') continue;
     if (column.required) requiredSeen += 1;
     const read = readValue(value, column.kind, limits);
-    if (read.kind === 'bad') {
-      errors.push({ column: name, value, expected: read.expected });
-      continue;
-    }
-    if (name === 'article_url') articleHost = read.host ?? null;
-    assign(row, name, read.value);
+    if (read instanceof Bad) errors.push({ column: name, value, expected: read.expected });
+    else values[column.name] = read;
   }
   if (requiredSeen < REQUIRED.length) errors.push(...missing(raw));
   if (checked && errors.length === 0) errors.push(...checkGiven(raw, row, limits.export));
   if (errors.length > 0) return { kind: 'bad', errors };
-  finish(row, articleHost);
+  finish(row, raw.article_url);
   return { kind: 'row', row };
 }
 
-type ReadValue =
-  | { readonly kind: 'value'; readonly value: unknown; readonly host?: string }
-  | { readonly kind: 'bad'; readonly expected: string };
-
-function readValue(value: unknown, kind: ColumnKind, limits: RowLimits): ReadValue {
+/** @returns the value as it is kept, or what was expected in its place */
+function readValue(value: unknown, kind: ColumnKind, limits: RowLimits): unknown {
   switch (kind.type) {
     case 'integer':
       return typeof value === 'number' && Number.isInteger(value) && value >= kind.least && value <= kind.most
-        ? { kind: 'value', value: value + 0 }
-        : bad(`an integer from ${kind.least} to ${kind.most}`);
+        ? value + 0
+        : new Bad(`an integer from ${kind.least} to ${kind.most}`);
     case 'score': {
       const most = limits.export === 'newswire' ? 100 : 99;
       return typeof value === 'number' && value >= 0 && value <= most
-        ? { kind: 'value', value: value + 0 }
-        : bad(`a number from 0 to ${most}`);
+        ? value + 0
+        : new Bad(`a number from 0 to ${most}`);
     }
     case 'boolean':
-      return typeof value === 'boolean' ? { kind: 'value', value } : bad('true or false');
+      return typeof value === 'boolean' ? value : new Bad('true or false');
     case 'timestamp':
       return readTimestamp(value, kind.bound, limits);
     case 'string':
       return readString(value, kind.characters_max, kind.trimmed === true);
-    case 'address': {
-      if (typeof value !== 'string' || !value.isWellFormed()) return bad('an absolute http or https address');
-      const address = readAddress(value);
-      return address.kind === 'bad'
-        ? bad(address.expected)
-        : { kind: 'value', value: address.url, host: address.host };
-    }
+    case 'address':
+      return typeof value === 'string' && value.isWellFormed()
+        ? readAddress(value)
+        : new Bad('an absolute http or https address');
   }
 }
 
-function readTimestamp(value: unknown, bound: 'none' | 'latest' | 'both', limits: RowLimits): ReadValue {
+function readTimestamp(value: unknown, bound: 'none' | 'latest' | 'both', limits: RowLimits): string | Bad {
   const seconds = typeof value === 'string' ? parseSeconds(value) : null;
   if (seconds === null || typeof value !== 'string') {
-    return bad('an ISO 8601 time with Z or an offset, such as 2026-11-21T10:10:00Z');
+    return new Bad('an ISO 8601 time with Z or an offset, such as 2026-11-21T10:10:00Z');
   }
   const text = value.length === 20 ? value : formatSeconds(seconds);
-  if (bound === 'both' && text < limits.earliest) return bad(`a time not before ${limits.earliest}`);
-  if (bound !== 'none' && text > limits.latest) return bad(`a time not after ${limits.latest}`);
-  return { kind: 'value', value: text };
+  if (bound === 'both' && text < limits.earliest) return new Bad(`a time not before ${limits.earliest}`);
+  if (bound !== 'none' && text > limits.latest) return new Bad(`a time not after ${limits.latest}`);
+  return text;
 }
 
-function readString(value: unknown, charactersMax: number | undefined, trimmed: boolean): ReadValue {
-  if (typeof value !== 'string' || !value.isWellFormed()) return bad('a string of Unicode text');
+function readString(
+  value: unknown,
+  charactersMax: number | undefined,
+  trimmed: boolean,
+): string | null | Bad {
+  if (typeof value !== 'string' || !value.isWellFormed()) return new Bad('a string of Unicode text');
   if (value.length * 3 > STRING_BYTES_MAX && Buffer.byteLength(value) > STRING_BYTES_MAX) {
-    return bad('a string of at most 4 KiB');
+    return new Bad('a string of at most 4 KiB');
   }
   if (charactersMax !== undefined && value.length > charactersMax && [...value].length > charactersMax) {
-    return bad(`a string of at most ${charactersMax} characters`);
+    return new Bad(`a string of at most ${charactersMax} characters`);
   }
-  return { kind: 'value', value: trimmed ? value.trim() || null : value };
+  return trimmed ? value.trim() || null : value;
 }
 
 function missing(raw: RawRow): RowError[] {
@@ -161,15 +156,15 @@ function checkGiven(raw: RawRow, row: ExportRow, exportName: ExportName): RowErr
   });
 }
 
-/** What follows from several columns: the registrable domain, and no name without the publisher's id. */
-function finish(row: ExportRow, articleHost: string | null): void {
-  const host = row.article_domain === null ? articleHost : hostOfDomain(row.article_domain);
-  row.article_domain = host === null ? null : registrableDomain(host);
+/**
+ * What follows from several columns: the registrable domain, and no name without the publisher's id.
+ *
+ * @param articleUrl as given
+ */
+function finish(row: ExportRow, articleUrl: unknown): void {
+  const domain = row.article_domain ?? (typeof articleUrl === 'string' ? articleUrl : '');
+  row.article_domain = domain === '' ? null : registrableDomain(hostOfDomain(domain));
   if (row.article_publisher_id === null) row.article_publisher_name = null;
-}
-
-function assign(row: ExportRow, name: string, value: unknown): void {
-  Reflect.set(row, name, value);
 }
 
 function emptyRow(limits: RowLimits): ExportRow {
@@ -200,8 +195,4 @@ function emptyRow(limits: RowLimits): ExportRow {
     article_print: false,
     article_image_url: null,
   };
-}
-
-function bad(expected: string): ReadValue {
-  return { kind: 'bad', expected };
 }

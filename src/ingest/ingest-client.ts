@@ -3,19 +3,11 @@ import type { Worker } from 'node:worker_threads';
 import { startWorker } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import { nativeBinding } from '../store/addon.ts';
-import type { DealtWith, FromIngest, IngestSettings, LogLevel, ToIngest } from './ingest-settings.ts';
-import type { TroubleName } from './troubles.ts';
+import type { FromIngest, IngestSettings, ToIngest } from './ingest-settings.ts';
 
-export interface IngestListener {
-  readonly onLog: (level: LogLevel, msg: string, fields: Record<string, unknown>) => void;
-  readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
-  /** Something keeps the thread from its work; detail null: no longer. */
-  readonly onTrouble: (name: TroubleName, detail: string | null) => void;
-  readonly onDealtWith: (file: DealtWith) => void;
-  /** The database is brought to the end of its log before it can be read: it may take long. */
-  readonly onRecovery: (reason: string) => void;
-  readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
-}
+/** What the thread says while it works. */
+export type IngestMessage = Exclude<FromIngest, { kind: 'ready' | 'refused' }>;
+type OnMessage = (message: IngestMessage) => void;
 
 export interface IngestClient {
   /** Settles when both databases are open; rejects with Refused when they or the drop folder cannot be used. */
@@ -35,15 +27,12 @@ export interface IngestClient {
 export function bootIngestThread(): Worker {
   // First on this thread: see nativeBinding.
   nativeBinding();
-  return startWorker({ workerData: { role: 'ingest' } });
+  return startWorker({ role: 'ingest' });
 }
-
-/** What the progress of a recovery is shown as. */
-const RECOVERY = 'the log';
 
 export function startIngest(
   settings: IngestSettings,
-  listener: IngestListener,
+  onMessage: OnMessage,
   worker: Worker = bootIngestThread(),
 ): IngestClient {
   const ready = Promise.withResolvers<void>();
@@ -53,43 +42,13 @@ export function startIngest(
   let isReady = false;
   let fault: Error | null = null;
   worker.on('message', (message: FromIngest) => {
-    switch (message.kind) {
-      case 'ready':
-        isReady = true;
-        ready.resolve();
-        break;
-      case 'recovering':
-        listener.onRecovery(message.reason);
-        break;
-      case 'recovered':
-        listener.onProgress(
-          RECOVERY,
-          Math.floor((100 * message.done) / message.total),
-          message.done === message.total,
-        );
-        break;
-      case 'refused': {
-        const refusal = new Refused(message.code, message.detail);
-        fault = refusal;
-        if (!isReady) ready.reject(refusal);
-        break;
-      }
-      case 'log':
-        listener.onLog(message.level, message.msg, message.fields);
-        break;
-      case 'delivered':
-        listener.onDelivered(message.first_position, message.delivered_at);
-        break;
-      case 'trouble':
-        listener.onTrouble(message.name, message.detail);
-        break;
-      case 'dealt_with':
-        listener.onDealtWith(message.file);
-        break;
-      case 'progress':
-        listener.onProgress(message.file, message.rows, message.isDone);
-        break;
-    }
+    if (message.kind === 'ready') {
+      isReady = true;
+      ready.resolve();
+    } else if (message.kind === 'refused') {
+      fault = new Refused(message.code, message.detail);
+      if (!isReady) ready.reject(fault);
+    } else onMessage(message);
   });
   worker.on('error', (error) => {
     fault = error;

@@ -2,7 +2,6 @@
 import type { ExportName } from '../detection/content-type.ts';
 import type { RefusedCode } from '../refused.ts';
 import type { FileOutcome } from './file-record.ts';
-import type { TroubleName } from './troubles.ts';
 
 export interface IngestSettings {
   readonly data: string;
@@ -35,6 +34,19 @@ export const ROW_OUTCOMES = ['created', 'updated', 'rescored', 'unchanged', 'lef
 /** `left_out`: bad, or of a stream that is not there. */
 export type RowOutcome = (typeof ROW_OUTCOMES)[number];
 
+/**
+ * What keeps the thread from its work at the moment. It becomes an alert of the main thread: in memory, since neither a
+ * full disk nor a damaged database can take a note.
+ */
+export const TROUBLE_NAMES = [
+  'disk full',
+  'drop folder not readable',
+  'drop folder not writable',
+  'file stuck',
+  'end of log lost',
+] as const;
+export type TroubleName = (typeof TROUBLE_NAMES)[number];
+
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 export type ToIngest =
@@ -49,8 +61,6 @@ export type FromIngest =
   | { readonly kind: 'ready' }
   /** Before it can be read, it has to be brought to the end of the log: that may take long. */
   | { readonly kind: 'recovering'; readonly reason: string }
-  /** Bytes of the log, of those that have to be applied. */
-  | { readonly kind: 'recovered'; readonly done: number; readonly total: number }
   | {
       readonly kind: 'log';
       readonly level: LogLevel;

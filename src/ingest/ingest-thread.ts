@@ -64,7 +64,10 @@ async function recover(
           send({ kind: 'ready' });
         },
         onBegin: (reason) => send({ kind: 'recovering', reason }),
-        onProgress: (done, total) => send({ kind: 'recovered', done, total }),
+        onProgress: (done, total) => {
+          const percent = Math.floor((100 * done) / total);
+          send({ kind: 'progress', file: 'the log', rows: percent, isDone: done === total });
+        },
         between: async () => {
           // A message that asks to stop is heard only when the event loop turns.
           await nextTurn();

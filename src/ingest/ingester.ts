@@ -17,9 +17,10 @@ import { HOUR_MS, SECOND_MS } from '../time.ts';
 import { ingestBackfill, resumeUnfinished } from './backfill.ts';
 import type { DropFolder, Scan, Waiting } from './drop-folder.ts';
 import { DropLook } from './drop-look.ts';
+import { switchedOff } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
 import { applyingFiles, dealtWithOf, type FileRecord, lastFileNumber } from './file-record.ts';
-import type { FromIngest, IngestSettings } from './ingest-settings.ts';
+import type { FromIngest, IngestSettings, TroubleName } from './ingest-settings.ts';
 import { LostEnd } from './lost-end.ts';
 import { OrphanedFiles } from './orphaned.ts';
 import { ReaderClient } from './reader-client.ts';
@@ -31,10 +32,9 @@ import { Sleeper } from './sleeper.ts';
 import { SteadyClock } from './steady-clock.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { readPause } from './subscribers.ts';
-import { Troubles } from './troubles.ts';
 import { ingestWindowFile, putAway } from './window-file.ts';
 import { lookForMissing } from './window-look.ts';
-import { Stopping, type Workshop } from './workshop.ts';
+import { isEnabled, Stopping, type Workshop } from './workshop.ts';
 
 /** How often it is looked whether a command changed something. */
 const COMMANDS_EVERY_MS = 200;
@@ -45,7 +45,6 @@ export const RETRY_MS = paced(10 * SECOND_MS);
 export class Ingester {
   readonly #settings: IngestSettings;
   readonly #workshop: Workshop;
-  readonly #troubles: Troubles;
   readonly #dropLook: DropLook;
   readonly #retention: Retention;
   readonly #clock = new SteadyClock(Date.now);
@@ -83,6 +82,7 @@ export class Ingester {
       onDelivered: (firstPosition, deliveredAt) =>
         send({ kind: 'delivered', first_position: firstPosition, delivered_at: deliveredAt }),
     });
+    const troubles = new Map<TroubleName, string | null>();
     let lastNumber = drop.takenNumbers().at(-1) ?? 0;
     this.#workshop = {
       db,
@@ -94,6 +94,10 @@ export class Ingester {
       settings,
       now: Date.now,
       log: (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields }),
+      trouble: (name, detail) => {
+        if ((troubles.get(name) ?? null) !== detail) send({ kind: 'trouble', name, detail });
+        troubles.set(name, detail);
+      },
       dealtWith: (file) => send({ kind: 'dealt_with', file }),
       progress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
       between: () => this.#between(),
@@ -103,11 +107,10 @@ export class Ingester {
         return lastNumber;
       },
     };
-    this.#troubles = new Troubles((name, detail) => send({ kind: 'trouble', name, detail }));
-    this.#dropLook = new DropLook(this.#workshop, this.#troubles);
+    this.#dropLook = new DropLook(this.#workshop);
     this.#retention = new Retention(this.#workshop);
-    this.#orphaned = new OrphanedFiles(this.#workshop, this.#troubles, RETRY_MS);
-    this.lostEnd = new LostEnd(this.#workshop, this.#troubles, () => this.#sleeper.wake());
+    this.#orphaned = new OrphanedFiles(this.#workshop, RETRY_MS);
+    this.lostEnd = new LostEnd(this.#workshop, () => this.#sleeper.wake());
   }
 
   stop(): void {
@@ -280,7 +283,7 @@ export class Ingester {
       const record = await this.#ingest(waiting);
       if (record !== null) this.#report(record);
       this.#postponed.delete(waiting.path);
-      this.#troubles.set('disk full', null);
+      this.#workshop.trouble('disk full', null);
     } catch (error) {
       // It may lie elsewhere by now: the next scan finds it again.
       if (isDiskFull(error)) {
@@ -298,23 +301,23 @@ export class Ingester {
     }
   }
 
-  #ingest(waiting: Waiting): Promise<FileRecord | null> {
-    if (waiting.kind === 'refused') {
-      return Promise.resolve(
-        putAway(this.#workshop, waiting, this.#workshop.nextNumber(), 'refused', { reason: waiting.reason }),
-      );
-    }
+  async #ingest(waiting: Waiting): Promise<FileRecord | null> {
+    const workshop = this.#workshop;
+    const refused = (reason: string) =>
+      putAway(workshop, waiting, workshop.nextNumber(), { outcome: 'refused', reason });
+    if (waiting.kind === 'refused') return refused(waiting.reason);
     const { file } = waiting;
+    if (!isEnabled(workshop, file.export)) return refused(switchedOff(file.export));
     return file.kind === 'window'
-      ? ingestWindowFile(this.#workshop, { ...waiting, file })
-      : ingestBackfill(this.#workshop, { ...waiting, file });
+      ? ingestWindowFile(workshop, { ...waiting, file })
+      : ingestBackfill(workshop, { ...waiting, file });
   }
 
   /** A file that cannot be read or moved keeps no other from being dealt with. @returns its fault, for the log */
   #noteStuck(name: string, error: unknown) {
     if (!isFileError(error)) throw error;
     const err = plainError(error);
-    this.#troubles.set('file stuck', `${name}: ${err.message}`);
+    this.#workshop.trouble('file stuck', `${name}: ${err.message}`);
     return err;
   }
 
@@ -323,7 +326,7 @@ export class Ingester {
     const there = new Set(scan.ready.map(({ path }) => path));
     for (const path of this.#postponed.keys()) if (!there.has(path)) this.#postponed.delete(path);
     const stuck = this.#postponed.size + this.#stuckBackfills.size + Number(this.#orphaned.isStuck);
-    if (stuck === 0 && !this.#isSettlingStuck) this.#troubles.set('file stuck', null);
+    if (stuck === 0 && !this.#isSettlingStuck) this.#workshop.trouble('file stuck', null);
   }
 
   /** A full disk is waited out: nothing is lost by it, and reads go on. */
@@ -334,7 +337,7 @@ export class Ingester {
         if (hasWaited) this.#settleLeft();
         await work();
         // What failed for want of room has succeeded.
-        if (hasWaited) this.#troubles.set('disk full', null);
+        if (hasWaited) this.#workshop.trouble('disk full', null);
         return;
       } catch (error) {
         if (!isDiskFull(error)) throw error;
@@ -344,10 +347,9 @@ export class Ingester {
   }
 
   async #waitForRoom(error: unknown): Promise<void> {
-    this.#workshop.log('error', 'the disk is full: ingest waits until there is room', {
-      err: plainError(error),
-    });
-    this.#troubles.set('disk full', plainError(error).message);
+    const err = plainError(error);
+    this.#workshop.log('error', 'the disk is full: ingest waits until there is room', { err });
+    this.#workshop.trouble('disk full', err.message);
     this.#sleeper.begin();
     if (!this.#isStopping) await this.#sleeper.sleep(RETRY_MS);
     this.#check();
@@ -378,7 +380,7 @@ export class Ingester {
         if (!isFileError(error)) throw error;
       });
     }
-    this.#troubles.set('disk full', null);
+    this.#workshop.trouble('disk full', null);
     if (this.#rowsSinceCheckpoint > 0) this.#checkpoint('TRUNCATE');
     if (isSteady) this.#retention.look();
   }

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { paced } from '../pace.ts';
 import { SECOND_MS } from '../time.ts';
-import { type IngestClient, type IngestListener, startIngest } from './ingest-client.ts';
+import { type IngestClient, type IngestMessage, startIngest } from './ingest-client.ts';
 import type { IngestSettings } from './ingest-settings.ts';
 
 export interface Lasting {
@@ -21,12 +21,12 @@ const LOOK_EVERY_MS = paced(SECOND_MS);
 /** @param thread for the first start; @returns a client whose `ready` is of the first start, and whose `ended` is of the last */
 export function startLastingIngest(
   settings: IngestSettings,
-  listener: IngestListener,
+  onMessage: (message: IngestMessage) => void,
   { isPassing, onInterrupted, onResumed }: Lasting,
   thread: Worker,
 ): IngestClient {
   let isStopping = false;
-  let current = startIngest(settings, listener, thread);
+  let current = startIngest(settings, onMessage, thread);
   const { ready } = current;
 
   /** @returns the fault that ended the thread for good; null when it was asked to end */
@@ -38,7 +38,7 @@ export function startLastingIngest(
         await sleep(LOOK_EVERY_MS);
         if (isStopping) return null;
       }
-      current = startIngest(settings, listener);
+      current = startIngest(settings, onMessage);
       const refusal = await current.ready.then(
         () => null,
         (error: Error) => error,

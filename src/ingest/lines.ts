@@ -3,11 +3,11 @@ import { isUtf8 } from 'node:buffer';
 
 export const LINE_BYTES_MAX = 1024 * 1024;
 
-const NEWLINE = 0x0a;
+export const NEWLINE = 0x0a;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export type Lines =
-  | { readonly kind: 'lines'; readonly first_line: number; readonly text: string }
+  | { readonly kind: 'lines'; readonly first_line: number; readonly block: Buffer }
   /** A line that is not UTF-8; what can be read of it stands in `text`. */
   | { readonly kind: 'not utf-8'; readonly line: number; readonly text: string }
   /** A line over the limit, of which only the beginning is kept. */
@@ -15,7 +15,7 @@ export type Lines =
 
 const BEGINNING_BYTES = 200;
 
-/** Lines are counted from 1. The text of a block ends with its last newline, but for the last block of a file. */
+/** Lines are counted from 1. A block ends with its last newline, but for the last block of a file. */
 export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
   let rest: Buffer[] = [];
   let restBytes = 0;
@@ -57,7 +57,7 @@ export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator
 /** @returns the number of the line after the block */
 function* decoded(block: Buffer, firstLine: number): Generator<Lines, number> {
   if (isUtf8(block)) {
-    yield { kind: 'lines', first_line: firstLine, text: block.toString('utf8') };
+    yield { kind: 'lines', first_line: firstLine, block };
     return firstLine + countNewlines(block);
   }
   let line = firstLine;
@@ -65,8 +65,9 @@ function* decoded(block: Buffer, firstLine: number): Generator<Lines, number> {
     const newline = block.indexOf(NEWLINE, at);
     const end = newline < 0 ? block.length : newline + 1;
     const bytes = block.subarray(at, end);
-    const text = bytes.toString('utf8');
-    yield isUtf8(bytes) ? { kind: 'lines', first_line: line, text } : { kind: 'not utf-8', line, text };
+    yield isUtf8(bytes)
+      ? { kind: 'lines', first_line: line, block: bytes }
+      : { kind: 'not utf-8', line, text: bytes.toString('utf8') };
     at = end;
   }
   return line;

@@ -5,12 +5,10 @@
  */
 import { lostEndBehind } from '../history/lost-end.ts';
 import { formatMs } from '../time.ts';
-import type { Troubles } from './troubles.ts';
 import type { Workshop } from './workshop.ts';
 
 export class LostEnd {
   readonly #workshop: Workshop;
-  readonly #troubles: Troubles;
   readonly #onNoted: () => void;
   /** Where the log ended when the appliance was started. */
   readonly #firstPosition: number;
@@ -18,9 +16,8 @@ export class LostEnd {
   #position = 0;
 
   /** @param onNoted told when there is something to make up for */
-  constructor(workshop: Workshop, troubles: Troubles, onNoted: () => void) {
+  constructor(workshop: Workshop, onNoted: () => void) {
     this.#workshop = workshop;
-    this.#troubles = troubles;
     this.#onNoted = onNoted;
     this.#firstPosition = workshop.writer.lastPosition;
   }
@@ -33,7 +30,7 @@ export class LostEnd {
 
   /** To be called between transactions: does nothing where the log does not lack its end, or that was made up for. */
   makeUp(): void {
-    const { db, now, log } = this.#workshop;
+    const { db, now, log, trouble } = this.#workshop;
     const position = this.#position;
     const known = position === 0 ? null : lostEndBehind(db, position);
     if (known !== null) {
@@ -44,7 +41,7 @@ export class LostEnd {
         position,
         known,
       });
-      this.#troubles.set('end of log lost', `${reason}, found at ${formatMs(now())}`);
+      trouble('end of log lost', `${reason}, found at ${formatMs(now())}`);
     }
     this.#position = 0;
   }

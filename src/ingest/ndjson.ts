@@ -1,7 +1,7 @@
 /** NDJSON: a JSON object a line, and optionally a last line that states how many there were. */
 import { reasonOf } from '../refused.ts';
 import type { RawRow } from './export-row.ts';
-import { LINE_BYTES_MAX, wholeLines } from './lines.ts';
+import { LINE_BYTES_MAX, NEWLINE, wholeLines } from './lines.ts';
 import { badFile, badRow, type RawEntry } from './raw-rows.ts';
 
 /** Entries come in groups: one step of an asynchronous loop for each row would cost more than the row. */
@@ -9,7 +9,7 @@ export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenera
   for await (const block of wholeLines(chunks)) {
     switch (block.kind) {
       case 'lines':
-        yield entriesOf(block.text, block.first_line);
+        yield entriesOf(block.block, block.first_line);
         break;
       case 'not utf-8':
         yield [badRow(block.line, 'UTF-8 text', block.text)];
@@ -21,17 +21,16 @@ export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenera
   }
 }
 
-function entriesOf(text: string, firstLine: number): RawEntry[] {
+/** Each line becomes a string of its own: most are of one byte a character, where the whole block is of two. */
+function entriesOf(block: Buffer, firstLine: number): RawEntry[] {
   const entries: RawEntry[] = [];
   let line = firstLine;
-  let at = 0;
-  while (at < text.length) {
-    const newline = text.indexOf('\n', at);
-    const end = newline < 0 ? text.length : newline;
-    const content = text.slice(at, end);
+  for (let at = 0; at < block.length; line += 1) {
+    const newline = block.indexOf(NEWLINE, at);
+    const end = newline < 0 ? block.length : newline;
+    const content = block.toString('utf8', at, end);
     if (content.trim() !== '') entries.push(entryOf(content, line));
     at = end + 1;
-    line += 1;
   }
   return entries;
 }

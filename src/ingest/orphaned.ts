@@ -9,7 +9,6 @@ import type { Database } from '../store/database.ts';
 import { syncFolder } from '../store/folder.ts';
 import { judgeName } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
-import type { Troubles } from './troubles.ts';
 import type { Workshop } from './workshop.ts';
 
 const SELECT_DESTINATIONS = 'SELECT destination FROM ingest_file WHERE destination IS NOT NULL';
@@ -20,14 +19,12 @@ const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to 
 /** Takes them, once after every lost end that asks for it; what cannot be moved stops nothing, and is tried again. */
 export class OrphanedFiles {
   readonly #workshop: Workshop;
-  readonly #troubles: Troubles;
   readonly #retryMs: number;
   /** Monotonic milliseconds; 0: they are not stuck. */
   #stuckUntilMs = 0;
 
-  constructor(workshop: Workshop, troubles: Troubles, retryMs: number) {
+  constructor(workshop: Workshop, retryMs: number) {
     this.#workshop = workshop;
-    this.#troubles = troubles;
     this.#retryMs = retryMs;
   }
 
@@ -45,7 +42,7 @@ export class OrphanedFiles {
       if (!isFileError(error)) throw error;
       const err = plainError(error);
       this.#stuckUntilMs = performance.now() + this.#retryMs;
-      this.#troubles.set('file stuck', `archive: ${err.message}`);
+      this.#workshop.trouble('file stuck', `archive: ${err.message}`);
       this.#workshop.log(
         'error',
         'cannot take files without a record out of the archive: check its rights; it is tried again',

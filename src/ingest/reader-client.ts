@@ -2,7 +2,7 @@
 import type { Worker } from 'node:worker_threads';
 import { startWorker } from '../packed.ts';
 import type { ReadingResult } from './export-reading.ts';
-import type { FromReader, ReaderSettings, ReadingOrder, ToReader } from './reader-messages.ts';
+import type { FromReader, ReaderOrder, ReaderSettings, ToReader } from './reader-messages.ts';
 import type { RowBatch } from './row-batch.ts';
 
 /** The disk or the thread failed, not the file. */
@@ -27,8 +27,6 @@ export interface Reading {
   cancel(): void;
 }
 
-export type OrderWithoutSession = Omit<ReadingOrder, 'session'>;
-
 interface Session {
   readonly queue: RowBatch[];
   wake: () => void;
@@ -49,7 +47,7 @@ export class ReaderClient {
     this.#settings = settings;
   }
 
-  read(order: OrderWithoutSession, onProgress: (rows: number) => void = () => {}): Reading {
+  read(order: ReaderOrder, onProgress: (rows: number) => void = () => {}): Reading {
     this.#lastSession += 1;
     const session = this.#lastSession;
     const outcome = Promise.withResolvers<ReadingResult>();
@@ -64,7 +62,7 @@ export class ReaderClient {
     };
     this.#sessions.set(session, waiting);
     if (this.#failure !== null) this.#end(session, { fault: this.#failure });
-    else this.#send({ kind: 'read', order: { ...order, session } });
+    else this.#send({ kind: 'read', session, order });
     return {
       batches: this.#batches(session, waiting),
       result: outcome.promise,
@@ -89,7 +87,7 @@ export class ReaderClient {
       const batch = waiting.queue.shift();
       if (batch !== undefined) {
         yield batch;
-        this.#send({ kind: 'credit', session });
+        this.#giveBack(session, batch);
       } else if (waiting.isOver) {
         return;
       } else {
@@ -98,6 +96,13 @@ export class ReaderClient {
         });
       }
     }
+  }
+
+  /** With the memory of a batch that was applied, for the next one. */
+  #giveBack(session: number, { lines }: RowBatch): void {
+    this.#worker?.postMessage({ kind: 'credit', session, memory: lines.buffer } satisfies ToReader, [
+      lines.buffer,
+    ]);
   }
 
   #receive(message: FromReader): void {
@@ -141,7 +146,7 @@ export class ReaderClient {
   }
 
   #start(): Worker {
-    const worker = startWorker({ workerData: { role: 'reader', settings: this.#settings } });
+    const worker = startWorker({ role: 'reader', settings: this.#settings });
     worker.on('message', (received: FromReader) => this.#receive(received));
     worker.on('error', (error) => this.#fail(error.stack ?? error.message));
     worker.on('exit', () => this.#fail('the reading thread ended'));

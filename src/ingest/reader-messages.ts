@@ -1,22 +1,8 @@
 /** What the thread that writes and the thread that reads exports say to each other: plain data only. */
-import type { StreamName } from '../detection/content-type.ts';
-import type { ExportFileName } from './export-name.ts';
-import type { ReadingResult } from './export-reading.ts';
+import type { ReadingOrder, ReadingResult } from './export-reading.ts';
 import type { RowBatch } from './row-batch.ts';
 
-/** Everything that a reading depends on, fixed when it begins. */
-export interface ReadingOrder {
-  readonly session: number;
-  readonly path: string;
-  readonly file: ExportFileName;
-  readonly earliest: string;
-  readonly latest: string;
-  readonly exported_at_default: string;
-  readonly require_trailer: boolean;
-  readonly bad_rows: 'fail' | 'skip';
-  readonly streams: readonly StreamName[];
-  readonly licensed: readonly number[];
-  readonly rows_to_skip: number;
+export interface ReaderOrder extends ReadingOrder {
   /** Whether rows are handed on, or only checked. */
   readonly check_only: boolean;
   /** Where rows that are left out are written, with their reasons; made with the first of them. Null: nowhere. */
@@ -24,9 +10,9 @@ export interface ReadingOrder {
 }
 
 export type ToReader =
-  | { readonly kind: 'read'; readonly order: ReadingOrder }
-  /** One more batch of the session may be sent. */
-  | { readonly kind: 'credit'; readonly session: number }
+  | { readonly kind: 'read'; readonly session: number; readonly order: ReaderOrder }
+  /** One more batch of the session may be sent, in the memory of one that was. */
+  | { readonly kind: 'credit'; readonly session: number; readonly memory: ArrayBuffer }
   | { readonly kind: 'cancel'; readonly session: number };
 
 export type FromReader =

@@ -4,7 +4,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../detection/photo.ts';
 import { errorCode, reasonOf } from '../refused.ts';
 import { type BadRow, jsonText, NESTED_TOO_DEEPLY, readExport } from './export-reading.ts';
-import type { FromReader, ReaderSettings, ReadingOrder, ToReader } from './reader-messages.ts';
+import type { FromReader, ReaderSettings, ToReader } from './reader-messages.ts';
 import { addFrame, BATCHES_IN_FLIGHT_MAX } from './row-batch.ts';
 
 /** Serves readings until the port closes. */
@@ -14,14 +14,12 @@ export function runReader(port: MessagePort, settings: ReaderSettings): void {
     switch (message.kind) {
       case 'read': {
         const session = new Session();
-        sessions.set(message.order.session, session);
-        void serve(port, message.order, session, settings).finally(() =>
-          sessions.delete(message.order.session),
-        );
+        sessions.set(message.session, session);
+        void serve(port, message, session, settings).finally(() => sessions.delete(message.session));
         break;
       }
       case 'credit':
-        sessions.get(message.session)?.addCredit();
+        sessions.get(message.session)?.addCredit(message.memory);
         break;
       case 'cancel':
         sessions.get(message.session)?.cancel();
@@ -34,6 +32,8 @@ class Cancelled extends Error {}
 
 /** How many batches may still be sent: the writer gives one back for each that it has applied. */
 class Session {
+  /** Of batches that were applied. */
+  readonly memory: ArrayBuffer[] = [];
   #credits = BATCHES_IN_FLIGHT_MAX;
   #cancelled = false;
   #wake: (() => void) | null = null;
@@ -45,7 +45,8 @@ class Session {
     this.#credits -= 1;
   }
 
-  addCredit(): void {
+  addCredit(memory: ArrayBuffer): void {
+    this.memory.push(memory);
     this.#credits += 1;
     this.#wake?.();
   }
@@ -62,58 +63,51 @@ class Session {
 
 async function serve(
   port: MessagePort,
-  order: ReadingOrder,
+  { session: number, order }: Extract<ToReader, { kind: 'read' }>,
   session: Session,
   settings: ReaderSettings,
 ): Promise<void> {
-  const send = (message: FromReader) => port.postMessage(message);
+  const send = (message: FromReader, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
   const skipped = new SkippedRows(order.skipped_path);
   try {
-    const result = await readExport(order.path, order.file, {
-      limits: {
-        export: order.file.export,
-        earliest: order.earliest,
-        latest: order.latest,
-        estimated: order.file.kind === 'backfill',
-      },
-      match: {
-        exportedAtDefault: order.exported_at_default,
-        photoPath: (sourceInternalId) => photoPath(settings.photo_key, sourceInternalId),
-      },
-      requireTrailer: order.require_trailer,
-      badRows: order.bad_rows,
-      streams: new Set(order.streams),
-      licensed: new Set(order.licensed),
-      rowsToSkip: order.rows_to_skip,
+    const result = await readExport(order, {
+      photoPath: (sourceInternalId) => photoPath(settings.photo_key, sourceInternalId),
+      memory: session.memory,
       onBatch: async (batch) => {
-        if (order.check_only) return;
+        if (order.check_only) {
+          session.memory.push(batch.lines.buffer);
+          return;
+        }
         await session.takeCredit();
         const frame = addFrame(batch);
-        port.postMessage({ kind: 'batch', session: order.session, batch } satisfies FromReader, [
-          frame.buffer,
-        ]);
+        send({ kind: 'batch', session: number, batch }, [frame.buffer, batch.lines.buffer]);
       },
       onBadRow: (bad) => skipped.add(bad),
       onProgress: (rows) => {
         if (session.isCancelled) throw new Cancelled();
-        send({ kind: 'progress', session: order.session, rows });
+        send({ kind: 'progress', session: number, rows });
       },
     });
     skipped.close();
-    send({ kind: 'end', session: order.session, result });
+    send({ kind: 'end', session: number, result });
   } catch (error) {
     skipped.close();
     const code = errorCode(error);
     const message = error instanceof Cancelled ? 'cancelled' : reasonOf(error);
     const syscall = error instanceof Error && 'syscall' in error ? String(error.syscall) : null;
-    send({ kind: 'fault', session: order.session, code, message, syscall });
+    send({ kind: 'fault', session: number, code, message, syscall });
   }
 }
 
-/** Writes the rows that are left out of a file, a JSON object a line. */
+/** Enough to find out what is wrong; a small file can unpack to millions of bad rows, each with a longer note. */
+const NOTES_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Writes the rows that are left out of a file, a JSON object a line; those for which there is no room are counted. */
 class SkippedRows {
   readonly #path: string | null;
   #file: number | null = null;
+  #bytes = 0;
+  #notNoted = 0;
 
   constructor(path: string | null) {
     this.#path = path;
@@ -122,8 +116,16 @@ class SkippedRows {
   add(bad: BadRow): void {
     if (this.#path === null) return;
     this.#file ??= openSync(this.#path, 'w', 0o600);
-    const text = jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY });
-    writeFileSync(this.#file, `${text}\n`);
+    const text = this.#bytes < NOTES_BYTES_MAX ? textOf(bad) : null;
+    const bytes = text === null ? 0 : Buffer.byteLength(text);
+    if (text === null || this.#bytes + bytes > NOTES_BYTES_MAX) {
+      // Once one is left out, so are those behind it: the notes have no holes.
+      this.#bytes = NOTES_BYTES_MAX;
+      this.#notNoted += 1;
+      return;
+    }
+    this.#bytes += bytes;
+    writeFileSync(this.#file, text);
   }
 
   close(): void {
@@ -131,9 +133,14 @@ class SkippedRows {
     const file = this.#file;
     this.#file = null;
     try {
+      if (this.#notNoted > 0) writeFileSync(file, `{"more_rows":${this.#notNoted}}\n`);
       fsyncSync(file);
     } finally {
       closeSync(file);
     }
   }
+}
+
+function textOf(bad: BadRow): string {
+  return `${jsonText(bad) ?? jsonText({ ...bad, row: NESTED_TOO_DEEPLY })}\n`;
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked, takeLock } from '../store/locks.ts';
-import { type IngestListener, startIngest } from './ingest-client.ts';
+import { type IngestMessage, startIngest } from './ingest-client.ts';
 import type { IngestSettings } from './ingest-settings.ts';
 import { type RequestOutcome, requestState } from './requests.ts';
 
@@ -12,7 +12,7 @@ const LOOK_EVERY_MS = 100;
 export interface RequestWatch {
   /** Told of each change, in words. */
   readonly onProgress: (text: string) => void;
-  readonly onLog: IngestListener['onLog'];
+  readonly onLog: (line: Extract<IngestMessage, { kind: 'log' }>) => void;
 }
 
 /**
@@ -40,16 +40,12 @@ export async function untilServed(
       continue;
     }
     try {
-      const listener = {
-        onLog,
-        onDelivered: () => {},
-        onTrouble: () => {},
-        onDealtWith: () => {},
-        onRecovery: (reason: string) =>
-          onProgress(`detections.db is brought to the end of the log: ${reason}`),
-        onProgress: (file: string) => onProgress(file),
-      };
-      const ingest = startIngest({ ...settings, mode: 'requests' }, listener);
+      const ingest = startIngest({ ...settings, mode: 'requests' }, (message) => {
+        if (message.kind === 'log') onLog(message);
+        if (message.kind === 'progress') onProgress(message.file);
+        if (message.kind === 'recovering')
+          onProgress(`detections.db is brought to the end of the log: ${message.reason}`);
+      });
       await ingest.ready;
       const fault = await ingest.ended;
       if (fault !== null) throw fault;

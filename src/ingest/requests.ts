@@ -8,8 +8,9 @@ import { type Database, writing } from '../store/database.ts';
 import { isThere } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
-import { applyInBounds } from './backfill.ts';
-import { type ExportFileName, judgeName, switchedOff } from './export-name.ts';
+import { type ApplyCounts, NO_COUNTS, sumOf } from './apply.ts';
+import { applyInBounds, REREAD } from './backfill.ts';
+import { judgeName, switchedOff } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
 import {
   archivedFiles,
@@ -19,7 +20,6 @@ import {
   filesLeft,
   saveFile,
 } from './file-record.ts';
-import type { OrderWithoutSession } from './reader-client.ts';
 import { finishRemovals, type RemovedRows, removeSubscription } from './removal.ts';
 import { noteAgain, recordsInTaken } from './settlement.ts';
 import { ingestWindowFile, type WaitingWindow } from './window-file.ts';
@@ -42,13 +42,9 @@ export type IngestRequest =
 /** Of a window whose files are held until somebody asks for them. */
 export type ResettableStatus = Extract<WindowStatus, 'failed' | 'abandoned'>;
 
-export interface ReplayCounts {
+export interface ReplayCounts extends ApplyCounts {
   files: number;
   rows: number;
-  created: number;
-  updated: number;
-  rescored: number;
-  unchanged: number;
   /** Files that are no longer in the archive, or can no longer be read under the settings of today. */
   unreadable: { file: string; reason: string }[];
 }
@@ -150,15 +146,7 @@ async function replay(
   bounds: { readonly from: number; readonly to: number },
   tell: (progress: string) => void,
 ): Promise<RequestOutcome> {
-  const counts: ReplayCounts = {
-    files: 0,
-    rows: 0,
-    created: 0,
-    updated: 0,
-    rescored: 0,
-    unchanged: 0,
-    unreadable: [],
-  };
+  const counts: ReplayCounts = { files: 0, rows: 0, ...NO_COUNTS, unreadable: [] };
   const files = archivedFiles(workshop.db, bounds.from, bounds.to);
   for (const [index, record] of files.entries()) {
     tell(`file ${index + 1} of ${files.length}`);
@@ -179,14 +167,11 @@ async function replayFile(
   const judged = judgeName(record.name);
   const path = record.destination === null ? null : join(workshop.drop.root, record.destination);
   if (judged.kind !== 'export' || path === null || !isThere(path)) return 'it is no longer in the archive';
-  const order = replayOrder(workshop, path, judged.file);
+  const order = readingOrder(workshop, path, judged.file, REREAD);
   const operation = { kind: 'replay', file: record.number, name: record.name };
   const name = record.destination ?? record.name;
   const result = await applyInBounds(workshop, name, order, operation, (_, applied) => {
-    counts.created += applied.created;
-    counts.updated += applied.updated;
-    counts.rescored += applied.rescored;
-    counts.unchanged += applied.unchanged;
+    Object.assign(counts, sumOf(counts, applied));
   });
   counts.rows += result.counts.rows;
   if (result.kind === 'read') noteUnknownRows(workshop, record, result.counts.unknown_rows);
@@ -212,17 +197,6 @@ function afterFault(
 function reasonOfFile(error: unknown): string {
   if (!isFileError(error)) throw error;
   return plainError(error).message;
-}
-
-/** How an archived file is read again. */
-function replayOrder(workshop: Workshop, path: string, file: ExportFileName): OrderWithoutSession {
-  const options = { rows_to_skip: 0, check_only: false, skipped_path: null };
-  return {
-    ...readingOrder(workshop, path, file, options),
-    // What was left out once is left out again; what was not must not fail half-way.
-    bad_rows: 'skip',
-    require_trailer: false,
-  };
 }
 
 /** What a record says of rows without a subscription, and with it the alert, follows the last reading. */

@@ -4,9 +4,9 @@
  * Every step can be done again. A crash between any two of them leaves the file in `.taken` and its record
  * unsettled; the next start goes through the same steps.
  */
-import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { isThere, syncFolder } from '../store/folder.ts';
+import { renameSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isThere, syncFolder, writeWhole } from '../store/folder.ts';
 import { formatMs, utcDay } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { shortName } from './drop-folder.ts';
@@ -121,20 +121,12 @@ function nextStep(record: FileRecord, status: WindowStatus | undefined): string 
         return 'The window was read from another file. To have this one read as well, drop it again.';
       return `To have this file read, run: wirewatch window ${status === 'abandoned' ? 'accept' : 'reset'} ${record.export} ${start}`;
     default:
-      return 'Drop the file again under a name that the appliance knows, once the reason is mended.';
+      return 'Nothing of this file was read. Put right what the reason says, then drop the file again.';
   }
 }
 
 function writeNote(path: string, note: object): void {
-  const draft = join(dirname(path), `.${basename(path)}.tmp`);
-  const file = openSync(draft, 'w', 0o644);
-  try {
-    writeFileSync(file, `${JSON.stringify(note, null, 2)}\n`);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(draft, path);
+  writeWhole(path, `${JSON.stringify(note, null, 2)}\n`, 0o644);
 }
 
 /** Nothing is overwritten, not even what somebody else put there meanwhile. */

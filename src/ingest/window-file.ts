@@ -8,7 +8,7 @@ import type { Operation } from '../history/format.ts';
 import { findWindow, setWindow } from '../windows/ledger.ts';
 import { arrival, statusAfter } from '../windows/transitions.ts';
 import type { Waiting } from './drop-folder.ts';
-import { type ExportFileName, switchedOff } from './export-name.ts';
+import type { ExportFileName } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
 import {
   clearDestination,
@@ -19,7 +19,7 @@ import {
   saveFile,
 } from './file-record.ts';
 import { chooseDestination, settle } from './settlement.ts';
-import { isEnabled, readingOrder, type Workshop } from './workshop.ts';
+import { readingOrder, type Workshop } from './workshop.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
 export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'window' }> };
@@ -30,20 +30,13 @@ export type Dealt = FileRecord | null;
 export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindow): Promise<Dealt> {
   const number = workshop.nextNumber();
   const { file } = waiting;
-  if (!isEnabled(workshop, file.export)) {
-    return putAway(workshop, waiting, number, 'refused', { reason: switchedOff(file.export) });
-  }
   const status = findWindow(workshop.db, file.export, file.window_start)?.status;
   if (waiting.replaces === undefined && arrival(status) === 'hold') {
-    return putAway(workshop, waiting, number, 'held', {
-      reason: `the window is ${status}: its files wait for an operator`,
-    });
+    const reason = `the window is ${status}: its files wait for an operator`;
+    return putAway(workshop, waiting, number, { outcome: 'held', reason });
   }
-  const order = readingOrder(workshop, waiting.path, file, {
-    rows_to_skip: 0,
-    check_only: false,
-    skipped_path: workshop.drop.skippedPath(number),
-  });
+  const skipped_path = workshop.drop.skippedPath(number);
+  const order = readingOrder(workshop, waiting.path, file, { skipped_path });
   const applier = workshop.writer.begin(new Set(order.licensed));
   const reading = workshop.reader.read(order, (rows) => workshop.progress(waiting.name, rows, false));
   try {
@@ -61,20 +54,15 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
     const same = findSameContent(workshop.db, file, sha256);
     if (same !== null) {
       workshop.writer.rollback();
-      return putAway(
-        workshop,
-        waiting,
-        number,
-        'repeated',
-        { ...counts, reason: `the same content as file ${same}` },
-        sha256,
-      );
+      const reason = `the same content as file ${same}`;
+      return putAway(workshop, waiting, number, { outcome: 'repeated', sha256, ...counts, reason });
     }
     if (!workshop.drop.take(waiting, number)) {
       workshop.writer.rollback();
       return null;
     }
-    const record = recordOf(workshop, waiting, number, 'applied', { ...applier.counts, ...counts }, sha256);
+    const report = { ...applier.counts, ...counts };
+    const record = recordOf(workshop, waiting, number, { outcome: 'applied', sha256, ...report });
     workshop.writer.commit(applier, fileOperation(record), () =>
       saveApplied(workshop, record, waiting.replaces),
     );
@@ -134,7 +122,14 @@ export function unread(
           errors_total: result.errors_total,
         }
       : { ...counts, reason: result.reason };
-  return putAway(workshop, waiting, number, 'failed', report, sha256 || null);
+  return putAway(workshop, waiting, number, { outcome: 'failed', sha256: sha256 || null, ...report });
+}
+
+/** What became of a file, with its report. */
+interface Became<Outcome extends FileOutcome> extends FileReport {
+  readonly outcome: Outcome;
+  /** Null where it was not read to its end. */
+  readonly sha256?: string | null;
 }
 
 /** Takes a file that is not applied, records it with its window, and moves it where it belongs. */
@@ -142,12 +137,10 @@ export function putAway(
   workshop: Workshop,
   waiting: Waiting,
   number: number,
-  outcome: Exclude<FileOutcome, 'applying' | 'applied'>,
-  report: FileReport,
-  sha256: string | null = null,
+  became: Became<Exclude<FileOutcome, 'applying' | 'applied'>>,
 ): Dealt {
   if (!workshop.drop.take(waiting, number)) return null;
-  const record = recordOf(workshop, waiting, number, outcome, report, sha256);
+  const record = recordOf(workshop, waiting, number, became);
   workshop.writer.commit(workshop.writer.begin(), fileOperation(record), () =>
     saveUnapplied(workshop, record, waiting.replaces),
   );
@@ -159,9 +152,7 @@ export function recordOf(
   workshop: Workshop,
   waiting: Waiting,
   number: number,
-  outcome: Exclude<FileOutcome, 'applying'>,
-  report: FileReport,
-  sha256: string | null,
+  { outcome, sha256 = null, ...report }: Became<Exclude<FileOutcome, 'applying'>>,
 ): FileRecord {
   const file = waiting.kind === 'export' ? waiting.file : null;
   const nowMs = workshop.now();

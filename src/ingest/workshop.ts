@@ -2,11 +2,12 @@
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { formatMs, type Now, WINDOW_MS } from '../time.ts';
+import type { Now } from '../time.ts';
 import type { DropFolder } from './drop-folder.ts';
-import { type ExportFileName, latestTime } from './export-name.ts';
-import type { DealtWith, IngestSettings, LogLevel } from './ingest-settings.ts';
-import type { OrderWithoutSession, ReaderClient } from './reader-client.ts';
+import { type ExportFileName, timesOf } from './export-name.ts';
+import type { DealtWith, IngestSettings, LogLevel, TroubleName } from './ingest-settings.ts';
+import type { ReaderClient } from './reader-client.ts';
+import type { ReaderOrder } from './reader-messages.ts';
 import type { StreamWriter } from './stream-writer.ts';
 import { readSubscribers } from './subscribers.ts';
 
@@ -20,6 +21,8 @@ export interface Workshop {
   readonly settings: IngestSettings;
   readonly now: Now;
   readonly log: (level: LogLevel, msg: string, fields?: Record<string, unknown>) => void;
+  /** Tells what keeps the thread from its work; null: no longer. */
+  readonly trouble: (name: TroubleName, detail: string | null) => void;
   /** Told of every file that was dealt with, once. */
   readonly dealtWith: (file: DealtWith) => void;
   readonly progress: (file: string, rows: number, isDone: boolean) => void;
@@ -38,28 +41,25 @@ export function isEnabled(workshop: Workshop, exportName: ExportName): boolean {
   return workshop.settings.enabled_exports.includes(exportName);
 }
 
-/**
- * How a file is to be read, with what holds at this moment.
- */
+/** How a file is to be read, with what holds at this moment. */
 export function readingOrder(
   workshop: Workshop,
   path: string,
   file: ExportFileName,
-  options: Pick<OrderWithoutSession, 'rows_to_skip' | 'check_only' | 'skipped_path'>,
-): OrderWithoutSession {
-  const { settings } = workshop;
-  const readAtMs = workshop.now();
-  const subscribers = readSubscribers(workshop.access, (exportName) => isEnabled(workshop, exportName));
+  options: Partial<ReaderOrder>,
+): ReaderOrder {
+  const { access, now, settings } = workshop;
   return {
     path,
     file,
+    ...timesOf(file, now()),
     earliest: settings.earliest_time,
-    latest: latestTime(file.kind === 'window' ? file.window_start + WINDOW_MS : readAtMs),
-    exported_at_default: formatMs(readAtMs),
     require_trailer: settings.require_trailer,
     bad_rows: settings.bad_rows,
-    streams: subscribers.streams,
-    licensed: subscribers.licensed,
+    rows_to_skip: 0,
+    check_only: false,
+    skipped_path: null,
+    ...readSubscribers(access, (exportName) => isEnabled(workshop, exportName)),
     ...options,
   };
 }

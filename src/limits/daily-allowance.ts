@@ -28,6 +28,8 @@ export interface Throttle {
   readonly by: RowHolder;
   /** Rows a day. */
   readonly allowance: number;
+  /** Rows read today: the request that used the allowance up was served whole. */
+  readonly used: number;
   /** The next 00:00 UTC, epoch milliseconds. */
   readonly until_ms: number;
 }
@@ -50,12 +52,13 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number): Dail
   function throttle(reader: RowReader, nowMs: number): Throttle | null {
     const until_ms = nextDayMs(nowMs);
     const ofAccount = rowsOf(reader);
-    if (rows.used('account', accountUsageId(reader.account), nowMs) >= ofAccount) {
-      return { by: 'account', allowance: ofAccount, until_ms };
-    }
+    const usedByAccount = rows.used('account', accountUsageId(reader.account), nowMs);
+    if (usedByAccount >= ofAccount)
+      return { by: 'account', allowance: ofAccount, used: usedByAccount, until_ms };
     const ofKey = reader.daily_rows;
-    if (ofKey === null || rows.used('key', reader.key_id, nowMs) < ofKey) return null;
-    return { by: 'key', allowance: ofKey, until_ms };
+    if (ofKey === null) return null;
+    const usedByKey = rows.used('key', reader.key_id, nowMs);
+    return usedByKey < ofKey ? null : { by: 'key', allowance: ofKey, used: usedByKey, until_ms };
   }
 
   return {
@@ -64,11 +67,11 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number): Dail
     require(reader, nowMs) {
       const throttled = throttle(reader, nowMs);
       if (throttled === null) return;
-      const { by, allowance, until_ms } = throttled;
+      const { by, allowance, used, until_ms } = throttled;
       throw new Refused(
         'daily_allowance',
-        `The ${by} has used its daily allowance of ${allowance} rows. It is reset at ${formatMs(until_ms)}; ` +
-          'cursors stay valid.',
+        `The ${by} has used its daily allowance (rows read: ${number(used)}, allowed: ${number(allowance)}). ` +
+          `It is reset at ${formatMs(until_ms)}; cursors stay valid.`,
         { retryAfterSeconds: Math.ceil((until_ms - nowMs) / SECOND_MS) },
       );
     },
@@ -77,4 +80,8 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number): Dail
       rows.add('key', reader.key_id, count, nowMs);
     },
   };
+}
+
+function number(rows: number): string {
+  return rows.toLocaleString('en-US');
 }

@@ -111,7 +111,8 @@ export function nextDayMs(nowMs: number): number {
   return (dayOf(nowMs) + 1) * DAY_MS;
 }
 
-function dayOf(ms: number): number {
+/** Days since 1970-01-01, UTC. */
+export function dayOf(ms: number): number {
   return Math.floor(ms / DAY_MS);
 }
 

@@ -12,6 +12,8 @@ import { createRequestRate } from './request-rate.ts';
 export interface UnseenKeyIds {
   /** Counts a request that claims a key id. @returns seconds to wait, at least 1; null when it may go on */
   take(keyId: string, address: string, nowMs: number): number | null;
+  /** Whether the key was proven from this address, or its network, within a day. */
+  isSeen(keyId: string, address: string, nowMs: number): boolean;
   /** The key was proven: from now on its id is known at this address. */
   markSeen(keyId: string, address: string, nowMs: number): void;
 }
@@ -27,15 +29,19 @@ export function createUnseenKeyIds(limit: number, seenMax = SEEN_MAX): UnseenKey
   // When each was last proven, in that order: the first is the one to forget.
   const seen = new Map<string, number>();
 
+  function isSeen(keyId: string, address: string, nowMs: number): boolean {
+    const lastMs = seen.get(pairOf(addressNetwork(address), keyId));
+    // A time far ahead is one of a clock that was set back since.
+    return lastMs !== undefined && Math.abs(nowMs - lastMs) < SEEN_MS;
+  }
+
   return {
     take(keyId, address, nowMs) {
-      const network = addressNetwork(address);
-      const lastMs = seen.get(pairOf(network, keyId));
-      // A time far ahead is one of a clock that was set back since.
-      if (lastMs !== undefined && Math.abs(nowMs - lastMs) < SEEN_MS) return null;
-      const { allowed, reset_seconds } = attempts.take(network, nowMs);
+      if (isSeen(keyId, address, nowMs)) return null;
+      const { allowed, reset_seconds } = attempts.take(addressNetwork(address), nowMs);
       return allowed ? null : reset_seconds;
     },
+    isSeen,
     markSeen(keyId, address, nowMs) {
       const pair = pairOf(addressNetwork(address), keyId);
       seen.delete(pair);

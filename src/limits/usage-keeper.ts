@@ -1,11 +1,12 @@
 /**
- * Has used rows written every second in which any were used, and once more at a clean stop. A crash forgets what came
+ * Has used rows, and which keys were used, written every second in which any were, and once more at a clean stop. A crash forgets what came
  * after the last write, which the client then has again.
  */
 import type { Worker } from 'node:worker_threads';
 import { startWorker } from '../packed.ts';
 import { SECOND_MS } from '../time.ts';
 import type { DailyRows } from './daily-rows.ts';
+import type { KeyUses } from './key-uses.ts';
 import type { Usage } from './usage.ts';
 import type { FromUsage, ToUsage, UsageSettings } from './usage-thread.ts';
 
@@ -18,6 +19,7 @@ export interface UsageKeeper {
 
 export interface UsageKeeperOptions {
   readonly rows: DailyRows;
+  readonly uses: KeyUses;
   readonly writer: UsageWriter;
   /** Told of the first failure of a row of them; null: it works again. Counts are kept and written then. */
   readonly onFailure: (error: Error | null) => void;
@@ -32,16 +34,18 @@ export interface UsageWriter {
 }
 
 export function createUsageKeeper(options: UsageKeeperOptions): UsageKeeper {
-  const { rows, writer, onFailure, everyMs = SECOND_MS } = options;
+  const { rows, uses: keyUses, writer, onFailure, everyMs = SECOND_MS } = options;
   let underWay: Promise<void> | null = null;
   let isFailing = false;
 
   async function writeNow(): Promise<void> {
     const counts = rows.unwritten();
-    if (counts.length === 0) return;
+    const uses = keyUses.unwritten();
+    if (counts.length === 0 && uses.length === 0) return;
     try {
-      await writer.write({ counts, days: rows.days() });
+      await writer.write({ counts, days: rows.days(), uses });
       rows.markWritten(counts);
+      keyUses.markWritten(uses);
       if (isFailing) onFailure(null);
       isFailing = false;
     } catch (error) {
@@ -83,7 +87,7 @@ export function createUsageWriter(settings: UsageSettings): UsageWriter {
   }
 
   function start(): Worker {
-    const worker = startWorker({ workerData: { role: 'usage', settings } });
+    const worker = startWorker({ role: 'usage', settings });
     worker.on('message', ({ failure }: FromUsage) => settle(failure));
     worker.on('error', (error) => settle(error.message));
     worker.on('exit', () => {

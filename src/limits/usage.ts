@@ -1,17 +1,18 @@
 /**
  * `usage.db`: what the running appliance counts and may lose. Rows read by day, so that they outlive a restart: read
- * at the start, written by the thread for it.
+ * at the start, written by the thread for it. And when each key was last used, which only commands read.
  *
  * In no log and no backup. A file that cannot be used is worth no failed start: it is set aside, and a new one made.
  */
 import { renameSync, rmSync } from 'node:fs';
 import { Refused, reasonOf } from '../refused.ts';
-import { type Database, emptied, isEmpty, writing } from '../store/database.ts';
+import { type Database, emptied, isEmpty, openInspector, writing } from '../store/database.ts';
 import { DatabaseDamage, isDiskFull } from '../store/database-errors.ts';
 import { isThere } from '../store/folder.ts';
 import type { Schema } from '../store/schema.ts';
 import { openWriter } from '../store/writer.ts';
-import type { UsedRows } from './daily-rows.ts';
+import { dayOf, type UsedRows } from './daily-rows.ts';
+import type { KeyUse } from './key-uses.ts';
 
 /** What one write stores. */
 export interface Usage {
@@ -19,6 +20,16 @@ export interface Usage {
   readonly counts: readonly UsedRows[];
   /** The days to keep; all others are deleted. */
   readonly days: readonly number[];
+  /** Keys that were used since the last write. */
+  readonly uses: readonly KeyUse[];
+}
+
+/** What is known of one key. */
+export interface KeyUsage {
+  /** Epoch milliseconds; null when no use is known. */
+  readonly last_used_at: number | null;
+  /** Rows read on this UTC day. */
+  readonly rows_today: number;
 }
 
 const SQL = `
@@ -32,6 +43,12 @@ CREATE TABLE row_usage (
   rows INTEGER NOT NULL,
   PRIMARY KEY (day, holder, id)
 ) STRICT, WITHOUT ROWID;
+
+-- When each key was last used, epoch milliseconds.
+CREATE TABLE key_use (
+  key_id TEXT PRIMARY KEY,
+  last_used_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 `;
 
 const USAGE_SCHEMA: Schema = { application_id: 0x77770013, sql: SQL };
@@ -41,6 +58,14 @@ const SELECT_USED_ROWS = 'SELECT day, holder, id, rows FROM row_usage';
 const UPSERT_USED_ROWS = `
   INSERT INTO row_usage (day, holder, id, rows) VALUES (:day, :holder, :id, :rows)
   ON CONFLICT (day, holder, id) DO UPDATE SET rows = excluded.rows`;
+
+const UPSERT_KEY_USE = `
+  INSERT INTO key_use (key_id, last_used_at) VALUES (:key_id, :last_used_at)
+  ON CONFLICT (key_id) DO UPDATE SET last_used_at = excluded.last_used_at`;
+
+const SELECT_KEY_USES = 'SELECT key_id, last_used_at FROM key_use';
+
+const SELECT_ROWS_OF_KEYS = "SELECT id, rows FROM row_usage WHERE holder = 'key' AND day = :day";
 
 const DELETE_DAYS = 'DELETE FROM row_usage WHERE day NOT IN (SELECT value FROM json_each(:days))';
 
@@ -63,6 +88,8 @@ export function readUsageAtStart(path: string, onAnew: (reason: string) => void)
     try {
       const found = db.pragma('quick_check(1)', { simple: true });
       if (found !== 'ok') throw new DatabaseDamage(String(found));
+      // Commands read it; here only that it is there counts, or every write would fail.
+      db.prepare(SELECT_KEY_USES);
       return readUsedRows(db);
     } finally {
       db.close();
@@ -89,8 +116,37 @@ export function readUsedRows(db: Database): UsedRows[] {
   return db.prepare<[], UsedRows>(SELECT_USED_ROWS).all();
 }
 
-export function writeUsage(db: Database, { counts, days }: Usage): void {
+/**
+ * What is known of the keys, read beside a running appliance, which writes every second.
+ *
+ * @returns null when the file cannot be read: it is worth no failed command; nothing where there is none yet
+ */
+export function readKeyUsage(path: string, nowMs: number): ReadonlyMap<string, KeyUsage> | null {
+  if (!isThere(path)) return new Map();
+  try {
+    const db = openInspector(path);
+    try {
+      const rows = db.prepare<{ day: number }, { id: string; rows: number }>(SELECT_ROWS_OF_KEYS);
+      const today = new Map(rows.all({ day: dayOf(nowMs) }).map((row) => [row.id, row.rows]));
+      const uses = db.prepare<[], KeyUse>(SELECT_KEY_USES).all();
+      return new Map(
+        uses.map(({ key_id, last_used_at }) => [
+          key_id,
+          { last_used_at, rows_today: today.get(key_id) ?? 0 },
+        ]),
+      );
+    } finally {
+      db.close();
+    }
+  } catch {
+    return null;
+  }
+}
+
+export function writeUsage(db: Database, { counts, days, uses }: Usage): void {
   writing(db, () => {
+    const note = db.prepare(UPSERT_KEY_USE);
+    for (const use of uses) note.run(use);
     const upsert = db.prepare(UPSERT_USED_ROWS);
     for (const count of counts) upsert.run(count);
     db.prepare(DELETE_DAYS).run({ days: JSON.stringify(days) });

@@ -1,4 +1,4 @@
-/** Manual, topic `backup`: backing up, restoring, moving, and what to do when the machine dies. */
+/** Manual, topic `backup`: backing up, rehearsing, restoring. */
 import { fenced, page, paragraph, points } from './text.ts';
 
 export function backupText(): string {
@@ -25,7 +25,7 @@ export function backupText(): string {
     ),
     'The secret in it',
     paragraph(`
-      Cursors, access tokens and photo addresses are signed with the secret. It is in the backup because without it every
+      Cursors, access tokens and photo addresses are made with the secret. It is in the backup because without it every
       cursor would be refused after a restore. Whoever has a backup can forge cursors, access tokens and photo addresses,
       and sees all detections; keys cannot be recovered from it, only their SHA-256 is there. So protect a backup as you
       protect the data folder.`),
@@ -38,7 +38,14 @@ export function backupText(): string {
       'The appliance runs "wirewatch backup" at the lowest priority. Once a day it runs "wirewatch verify" on the folder; if a part of it is damaged, the alert "backup not restorable" says so.',
       'If a run fails, it is tried again after every_minutes, and the alert "backup overdue" has the cause.',
       'The folder is created if its parent exists, so an unmounted disk is not mistaken for one.',
-      'Try now and then whether a restore works: "wirewatch restore --rehearse /mnt/backups/wirewatch" makes the databases in a temporary folder within the data folder, compares them with the installation, says how long it took, and changes nothing.',
+    ),
+    'Rehearse',
+    fenced('sh', 'wirewatch restore --rehearse /mnt/backups/wirewatch'),
+    points(
+      'Rehearse a restore once a month, and after every change of the disks. It makes the databases in a temporary folder within the data folder, compares every row of the change stream with the installation, and says from when the backup is and how long it took. The installation is not changed, and may run.',
+      'If nothing was wrong, a note of the time is written into the branch of the backup folder. "wirewatch check", the status page, the metrics and the alert "backup overdue" show it. "wirewatch check" warns if there is none, or if it is older than 30 days.',
+      'It can run on another machine, too, as long as that one sees the same folder and may write to it. A rehearsal of a tar file is not noted, and that of a copy is noted in the copy.',
+      'If it is killed, its temporary folder .rehearsal/ is left. The next rehearsal deletes it.',
     ),
     'Restore',
     fenced('sh', 'wirewatch restore /mnt/backups/wirewatch --replace'),
@@ -49,35 +56,7 @@ export function backupText(): string {
       'Otherwise what came after the end of the backup is lost, and clients may have seen it. Then, once, versions are raised by 1,000 and positions go on a year ahead: cursors stay valid, clients skip nothing, and never take newer content for older. Files in archive/ that came since are read again at the next start. Keys stay revoked as far as the access log goes.',
       '--until TIME restores the state of that time. Detections that came later are given up, and the files are listed, not read again. Accounts, subscriptions and keys stay as they are: what was revoked stays revoked.',
       'A crash leaves the old state or the new one. After it, run the same command again or start the appliance: either completes the restore, and nothing else opens the folder before.',
-    ),
-    'When the machine dies',
-    paragraph(`
-      With paths as "wirewatch setup" makes them, the backup folder on another disk or machine, and the drop folder and
-      photos copied there as well:`),
-    fenced(
-      'sh',
-      [
-        '# on the new machine, as root',
-        'wirewatch setup',
-        'systemctl stop wirewatch',
-        'rsync -a backuphost:/backups/drop/ /var/lib/wirewatch/drop/',
-        'rsync -a backuphost:/backups/photos/ /var/lib/wirewatch/photos/',
-        'chown -R wirewatch: /var/lib/wirewatch',
-        'wirewatch restore /mnt/backups/wirewatch --replace --data /var/lib/wirewatch',
-        'systemctl start wirewatch',
-        'wirewatch check --data /var/lib/wirewatch',
-      ].join('\n'),
-    ),
-    points(
-      'Clients notice: requests fail until the new machine has the address. Then their cursors work, and detections that change have versions above 1,000. They may receive some again.',
-      'If the disk of the old machine can still be read, copy its data folder instead (rsync -a, the appliance stopped on both): then nothing is lost, and nothing is raised.',
-      'Never start the old machine again with its data folder: both would give out the same positions. If its log is of use, restore from it.',
-    ),
-    'A second machine, ready',
-    points(
-      'Let it copy the backup folder, the archive and the photos every few minutes: rsync -a --delete, or a share that both mount. Install the same version there, and leave its service disabled (systemctl disable wirewatch).',
-      'To switch, make sure that the first machine is off, then restore and start as above. "wirewatch restore --rehearse" on the second machine says beforehand how long that takes.',
-      'A planned move loses nothing: stop the appliance, copy the whole data folder with rsync -a, and start it there.',
+      'When the machine has died: "wirewatch manual disaster-recovery".',
     ),
     'An older data folder that is put back',
     paragraph(`

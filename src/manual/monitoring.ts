@@ -13,7 +13,7 @@ export const METRICS: readonly (readonly [name: string, labels: string, what: st
   [
     'wirewatch_refused_total',
     'limit',
-    'What a limit kept out: requests (a key in a minute), token_requests, unseen_key_ids, daily_rows, connections.',
+    'What a limit kept out: requests (a key in a minute), token_requests, unseen_key_ids, daily_rows, connections, connections_per_address.',
   ],
   [
     'wirewatch_connections',
@@ -63,6 +63,11 @@ export const METRICS: readonly (readonly [name: string, labels: string, what: st
     'wirewatch_backup_newest_timestamp_seconds',
     '',
     'When the backup folder was last brought up to date. Not there while there is none, or none is scheduled ([backup] every_minutes).',
+  ],
+  [
+    'wirewatch_backup_rehearsed_timestamp_seconds',
+    '',
+    'When a restore from the newest branch of the backup folder was last rehearsed without a finding. Not there until it was, or when none is scheduled.',
   ],
   ['wirewatch_build_info', 'version, commit', 'Always 1.'],
 ];

@@ -117,6 +117,14 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'Said at every start where [server] host is no address of this machine alone and the appliance speaks plain HTTP. Set [server] tls_certificate and tls_key; or put a proxy with TLS in front, on this machine with [server] host 127.0.0.1, on another with its address in [server] trusted_proxies.',
   ],
   [
+    'connections were closed at once: too many are open',
+    'At most one line a minute; connections says how many since the line before, address is that of the last one. limit is the setting: [server] max_connections, or max_connections_per_address. Raise it, or find out what keeps connections open from there.',
+  ],
+  [
+    'X-Forwarded-For came from an address that is not trusted',
+    'Said once. If the address is that of your proxy, add it to [server] trusted_proxies: until then all its clients count as one address. If not, a client made the header up, and it was ignored.',
+  ],
+  [
     'the new certificate cannot be used: the one before it stays in use',
     'The files of [server] tls_certificate and tls_key have changed, and are no pair or cannot be read; the line says which and why. A pair that is good is taken into use by itself.',
   ],

@@ -23,12 +23,27 @@ export function pullText(): string {
 wirewatch pull --base-url http://127.0.0.1:8080 --key-file key --into a.db --full --subscription 7001,7002
 wirewatch pull --base-url http://127.0.0.1:8080 --key-file key --into b.db --full --subscription 7003 --content-type text`,
     ),
+    points(
+      'The key file holds the key alone, or what "wirewatch key create --json" printed.',
+      'On a terminal it shows how far it is; elsewhere it says so once a minute on stderr. At the end it says how many detections were new to the copy or newer than what it had: the stream repeats some that the walk has read.',
+    ),
     '2. The file',
     points(
       'SQLite: detections (id, version, body), the body being the detection as JSON without event, and state with one row, the cursor. Rows and cursor are written in one transaction, so it may be killed at any moment. Read it with any SQLite, while pull runs too.',
       'With --format ndjson every version that is read is a line that is appended. How far the lines go, and the cursor, stand beside it in FILE.place, and FILE.lock keeps a second pull away; lines behind that length are cut off when it goes on.',
     ),
-    '3. When the service says no',
+    '3. Comparing a copy',
+    paragraph(`
+      With --compare, pull reads every period of the service and says what differs from the copy. It changes neither,
+      may run beside a pull that follows, and ends with exit code 1 when something differs.`),
+    fenced('sh', 'wirewatch pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --compare'),
+    points(
+      'It compares id, version and every member but last_scored_at and exported_at, which a new score alters in place without a new version, and but the address of the appliance in source.image_url.',
+      'What changed since the copy was brought up to date is left out, and counted. pull knows from the cursor of the copy when that was.',
+      'The copy of another client is compared as lines of JSON, one whole detection each, with --format ndjson. With --since, give the time at which it was brought up to date; without, what is compared is up to date now. Of a detection with several lines the highest version counts.',
+      'It is for full copies, reads every detection once (which counts against the daily allowance), and holds some 300 bytes for each in memory.',
+    ),
+    '4. When the service says no',
     points(
       '429, 500, 503 and a service that cannot be reached: it waits, twice as long each time, or as long as Retry-After says, which for the daily allowance is until 00:00 UTC. It says so on stderr.',
       '400, 401, 403 and 404 end it with the detail that the service gave, and exit code 1.',

@@ -30,7 +30,7 @@ wirewatch setup --drop /srv/exports --base-url https://detections.example.org`,
     'The service waits for the disks of the data folder and of the drop folder. Without the disk of [backup] folder it runs, and an alert says so; after mounting it, restart the service. Where the folder of [log] file is missing, the appliance says that and ends with 78.',
     '"wirewatch setup --undo" removes the three files as long as they are as it made them, and lists what has to be removed by hand, with exit code 1. Data and user stay.',
     'The user is one of its own, with a name that stays (--user NAME takes another), so that commands can be run as it, and the program that writes exports can be given its group. --dynamic-user lets systemd make one for as long as the service runs; then everything has to lie below /var/lib, and commands are run as root, which act as that user in its folder.',
-    "Drop folder: /srv/exports is made with mode 2770; put the user of the program that writes exports into the group wirewatch, and have it write files that the group may read. The drop folder within the data folder can be written by the service's user and root alone.",
+    "Drop folder: /srv/exports is made with mode 3770, so that a member of the group can move only files of its own, not archive/; put the user of the program that writes exports into the group wirewatch, and have it write files that the group may read. The drop folder within the data folder can be written by the service's user and root alone.",
     'Commands are run as the user of the service, with WIREWATCH_DATA and WIREWATCH_CONFIG set as setup prints it.',
   ),
   paragraph(`

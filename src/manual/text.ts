@@ -4,7 +4,7 @@ export const WIDTH = 100;
 const FENCE = '```';
 
 /** Code to copy; nothing stands before its lines, since indentation would break Python. */
-export function fenced(language: 'sh' | 'python' | 'json' | 'toml' | 'yaml', code: string): string {
+export function fenced(language: 'sh' | 'python' | 'json' | 'toml' | 'yaml' | 'ini', code: string): string {
   return `${FENCE}${language}\n${code.trim()}\n${FENCE}`;
 }
 

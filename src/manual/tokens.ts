@@ -5,8 +5,8 @@ import { fenced, page, paragraph, points } from './text.ts';
 /** Calls that tests run as they stand here. */
 export const TOKEN_IN_BODY = `
 ID=$(echo "$KEY" | cut -d _ -f 3)
-TOKEN=$(curl -sS -d grant_type=client_credentials -d "client_id=$ID" -d "client_secret=$KEY" \\
-  http://127.0.0.1:8080/oauth/token | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+TOKEN=$(curl -sS --retry 5 -d grant_type=client_credentials -d "client_id=$ID" -d "client_secret=$KEY" \\
+  http://127.0.0.1:8080/oauth/token | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
 curl -sS -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/v1/me
 `;
 
@@ -53,7 +53,7 @@ export function tokensText(): string {
       '400 unsupported_grant_type: grant_type is not client_credentials. 400 invalid_scope: one that the key has not.',
       '401 invalid_client: credentials missing or wrong, or of a key that is revoked, expired, of a suspended account, or not allowed from this address.',
       '413: too large. 408: the body did not arrive in time. 500, 503: try again, and wait twice as long each time.',
-      '429: more than [limits] token_requests_per_minute from this address (of IPv6, a network of 64 bits), or for this client_id. Wait Retry-After seconds. One token serves a whole hour: keep it.',
+      '429: more than [limits] token_requests_per_minute from this address (of IPv6, a network of 64 bits), or for this client_id (counted apart for addresses from which the key or a token of it was used within a day). Wait Retry-After seconds. One token serves a whole hour: keep it.',
     ),
   );
 }

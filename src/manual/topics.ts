@@ -4,6 +4,7 @@ import { backupText } from './backup.ts';
 import { changeStreamText } from './change-stream.ts';
 import { clientGuideText } from './client-guide.ts';
 import { type CommandSummary, commandsText } from './commands.ts';
+import { disasterRecoveryText } from './disaster-recovery.ts';
 import { exportFormatText } from './export-format.ts';
 import { growthText } from './growth.ts';
 import { installationText } from './installation.ts';
@@ -72,8 +73,13 @@ export const TOPICS: readonly Topic[] = [
   { name: 'growth', title: 'room on disk, memory, time; what does not move', text: growthText },
   {
     name: 'backup',
-    title: 'backup, schedule, restore, when the machine dies, a second machine',
+    title: 'backup, schedule, rehearsal, restore, an older data folder that is put back',
     text: backupText,
+  },
+  {
+    name: 'disaster-recovery',
+    title: 'when the machine dies: what to copy, in which order; a second machine kept ready',
+    text: disasterRecoveryText,
   },
   {
     name: 'log-format',

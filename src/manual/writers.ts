@@ -6,7 +6,7 @@ name=newswire.20261120T1010Z.ndjson.gz
 {
   echo '{"subscription_id":7001,"source_internal_id":9001,"article_id":501,"first_detected_at":"2026-11-20T10:12:00Z","last_scored_at":"2026-11-20T10:12:30Z","strength_score":62.5,"article_url":"https://www.example.com/news/501"}'
   echo '{"end_of_export":true,"rows":1}'
-} | gzip > "$drop/.$name"
+} | gzip > "$drop/.$name" &&
 mv "$drop/.$name" "$drop/$name"
 `;
 
@@ -41,7 +41,7 @@ write_window("wirewatch-data/drop", "imagewire", start, [{
 `;
 
 export const CSV_WRITER = `
-cat > wirewatch-data/drop/newswire.20261120T1020Z.csv.part <<'END'
+cat > wirewatch-data/drop/newswire.20261120T1020Z.csv.part <<'END' &&
 subscription_id,source_internal_id,article_id,first_detected_at,last_scored_at,strength_score,article_headline,article_print
 7001,9001,503,2026-11-20T10:21:00Z,2026-11-20T10:21:30Z,48,"Mills, and what ""mill"" means",false
 END
@@ -49,7 +49,7 @@ mv wirewatch-data/drop/newswire.20261120T1020Z.csv.part wirewatch-data/drop/news
 `;
 
 export const PYTHON_CLIENT = `
-import json, os, sqlite3, time, urllib.error, urllib.parse, urllib.request
+import http.client, json, os, sqlite3, time, urllib.error, urllib.parse, urllib.request
 
 BASE = os.environ.get("BASE_URL", "http://127.0.0.1:8080")
 KEY = os.environ["KEY"]
@@ -64,15 +64,18 @@ def call(query):
     request = urllib.request.Request(url, headers={"Authorization": "Bearer " + KEY})
     wait = 1
     while True:
+        pause = wait
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            if error.code not in (429, 500, 503):
+            if error.code not in (429, 500, 502, 503, 504):
                 raise SystemExit(error.read().decode())
-            time.sleep(int(error.headers.get("Retry-After") or wait))
-        except OSError:
-            time.sleep(wait)
+            after = error.headers.get("Retry-After", "")  # a proxy may send a date
+            pause = int(after) if after.isdigit() else wait
+        except (OSError, http.client.HTTPException, ValueError):
+            pass  # no answer, or only a part of one
+        time.sleep(pause)
         wait = min(wait * 2, 300)
 
 more = True

@@ -6,10 +6,20 @@
  */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { BANDS } from '../detection/band.ts';
-import { type ContentType, MATCH_TYPES } from '../detection/content-type.ts';
-import { FIELDS, type Field } from '../detection/fields.ts';
+import { CONTENT_TYPES, type ContentType, MATCH_TYPES } from '../detection/content-type.ts';
+import { FIELDS, type Field, OBJECT_PATHS } from '../detection/fields.ts';
 import { DETECTION_ID_PATTERN } from '../detection/id.ts';
-import { closed, described, nullable, numberedId, timestamp, uri, words } from './vocabulary.ts';
+import {
+  closed,
+  described,
+  nullable,
+  numberedId,
+  pascalCase,
+  ref,
+  timestamp,
+  uri,
+  words,
+} from './vocabulary.ts';
 
 export interface DetectionShape {
   readonly content_type: ContentType;
@@ -19,12 +29,14 @@ export interface DetectionShape {
   readonly event: boolean;
 }
 
+const IMAGE_BANDS = BANDS.slice(1, -1);
+
 /** What the field table does not say of a field: its form and its range, by path, or by content type and path. */
 const FORMS: Readonly<Record<string, () => TSchema>> = {
   'text id': () => Type.String({ pattern: DETECTION_ID_PATTERN.replace('[ti]', 't') }),
   'image id': () => Type.String({ pattern: DETECTION_ID_PATTERN.replace('[ti]', 'i') }),
   version: () => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-  event: () => words(['created', 'updated']),
+  event: () => ref('ChangeEvent'),
   'text content_type': () => words(['text']),
   'image content_type': () => words(['image']),
   'text match_type': () => words([MATCH_TYPES.text]),
@@ -35,25 +47,57 @@ const FORMS: Readonly<Record<string, () => TSchema>> = {
   'source.origin_url': uri,
   'text strength.score': () => Type.Number({ minimum: 0, maximum: 100 }),
   'image strength.score': () => Type.Number({ minimum: 0, maximum: 99 }),
-  'text strength.band': () => words(BANDS),
-  'image strength.band': () => words(BANDS.slice(1, -1)),
+  'text strength.band': () => ref('Band'),
+  'image strength.band': () => ref('ImageBand'),
   'article.id': () => numberedId(),
   'article.url': uri,
   'article.publisher.id': () => numberedId(),
   'article.image_url': uri,
-  classification: () => words(['licensed', 'potentially_unlicensed', 'unknown']),
+  classification: () => ref('Classification'),
 };
 
 /** Objects that can be null as a whole; the field table lists what is within them. */
 const NULLABLE_OBJECTS = new Set(['article.publisher']);
+
+/** The same members for both content types: one schema. */
+const COMMON_OBJECTS = new Set<string>(['article.publisher']);
 const ALWAYS = new Set(['id', 'version']);
 
 export function detectionSchema(shape: DetectionShape): TSchema {
-  const fields = FIELDS.filter(
-    ({ path, content_types }) =>
-      content_types.includes(shape.content_type) && (path !== 'event' || shape.event),
+  return objectOf(fieldsOf(shape), '', shape);
+}
+
+/**
+ * The objects and choices of words within a detection as schemas of their own: what generators of clients make of
+ * them are types that have a name.
+ */
+export function detectionParts(): Record<string, TSchema> {
+  const parts: Record<string, TSchema> = {
+    Band: words(BANDS),
+    ImageBand: described(words(IMAGE_BANDS), 'The bands that an image can have.'),
+    Classification: words(['licensed', 'potentially_unlicensed', 'unknown']),
+    ChangeEvent: words(['created', 'updated']),
+  };
+  for (const content_type of CONTENT_TYPES) {
+    const shape: DetectionShape = { content_type, required: 'id and version', event: false };
+    for (const path of OBJECT_PATHS) {
+      const within = fieldsOf(shape).filter((field) => field.path.startsWith(`${path}.`));
+      parts[partName(path, content_type)] ??= objectOf(within, `${path}.`, shape);
+    }
+  }
+  return parts;
+}
+
+/** `TextSource`, `ImageSource`; `Publisher`. */
+function partName(path: string, contentType: ContentType): string {
+  const name = pascalCase(path.split('.').at(-1) ?? '');
+  return COMMON_OBJECTS.has(path) ? name : `${pascalCase(contentType)}${name}`;
+}
+
+function fieldsOf({ content_type, event }: DetectionShape): Field[] {
+  return FIELDS.filter(
+    (field) => field.content_types.includes(content_type) && (field.path !== 'event' || event),
   );
-  return objectOf(fields, '', shape);
 }
 
 /** @param prefix path of the object with a dot behind it; empty for the detection itself */
@@ -77,7 +121,10 @@ function memberOf(fields: readonly Field[], path: string, shape: DetectionShape)
     return field.nullable ? nullable(form, field.description) : described(form, field.description);
   }
   const within = fields.filter((one) => one.path.startsWith(`${path}.`));
-  const object = objectOf(within, `${path}.`, shape);
+  const object =
+    shape.required === 'every field'
+      ? objectOf(within, `${path}.`, shape)
+      : ref(partName(path, shape.content_type));
   return NULLABLE_OBJECTS.has(path) ? nullable(object) : object;
 }
 

@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document of the service, put together from its endpoints and schemas. https://spec.openapis.org/oas/v3.1.1 */
 import type { TSchema } from '@sinclair/typebox';
 import { SCOPES } from '../auth/scopes.ts';
+import { ERRORS } from './errors.ts';
 import { OPERATIONS, type Operation } from './operations.ts';
 import type { Parameter } from './parameters.ts';
 import { type Response, UNROUTED } from './responses.ts';
@@ -13,7 +14,19 @@ const DESCRIPTION = `Reports where a news agency's stories and photos were found
 
 Times are ISO 8601 in UTC with a trailing \`Z\`. A field that the content type does not have is absent; a value that is unknown is null. Every answer has \`X-Request-Id\` and \`Cache-Control\`. A trailing slash is another path. Clients ignore members that they do not know: a later version may add some.
 
-A path without an endpoint is 404, a method that a path does not have 405 with \`Allow\`, both as problem documents (\`x-unrouted\`).`;
+A path without an endpoint is 404, a method that a path does not have 405 with \`Allow\`, both as problem documents (\`x-unrouted\`).
+
+Errors are problem documents (RFC 9457), but for those of the token endpoint that have the form of OAuth 2.0. The last path segment of \`type\` is the code: switch on it, not on \`title\` or \`detail\`.
+
+${errorTable()}`;
+
+/** Of those with one code; 408 and 431 have that of the nearest. */
+function errorTable(): string {
+  const rows = Object.entries(ERRORS).map(
+    ([code, { status, title, action }]) => `| \`${code}\` | ${status} | ${title} | ${action} |`,
+  );
+  return ['| Code | Status | Title | What to do |', '|---|---|---|---|', ...rows].join('\n');
+}
 
 const TAGS = [
   { name: 'Detections', description: 'What was found, by period, one by one, and as a stream of changes.' },
@@ -25,13 +38,15 @@ export function openApiDocument(): Json {
   const shared = {
     responses: share(
       'responses',
-      OPERATIONS.flatMap(({ responses }) => Object.values(responses).map(printedResponse)),
-      ({ description }) => String(description).replace(/[^A-Za-z]+(\w?)/g, (_, next) => next.toUpperCase()),
+      OPERATIONS.flatMap(({ responses }) =>
+        Object.values(responses).map((one) => ({ name: one.name, part: printedResponse(one) })),
+      ),
     ),
     parameters: share(
       'parameters',
-      OPERATIONS.flatMap(({ parameters }) => parameters.map(printedParameter)),
-      ({ name }) => String(name),
+      OPERATIONS.flatMap(({ parameters }) =>
+        parameters.map((one) => ({ name: one.component, part: printedParameter(one) })),
+      ),
     ),
   };
   return {
@@ -45,13 +60,8 @@ export function openApiDocument(): Json {
     },
     servers: [
       {
-        url: '{base_url}',
-        variables: {
-          base_url: {
-            default: 'http://127.0.0.1:8080',
-            description: 'Where the appliance is reached: its setting server.base_url.',
-          },
-        },
+        url: 'http://127.0.0.1:8080',
+        description: 'An appliance on this machine. Any other is reached at its setting server.base_url.',
       },
     ],
     tags: TAGS,
@@ -107,15 +117,21 @@ function printedOperation(operation: Operation, shared: SharedParts): Json {
   };
 }
 
-/** Lists are repeated: `a=1&a=2`. That a comma does as well is in words, since no style says both. */
-function printedParameter({ schema, description, ...parameter }: Parameter): Json {
-  const isList = schema.type === 'array';
+/** A list is an array, repeated: `a=1&a=2`; or one text, `a=1,2`. No style says both, so the schema does. */
+function printedParameter({ component: _, schema, description, ...parameter }: Parameter): Json {
+  if (schema.type !== 'array') return { ...parameter, description, schema: printedSchema(schema) };
   return {
     ...parameter,
-    description: isList ? `${description} Repeated, or separated by commas.` : description,
-    schema: printedSchema(schema),
-    ...(isList ? { style: 'form', explode: true } : {}),
+    description: `${description} Repeated, or separated by commas.`,
+    schema: { anyOf: [printedSchema(schema), commaList(schema.items)] },
+    style: 'form',
+    explode: true,
   };
+}
+
+function commaList(items: TSchema): Json {
+  const item = items.type === 'integer' ? '[1-9][0-9]*' : '[^,]+';
+  return { type: 'string', pattern: `^${item}(,${item})*$`, description: 'The same with commas.' };
 }
 
 function printedResponse({ description, headers, content }: Response): Json {

@@ -76,13 +76,13 @@ export const DETECTION_EXAMPLES = {
 export const CHANGES_EXAMPLES = {
   page: {
     data: [withEvent(TEXT, 'updated'), withEvent(IMAGE, 'created')],
-    next_cursor: 'AQAGVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
+    next_cursor: 'vEEz9_nMB-9gd7TQcKD5Tw',
     has_more: true,
     as_of: EXAMPLE_TIME,
   },
   nothing_new: {
     data: [],
-    next_cursor: 'AQAGVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
+    next_cursor: 'vEEz9_nMB-9gd7TQcKD5Tw',
     has_more: false,
     as_of: EXAMPLE_TIME,
   },

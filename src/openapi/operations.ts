@@ -21,6 +21,7 @@ import {
   SCHEMA_PARAMETERS,
 } from './parameters.ts';
 import {
+  HEAD_TOO_LARGE,
   header,
   keyedProblems,
   openProblems,
@@ -164,6 +165,7 @@ const SCHEMA: Operation = {
       headers: ETAG,
     }),
     304: success({
+      name: 'NotModified',
       description: 'The client has it already.',
       cacheControl: 'no-cache',
       rate: 'always',
@@ -266,9 +268,9 @@ export const OPERATIONS: readonly Operation[] = [
 
 /** HEAD: the same statuses and headers, without a body. */
 function headOf(operation: Operation, id: string): Operation {
-  const responses = Object.entries(operation.responses).map(([status, { description, headers }]) => [
+  const responses = Object.entries(operation.responses).map(([status, { name, description, headers }]) => [
     status,
-    { description, headers },
+    { name: name === '' ? '' : `Head${name}`, description, headers },
   ]);
   return { ...operation, method: 'head', id, responses: Object.fromEntries(responses) };
 }
@@ -309,6 +311,7 @@ function tokenResponses(): Record<string, Response> {
     401: refused({ invalid_client: 'The client credentials are not valid.' }, challenge),
     408: refused({ invalid_request: 'The body did not arrive in time.' }),
     413: problem(['content_too_large'], 'never', noCache),
+    431: { ...HEAD_TOO_LARGE, headers: { ...HEAD_TOO_LARGE.headers, ...noCache } },
     429: problem(['rate_limited'], 'never', { ...noCache, ...RETRY_AFTER }),
     500: problem(['internal'], 'never', noCache),
     503: problem(['unavailable'], 'never', noCache),

@@ -12,9 +12,11 @@ import {
   SOURCE_ID_CHARACTERS_MAX,
   SUBSCRIPTIONS_MAX,
 } from '../limits/contract-limits.ts';
-import { band, contentType, numberedId, ref, words } from './vocabulary.ts';
+import { contentType, numberedId, pascalCase, ref, words } from './vocabulary.ts';
 
 export interface Parameter {
+  /** Name as a component, which no schema has: of generators, either makes a type. */
+  readonly component: string;
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
   readonly required: boolean;
@@ -75,12 +77,12 @@ const FILTERS: Readonly<Record<string, Draft>> = {
   },
   min_band: {
     description: 'This band or a stronger one. The same word is the same step for both content types.',
-    schema: band(),
+    schema: ref('Band'),
     example: 'medium',
   },
   band: {
     description: 'Exactly these bands; `off` and `max` match no image.',
-    schema: Type.Array(band(), { minItems: 1 }),
+    schema: Type.Array(ref('Band'), { minItems: 1 }),
     example: ['high', 'max'],
   },
   min_score: {
@@ -105,11 +107,11 @@ const CHANGES: Readonly<Record<string, Draft>> = {
   cursor: {
     description: '`next_cursor` of an earlier answer of this endpoint. Give either this or `since`.',
     schema: ref('StreamCursor'),
-    example: 'AQAGVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
+    example: 'vEEz9_nMB-9gd7TQcKD5Tw',
   },
   since: {
     description:
-      'A time with `Z` or an offset, not in the future and at most 31 x 24 hours ago: starts at the first change delivered at or after it. Give either this or `cursor`.',
+      'A time with `Z` or an offset and up to nine fractional digits, not in the future and at most 31 x 24 hours ago: starts at the first change delivered at or after it. Give either this or `cursor`.',
     schema: Type.String({ format: 'date-time' }),
     example: '2026-11-21T10:00:00Z',
   },
@@ -123,7 +125,7 @@ const CHANGES: Readonly<Record<string, Draft>> = {
 const PERIOD: Readonly<Record<string, Draft>> = {
   from: {
     description:
-      "Period start, inclusive: a date (the start of that day in the request's time zone) or a time with `Z` or an offset. Not before the day on which data starts.",
+      "Period start, inclusive: a date (the start of that day in the request's time zone) or a time with `Z` or an offset and up to nine fractional digits. Not before the day, in that zone, on which data starts: `data_starts` of the stream is always accepted.",
     schema: Type.String({ minLength: 10 }),
     example: '2026-11-01',
     required: true,
@@ -154,7 +156,7 @@ const PERIOD: Readonly<Record<string, Draft>> = {
   },
   cursor: {
     description:
-      '`next_cursor` of the previous page of the same request; refused when the period or filters changed.',
+      '`next_cursor` of the previous page of the same request; refused when the period or filters changed. A walk without `subscription_id` goes on when the subscriptions of the key are changed meanwhile.',
     schema: ref('QueryCursor'),
     example: 'AQ9cVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
   },
@@ -162,8 +164,8 @@ const PERIOD: Readonly<Record<string, Draft>> = {
 
 const IF_NONE_MATCH = header('If-None-Match', 'An ETag, a list of them, or `*`.', '"3q2-7wAAAAAAAAAAAAAAAA"');
 
-export const CHANGES_PARAMETERS = inQuery({ ...CHANGES, ...FILTERS, ...VIEW });
-export const PERIOD_PARAMETERS = inQuery({ ...PERIOD, ...FILTERS, ...VIEW });
+export const CHANGES_PARAMETERS = [...inQuery(CHANGES), ...inQuery(FILTERS, 'Filter'), ...inQuery(VIEW)];
+export const PERIOD_PARAMETERS = [...inQuery(PERIOD), ...inQuery(FILTERS, 'Filter'), ...inQuery(VIEW)];
 export const DETECTION_PARAMETERS: readonly Parameter[] = [
   inPath('id', 'Id of the detection.', Type.String({ pattern: DETECTION_ID_PATTERN }), 't.7001.123.456'),
   ...inQuery(VIEW),
@@ -187,14 +189,26 @@ export const PHOTO_PARAMETERS: readonly Parameter[] = [
   header('If-Range', 'The ETag of the photo of which a part is there.', '"1f-1879a5b1c2d3e4f5"'),
 ];
 
-function inQuery(drafts: Readonly<Record<string, Draft>>): Parameter[] {
-  return Object.entries(drafts).map(([name, draft]) => ({ name, in: 'query', required: false, ...draft }));
+/** @param kind what their components' names end in */
+function inQuery(drafts: Readonly<Record<string, Draft>>, kind = ''): Parameter[] {
+  return Object.entries(drafts).map(([name, draft]) => {
+    const component = `${pascalCase(name)}${kind}`;
+    return { component, name, in: 'query', required: false, ...draft };
+  });
 }
 
 function inPath(name: string, description: string, schema: TSchema, example: unknown): Parameter {
-  return { name, in: 'path', required: true, description, schema, example };
+  return { component: pascalCase(name), name, in: 'path', required: true, description, schema, example };
 }
 
 function header(name: string, description: string, example: string): Parameter {
-  return { name, in: 'header', required: false, description, schema: Type.String(), example };
+  return {
+    component: pascalCase(name),
+    name,
+    in: 'header',
+    required: false,
+    description,
+    schema: Type.String(),
+    example,
+  };
 }

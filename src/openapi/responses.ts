@@ -2,7 +2,7 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { EXAMPLE_REQUEST_ID } from './examples.ts';
-import { ref } from './vocabulary.ts';
+import { pascalCase, ref } from './vocabulary.ts';
 
 export interface Header {
   readonly required: boolean;
@@ -11,6 +11,8 @@ export interface Header {
 }
 
 export interface Response {
+  /** As a component, where several endpoints have it; empty where only one does. */
+  readonly name: string;
   readonly description: string;
   readonly headers: Readonly<Record<string, Header>>;
   /** Absent: no body. */
@@ -29,6 +31,8 @@ export type CacheControl =
   | 'public, max-age=31536000, immutable';
 
 export interface Success {
+  /** Of {@link Response}. */
+  readonly name?: string;
   readonly description: string;
   readonly cacheControl: CacheControl;
   readonly rate: RateHeaders;
@@ -62,8 +66,9 @@ export function text(pattern?: string): TSchema {
 }
 
 export function success(kind: Success): Response {
-  const { description, cacheControl, rate, schema, examples = {}, headers = {} } = kind;
+  const { name = '', description, cacheControl, rate, schema, examples = {}, headers = {} } = kind;
   return {
+    name,
     description,
     headers: { ...commonHeaders(cacheControl), ...rateHeaders(rate), ...headers },
     ...(schema === undefined ? {} : { content: { 'application/json': { schema: ref(schema), examples } } }),
@@ -77,6 +82,7 @@ export function problem(
   headers: Readonly<Record<string, Header>> = {},
 ): Response {
   return {
+    name: codes.map(pascalCase).join('Or'),
     description: codes.map((code) => ERRORS[code].title).join('; '),
     headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
     content: {
@@ -93,6 +99,25 @@ export const RETRY_AFTER = {
   'Retry-After': header(text('^[1-9]\\d*$'), 'Seconds to wait.'),
 };
 
+/** Request line and headers over 32 KiB: refused before anything is read of them, with the code of a 400. */
+export const HEAD_TOO_LARGE: Response = {
+  name: 'RequestHeaderFieldsTooLarge',
+  description: 'Request line and headers too large',
+  headers: commonHeaders('no-store'),
+  content: {
+    [PROBLEM_CONTENT_TYPE]: {
+      schema: ref('Problem'),
+      examples: {
+        invalid_request: {
+          ...problemExample('invalid_request'),
+          status: 431,
+          detail: 'The request line and headers are too large.',
+        },
+      },
+    },
+  },
+};
+
 /** What every endpoint for a credential can answer beside its own. */
 export function keyedProblems(): Record<string, Response> {
   return {
@@ -101,6 +126,7 @@ export function keyedProblems(): Record<string, Response> {
       'WWW-Authenticate': header(Type.Literal('Bearer'), 'How to prove oneself.'),
     }),
     403: problem(['forbidden'], 'once verified'),
+    431: HEAD_TOO_LARGE,
     500: problem(['internal'], 'once verified', {
       'Retry-After': { ...RETRY_AFTER['Retry-After'], required: false },
     }),
@@ -110,7 +136,12 @@ export function keyedProblems(): Record<string, Response> {
 
 /** What an endpoint for anybody can answer beside its own. */
 export function openProblems(): Record<string, Response> {
-  return { 400: problem(['invalid_request'], 'never'), 500: problem(['internal'], 'never') };
+  const anonymous = (response: Response): Response => ({ ...response, name: `Anonymous${response.name}` });
+  return {
+    400: anonymous(problem(['invalid_request'], 'never')),
+    431: HEAD_TOO_LARGE,
+    500: anonymous(problem(['internal'], 'never')),
+  };
 }
 
 /** What a path without an endpoint, and a method that a path has not, are answered with. */
@@ -135,7 +166,7 @@ function rateHeaders(rate: RateHeaders): Record<string, Header> {
   return Object.fromEntries(Object.entries(RATE).map(([name, kind]) => [name, { required, ...kind }]));
 }
 
-function problemExample(code: ErrorCode): unknown {
+function problemExample(code: ErrorCode) {
   const { status, title, detail } = ERRORS[code];
   return {
     type: `https://api.example/errors/${code}`,

@@ -5,7 +5,7 @@ import { type ContentType, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FIELDS } from '../detection/fields.ts';
 import { DATA_GAPS_MAX, TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
 import { SECOND_MS } from '../time.ts';
-import { detectionSchema } from './detection-schema.ts';
+import { detectionParts, detectionSchema } from './detection-schema.ts';
 import { ERRORS } from './errors.ts';
 import {
   closed,
@@ -37,13 +37,14 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   QueryCursor: Type.String({
     pattern: CURSOR_PATTERN,
     description:
-      'Opaque. Carries a hash of period, time zone, sort, subscriptions and filters; refused when they change.',
+      'Opaque. Carries a hash of period, time zone, sort, subscriptions and filters as they were asked for; refused when they change.',
   }),
+  ...detectionParts(),
   TextDetection: detectionOf('text', false),
   ImageDetection: detectionOf('image', false),
   Detection: Type.Union([ref('TextDetection'), ref('ImageDetection')], {
     description:
-      'A find of one item in one article, for one subscription. With `fields`, only what was asked for is there, and always `id` and `version`.',
+      'A find of one item in one article, for one subscription. Two answers with one `version` can differ in `last_scored_at` and `exported_at`, which are brought up to date in place when a match is scored again with no other change: leave them out when you compare a copy. With `fields`, only what was asked for is there, and always `id` and `version`.',
   }),
   TextChange: detectionOf('text', true),
   ImageChange: detectionOf('image', true),
@@ -90,7 +91,10 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
       description: 'What the key reads for it; empty while that is nothing.',
     }),
     time_zone: Type.String({ description: 'IANA time zone, used for date-only periods.' }),
-    data_starts: byContentType(nullable(timestamp()), 'Null while the stream has no detections.'),
+    data_starts: byContentType(
+      nullable(timestamp()),
+      'The `first_detected_at` of the earliest detection, always accepted as `from`. Null while the stream has none.',
+    ),
     customer_lists: Type.Literal(false, { description: 'Always false in this version.' }),
     classification_since: nullable(timestamp(), 'Null in this version.'),
   }),
@@ -103,12 +107,15 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   }),
   AccountLimits: closed({
     requests_per_minute: described(count(), 'Requests a minute and key.'),
-    daily_rows: described(count(), "The account's daily row allowance for reading detections."),
+    daily_rows: described(
+      count(),
+      "The account's daily row allowance for reading detections. A key can have a lower one of its own, which is not shown here: the detail of a 429 `daily_allowance` names it, with the rows read.",
+    ),
     daily_file_rows: described(count(), 'Daily row allowance for files, from a later version on.'),
     exports_per_day: described(count(), 'Exports an account may create a day, from a later version on.'),
     throttled: nullable(
       words(['key', 'account']),
-      'What is throttled because its daily row allowance is used.',
+      "Whose daily row allowance is used: `key` stands for the key's own, `account` for the account's, also where both are.",
     ),
     throttled_until: Type.Optional(described(timestamp(), 'Only while throttled: the next 00:00 UTC.')),
   }),
@@ -152,8 +159,8 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   }),
   Problem: closed(
     {
-      type: described(uri(), '`{base_url}/errors/<code>`'),
-      title: words(Object.values(ERRORS).map(({ title }) => title)),
+      type: described(uri(), '`{base_url}/errors/<code>`: the last path segment is the code to switch on.'),
+      title: described(words(Object.values(ERRORS).map(({ title }) => title)), 'The code in words.'),
       status: Type.Integer({ minimum: 400, maximum: 599 }),
       detail: Type.String({ minLength: 1, description: 'Plain English.' }),
       request_id: Type.String({ format: 'uuid', description: 'Equals `X-Request-Id`.' }),

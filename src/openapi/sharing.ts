@@ -2,6 +2,12 @@
 
 type Json = Record<string, unknown>;
 
+/** A part as printed, and what it is called where it is shared: generators of clients make it a type. */
+export interface Part {
+  readonly name: string;
+  readonly part: Json;
+}
+
 export interface Shared {
   /** What stands at least twice, by name. */
   readonly components: Json;
@@ -11,21 +17,21 @@ export interface Shared {
 
 /**
  * @param kind where the components stand: `responses`, `parameters`
- * @param parts as printed
- * @param nameOf a word for a part; parts of one word are numbered
+ * @throws Error where two parts that are shared have one name, or one has none
  */
-export function share(kind: string, parts: readonly Json[], nameOf: (part: Json) => string): Shared {
+export function share(kind: string, parts: readonly Part[]): Shared {
   const counts = new Map<string, number>();
-  for (const part of parts) {
+  for (const { part } of parts) {
     const text = JSON.stringify(part);
     counts.set(text, (counts.get(text) ?? 0) + 1);
   }
   const names = new Map<string, string>();
   const components: Json = {};
-  for (const part of parts) {
+  for (const { name, part } of parts) {
     const text = JSON.stringify(part);
     if (names.has(text) || (counts.get(text) ?? 0) < 2) continue;
-    const name = freeName(components, nameOf(part));
+    if (name === '' || Object.hasOwn(components, name))
+      throw new Error(`${kind}: a name of its own for ${text}`);
     names.set(text, name);
     components[name] = part;
   }
@@ -36,11 +42,4 @@ export function share(kind: string, parts: readonly Json[], nameOf: (part: Json)
       return name === undefined ? part : { $ref: `#/components/${kind}/${name}` };
     },
   };
-}
-
-function freeName(taken: Json, word: string): string {
-  for (let number = 1; ; number += 1) {
-    const name = number === 1 ? word : `${word}${number}`;
-    if (!Object.hasOwn(taken, name)) return name;
-  }
 }

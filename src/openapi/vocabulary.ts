@@ -12,7 +12,6 @@ import {
   type TUnion,
   Type,
 } from '@sinclair/typebox';
-import { BANDS } from '../detection/band.ts';
 import { CONTENT_TYPES, NUMBER_MAX } from '../detection/content-type.ts';
 
 const COMPONENTS = '#/components/schemas/';
@@ -73,6 +72,7 @@ export function contentType(): TSchema {
   return words(CONTENT_TYPES);
 }
 
-export function band(): TSchema {
-  return words(BANDS);
+/** `rate_limited` and `If-None-Match` as components are called, `RateLimited` and `IfNoneMatch`. */
+export function pascalCase(name: string): string {
+  return name.replace(/(?:^|[_-])(\w)/g, (_, first: string) => first.toUpperCase());
 }

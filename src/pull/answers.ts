@@ -34,10 +34,28 @@ export const Me = Type.Object({
   ),
 });
 
-export type Detection = Static<typeof Detection>;
+/** With the members that its rules here do not name. */
+export type Detection = Static<typeof Detection> & { readonly [member: string]: unknown };
 export type ChangesPage = Static<typeof ChangesPage>;
 export type RangePage = Static<typeof RangePage>;
 export type Me = Static<typeof Me>;
+
+/**
+ * A detection that a copy holds as text.
+ *
+ * @param place where it stands, for the one who has to look there
+ * @throws Refused `failed` when it is none
+ */
+export function readDetection(text: string, place = 'the copy'): Detection {
+  let row: unknown;
+  try {
+    row = JSON.parse(text);
+  } catch {
+    row = null;
+  }
+  if (Value.Check(Detection, row)) return row;
+  throw new Refused('failed', `${place}: expected a detection as the service gives it, with id and version`);
+}
 
 /** @throws Refused `failed` when the answer is not what the contract says */
 export function readChangesPage(body: unknown): ChangesPage {

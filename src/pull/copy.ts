@@ -32,6 +32,7 @@ const UPSERT_DETECTION = `
   ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body
   WHERE excluded.version > detections.version`;
 
+const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detections';
 const SELECT_CURSOR = 'SELECT cursor FROM state';
 const SET_CURSOR = 'UPDATE state SET cursor = ?';
 const SELECT_WALK = 'SELECT progress FROM walk';
@@ -44,6 +45,17 @@ const INSERT_SELECTION = 'INSERT INTO selection (streams) VALUES (?)';
 /** A procedure's place, stored with the rows that it has read: one of both. */
 export type Place = { readonly cursor: string } | { readonly walk: string };
 
+/** A page that was read, and stored. */
+export interface PageRead {
+  /** What is being read, in words. */
+  readonly what: string;
+  readonly rows: number;
+  /** Of {@link Copy.store}. */
+  readonly stored: number;
+}
+
+export type OnPage = (page: PageRead) => void;
+
 /** Where what is read is put. */
 export interface Copy {
   /** Where the stream goes on; null before it has begun. */
@@ -53,8 +65,14 @@ export interface Copy {
   /** Which streams it is of, as noted by `select`; null when nothing was. */
   readonly selection: () => string | null;
   readonly select: (streams: string) => void;
-  /** Stores a page's rows together with the place behind them, or nothing of both. */
-  readonly store: (rows: readonly Detection[], place: Place) => void;
+  /**
+   * Stores a page's rows together with the place behind them, or nothing of both.
+   *
+   * @returns how many of the rows were new to the copy, or newer than what it had
+   */
+  readonly store: (rows: readonly Detection[], place: Place) => number;
+  /** How many detections it has; null where that is not known. */
+  readonly count: () => number | null;
   readonly close: () => void;
 }
 
@@ -72,9 +90,13 @@ export function openCopy(path: string): Copy {
       }),
     store: (rows, place) =>
       writing(db, () => {
-        for (const row of rows) upsert.run({ id: row.id, version: row.version, body: bodyOf(row) });
+        let stored = 0;
+        for (const row of rows)
+          stored += upsert.run({ id: row.id, version: row.version, body: bodyOf(row) }).changes;
         notePlace(db, place);
+        return stored;
       }),
+    count: () => db.prepare<unknown[], { count: number }>(COUNT_DETECTIONS).get()?.count ?? 0,
     close: () => db.close(),
   };
 }

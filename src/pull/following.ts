@@ -1,7 +1,7 @@
 /** Incremental loading (contract: Client procedures): the change stream, from a time or from a stored cursor. */
 import { readChangesPage } from './answers.ts';
 import type { Api } from './api.ts';
-import type { Copy } from './copy.ts';
+import type { Copy, OnPage } from './copy.ts';
 import { parametersOf, type Selection } from './selection.ts';
 
 const LIMIT = 1000;
@@ -16,16 +16,16 @@ export async function catchUp(
   copy: Copy,
   selection: Selection,
   since: string,
-  onRows: (rows: number) => void,
+  onPage: OnPage,
 ): Promise<void> {
   for (;;) {
     const cursor = copy.cursor();
     const start = cursor === null ? { since } : { cursor };
     const query = { ...start, ...parametersOf(selection), limit: LIMIT };
     const page = readChangesPage((await api.get('/v1/detections/changes', query)).body);
-    if (page.data.length > 0 || page.next_cursor !== cursor)
-      copy.store(page.data, { cursor: page.next_cursor });
-    onRows(page.data.length);
+    const isNew = page.data.length > 0 || page.next_cursor !== cursor;
+    const stored = isNew ? copy.store(page.data, { cursor: page.next_cursor }) : 0;
+    onPage({ what: 'change stream', rows: page.data.length, stored });
     if (!page.has_more) return;
   }
 }

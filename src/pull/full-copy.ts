@@ -10,9 +10,9 @@ import { Value } from '@sinclair/typebox/value';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { DAY_MS, formatMs, MINUTE_MS, utcDay } from '../time.ts';
-import { type Detection, type Me, readRangePage } from './answers.ts';
+import { type Me, readRangePage } from './answers.ts';
 import type { Api } from './api.ts';
-import type { Copy } from './copy.ts';
+import type { Copy, OnPage } from './copy.ts';
 import { monthsBack } from './months.ts';
 import { isSelected, type Selection } from './selection.ts';
 
@@ -58,13 +58,13 @@ export async function copyAll(
   api: Api,
   copy: Copy,
   start: Start,
-  onRows: (rows: number) => void,
+  onPage: OnPage,
   onAnew: () => void,
 ): Promise<string> {
   const resumed = resumeWalk(copy);
   const isTooOld = resumed !== null && isOlder(resumed.since, start.dateMs);
   if (isTooOld) onAnew();
-  let walk = resumed === null || isTooOld ? await beginWalk(api, copy, start) : resumed;
+  let walk = resumed === null || isTooOld ? await beginWalk(api, copy, start) : stillRead(resumed, start.me);
   for (let step = walk.steps[0]; step !== undefined; step = walk.steps[0]) {
     const { body } = await api.get('/v1/detections', {
       ...step,
@@ -76,8 +76,8 @@ export async function copyAll(
     walk = page.has_more
       ? { ...walk, cursor: page.next_cursor }
       : { ...walk, steps: walk.steps.slice(1), cursor: null };
-    copy.store(page.data, { walk: JSON.stringify(walk) });
-    onRows(page.data.length);
+    const stored = copy.store(page.data, { walk: JSON.stringify(walk) });
+    onPage({ what: `${shownStep(step)}, ${walk.steps.length} to go`, rows: page.data.length, stored });
   }
   if (walk.since === null) throw new Error('a walk without a beginning of the stream');
   return walk.since;
@@ -94,10 +94,20 @@ function resumeWalk(copy: Copy): Walk | null {
   );
 }
 
-/** Plans the walk, and reads the first page of each content type for its `as_of`. */
-async function beginWalk(api: Api, copy: Copy, { me, dateMs, selection }: Start): Promise<Walk> {
+/** Without the streams that the key has lost meanwhile: each page of one would be refused, and the walk never end. */
+function stillRead(walk: Walk, me: Me): Walk {
+  const steps = walk.steps.filter(({ subscription_id, content_type }) =>
+    me.subscriptions.some(
+      ({ id, content_types }) => id === subscription_id && content_types.includes(content_type),
+    ),
+  );
+  return { ...walk, steps, cursor: steps[0] === walk.steps[0] ? walk.cursor : null };
+}
+
+/** The periods of a whole walk, one stream after the other, the present month of each first. */
+export function stepsOf({ me, dateMs, selection }: Start): Step[] {
   const today = utcDay(dateMs);
-  const steps: Step[] = me.subscriptions.flatMap(({ id, data_starts }) =>
+  return me.subscriptions.flatMap(({ id, data_starts }) =>
     CONTENT_TYPES.flatMap((content_type) => {
       const start = data_starts[content_type];
       if (start === undefined || start === null || !isSelected(selection, id, content_type)) return [];
@@ -108,18 +118,26 @@ async function beginWalk(api: Api, copy: Copy, { me, dateMs, selection }: Start)
       }));
     }),
   );
+}
+
+export function shownStep({ subscription_id, content_type, from, to }: Step): string {
+  return `${subscription_id} ${content_type}, ${from} to ${to}`;
+}
+
+/** Plans the walk, and asks each content type for its `as_of`. What is on these pages is read with the walk. */
+async function beginWalk(api: Api, copy: Copy, start: Start): Promise<Walk> {
+  const { dateMs } = start;
+  const steps = stepsOf(start);
   let since = formatMs(dateMs - MINUTE_MS);
-  const rows: Detection[] = [];
   for (const content_type of CONTENT_TYPES) {
     const first = steps.find((step) => step.content_type === content_type);
     if (first === undefined) continue;
-    const page = await api.get('/v1/detections', { ...first, time_zone: 'UTC', limit: LIMIT });
-    const { as_of, data } = readRangePage(page.body);
-    rows.push(...data);
+    const page = await api.get('/v1/detections', { ...first, time_zone: 'UTC', limit: 1 });
+    const { as_of } = readRangePage(page.body);
     since = earlier(since, beginningOf(as_of, page.dateMs));
   }
   const walk: Walk = { since, steps, cursor: null };
-  copy.store(rows, { walk: JSON.stringify(walk) });
+  copy.store([], { walk: JSON.stringify(walk) });
   return walk;
 }
 

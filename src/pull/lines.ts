@@ -48,7 +48,7 @@ export function openLines(path: string): Copy {
 function openAlone(path: string, release: Release): Copy {
   const placePath = `${path}.place`;
   let noted = readPlace(placePath);
-  const file = openSync(path, 'a');
+  const file = openSync(path, 'a', 0o600);
   const { size } = fstatSync(file);
   if (size < noted.bytes || (size > 0 && !existsSync(placePath))) {
     closeSync(file);
@@ -82,7 +82,9 @@ function openAlone(path: string, release: Release): Copy {
         walk: 'walk' in place ? place.walk : null,
       };
       writePlace(placePath, noted);
+      return rows.length;
     },
+    count: () => null,
     close() {
       closeSync(file);
       release();
@@ -92,7 +94,12 @@ function openAlone(path: string, release: Release): Copy {
 
 function readPlace(path: string): Noted {
   if (!existsSync(path)) return { bytes: 0, cursor: null, walk: null };
-  const noted: unknown = JSON.parse(readFileSync(path, 'utf8'));
+  return placeOf(readFileSync(path, 'utf8'), path);
+}
+
+/** @throws Refused `failed` when the text is no note of a copy's place */
+export function placeOf(text: string, path: string): Noted {
+  const noted: unknown = JSON.parse(text);
   if (Value.Check(Noted, noted)) return noted;
   throw new Refused(
     'failed',

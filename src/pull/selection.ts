@@ -22,15 +22,20 @@ export type Selection = Static<typeof Selection>;
 
 const ALL: Selection = { subscriptions: null, content_type: null };
 
+/** What a copy was begun with; null when it is new. */
+export function selectionOfCopy(copy: Copy): Selection | null {
+  return copy.cursor() === null && copy.walk() === null ? null : readSelection(copy.selection());
+}
+
 /**
  * What this run reads: what the copy was begun with, or what is asked for where it is new.
  *
+ * @param noted null for a copy that is new
  * @throws Refused `usage` when something else is asked for than the copy was begun with: its cursor stands behind
  *   rows, of other streams, that it never had
  */
-export function settleSelection(copy: Copy, into: string, asked: Selection): Selection {
-  if (!isBegun(copy)) return asked;
-  const noted = readNote(copy.selection());
+export function settleSelection(noted: Selection | null, into: string, asked: Selection): Selection {
+  if (noted === null) return asked;
   const settled = {
     subscriptions: asked.subscriptions ?? noted.subscriptions,
     content_type: asked.content_type ?? noted.content_type,
@@ -89,12 +94,11 @@ export function parametersOf({ subscriptions, content_type }: Selection) {
   return { subscription_id: subscriptions?.join(','), content_type: content_type ?? undefined };
 }
 
-function isBegun(copy: Copy): boolean {
-  return copy.cursor() !== null || copy.walk() !== null;
-}
-
-/** A copy of an earlier version noted none: it is of all streams. */
-function readNote(note: string | null): Selection {
+/**
+ * @param note of a copy; null where an earlier version made it: it is of all streams
+ * @throws Refused `failed` when it is none
+ */
+export function readSelection(note: string | null): Selection {
   if (note === null) return ALL;
   const selection: unknown = JSON.parse(note);
   if (Value.Check(Selection, selection)) return selection;

@@ -9,7 +9,7 @@ import {
   type StreamSelection,
 } from './common-parameters.ts';
 import type { DetectionFilters } from './filters.ts';
-import { readInstant } from './instant.ts';
+import { INSTANT_EXPECTED, readInstant } from './instant.ts';
 import { invalid, type Parameters, type ParameterTable, parseParameters, readText } from './parameters.ts';
 import type { Projection } from './projection.ts';
 
@@ -64,9 +64,7 @@ function readStart(
 
 function readSince(text: string, nowMs: number): number {
   const sinceMs = readInstant(text);
-  if (sinceMs === null) {
-    throw invalid('since: expected an ISO 8601 time with Z or an offset, such as 2026-11-21T10:00:00Z');
-  }
+  if (sinceMs === null) throw invalid(`since: expected ${INSTANT_EXPECTED}`);
   if (sinceMs > nowMs) throw invalid('since: lies in the future');
   if (sinceMs < nowMs - SINCE_AGE_MAX_MS) throw invalid('since: at most 31 x 24 hours ago');
   return sinceMs;

@@ -1,9 +1,14 @@
-/** An instant in a query: ISO 8601 with `Z` or an offset, optional milliseconds (contract: `since`, `from`, `to`). */
+/** An instant in a query (contract: `since`, `from`, `to`): ISO 8601 with `Z` or an offset; `t` and `z` as in RFC 3339. */
 import { parseInstant } from '../time.ts';
 
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[+-]\d\d:\d\d)$/;
+/** Up to nine fractional digits: Python writes six, Go and Java nine. What is finer than a millisecond is cut off. */
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
 /** A `+` that was not encoded arrives as a space; where an offset's sign stands it can have been nothing else. */
-const OFFSET_WITH_SPACE = /^(.{19,23}) (\d\d:\d\d)$/;
+const OFFSET_WITH_SPACE = /^(.{19,29}) (\d\d:\d\d)$/;
+
+/** What a detail says was expected. */
+export const INSTANT_EXPECTED =
+  'an ISO 8601 time with Z or an offset and at most nine fractional digits, such as 2026-11-21T10:00:00Z';
 
 /** @returns epoch milliseconds; null when it is no such time */
 export function readInstant(text: string): number | null {

@@ -10,7 +10,7 @@ import {
   type StreamSelection,
 } from './common-parameters.ts';
 import type { DetectionFilters } from './filters.ts';
-import { readInstant } from './instant.ts';
+import { INSTANT_EXPECTED, readInstant } from './instant.ts';
 import { invalid, type Parameters, type ParameterTable, parseParameters, readText } from './parameters.ts';
 import type { PeriodEnd, PeriodEnds } from './period.ts';
 import type { Projection } from './projection.ts';
@@ -69,11 +69,7 @@ function readEnd(parameters: Parameters, name: 'from' | 'to'): PeriodEnd {
   if (text === null) throw invalid(`${name}: required; a date or an ISO 8601 time with Z or an offset`);
   if (isDay(text)) return { kind: 'day', day: text };
   const ms = readInstant(text);
-  if (ms === null) {
-    throw invalid(
-      `${name}: expected a date such as 2026-11-21, or an ISO 8601 time with Z or an offset, such as 2026-11-21T10:00:00Z`,
-    );
-  }
+  if (ms === null) throw invalid(`${name}: expected a date such as 2026-11-21, or ${INSTANT_EXPECTED}`);
   return { kind: 'instant', ms };
 }
 

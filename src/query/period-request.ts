@@ -21,7 +21,7 @@ export interface PeriodRequest {
   readonly streams: readonly StreamName[];
   /** What `as_of` covers. */
   readonly content_types: readonly ContentType[];
-  /** What the answer says: as written, or the default. */
+  /** As written, or the default. A walk keeps that of its first page. */
   readonly time_zone: string;
   /** The same zone for calculating. */
   readonly zone: string;
@@ -29,6 +29,9 @@ export interface PeriodRequest {
   /** What a cursor of this request carries. */
   readonly hash: Buffer;
 }
+
+/** Said where a walk has to end: repeating the request would not help. */
+const START_AGAIN = ". If the key's subscriptions were changed since this walk began, start the month again";
 
 /**
  * @param enabled content types whose export is switched on
@@ -39,12 +42,13 @@ export function readPeriodRequest(
   subscriptions: readonly PeriodSubscription[],
   enabled: ReadonlySet<ContentType>,
 ): PeriodRequest {
-  const { streams, content_types } = selectStreams(subscriptions, asked.selection, enabled);
+  const again = asked.cursor === null ? '' : START_AGAIN;
+  const { streams, content_types } = selectStreams(subscriptions, asked.selection, enabled, again);
   const read = readSubscriptions(subscriptions, asked.selection);
   if (read.length > SUBSCRIPTIONS_MAX) {
     throw invalid(
       `subscription_id: the request reads ${read.length} subscriptions, at most ${SUBSCRIPTIONS_MAX} are possible; ` +
-        'name them',
+        `name them${again}`,
     );
   }
   const [first, ...others] = read;
@@ -57,9 +61,24 @@ export function readPeriodRequest(
     time_zone: timeZone,
     zone,
     limit: streams.length > 1 ? Math.min(asked.limit, PERIOD_ROWS_MAX) : asked.limit,
-    // The streams that are read, not the words for them: a key that has gained a subscription asks for more.
-    hash: hashRequest([asked.ends.from, asked.ends.to, zone, asked.sort, streams, normalForm(asked.filters)]),
+    hash: hashOf(asked),
   };
+}
+
+/**
+ * What was asked, not what the key reads now: a walk goes on when a subscription is added to the key or taken away
+ * meanwhile, with those that the key then has.
+ */
+function hashOf({ ends, time_zone, sort, selection, filters }: PeriodParameters): Buffer {
+  return hashRequest([
+    ends.from,
+    ends.to,
+    time_zone === null ? null : zoneId(time_zone),
+    sort,
+    selection.subscription_ids?.toSorted(compare) ?? null,
+    selection.content_type,
+    normalForm(filters),
+  ]);
 }
 
 /** The subscriptions of which something is read; where none is, those that are named. */

@@ -1,6 +1,6 @@
 /** Which time a period covers, and how much of it one request may ask for (contract: GET /v1/detections). Pure. */
 import { PERIOD_DAYS_MAX, PERIOD_MAX_MS, SHARDS_MAX } from '../limits/contract-limits.ts';
-import { DAY_MS, SECOND_MS } from '../time.ts';
+import { DAY_MS, formatSeconds, SECOND_MS } from '../time.ts';
 import { dayAt, dayEndMs, dayStartMs, daysFromTo } from '../zone-days.ts';
 import { invalid } from './parameters.ts';
 
@@ -71,13 +71,17 @@ export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number):
 
 /**
  * @param dataStart epoch seconds of the first record of the requested streams; null when there is none
- * @throws Refused `invalid_request` when the period begins before the day on which records begin
+ * @throws Refused `invalid_request` when the period begins before the day, in the zone, on which records begin;
+ *   `from` = `data_starts` never does
  */
 export function requireRecords({ from_ms }: PeriodMs, dataStart: number | null, zone: string): void {
   if (dataStart === null) return;
   const day = dayAt(dataStart * SECOND_MS, zone);
   if (from_ms >= dayStartMs(day, zone)) return;
-  throw invalid(`from: records begin on ${day} (${zone}); nothing earlier is available`);
+  throw invalid(
+    `from: records begin on ${day} (${zone}); nothing earlier is available. ${formatSeconds(dataStart)}, the earliest ` +
+      'data_starts of what is requested, is accepted',
+  );
 }
 
 function emptyDetail(isLaterAsAsked: boolean): string {

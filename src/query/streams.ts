@@ -18,19 +18,21 @@ export interface SelectedStreams {
 
 /**
  * @param enabled content types whose export is switched on; the others have no streams
+ * @param advice said behind a refusal
  * @throws Refused `invalid_request`, with one text for a foreign subscription and one that does not exist
  */
 export function selectStreams(
   subscriptions: readonly ReadableSubscription[],
   selection: StreamSelection,
   enabled: ReadonlySet<ContentType>,
+  advice = '',
 ): SelectedStreams {
   const { subscription_ids: ids, content_type: type } = selection;
   if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id))) {
-    throw invalid("subscription_id: each must be one of the key's subscriptions");
+    throw invalid(`subscription_id: each must be one of the key's subscriptions${advice}`);
   }
   if (type !== null && !subscriptions.some((subscription) => subscription.content_types.includes(type))) {
-    throw invalid('content_type: must be one the key can read');
+    throw invalid(`content_type: must be one the key can read${advice}`);
   }
   const named = ids === null ? subscriptions : subscriptions.filter(({ id }) => ids.includes(id));
   const streams: StreamName[] = [];

@@ -52,8 +52,9 @@ function preparing({ user, isDynamic }: ServiceChoices, plan: Plan): string[] {
   const missing = plan.folders.filter((folder) => !existsSync(folder));
   if (missing.length > 0) lines.push('# Make the folders that are not there yet:');
   for (const folder of missing) {
-    // Others write into the drop folder, by their group, and what they write stays the group's.
-    const mode = folder === plan.effective.ingest.drop ? '2770' : '0700';
+    // Others write into the drop folder, by their group, and what they write stays the group's; but they can move away
+    // only what is their own, not archive/.
+    const mode = folder === plan.effective.ingest.drop ? '3770' : '0700';
     lines.push(`install -d -m ${mode} -o ${user} -g ${user} ${pasted(folder)}`);
   }
   for (const folder of plan.folders.filter((one) => !missing.includes(one)))

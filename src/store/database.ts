@@ -3,7 +3,7 @@
  *
  * https://sqlite.org/wal.html, https://sqlite.org/pragma.html
  */
-import { existsSync, statSync } from 'node:fs';
+import { closeSync, constants, existsSync, openSync, rmSync, statSync } from 'node:fs';
 import Driver from 'better-sqlite3';
 import { Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
@@ -13,6 +13,8 @@ export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
 
 /** How long a reader waits for a schema change. */
 const READER_BUSY_MS = 250;
+
+const PRIVATE_MODE = 0o600;
 
 const READER_CACHE_KIB = 64 * 1024;
 
@@ -100,12 +102,33 @@ export function emptied(path: string): Refused {
   );
 }
 
+/** Removes what lies beside a database: SQLite would join it to whatever takes its place. */
+export function removeBeside(path: string): void {
+  for (const end of ['-wal', '-shm', '-journal', '-identity']) rmSync(`${path}${end}`, { force: true });
+}
+
+export function removeDatabase(path: string): void {
+  removeBeside(path);
+  rmSync(path, { force: true });
+}
+
 export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
+/** SQLite would make the file readable for all, as far as the umask lets it, and gives its logs the mode of the file. */
+function makePrivate(path: string): void {
+  try {
+    closeSync(openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, PRIVATE_MODE));
+  } catch {
+    // SQLite meets the same, and says it in its own way.
+  }
+}
+
 /** @param from a path, or the content of a database that is held in memory alone */
 export function open(from: string | Buffer, options: Driver.Options): Database {
+  const mayMake = options.readonly !== true && options.fileMustExist !== true;
+  if (typeof from === 'string' && from !== ':memory:' && mayMake) makePrivate(from);
   const db = new Driver(from, withNativeBinding(options));
   db.pragma('trusted_schema = OFF');
   db.pragma('cell_size_check = ON');

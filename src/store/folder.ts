@@ -12,13 +12,14 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   renameSync,
   rmSync,
   statfsSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 
 const ROOM_BYTES = 64 * 1024;
@@ -89,7 +90,43 @@ export function ensureFolder(folder: DataFolder): boolean {
       `cannot use the data folder ${root}: ${reason}. Run this as the user whom it belongs to, give it to this one (chown -R), or name another with --data.`,
     );
   }
+  refuseLinks(folder);
   return isNew;
+}
+
+/**
+ * Whoever can write to the folder could otherwise have the appliance, or root's commands, write to files elsewhere.
+ *
+ * @throws Refused `configuration` when something that is kept in the folder is a link. The folder itself may be one
+ */
+export function refuseLinks({ root, log, accessLog, ...files }: DataFolder): void {
+  const databases = [files.detections, files.access, files.usage];
+  const beside = databases.flatMap((path) => ['-wal', '-shm', '-journal'].map((ending) => path + ending));
+  const inLogs = [log, accessLog].flatMap((path) => linksIn(path));
+  const link = [log, accessLog, ...Object.values(files), ...beside].find(isLink) ?? inLogs[0];
+  if (link === undefined) return;
+  throw new Refused(
+    'configuration',
+    `${link} is a link. Nothing that the appliance keeps in ${root} may be one: put what it leads to in its place. The data folder itself may be a link.`,
+  );
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  } catch {
+    // What cannot be looked at is told by whoever needs it.
+    return false;
+  }
+}
+
+function linksIn(folder: string): string[] {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true });
+    return entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => join(folder, name));
+  } catch {
+    return [];
+  }
 }
 
 /** Whether there is something of that name. @throws the file system's error where that cannot be told */
@@ -144,8 +181,29 @@ export function freeBytes(path: string): number {
 }
 
 /** Makes a file's content durable. */
+/**
+ * Writes a small file, which appears under its name when it is on the disk.
+ *
+ * @param mode of what only this user may read, unless it is meant for others
+ * @returns its bytes
+ */
+export function writeWhole(path: string, content: string | Buffer, mode = 0o600): number {
+  const draft = join(dirname(path), `.${basename(path)}.tmp`);
+  const file = openSync(draft, 'w', mode);
+  try {
+    writeFileSync(file, content);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(draft, path);
+  syncFolder(dirname(path));
+  return Buffer.byteLength(content);
+}
+
+/** Makes a file's content durable. A link or a pipe in its place is not followed, and holds nothing up. */
 export function syncFile(path: string): void {
-  const file = openSync(path, 'r+');
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     fsyncSync(file);
   } finally {

@@ -13,7 +13,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isErrorCode, Refused } from '../refused.ts';
 import { type Database, open } from './database.ts';
 import { isForbidden } from './database-errors.ts';
-import type { DataFolder } from './folder.ts';
+import { type DataFolder, refuseLinks } from './folder.ts';
 
 /** Whoever looks whether a lock is held has it for a moment itself. */
 const LOOK_MS = 500;
@@ -125,9 +125,11 @@ export function makeStateLock({ stateLock }: DataFolder): void {
  * Keeps a restore from putting something else in the place of what is in the data folder.
  *
  * @param create whether the caller may make the lock's file: it has to belong to the folder's owner
- * @throws Refused `failed` while one is under way
+ * @throws Refused `failed` while one is under way; `configuration` where a link is in the folder
  */
-export function keepInPlace({ root, stateLock }: DataFolder, create: boolean): Release {
+export function keepInPlace(folder: DataFolder, create: boolean): Release {
+  const { root, stateLock } = folder;
+  refuseLinks(folder);
   if (!existsSync(create ? root : stateLock)) return () => {};
   let release: Release | null;
   try {

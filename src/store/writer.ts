@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { Refused } from '../refused.ts';
-import { type Database, emptied, isEmpty, open, sizeOf } from './database.ts';
+import { type Database, emptied, isEmpty, open, removeDatabase, sizeOf } from './database.ts';
 import { appearAs, isThere, syncFile } from './folder.ts';
 import { makeSchema, requireSchema, type Schema } from './schema.ts';
 
@@ -11,7 +11,7 @@ const BUSY_MS = 5_000;
 
 /** Large pages: rows are about a kilobyte, and a page of the stream should touch few of them. */
 const PAGE_BYTES = 16_384;
-const CACHE_KIB = 128 * 1024;
+const CACHE_KIB = 64 * 1024;
 
 /** After a checkpoint the log is cut to this size. */
 const WAL_BYTES_MAX = 64 * 1024 * 1024;
@@ -79,12 +79,8 @@ function create(path: string, schema: Schema): void {
     syncFile(draft);
     appearAs(path, draft);
   } finally {
-    removeDraft(draft);
+    removeDatabase(draft);
   }
-}
-
-function removeDraft(draft: string): void {
-  for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${draft}${end}`, { force: true });
 }
 
 /** `synchronous=FULL`: without it a commit that was acknowledged can be lost with the power. */

@@ -16,7 +16,7 @@ import {
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openReader } from '../../src/store/database.ts';
-import { CONNECTIONS, median, SUBSCRIPTIONS } from './common.ts';
+import { CONNECTIONS, type Figure, median, SUBSCRIPTIONS } from './common.ts';
 import { dropped, prepareAccess } from './ingest.ts';
 import { runLoad } from './load.ts';
 import { walkOf } from './pages.ts';
@@ -44,34 +44,34 @@ interface Data {
   readonly key: string;
 }
 
-interface Figure {
-  readonly what: string;
-  readonly unit: string;
-  readonly before: number | null;
-  readonly now: number;
-  /** Where less is better. */
-  readonly isCost?: boolean;
-}
-
-/** @returns a table */
 export async function against(
   commit: string,
   { folder, rows, rounds }: { folder: string; rows: number; rounds: number },
-): Promise<string> {
-  const worktree = join(folder, 'worktree');
-  execFileSync('git', ['worktree', 'add', '--quiet', '--detach', worktree, commit], { cwd: ROOT });
-  try {
-    const before = candidate(join(folder, 'before'), build(worktree));
+): Promise<Figure[]> {
+  return await withBuilt(commit, folder, async (bundle) => {
+    const before = candidate(join(folder, 'before'), bundle);
     const now = candidate(join(folder, 'now'), BUNDLE);
     generate(join(folder, 'few'), SUBSCRIPTIONS, rows);
     generate(join(folder, 'many'), MANY, rows);
-    const figures = [
+    return [
       ...(await ingested(before, now, folder, rows, rounds)),
       ...(await served(before, now, rounds)),
       ...sizes(before, now, rows),
       rebuilt(now, rows),
     ];
-    return table(commit, figures);
+  });
+}
+
+/** Builds an earlier version of the program in a worktree of its own. @param use is given its bundle */
+export async function withBuilt<Result>(
+  commit: string,
+  folder: string,
+  use: (bundle: string) => Promise<Result>,
+): Promise<Result> {
+  const worktree = join(folder, 'worktree');
+  execFileSync('git', ['worktree', 'add', '--quiet', '--detach', worktree, commit], { cwd: ROOT });
+  try {
+    return await use(build(worktree));
   } finally {
     execFileSync('git', ['worktree', 'remove', '--force', worktree], { cwd: ROOT });
   }
@@ -249,14 +249,4 @@ function rebuilt({ bundle, few }: Candidate, rows: number): Figure {
   commandOf(bundle, 'rebuild', '--data', few.folder, '--json');
   const seconds = (performance.now() - startMs) / 1000;
   return { what: 'detections.db made anew from the log', unit: 'rows/s', before: null, now: rows / seconds };
-}
-
-function table(commit: string, figures: readonly Figure[]): string {
-  const shown = (value: number) =>
-    value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString('en-US');
-  const lines = figures.map(({ what, unit, before, now, isCost = false }) => {
-    const ratio = before === null ? '' : (isCost ? before / now : now / before).toFixed(2);
-    return `| ${what} | ${unit} | ${before === null ? '' : shown(before)} | ${shown(now)} | ${ratio} |`;
-  });
-  return [`| | | ${commit} | now | times as good |`, '|---|---|---|---|---|', ...lines].join('\n');
 }

@@ -15,6 +15,36 @@ export interface Row {
   readonly reach: number;
 }
 
+/** Of this program, beside an earlier version of it or another program. */
+export interface Figure {
+  readonly what: string;
+  readonly unit: string;
+  /** Null where there is nothing to compare with. */
+  readonly before: number | null;
+  readonly now: number;
+  /** Where less is better. */
+  readonly isCost?: boolean;
+}
+
+/** How many times as good this program is. */
+export function timesAsGood({ before, now, isCost = false }: Figure): number | null {
+  if (before === null) return null;
+  return isCost ? before / now : now / before;
+}
+
+export function figureTable(other: string, figures: readonly Figure[]): string {
+  const lines = figures.map((figure) => {
+    const { what, unit, before, now } = figure;
+    const ratio = timesAsGood(figure)?.toFixed(2) ?? '';
+    return `| ${what} | ${unit} | ${before === null ? '' : shown(before)} | ${shown(now)} | ${ratio} |`;
+  });
+  return [`| | | ${other} | now | times as good |`, '|---|---|---|---|---|', ...lines].join('\n');
+}
+
+export function shown(value: number): string {
+  return value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString('en-US');
+}
+
 export interface Bench {
   readonly folder: string;
   readonly data: string;

@@ -69,13 +69,15 @@ export function prepareAccess(folder: string, subscriptions: readonly number[], 
 }
 
 export async function archived(drop: string, file: string): Promise<void> {
-  for (;;) {
-    for (const day of readdirSync(join(drop, 'archive'))) {
-      if (readdirSync(join(drop, 'archive', day)).includes(file)) return;
-    }
-    if (readdirSync(join(drop, 'failed')).length > 0) throw new Error(`${file} failed`);
-    await sleep(2);
-  }
+  while (!isArchived(drop, file)) await sleep(2);
+}
+
+/** @throws when a file failed */
+export function isArchived(drop: string, file: string): boolean {
+  if (readdirSync(join(drop, 'failed')).length > 0) throw new Error(`${file} failed`);
+  return readdirSync(join(drop, 'archive')).some((day) =>
+    readdirSync(join(drop, 'archive', day)).includes(file),
+  );
 }
 
 /** @returns rows a second: each row is one in `detection` and one in `stream_row` */

@@ -20,8 +20,8 @@ export interface Load {
 export interface Measured {
   readonly requests_per_second: number;
   readonly bytes_per_second: number;
-  readonly p99_ms: number;
-  readonly max_ms: number;
+  /** How long each request took, ascending. */
+  readonly durations_ms: readonly number[];
 }
 
 export async function runLoad(load: Load): Promise<Measured> {
@@ -55,8 +55,7 @@ export async function runLoad(load: Load): Promise<Measured> {
   return {
     requests_per_second: load.requests / seconds,
     bytes_per_second: bytes / seconds,
-    p99_ms: durations[Math.floor(durations.length * 0.99)] ?? 0,
-    max_ms: durations.at(-1) ?? 0,
+    durations_ms: durations,
   };
 }
 

@@ -2,20 +2,29 @@
  * `npm run bench`: each path of the appliance against its limit, within one run on one generated data set. What
  * counts is the ratio; machines differ, and so does one machine from minute to minute.
  *
- * Options: --rows N (300,000), --rounds N (3), --only page|period|light|stall|start; --against COMMIT compares with an
- * earlier version of the program instead.
+ * | option | meaning |
+ * |---|---|
+ * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
+ * | `--only page`, `period`, `light`, `stall`, `start` | a part of it |
+ * | `--against COMMIT` | compares with an earlier version of the program instead |
+ * | `--growth` | what millions of rows cost, see growth.ts; with `--against` also the earlier version |
+ * | `--peers` | compares with other programs, see peers.ts |
+ * | `--record` | writes what was measured into the documents |
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { against } from './against.ts';
-import { type Bench, type Row, SUBSCRIPTIONS } from './common.ts';
+import { against, withBuilt } from './against.ts';
+import { type Bench, figureTable, type Row, SUBSCRIPTIONS } from './common.ts';
+import { growth } from './growth.ts';
 import { ingest } from './ingest.ts';
 import { light } from './light.ts';
 import { pages } from './pages.ts';
+import { peers } from './peers.ts';
 import { periods } from './periods.ts';
-import { command, startAppliance } from './program.ts';
+import { BUNDLE, command, startAppliance } from './program.ts';
+import { type GroupName, ofFigure, ofRow, record } from './record.ts';
 import { stalls } from './stalls.ts';
 import { starts } from './start.ts';
 
@@ -24,7 +33,12 @@ const OPTIONS = {
   rounds: { type: 'string' },
   only: { type: 'string' },
   against: { type: 'string' },
+  growth: { type: 'boolean' },
+  peers: { type: 'boolean' },
+  record: { type: 'boolean' },
 } as const;
+
+const GROWTH_ROWS = 2_000_000;
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: OPTIONS });
@@ -42,11 +56,28 @@ async function main(): Promise<void> {
     note(
       `${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}, ${rows} rows`,
     );
-    if (values.against !== undefined) {
-      note(await against(values.against, bench));
+    const keep = (name: GroupName, figures: Parameters<typeof record>[2]) => {
+      if (values.record === true)
+        record(name, `npm run bench -- ${process.argv.slice(2).join(' ')}`.replace(' --record', ''), figures);
+    };
+    if (values.growth === true) {
+      const options = { folder, rows: Number(values.rows ?? GROWTH_ROWS), note };
+      const commit = values.against;
+      const figures =
+        commit === undefined
+          ? await growth(BUNDLE, null, options)
+          : await withBuilt(commit, folder, (before) => growth(BUNDLE, before, options));
+      note(figureTable(commit ?? '', figures));
+      keep('growth', figures.map(ofFigure));
       return;
     }
-    if (wanted('start')) note(await starts(bench));
+    if (values.against !== undefined) {
+      const figures = await against(values.against, bench);
+      note(figureTable(values.against, figures));
+      keep('earlier', figures.map(ofFigure));
+      return;
+    }
+    if (wanted('start') && values.peers !== true) note(await starts(bench));
     if (values.only === 'start') return;
     const subscriptions = ['--subscriptions', SUBSCRIPTIONS.join(',')];
     const exports = ['--out', join(folder, 'exports'), '--export', 'newswire', '--rows', `${rows}`];
@@ -54,11 +85,19 @@ async function main(): Promise<void> {
     const results: Row[] = [await ingest(bench)];
     const appliance = await startAppliance(bench.data);
     try {
+      if (values.peers === true) {
+        const figures = await peers(bench, appliance.url);
+        note(figureTable('the other', figures));
+        keep('peers', figures.map(ofFigure));
+        return;
+      }
       if (wanted('page')) results.push(...(await pages(bench, appliance.url)));
       if (wanted('period')) results.push(...(await periods(bench, appliance.url)));
       if (wanted('light')) results.push(...(await light(bench, appliance.url)));
       print(results);
-      if (wanted('stall')) note(await stalls(bench, appliance.url));
+      const waits = wanted('stall') ? await stalls(bench, appliance) : [];
+      if (waits.length > 0) note(figureTable('a bare server', waits));
+      keep('limits', [...results.map(ofRow), ...waits.map(ofFigure)]);
     } finally {
       await appliance.stop();
     }

@@ -13,6 +13,8 @@ export interface Started {
   stop(): Promise<void>;
   /** Processor time that it has taken, all threads; null where the system does not say. */
   cpuMs(): number | null;
+  /** The most memory that was resident so far, megabytes; null where the system does not say. */
+  peakMegabytes(): number | null;
 }
 
 /** Runs a command of the program and returns what it prints. */
@@ -47,7 +49,13 @@ export async function startAppliance(data: string, bundle = BUNDLE): Promise<Sta
   for (;;) {
     const text = readFileSync(logPath, 'utf8');
     const url = /"url":"(http:[^"]+)".*"msg":"listening"/.exec(text)?.[1];
-    if (url !== undefined) return { url, stop: () => stop(child), cpuMs: () => cpuMsOf(child) };
+    if (url !== undefined)
+      return {
+        url,
+        stop: () => stop(child),
+        cpuMs: () => cpuMsOf(child),
+        peakMegabytes: () => peakOf(child),
+      };
     if (child.exitCode !== null) throw new Error(`the appliance ended with ${child.exitCode}: ${text}`);
     await sleep(20);
   }
@@ -58,7 +66,12 @@ export async function startBare(kind: string, database?: string): Promise<Starte
   const args = [BARE_SERVER, kind, ...(database === undefined ? [] : [database])];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const port = await found(child, child.stdout, /(\d+)\n/);
-  return { url: `http://127.0.0.1:${port}`, stop: () => stop(child), cpuMs: () => cpuMsOf(child) };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    stop: () => stop(child),
+    cpuMs: () => cpuMsOf(child),
+    peakMegabytes: () => peakOf(child),
+  };
 }
 
 async function found(
@@ -85,6 +98,16 @@ function cpuMsOf({ pid }: ChildProcess): number | null {
       .replace(/^.*\) /, '')
       .split(' ');
     return (Number(fields[11]) + Number(fields[12])) * 10;
+  } catch {
+    return null;
+  }
+}
+
+/** https://man7.org/linux/man-pages/man5/proc_pid_status.5.html: VmHWM, in kibibytes. */
+function peakOf({ pid }: ChildProcess): number | null {
+  try {
+    const [, kib] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    return (Number(kib) * 1024) / 1e6;
   } catch {
     return null;
   }

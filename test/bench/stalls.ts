@@ -1,81 +1,85 @@
 /**
  * How long a light request waits while a million rows are ingested and two clients scan the stream with filters
- * that match nothing: what is measured is the appliance's event loop, seen from outside.
+ * that match nothing, and how long one to a bare server of its own waits meanwhile, which has nothing else to do: what
+ * the machine takes is in both. And how much memory it takes.
  */
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { authorization, type Bench, SUBSCRIPTIONS } from './common.ts';
+import { authorization, type Bench, type Figure, SUBSCRIPTIONS } from './common.ts';
 import { archived } from './ingest.ts';
-import { type Measured, runLoad } from './load.ts';
-import { command } from './program.ts';
+import { type Load, runLoad } from './load.ts';
+import { command, type Started, startBare } from './program.ts';
 
 const ROWS = 1_000_000;
-/** Light requests come one after the other: each is a sample of how long the appliance was not answering. */
+/** Light requests come one after the other: each is a sample of how long a server was not answering. */
 const SAMPLES_A_TURN = 200;
 
-/** @returns what was seen, in words */
-export async function stalls(bench: Bench, url: string): Promise<string> {
+export async function stalls(bench: Bench, appliance: Started): Promise<Figure[]> {
+  const { url } = appliance;
   const drop = join(bench.data, 'drop');
   const file = 'newswire.backfill-stalls.ndjson.gz';
   const backfill = ['--backfill', 'stalls', '--rows', `${ROWS}`, '--export', 'newswire', '--seed', 'stalls'];
-  command(
-    'generate',
-    '--out',
-    join(bench.folder, 'stalls'),
-    ...backfill,
-    '--subscriptions',
-    SUBSCRIPTIONS.join(','),
-  );
-  renameSync(join(bench.folder, 'stalls', file), join(drop, file));
-  let isOver = false;
-  const ingested = archived(drop, file).then(() => {
-    isOver = true;
-  });
-  const headers = authorization(bench);
-  const since = new Date(Date.now() - 3_600_000).toISOString();
-  const first = `/v1/detections/changes?limit=1000&source_id=none&since=${since}`;
-  const scan = async () => {
-    while (!isOver) {
-      await runLoad({
-        url,
-        connections: 1,
-        requests: 20,
-        headers,
-        // Ingest needs both processors of a small machine: who measures must not take one.
-        mayRest: true,
-        path: (_, answer) => {
-          const cursor = /"next_cursor":"([^"]+)","has_more":true/.exec(
-            answer?.toString('latin1') ?? '',
-          )?.[1];
-          return cursor === undefined
-            ? first
-            : `/v1/detections/changes?limit=1000&source_id=none&cursor=${cursor}`;
-        },
-      });
-    }
+  const subscriptions = ['--subscriptions', SUBSCRIPTIONS.join(',')];
+  command('generate', '--out', join(bench.folder, 'stalls'), ...backfill, ...subscriptions);
+  const bare = await startBare('fixed');
+  try {
+    renameSync(join(bench.folder, 'stalls', file), join(drop, file));
+    let isOver = false;
+    const ingested = archived(drop, file).then(() => {
+      isOver = true;
+    });
+    const headers = authorization(bench);
+    const scan = async () => {
+      const path = scanOf(new Date(Date.now() - 3_600_000).toISOString());
+      // Ingest needs both processors of a small machine: who measures must not take one.
+      while (!isOver) await runLoad({ url, connections: 1, requests: 20, headers, mayRest: true, path });
+    };
+    const sample = async (load: Pick<Load, 'url' | 'path' | 'status'>) => {
+      const seen: number[] = [];
+      while (!isOver) {
+        const turn = { connections: 1, requests: SAMPLES_A_TURN, headers, mayRest: true };
+        seen.push(...(await runLoad({ ...turn, ...load })).durations_ms);
+      }
+      return seen.toSorted((a, b) => a - b);
+    };
+    const [, , , ours, theirs] = await Promise.all([
+      ingested,
+      scan(),
+      scan(),
+      sample({ url, path: () => '/v1/detections/t.1.1.1', status: 404 }),
+      sample({ url: bare.url, path: () => '/' }),
+    ]);
+    const at = (durations: readonly number[], share: number) =>
+      durations[Math.min(durations.length - 1, Math.floor(durations.length * share))] ?? 0;
+    const figure = (what: string, share: number): Figure => ({
+      what: `light request while ${ROWS} rows are ingested and two clients scan, ${what}`,
+      unit: 'ms',
+      before: at(theirs, share),
+      now: at(ours, share),
+      isCost: true,
+    });
+    return [
+      figure('99 of 100', 0.99),
+      figure('999 of 1,000', 0.999),
+      figure(`longest of ${ours.length}`, 1),
+      {
+        what: 'most memory resident meanwhile',
+        unit: 'MB',
+        before: null,
+        now: appliance.peakMegabytes() ?? 0,
+        isCost: true,
+      },
+    ];
+  } finally {
+    await bare.stop();
+  }
+}
+
+/** Page after page of what a filter leaves nothing of, and the first one again. */
+function scanOf(since: string): Load['path'] {
+  const page = '/v1/detections/changes?limit=1000&source_id=none';
+  return (_, answer) => {
+    const cursor = /"next_cursor":"([^"]+)","has_more":true/.exec(answer?.toString('latin1') ?? '')?.[1];
+    return cursor === undefined ? `${page}&since=${since}` : `${page}&cursor=${cursor}`;
   };
-  const seen: Measured[] = [];
-  const sample = async () => {
-    while (!isOver) {
-      seen.push(
-        await runLoad({
-          url,
-          connections: 1,
-          requests: SAMPLES_A_TURN,
-          headers,
-          path: () => '/v1/detections/t.1.1.1',
-          status: 404,
-          mayRest: true,
-        }),
-      );
-    }
-  };
-  await Promise.all([ingested, scan(), scan(), sample()]);
-  const worst = Math.max(...seen.map(({ max_ms }) => max_ms));
-  const p99 = seen.map(({ p99_ms }) => p99_ms).toSorted((a, b) => a - b)[Math.floor(seen.length / 2)] ?? 0;
-  return (
-    `light requests while ${ROWS} rows are ingested and two clients scan: ` +
-    `p99 ${p99.toFixed(1)} ms (median of ${seen.length} turns of ${SAMPLES_A_TURN}), longest ${worst.toFixed(1)} ms; ` +
-    `no stall over 100 ms: ${worst <= 100 ? 'reached' : 'NOT REACHED'}`
-  );
 }

@@ -23,7 +23,7 @@ export async function startTarget(): Promise<{ appliance: Appliance; facts: Fuzz
   const every = makeKey('--scopes', 'detections:read,reports:read', '--subscriptions', '7001,7002');
   const reports = makeKey('--scopes', 'reports:read', '--subscriptions', '7001');
   const revoked = makeKey('--scopes', 'detections:read', '--subscriptions', '7001');
-  cli(['key', 'revoke', revoked.id]);
+  cli(['key', 'revoke', revoked.id, '--yes']);
 
   const texts = Array.from({ length: ROWS }, (_, at) =>
     newRow({

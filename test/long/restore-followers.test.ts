@@ -269,7 +269,7 @@ test('where the log of the machine goes on from the backup, nobody notices anyth
   const before = new Map(ahead?.copy);
   const late = createKey(machine.installation.cli, 'agency', '7001');
   const [, keyId = ''] = /_live_([a-z2-7]{12})_/.exec(late) ?? [];
-  machine.installation.cli(['key', 'revoke', keyId]);
+  machine.installation.cli(['key', 'revoke', keyId, '--yes']);
   await machine.serving?.kill();
   rmSync(join(machine.data, 'detections.db'));
   assert.equal(machine.restore(backup, '--replace').raised, false);

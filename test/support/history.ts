@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { judgedColumns, renderMatch } from '../../src/detection/match.ts';
 import { type Recovered, type RecoverOptions, recoverDetections } from '../../src/history/recover.ts';
 import { finishRemovals, removeSubscription } from '../../src/ingest/removal.ts';
-import { addFrame, addRow, emptyBatch, type RowBatch } from '../../src/ingest/row-batch.ts';
+import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/row-batch.ts';
 import type { StreamWriter } from '../../src/ingest/stream-writer.ts';
 import { checkpoint } from '../../src/store/checkpoint.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -114,10 +114,10 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
 }
 
 function batchOf(rows: readonly HistoryRow[]): RowBatch {
-  const batch = emptyBatch();
+  const builder = new BatchBuilder();
   for (const { content_type, row, given, withheld } of rows) {
     const match = testMatch({ content_type, version: 1, row });
-    addRow(batch, {
+    builder.add({
       id: testId(match),
       rendered: renderMatch(match),
       url_withheld: withheld ?? null,
@@ -126,6 +126,7 @@ function batchOf(rows: readonly HistoryRow[]): RowBatch {
       judged: judgedColumns(match),
     });
   }
+  const batch = builder.take(rows.length);
   addFrame(batch);
   return batch;
 }

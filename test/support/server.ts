@@ -14,6 +14,7 @@ import type { ConnectionTimes } from '../../src/http/connection-times.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import type { Traffic } from '../../src/http/traffic.ts';
 import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
+import { createKeyUses, type KeyUses } from '../../src/limits/key-uses.ts';
 import type { Logger } from '../../src/log.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -35,6 +36,7 @@ export interface TestServer {
   readonly lines: Record<string, unknown>[];
   readonly recentDeliveries: Map<number, number>;
   readonly dailyRows: DailyRows;
+  readonly keyUses: KeyUses;
   /** Sets the clock. */
   setNow(nowMs: number): void;
   /** Makes a key; by default for all of both subscriptions, with the scope to read detections. */
@@ -48,6 +50,7 @@ export interface TestServerOptions {
   readonly host?: string;
   readonly trusted_proxies?: string[];
   readonly max_connections?: number;
+  readonly max_connections_per_address?: number;
   /** Paths of PEM files. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly onEndLost?: (position: number) => void;
@@ -94,6 +97,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const lines: Record<string, unknown>[] = [];
   const recentDeliveries = new Map<number, number>();
   const dailyRows = createDailyRows();
+  const keyUses = createKeyUses();
   let nowMs = NOW_MS;
   const closeStores = () => {
     reader.close();
@@ -109,6 +113,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     recentDeliveries,
     onEndLost: options.onEndLost ?? (() => {}),
     dailyRows,
+    keyUses,
     traffic: options.traffic ?? null,
     log: options.log ?? pino({ base: null }, lineCollector(lines)),
     now: () => nowMs,
@@ -127,6 +132,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     lines,
     recentDeliveries,
     dailyRows,
+    keyUses,
     setNow(ms) {
       nowMs = ms;
     },
@@ -174,6 +180,7 @@ function configOf(options: TestServerOptions): ServerOptions['config'] {
       tls_certificate: options.tls?.certificate ?? '',
       tls_key: options.tls?.key ?? '',
       max_connections: options.max_connections ?? 100,
+      max_connections_per_address: options.max_connections_per_address ?? 100,
     },
     exports: { newswire: { enabled: isEnabled('text') }, imagewire: { enabled: isEnabled('image') } },
     photos: { folder: options.photos ?? '/nonexistent/photos' },

@@ -27,7 +27,7 @@ export interface PeriodSources {
 }
 
 /** Where a page begins. */
-type PeriodStart = Pick<PeriodWalk, 'period'> & { readonly place: PeriodWalk['place'] | null };
+type PeriodStart = Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null };
 
 const DATA_START = Buffer.from('{"data":[');
 
@@ -46,45 +46,49 @@ function answerPeriod(sources: PeriodSources, call: KeyedCall, { subscriptions }
   const asked = parsePeriodParameters(call.query);
   const request = readPeriodRequest(asked, subscriptions, sources.enabledContentTypes);
   // On one snapshot: when the records begin, and what there is. Each snapshot costs system calls, too.
-  const { period, page } = reading(sources.detections(), () => {
-    const { period, place } = startOf(sources, asked, request, call.nowMs);
+  const { walk, page } = reading(sources.detections(), () => {
+    const walk = startOf(sources, asked, request, call.nowMs);
     call.requireAllowance();
     const page = readPeriodPage(sources.detections(), {
       streams: request.streams,
       content_types: request.content_types,
       filters: asked.filters,
-      period,
+      period: walk.period,
       sort: asked.sort,
-      after: place,
+      after: walk.place,
       limit: request.limit,
       projection: asked.projection,
       baseUrl: jsonBaseUrl(sources.baseUrl()),
     });
-    return { period, page };
+    return { walk, page };
   });
   const cursor =
-    page.next === null ? null : sources.cursors.encode(request.hash, { period, place: page.next });
+    page.next === null ? null : sources.cursors.encode(request.hash, { ...walk, place: page.next });
   const as_of = formatAsOf(page.as_of_ms, call.nowMs);
-  const body = renderPage(page, cursor, period, { time_zone: request.time_zone, as_of });
+  const body = renderPage(page, cursor, walk.period, { time_zone: walk.time_zone, as_of });
   return { status: 200, rows: page.rows, body };
 }
 
 /**
  * A walk keeps the period of its first page: judged anew, a `to` in the future would move on with the clock, and a
- * walk that was let in could be refused half-way.
+ * walk that was let in could be refused half-way. It keeps the zone that was the only subscription's, too, when the
+ * key gains another.
  */
 function startOf(
   { cursors, detections }: PeriodSources,
-  { cursor, ends }: PeriodParameters,
-  { hash, streams, zone }: PeriodRequest,
+  asked: PeriodParameters,
+  { hash, streams, time_zone, zone }: PeriodRequest,
   nowMs: number,
 ): PeriodStart {
-  if (cursor !== null) return cursors.decode(cursor, hash);
-  const resolved = resolvePeriod(ends, zone, nowMs);
+  if (asked.cursor !== null) {
+    const walk = cursors.decode(asked.cursor, hash);
+    return { ...walk, time_zone: asked.time_zone ?? walk.time_zone };
+  }
+  const resolved = resolvePeriod(asked.ends, zone, nowMs);
   requireFewShards(resolved, streams.length);
   if (!recordsBeginBy(detections(), streams, Math.floor(resolved.from_ms / SECOND_MS)))
     requireRecords(resolved, readFirstDataStart(detections(), streams), zone);
-  return { period: wholeSeconds(resolved, nowMs), place: null };
+  return { period: wholeSeconds(resolved, nowMs), time_zone, place: null };
 }
 
 function renderPage(

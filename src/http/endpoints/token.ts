@@ -15,7 +15,7 @@ import { Refused } from '../../refused.ts';
 import { type Now, SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';
 import { type OAuthErrorCode, renderOAuthError } from '../problem.ts';
-import type { Answer, Call, OpenRoute } from '../routes.ts';
+import type { Answer, OpenCall, OpenRoute } from '../routes.ts';
 
 export interface TokenSources {
   readonly access: AccessReader;
@@ -39,7 +39,7 @@ export function tokenRoute(sources: TokenSources): OpenRoute {
 }
 
 /** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
-async function answerToken(sources: TokenSources, { address, request }: Call): Promise<Answer> {
+async function answerToken(sources: TokenSources, { address, request, claim }: OpenCall): Promise<Answer> {
   const { rate, bodyTimeoutMs } = sources;
   const body = await readBody(request, TOKEN_BODY_BYTES_MAX, bodyTimeoutMs);
   if (body.kind === 'too_large') {
@@ -59,11 +59,12 @@ async function answerToken(sources: TokenSources, { address, request }: Call): P
   const read = readTokenRequest({ contentType, authorization, body: body.bytes });
   if (read.kind === 'invalid') return oauthError(400, 'invalid_request', read.description);
   const { grant_type, client, scope } = read.request;
+  if (isKeyId(client.id)) claim(client.id);
   if (grant_type !== 'client_credentials') {
     const description = `grant_type: ${grant_type === '' ? 'missing, ' : ''}expected client_credentials`;
     return oauthError(400, 'unsupported_grant_type', description);
   }
-  if (isKeyId(client.id)) requireRate(rate.takeClient(client.id, nowMs), 'for this client_id');
+  if (isKeyId(client.id)) requireRate(rate.takeClient(client.id, address, nowMs), 'for this client_id');
 
   const grant = grantToken(
     { store: sources.access, tokens: sources.tokens },
@@ -71,6 +72,7 @@ async function answerToken(sources: TokenSources, { address, request }: Call): P
     address,
     nowMs,
   );
+  if (grant.kind !== 'invalid_client') rate.markProven(client.id, address, nowMs);
   if (grant.kind === 'invalid_scope') return oauthError(400, 'invalid_scope', grant.description);
   if (grant.kind === 'invalid_client') {
     const refused = oauthError(401, 'invalid_client', grant.description);
@@ -92,5 +94,5 @@ function requireRate(secondsToWait: number | null, whose: string): void {
 }
 
 function oauthError(status: number, error: OAuthErrorCode, description: string): Answer {
-  return { status, body: renderOAuthError(error, description) };
+  return { status, code: error, body: renderOAuthError(error, description) };
 }

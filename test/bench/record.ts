@@ -1,0 +1,40 @@
+/**
+ * Keeps what was measured where the documents take it from: `src/manual/measured.json`, and a picture of it. Written
+ * with `--record` alone, so that a look at the speed of one's own machine changes no file.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import type { MeasuredGroup, MeasuredGroups } from '../../src/manual/measured.ts';
+import { chart } from './chart.ts';
+import { type Figure, type Row, timesAsGood } from './common.ts';
+
+const MEASURED = fileURLToPath(new URL('../../src/manual/measured.json', import.meta.url));
+const PICTURE = fileURLToPath(new URL('../../src/manual/measured.svg', import.meta.url));
+
+export type GroupName = keyof MeasuredGroups;
+
+/** Replaces a group of figures, and draws the picture anew. */
+export function record(name: GroupName, how: string, figures: MeasuredGroup['figures']): void {
+  const groups: MeasuredGroups = JSON.parse(readFileSync(MEASURED, 'utf8'));
+  const group: MeasuredGroup = {
+    how,
+    commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim(),
+    day: new Date().toISOString().slice(0, 10),
+    machine: `${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}`,
+    figures,
+  };
+  const all = { ...groups, [name]: group };
+  writeFileSync(MEASURED, `${JSON.stringify(all, null, 2)}\n`);
+  writeFileSync(PICTURE, chart(all));
+}
+
+export function ofRow({ what, against, unit, appliance, limit }: Row): MeasuredGroup['figures'][number] {
+  return { what, against, unit, now: appliance, before: limit, ratio: appliance / limit };
+}
+
+export function ofFigure(figure: Figure): MeasuredGroup['figures'][number] {
+  const { what, unit, now, before } = figure;
+  return { what, unit, now, before, ratio: timesAsGood(figure) };
+}

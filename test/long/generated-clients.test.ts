@@ -1,0 +1,196 @@
+/**
+ * Clients that generators make from the OpenAPI document: they compile under `strict` with nothing left out, their
+ * types have the names of the document, and they read from the running program.
+ *
+ * The generators are installed from a lock of their own (generators/), as they are only needed here.
+ */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { after, before, test } from 'node:test';
+import { buildSync } from 'esbuild';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+
+const root = path.join(import.meta.dirname, '..', '..');
+const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-generated-'));
+const since = new Date(Date.now() - 1000).toISOString();
+const row = newRow({ article_publisher_id: 19, article_publisher_name: 'Example News' });
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+
+before(async () => {
+  for (const name of ['package.json', 'package-lock.json'])
+    copyFileSync(path.join(import.meta.dirname, 'generators', name), path.join(folder, name));
+  copyFileSync(path.join(root, '.npmrc'), path.join(folder, '.npmrc'));
+  // The same npm as for the project itself; scripts of packages have no business here.
+  const npm = spawnSync('npm', ['ci', '--ignore-scripts', '--prefer-offline'], {
+    cwd: folder,
+    encoding: 'utf8',
+    shell: process.platform === 'win32',
+  });
+  assert.equal(
+    npm.status,
+    0,
+    `npm ci of test/long/generators needs a registry or a filled cache: ${npm.stderr}`,
+  );
+  appliance = await startAppliance();
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));
+  writeFileSync(path.join(folder, 'openapi.json'), appliance.cli(['openapi']).stdout);
+});
+after(async () => {
+  await appliance?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Runs a script of an installed package, with the project's Node. */
+function run(script: string, ...args: string[]): void {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {
+    cwd: folder,
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH },
+  });
+  assert.equal(status, 0, `${script} ${args.join(' ')}: ${stdout}${stderr}`);
+}
+
+const installed = (...names: string[]) => path.join(folder, 'node_modules', ...names);
+
+/** The client and what uses it, its libraries' declarations as well. */
+function compile(entry: string): void {
+  const compilerOptions = {
+    strict: true,
+    noUncheckedIndexedAccess: true,
+    skipLibCheck: false,
+    noEmit: true,
+    module: 'esnext',
+    moduleResolution: 'bundler',
+    target: 'es2024',
+    lib: ['es2024', 'dom', 'dom.iterable'],
+    types: [],
+  };
+  const project = path.join(folder, `${entry}.tsconfig.json`);
+  writeFileSync(project, JSON.stringify({ compilerOptions, files: [entry] }));
+  run(installed('typescript', 'bin', 'tsc'), '--project', project);
+}
+
+async function resultOf(entry: string): Promise<unknown> {
+  const outfile = path.join(folder, `${entry}.mjs`);
+  const bundled = { bundle: true, platform: 'node', format: 'esm', outfile } as const;
+  buildSync({ ...bundled, entryPoints: [path.join(folder, entry)], logLevel: 'silent' });
+  const child = spawn(process.execPath, [outfile], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const [printed, told] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  assert.equal(told, '');
+  return JSON.parse(printed);
+}
+
+/** No type whose name a generator had to number: `Band2`, `InvalidRequest2Response`. A status may end one. */
+function assertNames(file: string, names: readonly string[]): void {
+  const declared = [
+    ...readFileSync(path.join(folder, file), 'utf8').matchAll(/^export (?:type|interface) (\w+)/gm),
+  ].map(([, name = '']) => name);
+  assert.deepEqual(
+    declared.filter((name) => /\d/.test(name) && !/Response[1-5]\d\d(Image\w+)?$/.test(name)),
+    [],
+  );
+  for (const name of names) assert.ok(declared.includes(name), `${file} has no type ${name}`);
+}
+
+const NAMES = ['Band', 'Publisher', 'TextSource', 'ImageStrength', 'TextArticle', 'Change', 'Problem', 'Gap'];
+const EXPECTED = { ids: [idOf(row)], publisher: 'Example News', band: 'medium', refused: 400 };
+
+const PRINT = `
+const [first] = changes.data;
+const article: TextArticle | ImageArticle | undefined = first?.article;
+const publisher: Publisher | null | undefined = article?.publisher;
+const band: Band | undefined = first?.strength?.band;
+console.log(JSON.stringify({ ids: changes.data.map(({ id }) => id), publisher: publisher?.name, band, refused }));
+`;
+
+const TYPES = 'Band, ChangesPage, ImageArticle, Publisher, TextArticle';
+
+test('@hey-api/openapi-ts', async () => {
+  run(
+    installed('@hey-api', 'openapi-ts', 'bin', 'run.js'),
+    '-i',
+    'openapi.json',
+    '-o',
+    'hey',
+    '-c',
+    '@hey-api/client-fetch',
+  );
+  assertNames('hey/types.gen.ts', NAMES);
+  writeFileSync(
+    path.join(folder, 'use-hey.ts'),
+    `
+import { listChanges, listDetections } from './hey';
+import { client } from './hey/client.gen';
+import type { ${TYPES} } from './hey';
+
+const defaultAddress: string | undefined = client.getConfig().baseUrl;
+if (defaultAddress !== 'http://127.0.0.1:8080') throw new Error(\`\${defaultAddress} cannot be called\`);
+client.setConfig({ baseUrl: ${JSON.stringify(appliance.serving().url)}, auth: ${JSON.stringify(appliance.key)} });
+const query = { since: ${JSON.stringify(since)}, subscription_id: [7001, 7002] };
+const answer = await listChanges({ query: { ...query, band: 'medium,high' }, throwOnError: true });
+const changes: ChangesPage = answer.data;
+const wrong = await listDetections({ query: { from: 'x', to: 'y' } });
+const refused: number | undefined = wrong.error?.status;
+${PRINT}`,
+  );
+  compile('use-hey.ts');
+  assert.deepEqual(await resultOf('use-hey.ts'), EXPECTED);
+});
+
+test('orval', async () => {
+  mkdirSync(path.join(folder, 'orval'), { recursive: true });
+  const output = { target: 'orval/api.ts', client: 'fetch', baseUrl: appliance.serving().url };
+  const config = { api: { input: 'openapi.json', output } };
+  writeFileSync(path.join(folder, 'orval.config.mjs'), `export default ${JSON.stringify(config)}`);
+  run(installed('orval', 'dist', 'bin', 'orval.mjs'), '--config', 'orval.config.mjs');
+  assertNames('orval/api.ts', [...NAMES, 'InvalidRequestResponse', 'RateLimitedOrDailyAllowanceResponse']);
+  writeFileSync(
+    path.join(folder, 'use-orval.ts'),
+    `
+import { listChanges, listDetections } from './orval/api';
+import type { ${TYPES} } from './orval/api';
+
+const headers = { Authorization: ${JSON.stringify(`Bearer ${appliance.key}`)} };
+const query = { since: ${JSON.stringify(since)}, subscription_id: [7001, 7002] };
+const answer = await listChanges({ ...query, band: 'medium,high' }, { headers });
+if (answer.status !== 200) throw new Error(answer.data.detail);
+const changes: ChangesPage = answer.data;
+const wrong = await listDetections({ from: 'x', to: 'y' }, { headers });
+const refused: number | undefined = wrong.status === 400 ? wrong.data.status : undefined;
+${PRINT}`,
+  );
+  compile('use-orval.ts');
+  assert.deepEqual(await resultOf('use-orval.ts'), EXPECTED);
+});
+
+test('openapi-typescript', () => {
+  run(
+    path.join(root, 'node_modules', 'openapi-typescript', 'bin', 'cli.js'),
+    'openapi.json',
+    '-o',
+    'types.ts',
+  );
+  writeFileSync(
+    path.join(folder, 'use-types.ts'),
+    `
+import type { components, operations } from './types';
+
+type Query = operations['listChanges']['parameters']['query'];
+export const both: Query[] = [{ cursor: 'AQ', band: ['low', 'high'], domain: 'a.example,b.example' }];
+// @ts-expect-error no band
+export const wrong: Query = { cursor: 'AQ', min_band: 'huge' };
+export const band: components['schemas']['Band'] = 'max';
+// @ts-expect-error no band of an image
+export const strength: components['schemas']['ImageStrength'] = { band: 'max' };
+export const publisher: components['schemas']['TextArticle']['publisher'] = null;
+`,
+  );
+  compile('use-types.ts');
+});

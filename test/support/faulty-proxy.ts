@@ -1,0 +1,108 @@
+/**
+ * A proxy in front of a service that has bad moments: it answers as proxies and networks do on bad days, in a given
+ * order, and passes everything else on.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+
+export type Fault =
+  | { readonly kind: 'none' }
+  /** The connection ends before an answer begins. */
+  | { readonly kind: 'no answer' }
+  /** The connection ends in the middle of a body whose length was told, or that comes in chunks. */
+  | { readonly kind: 'cut body'; readonly chunked: boolean }
+  /** Half of the body, as if that were all of it. */
+  | { readonly kind: 'half a body' }
+  /** An answer of the proxy's own, in HTML. */
+  | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: string }
+  /** In the middle of the body something happens to the client; then the connection ends. */
+  | { readonly kind: 'event'; readonly happen: () => void };
+
+export interface FaultyProxy {
+  readonly url: string;
+  /** Path and query of each request. */
+  readonly asked: readonly string[];
+  close(): void;
+}
+
+export interface FaultyProxyOptions {
+  readonly target: string;
+  /** One for each request; what comes after the last is passed on. */
+  readonly faults: readonly Fault[];
+  /** In place of the `limit` of every request, so that there are many pages. */
+  readonly limit?: number;
+}
+
+export async function startFaultyProxy(options: FaultyProxyOptions): Promise<FaultyProxy> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const fault = options.faults[asked.length] ?? { kind: 'none' };
+    asked.push(request.url ?? '');
+    passOn(options, request, response, fault).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    asked,
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+async function passOn(
+  { target, limit }: FaultyProxyOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+  fault: Fault,
+): Promise<void> {
+  const sent = await text(request);
+  if (fault.kind === 'no answer') {
+    response.destroy();
+    return;
+  }
+  if (fault.kind === 'status') {
+    const { status, retryAfter } = fault;
+    response.writeHead(status, {
+      'content-type': 'text/html',
+      ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
+    });
+    response.end(`<html>\n<h1>${status}</h1>\n</html>`);
+    return;
+  }
+  const url = new URL(request.url ?? '', target);
+  if (limit !== undefined && url.searchParams.has('limit')) url.searchParams.set('limit', `${limit}`);
+  const { authorization, 'content-type': contentType } = request.headers;
+  const answer = await fetch(url, {
+    method: request.method ?? 'GET',
+    headers: {
+      ...(authorization === undefined ? {} : { authorization }),
+      ...(contentType === undefined ? {} : { 'content-type': contentType }),
+    },
+    ...(sent === '' ? {} : { body: sent }),
+  });
+  const body = Buffer.from(await answer.arrayBuffer());
+  const half = body.subarray(0, Math.ceil(body.length / 2));
+  const type = { 'content-type': answer.headers.get('content-type') ?? '' };
+  switch (fault.kind) {
+    case 'none':
+      response.writeHead(answer.status, { ...type, 'content-length': body.length }).end(body);
+      return;
+    case 'half a body':
+      response.writeHead(answer.status, { ...type, 'content-length': half.length }).end(half);
+      return;
+    case 'cut body':
+      response.writeHead(answer.status, fault.chunked ? type : { ...type, 'content-length': body.length });
+      response.write(half, () => response.destroy());
+      return;
+    case 'event':
+      response.writeHead(answer.status, { ...type, 'content-length': body.length });
+      response.write(half, () => {
+        fault.happen();
+        response.destroy();
+      });
+  }
+}

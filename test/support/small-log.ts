@@ -1,0 +1,42 @@
+/** Logs of small segments, for tests that copy them: their entries hold nothing that a database could apply. */
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import type { LogKind } from '../../src/history/format.ts';
+import { decodeLines, encodeFrame } from '../../src/history/frame.ts';
+import { findTail } from '../../src/history/log-reader.ts';
+import { LogWriter } from '../../src/history/log-writer.ts';
+import { FrameReader } from '../../src/history/segment.ts';
+
+const SEGMENT_BYTES = 600;
+
+/** Opens a log, or begins one, and adds entries. */
+export function makeLog(folder: string, entries: number, kind: LogKind = 'detections'): LogWriter {
+  const options = { folder, kind, program: '1', segmentBytes: SEGMENT_BYTES };
+  const writer = new LogWriter(options, findTail(folder, kind));
+  addEntries(writer, entries);
+  return writer;
+}
+
+export function addEntries(writer: LogWriter, entries: number): void {
+  for (let count = 0; count < entries; count += 1) {
+    writer.append(`{"row":"${Math.random()}"}\n`);
+    writer.commit('', { kind: 'test' }, Date.now());
+  }
+}
+
+/** Rewrites a segment as a removal leaves it: rows are taken out of its entries, whose ids stay. @returns what it was */
+export function rewrite(path: string): Buffer {
+  const before = readFileSync(path);
+  const frames: Buffer[] = [];
+  const reader = new FrameReader(path);
+  for (let frame = reader.next(); frame !== null; frame = reader.next()) {
+    const lines = decodeLines(frame.packed);
+    if (frame.kind === 'header') frames.push(encodeFrame('header', `${lines.join('\n')}\n`));
+    if (frame.kind !== 'commit') continue;
+    const { commit } = JSON.parse(lines.at(-1) ?? '');
+    const less = { commit: { ...commit, frames: 0, checksum: 0 } };
+    frames.push(encodeFrame('commit', `${JSON.stringify(less)}\n`));
+  }
+  writeFileSync(`${path}.rewritten`, Buffer.concat(frames));
+  renameSync(`${path}.rewritten`, path);
+  return before;
+}
