@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import fs, {
   cpSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -484,6 +485,7 @@ describe('a backup of a log that is rewritten meanwhile', () => {
   });
 
   function copy(from: string, onBytes: () => void = () => {}): void {
+    mkdirSync(copyTo(), { recursive: true });
     const end = findTail(from, 'detections').last;
     copyLog({ from, to: join(copyTo(), 'log'), kind: 'detections', end, aside: asideOf(), onBytes });
   }
