@@ -38,6 +38,7 @@ import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { refuseNewer } from './store/newer.ts';
+import { keepReserve } from './store/reserve.ts';
 import { readSecret } from './store/secret.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
@@ -276,6 +277,7 @@ export function ingestSettings(
     rescan_seconds: ingest.rescan_seconds,
     require_trailer: ingest.require_trailer,
     bad_rows: ingest.bad_rows,
+    failed_windows: ingest.failed_windows,
     archive_days: ingest.archive_days,
     earliest_time: formatMs(config.earliestTimeMs),
     enabled_exports: enabledExports(config),
@@ -334,6 +336,7 @@ function watchHealth(
     conditions,
     enabled: new Set(enabledExports(config)),
     folders: [folder.root, config.ingest.drop],
+    onDisksSeen: () => keepReserve(folder),
     alertFile: folder.alerts,
     now: Date.now,
     log,

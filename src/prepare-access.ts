@@ -6,7 +6,9 @@ import { openAccess, type Recovered } from './history/access.ts';
 import type { Logger } from './log.ts';
 import type { Database } from './store/database.ts';
 import { isDiskFull } from './store/database-errors.ts';
+import { dataFolder } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
+import { keepReserve } from './store/reserve.ts';
 
 export interface PrepareOptions {
   readonly config: Pick<Config, 'preseed'>;
@@ -26,6 +28,7 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
     onRecovered: (recovered) => logRecovered(recovered, log),
   });
   try {
+    keepReserve(dataFolder(root));
     if (configured !== null) createConfigured(access, configured, log);
   } finally {
     access.close();
@@ -53,12 +56,19 @@ function createConfigured(access: Database, { seeds, readable_by_all }: ReadSeed
     log.warn({ files: readable_by_all }, 'every user of this machine can read these secret files');
   const preseeded = unlessFull(log, () => preseed(access, seeds, Date.now()));
   if (preseeded === null) return;
-  const { created, differences } = preseeded;
+  const { created, differences, replaced } = preseeded;
   const { accounts, subscriptions, keys } = created;
   if (accounts.length + subscriptions.length + keys.length > 0)
     log.info(created, 'created what the configuration names');
   if (differences.length > 0)
     log.warn({ differences }, 'what is there differs from the configuration, and stays as it is');
+  for (const { id, place } of replaced) {
+    const next = `wirewatch key revoke ${id}`;
+    log.warn(
+      { key_id: id, place, next },
+      'a key still works, though the configuration has another one in its place',
+    );
+  }
 }
 
 /** Those who have their keys go on reading. @returns null when the disk is full */

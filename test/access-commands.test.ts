@@ -412,6 +412,12 @@ test('without a data folder, what only reads is exit code 78 with what to do', a
     ['subscription', 'show', '7001'],
     ['key', 'list'],
     ['key', 'create', ...READ_7001],
+    ['window', 'list'],
+    ['window', 'reset', 'newswire', '20261121T1010Z'],
+    ['alert', 'list'],
+    ['ingest', 'status'],
+    ['ingest', 'explain', 'newswire.20261121T1010Z.ndjson'],
+    ['ingest', 'explain', join(import.meta.dirname, 'access-commands.test.ts')],
   ];
   for (const args of commands) {
     await failing(78, /no installation in .*wirewatch account add/, ...args, '--data', empty);

@@ -12,13 +12,14 @@ import { document, html } from '../src/admin/html.ts';
 import { manualHtml } from '../src/admin/manual-html.ts';
 import { createMetrics } from '../src/admin/metrics.ts';
 import { createRecent } from '../src/admin/recent.ts';
-import { statusPage } from '../src/admin/status-page.ts';
+import { type Status, statusPage } from '../src/admin/status-page.ts';
 import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
 import { METRICS } from '../src/manual/monitoring.ts';
 import { page, paragraph, points, wrapped } from '../src/manual/text.ts';
 import { TOPICS } from '../src/manual/topics.ts';
 import { formatSeconds, MINUTE_MS, WINDOW_MS } from '../src/time.ts';
 import { COUNT_WINDOWS } from '../src/windows/ledger.ts';
+import { NOTHING_READ } from '../src/windows/reach.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow } from './support/export-files.ts';
 import { freePort } from './support/free-port.ts';
@@ -377,7 +378,7 @@ test('rows of the last sixty minutes are kept, and no more, also when the clock 
 });
 
 test('a pause, an export that is off and windows that cannot be read are told on the status page', () => {
-  const { body } = statusPage({
+  const status: Status = {
     nowMs: Date.parse('2026-11-21T12:00:00Z'),
     health: {
       status: 'ok',
@@ -387,17 +388,33 @@ test('a pause, an export that is off and windows that cannot be read are told on
     alerts: [],
     enabled: new Set(['newswire']),
     windows: null,
+    reach: {
+      newswire: {
+        newest_done: '2026-11-21T09:00:00Z',
+        not_read: { failed: 2, missing: 0, abandoned: 0, not_arrived: 3 },
+      },
+      imagewire: NOTHING_READ,
+    },
     verified: { at: Date.parse('2026-11-21T09:00:00Z'), findings: 3, not_compared: null },
     backup: { backedUpMs: Date.parse('2026-11-21T11:55:00Z'), rehearsedMs: null },
     ingested: [0],
     served: [0],
-  });
+  };
+  const { body } = statusPage(status);
   assert.match(body.markup, /compared with its log 3 hours ago: 3 differences/);
   assert.match(body.markup, /The backup is of 5 minutes ago, and a restore from it was never rehearsed/);
   assert.match(body.markup, /<span class="state paused">paused<\/span>/);
-  assert.match(body.markup, /newswire<\/strong>: complete up to 2026-11-21T09:00:00Z, 3 hours ago/);
+  assert.match(
+    body.markup,
+    /newswire<\/strong>: read up to 2026-11-21T09:00:00Z, 3 hours ago, but for 5 windows: 2 failed, 3 not arrived</,
+  );
   assert.match(body.markup, /imagewire<\/strong> is switched off/);
   assert.match(body.markup, /The windows cannot be read/);
+  const incomplete = statusPage({
+    ...status,
+    health: { ...status.health, alerts: { open: 0, page_worthy: 0, paused: 0 } },
+  });
+  assert.match(incomplete.body.markup, /<span class="state attention">ok<\/span>/, 'not green');
 });
 
 test('counting windows reads only those that are counted', () => {

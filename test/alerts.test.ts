@@ -11,6 +11,7 @@ import {
   HELD_FILES,
   LEDGER_ALERTS,
   ledgerAlerts,
+  REFUSED_FILES,
   WINDOWS_NOT_DONE,
 } from '../src/health/ledger-alerts.ts';
 import { type FileRecord, saveFile } from '../src/ingest/file-record.ts';
@@ -92,7 +93,7 @@ describe('windows', () => {
         ],
       );
       const command = {
-        failed: `wirewatch window reset newswire ${formatMs(START)}`,
+        failed: 'wirewatch window reset newswire --all',
         missing: 'wirewatch window list newswire --status missing',
         abandoned: `wirewatch window accept newswire ${formatMs(START)}`,
       }[status];
@@ -102,6 +103,37 @@ describe('windows', () => {
       assert.equal(alerts().length, 1, 'it closes when its windows are done');
     });
   }
+
+  test('that are missing by hundreds name the command that says which are expected', () => {
+    for (let count = 0; count < 144; count += 1) {
+      assert.ok(!alerts()[0]?.what_to_do.includes('window expect'));
+      set('missing', START + count * WINDOW_MS);
+    }
+    assert.match(alerts()[0]?.what_to_do ?? '', /wirewatch window expect newswire START$/);
+  });
+
+  test('that are an hour overdue raise one an export, once a later window was read', () => {
+    const lateFrom = START + 2 * WINDOW_MS + HOUR_MS;
+    set('done', START - WINDOW_MS);
+    assert.deepEqual(names(lateFrom + DAY_MS), [], 'nothing later was read');
+    set('done', START + 2 * WINDOW_MS);
+    assert.deepEqual(names(lateFrom - 1), []);
+    assert.deepEqual(alerts(lateFrom)[0], {
+      name: 'late windows',
+      page_worthy: false,
+      since: formatMs(lateFrom),
+      detail: `newswire: the window ${formatMs(START)} is more than an hour overdue, and a later window was read`,
+      what_to_do: ALERTS['late windows'].what_to_do,
+    });
+    assert.match(
+      alerts(lateFrom + WINDOW_MS)[0]?.detail ?? '',
+      /^newswire: 2 windows from .* are more than an hour overdue/,
+    );
+    assert.deepEqual(alerts(lateFrom, new Set(['imagewire'])), []);
+    set('missing');
+    set('failed', START + WINDOW_MS);
+    assert.deepEqual(names(lateFrom + WINDOW_MS).sort(), ['failed windows', 'missing windows']);
+  });
 
   test('that were abandoned are told for a week; failed and missing ones as long as they are', () => {
     set('failed', START, NOW - 300 * DAY_MS);
@@ -169,6 +201,20 @@ describe('files', () => {
     assert.deepEqual(alerts(), []);
   });
 
+  test('files that were refused raise one, for a day', () => {
+    file({ outcome: 'refused', export: null, window_start: null, report: { reason: 'no name' } });
+    assert.deepEqual(
+      alerts().map(({ name, detail }) => [name, detail]),
+      [['refused files', `newswire.file-${lastNumber}.ndjson was refused: no name`]],
+    );
+    file({ outcome: 'refused', report: { reason: 'too far ahead' } });
+    assert.equal(
+      alerts()[0]?.detail,
+      `2 files were refused, the last one newswire.file-${lastNumber}.ndjson: too far ahead`,
+    );
+    assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
+  });
+
   test('rows that were left out raise one, for a day, bad ones and those of unknown subscriptions', () => {
     file({ report: { bad_rows: 0, unknown_rows: {} } });
     assert.deepEqual(alerts(), []);
@@ -181,7 +227,7 @@ describe('files', () => {
       assert.deepEqual([skipped?.name, others.length], ['rows skipped', 0]);
       assert.equal(
         skipped?.detail,
-        `newswire: newswire.file-${lastNumber}.ndjson had rows that were left out`,
+        `newswire: newswire.file-${lastNumber}.ndjson had rows that were left out: ${report.bad_rows > 0 ? '2 bad' : '3 of subscription 7009 (text)'}`,
       );
       assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
       store.writer.exec('DELETE FROM ingest_file');
@@ -208,6 +254,10 @@ test('what is read for them once a second is read by an index', () => {
   assert.match(
     plan(FAILED_FILES, { since: 0, limit: 1 }),
     /SEARCH file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
+  );
+  assert.match(
+    plan(REFUSED_FILES, { since: 0 }),
+    /SEARCH ingest_file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
   );
   assert.match(plan(FILES_WITH_SKIPPED_ROWS, { since: 0 }), /USING INDEX ingest_file_skipped/);
 });

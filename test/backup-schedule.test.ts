@@ -112,6 +112,44 @@ test('after one was made the next is not begun at once, whatever the clock says'
   assert.deepEqual(begun, ['backup', 'verify']);
 });
 
+test('one that failed is tried again after five minutes, and then as usual', async () => {
+  const begun: string[] = [];
+  let monotonicMs = 0;
+  const { close, look } = startSchedule(
+    {
+      data: installation.data,
+      drop: installation.drop,
+      folder: backups,
+      every_minutes: 60,
+      keep_days: 1,
+      now: Date.now,
+      log: () => {},
+      onAlert: () => {},
+    },
+    ([command = '']) => {
+      begun.push(command);
+      const outcome: Outcome =
+        begun.length === 1
+          ? { kind: 'failed', detail: 'no disk' }
+          : { kind: 'done', printed: { path: backups, findings: [] } };
+      return { outcome: Promise.resolve(outcome), giveUp: async () => {} };
+    },
+    () => monotonicMs,
+  );
+  const lookAt = async (ms: number) => {
+    monotonicMs = ms;
+    look();
+    await new Promise((resolve) => setImmediate(resolve));
+    return begun.join();
+  };
+  assert.equal(await lookAt(1000), 'backup');
+  assert.equal(await lookAt(5 * MINUTE_MS - 1), 'backup');
+  assert.equal(await lookAt(5 * MINUTE_MS), 'backup,backup,verify');
+  assert.equal(await lookAt(64 * MINUTE_MS), 'backup,backup,verify');
+  assert.equal(await lookAt(65 * MINUTE_MS), 'backup,backup,verify,backup');
+  await close();
+});
+
 test('it is overdue after one and a half times its interval, and a few minutes', () => {
   const now = Date.now();
   assert.ok(!isOverdue(now - 5 * MINUTE_MS, 1, now));

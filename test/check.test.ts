@@ -133,6 +133,19 @@ test('a folder that was set up and stopped is left as it was, without the logs o
     assert.deepEqual(readdirSync(data), before);
   }));
 
+test('an appliance that was started and does not run is bad, and nobody says that no alert is open', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+    assert.equal((await check(data, '--port', '0')).of('appliance').status, 'ok');
+    await stoppedAfterStart(data);
+    const { code, of, findings } = await check(data, '--port', '0');
+    assert.equal(code, 1);
+    assert.equal(of('appliance').status, 'bad');
+    assert.match(of('appliance').detail, /^it does not run: .*alerts are known only as far as/);
+    assert.ok(!findings.some(({ check }) => check === 'alerts'));
+  }));
+
 test('beside a running appliance it says what there is, and disturbs nothing', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
@@ -144,6 +157,10 @@ test('beside a running appliance it says what there is, and disturbs nothing', (
     const running = runProgram(['serve', '--port', '0', '--data', data]);
     try {
       const { port } = new URL(await running.url());
+      // The last that a start writes.
+      await running.until('that it is at rest', () =>
+        running.log().find(({ msg }) => msg === 'missing windows looked for'),
+      );
       const before = picture(data);
       const { code, of, findings } = await check(data, '--port', port);
       assert.equal(code, 0, JSON.stringify(findings));
@@ -439,6 +456,18 @@ describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () =
         assert.doesNotMatch(of(name).what_to_do ?? '', /backup/i);
         chmodSync(join(data, name), name === 'log' ? 0o700 : 0o600);
       }
+    }));
+
+  test('a data folder that is missing and may not be made is not called one without rights', () =>
+    inFolder(async (folder) => {
+      chmodSync(folder, 0o555);
+      const run = asAnother(['serve', '--data', join(folder, 'data'), '--port', '0']);
+      assert.equal(await run.ended, 78);
+      assert.match(
+        run.told(),
+        /cannot use the data folder .*: it is not there, and this user may not make it in /,
+      );
+      chmodSync(folder, 0o755);
     }));
 
   test('a data folder that may not be entered is a finding among others', () =>

@@ -78,6 +78,7 @@ test('the defaults', () => {
       rescan_seconds: 5,
       require_trailer: false,
       bad_rows: 'fail',
+      failed_windows: 'hold',
       archive_days: 0,
       earliest_time: '2000-01-01T00:00:00Z',
     },

@@ -34,6 +34,8 @@ test('a link to a folder is a data folder: systemd makes one for a dynamic user'
     symlinkSync('private', join(folder, 'data'));
     const run = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
     assert.equal((await fetch(`${await run.url()}/v1/health`)).headers.get('cache-control'), 'no-store');
+    const listening = run.log().find(({ msg }) => msg === 'listening');
+    assert.match(String(listening?.version), /^\d+\.\d+\.\d+/);
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
   });

@@ -1,9 +1,11 @@
 /** `wirewatch demo`: what an evaluator sees in the first minute, and that it never mixes with an installation in use. */
 import assert from 'node:assert/strict';
-import { readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SampleExports } from '../src/demo/exports.ts';
+import { WINDOW_MS } from '../src/time.ts';
 import { createInstallation, type Detection } from './support/appliance.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 
@@ -16,7 +18,9 @@ interface Shown {
   readonly keys: readonly { id: string; name: string; reads: string; key: string }[];
   readonly detections: number;
   readonly versions: number;
-  readonly calls: Readonly<Record<'changes' | 'detection', string>>;
+  readonly calls: Readonly<Record<'changes' | 'detection' | 'health', string>>;
+  readonly detection: Detection | null;
+  readonly photo: string | null;
 }
 
 interface Page {
@@ -80,7 +84,8 @@ test('keys and calls work, exports keep coming, and it can be started again wher
     const data = join(folder, 'demo');
     let seen = 0;
     let oldKey = '';
-    await demonstrate(data, async ({ url, keys, calls, detections, versions }) => {
+    await demonstrate(data, async (shown, run) => {
+      const { url, keys, calls, detections, versions } = shown;
       const [all, some] = keys;
       assert.ok(all !== undefined && some !== undefined && keys.length === 2);
       oldKey = all.key;
@@ -89,6 +94,15 @@ test('keys and calls work, exports keep coming, and it can be started again wher
       assert.equal(JSON.parse(await changes.text()).data.length, 3);
       const detection = await paste(calls.detection);
       assert.deepEqual([detection.status, JSON.parse(await detection.text()).event], [200, undefined]);
+
+      const health = await fetch(`${url}/v1/health`);
+      assert.equal(health.status, 200, await health.text());
+      assert.equal(shown.detection?.id, calls.detection.split('/').at(-1)?.replace("'", ''));
+      const photo = await fetch(shown.photo ?? '');
+      assert.deepEqual([photo.status, photo.headers.get('content-type')], [200, 'image/png']);
+      const png = Buffer.from(await photo.arrayBuffer());
+      assert.equal(png.subarray(1, 4).toString(), 'PNG');
+      await run.until('the requests on its log', () => run.log().find(({ msg }) => msg === 'request'));
 
       // More may have come since it counted them.
       const first = await readStream(url, all.key, fiveMinutesAgo());
@@ -114,6 +128,10 @@ test('keys and calls work, exports keep coming, and it can be started again wher
         await sleep(1000);
       }
     });
+    const own = ['--account', 'sample-agency', '--scopes', 'detections:read', '--subscriptions', '7001'];
+    const made = runProgram(['key', 'create', '--data', data, '--name', 'mine', ...own, '--json']);
+    assert.equal(await made.ended, 0);
+    const ownKey: string = JSON.parse(made.printed()).key;
     // It is made from the log again, which the demonstration waits for.
     rmSync(join(data, 'detections.db'));
     await demonstrate(data, async ({ url, keys, versions }) => {
@@ -122,6 +140,7 @@ test('keys and calls work, exports keep coming, and it can be started again wher
         headers: { authorization: `Bearer ${oldKey}` },
       });
       assert.equal(old.status, 401, 'the keys of the last time are revoked');
+      assert.ok((await readStream(url, ownKey, fiveMinutesAgo())).rows.length > 0, 'others are not');
       const { rows } = await readStream(url, keys[0]?.key ?? '', fiveMinutesAgo());
       assert.ok(rows.length >= seen);
     });
@@ -130,6 +149,36 @@ test('keys and calls work, exports keep coming, and it can be started again wher
     assert.match(serve.told(), /made by "wirewatch demo".*--data/);
   });
 });
+
+test('its exports never end: each change of a window is a file that brings something new', () =>
+  inFolder(async (folder) => {
+    const window = Date.parse('2026-11-21T10:00:00Z');
+    const drop = join(folder, 'drop');
+    mkdirSync(drop);
+    const take = () => {
+      const [name = '', ...others] = readdirSync(drop);
+      assert.deepEqual(others, []);
+      const content = readFileSync(join(drop, name), 'utf8');
+      rmSync(join(drop, name));
+      return { name, content };
+    };
+    const nowMs = window + WINDOW_MS;
+    const exports = new SampleExports({ drop, photos: join(folder, 'photos') }, null, nowMs);
+    assert.equal(await exports.dropNewest(nowMs), 2);
+    for (const name of readdirSync(drop)) rmSync(join(drop, name));
+    assert.equal(await exports.dropNewest(nowMs + WINDOW_MS - 1), 0);
+    const seen = new Set<string>();
+    for (let count = 0; count < 30; count += 1) {
+      assert.equal(await exports.dropChanges(nowMs + count * 20_000), 1);
+      const { name, content } = take();
+      assert.equal(name, `${count % 2 === 0 ? 'newswire' : 'imagewire'}.20261121T1000Z.ndjson`);
+      for (const line of content.trimEnd().split('\n')) {
+        assert.ok(!seen.has(line), line);
+        seen.add(line);
+      }
+    }
+    assert.equal(await exports.dropNewest(nowMs + WINDOW_MS), 2, 'the next window, once it has ended');
+  }));
 
 test('it stops at once while it still reads its first day', async () => {
   await inFolder(async (folder) => {

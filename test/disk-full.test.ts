@@ -47,10 +47,28 @@ async function command(...args: string[]): Promise<string> {
   return run.printed();
 }
 
+/** Runs a command that sees the disks of a program that was run within {@link NAMESPACE}. */
+async function commandWithin(pidFile: string, ...args: string[]): Promise<string> {
+  const own = [
+    '--user',
+    '--mount',
+    '--preserve-credentials',
+    '--target',
+    readFileSync(pidFile, 'utf8').trim(),
+  ];
+  const run = runProgram(args, {}, { through: (program, all) => ['nsenter', [...own, program, ...all]] });
+  assert.equal(await run.ended, 0, run.told());
+  return run.printed();
+}
+
 /** An account with a subscription. @returns a key for it */
 async function install(data: string): Promise<string> {
   await command('account', 'add', 'agency', '--name', 'Agency', '--data', data);
   await command('subscription', 'add', '7001', '--account', 'agency', '--data', data);
+  return createKey(data);
+}
+
+async function createKey(data: string): Promise<string> {
   const options = ['--account', 'agency', '--subscriptions', '7001', '--scopes', 'detections:read'];
   const made = await command('key', 'create', ...options, '--name', 'test', '--json', '--data', data);
   return JSON.parse(made).key;
@@ -112,6 +130,7 @@ test('the disk of the data folder is full', {
     const disk = join(folder, 'disk');
     const drop = join(folder, 'drop');
     const key = await install(data);
+    const other = await createKey(data);
     for (const made of [disk, drop]) mkdirSync(made);
     const pidFile = join(folder, 'pid');
     const run = runProgram(['serve', '--data', disk, '--drop', drop, '--port', '0'], SETTINGS, {
@@ -129,9 +148,19 @@ test('the disk of the data folder is full', {
     const ballast = join(seen, 'ballast');
     fill(ballast);
     const second = await dropOnFullDisk(run, { url, key, drop, alertFile: join(seen, 'alerts.json') });
+    const within = (...args: string[]) => commandWithin(pidFile, ...args, '--data', disk);
+    const status = JSON.parse(await within('ingest', 'status', '--drop', drop, '--json'));
+    assert.deepEqual([status.waiting, status.waiting_files], [1, [second]], 'wherever it lies');
+    assert.ok(existsSync(join(seen, 'reserve')));
+    fill(ballast);
+    await within('key', 'revoke', other.split('_')[2] ?? '');
+    assert.ok(!existsSync(join(seen, 'reserve')), 'it was given up for that');
+    const revoked = { headers: { authorization: `Bearer ${other}` } };
+    assert.equal((await fetch(`${url}/v1/me`, revoked)).status, 401);
     rmSync(ballast);
     await applied(run, second);
     await run.until('the end of the alert', () => alertLine(run, 'closed'));
+    await run.until('a new reserve', () => (existsSync(join(seen, 'reserve')) ? true : undefined));
     assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
     assert.ok(existsSync(join(drop, 'archive')));
     run.kill('SIGTERM');
@@ -151,9 +180,8 @@ async function installUsed(folder: string, end: NodeJS.Signals) {
   putFile(drop, name, `${ndjson([row])}${rowsOf(9)}`);
   await applied(run, name);
   // Then nothing is under way that a kill could leave in the log alone, which a full disk has no room to apply.
-  await run.until('that it is at rest', () =>
-    run.log().find(({ msg }) => msg === 'missing windows looked for'),
-  );
+  const wal = join(data, 'detections.db-wal');
+  await run.until('that it is at rest', () => (statSync(wal).size === 0 ? true : undefined));
   run.kill(end);
   await run.ended;
   const pidFile = join(folder, 'pid');

@@ -1,6 +1,6 @@
 /** `ingest explain` and `ingest validate`: what they say of a file is what the appliance makes of it. */
 import assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { DAY_MS, formatMs, WINDOW_MS } from '../src/time.ts';
@@ -80,6 +80,47 @@ test('a window that is bad fails with the same reasons, and the next one for it 
   assert.equal(held.line.msg, 'file held');
 });
 
+test('errors are counted by column and kind, with their first lines', () => {
+  const rows = Array.from({ length: 1200 }, () => newRow({ strength_score: 'high' }));
+  rows.push(newRow({ article_id: -1 }));
+  const path = join(appliance.data, fileName('newswire', nextWindowMs()));
+  writeFileSync(path, ndjson(rows));
+  const told = appliance.cli(['ingest', 'validate', path], { anyStatus: true }).stdout;
+  assert.deepEqual(told.split('\n').slice(1, -1), [
+    '  strength_score: expected a number from 0 to 100, found "high" first (1200 times, lines 1, 2, 3, 4, 5, …)',
+    '  article_id: expected an integer from 0 to 999999999999999, found -1 (line 1201)',
+  ]);
+  assert.match(told, /^bad: 1201 errors in 1201 rows/);
+  const { error_groups } = JSON.parse(
+    appliance.cli(['ingest', 'validate', path, '--json'], { anyStatus: true }).stdout,
+  );
+  assert.deepEqual(
+    error_groups.map(({ column, count }: { column: string; count: number }) => [column, count]),
+    [
+      ['strength_score', 1200],
+      ['article_id', 1],
+    ],
+  );
+});
+
+test('names without an id, and columns that may be misspelt, are noted', async () => {
+  const name = fileName('newswire', nextWindowMs());
+  const rows = [
+    newRow({ article_publisher_name: 'Nobody', publisher_name: 'x', article_headlin: 'y' }),
+    newRow({ article_publisher_name: 'Somebody', article_publisher_id: 5 }),
+  ];
+  assert.equal(explain(name, ndjson(rows)).names_without_id, 1);
+  const told = appliance.cli(['ingest', 'validate', join(appliance.data, name)]).stdout;
+  assert.match(told, /^good: 2 rows/);
+  assert.match(
+    told,
+    /1 row with an article_publisher_name and no article_publisher_id: the name is left out/,
+  );
+  assert.match(told, /ignored columns: article_headlin \(did you mean article_headline\?\), publisher_name/);
+  const line = await appliance.dropped(name, ndjson(rows));
+  assert.equal(line.names_without_id, 1);
+});
+
 test('one whose packing is cut off is given time', async () => {
   const whole = packed('ndjson.gz', ndjson([newRow(), newRow()]));
   const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
@@ -106,10 +147,56 @@ test('a window that has not ended, one of tomorrow, and a name that is none', as
   assert.match(explain('.newswire.part', 'x').when_dropped, /left alone until it has its final name/);
 });
 
+test('a window of long ago is told to belong into a backfill', () => {
+  const windowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - 91 * DAY_MS;
+  const old = explain(fileName('newswire', windowMs), ndjson([newRow()]));
+  assert.match(old.advice, /more than 90 days ago\..*name the file newswire\.backfill-LABEL\.ndjson$/);
+  assert.equal(explain(fileName('newswire', nextWindowMs()), ndjson([newRow()])).advice, null);
+});
+
+test('the name of a dropped file is enough: the archived one is found, and unknown subscriptions are named', async () => {
+  const name = fileName('newswire', nextWindowMs());
+  await appliance.dropped(name, ndjson([newRow()]));
+  await appliance.dropped(name, ndjson([newRow(), newRow({ subscription_id: 7998 })]));
+  const explained = JSON.parse(appliance.cli(['ingest', 'explain', name, '--json']).stdout);
+  assert.match(
+    explained.file,
+    /\/drop\/archive\/.*\.\d+\.ndjson$/,
+    'the newest one, under its numbered name',
+  );
+  assert.deepEqual([explained.valid, explained.rows, explained.history.length], [true, 2, 2]);
+  assert.deepEqual(explained.unknown_rows, { '7998:text': 1 });
+  assert.match(
+    appliance.cli(['ingest', 'explain', name]).stdout,
+    /1 row of 7998:text: there is no such subscription/,
+  );
+  const list: { name: string; detail: string; what_to_do: string }[] = JSON.parse(
+    appliance.cli(['alert', 'list', '--json']).stdout,
+  );
+  const skipped = list.find((alert) => alert.name === 'rows skipped');
+  assert.match(skipped?.detail ?? '', /rows that were left out: 1 of subscription 7998 \(text\)$/);
+  assert.ok(skipped?.what_to_do.endsWith(`wirewatch ingest explain ${name}`), skipped?.what_to_do);
+});
+
+test('refused files stay in the status for a day, and open an alert', async () => {
+  await appliance.dropped('newswire.soon.xml', 'x');
+  for (let count = 0; count < 3; count += 1)
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  const { stdout } = appliance.cli(['ingest', 'status', '--files', '2']);
+  assert.match(stdout, /Not applied, in the last day:\n(.*\n)+.*newswire\.soon\.xml +refused/);
+  const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '2', '--json']).stdout);
+  assert.equal(status.not_applied[0].file, 'newswire.soon.xml');
+  const list: { name: string; detail: string }[] = JSON.parse(
+    appliance.cli(['alert', 'list', '--json']).stdout,
+  );
+  assert.match(list.find(({ name }) => name === 'refused files')?.detail ?? '', /newswire\.soon\.xml/);
+});
+
 test('a name that was dropped before has a history without a file', async () => {
   const windowMs = nextWindowMs();
   const name = fileName('newswire', windowMs);
-  await appliance.dropped(name, ndjson([newRow()]));
+  const line = await appliance.dropped(name, ndjson([newRow()]));
+  rmSync(join(appliance.drop, String(line.destination)));
   const explained = JSON.parse(appliance.cli(['ingest', 'explain', name, '--json']).stdout);
   assert.equal(explained.window_start, formatMs(windowMs));
   assert.deepEqual(

@@ -200,9 +200,14 @@ describe('a new installation', () => {
     assert.equal(running.stderr, '');
     await appliance.dropped(fileName('newswire', currentWindowMs() - 5 * WINDOW_MS), 'no json\n');
     await appliance.serving().stop();
-    const { stdout, stderr } = appliance.cli(['alert', 'list']);
+    const { status, stdout } = appliance.cli(['alert', 'list'], { anyStatus: true });
+    assert.equal(status, 1);
+    assert.match(stdout, /^NOW {2}appliance not running\n.*nothing is known but what its database tells/);
+    assert.ok(stdout.includes(`Start it with: wirewatch serve --data ${appliance.data}`), stdout);
     assert.match(stdout, /failed windows, since/);
-    assert.match(stderr, /the appliance does not run/);
+    const json = appliance.cli(['alert', 'list', '--json'], { anyStatus: true });
+    const [first] = JSON.parse(json.stdout);
+    assert.deepEqual([json.status, first.name, first.page_worthy], [1, 'appliance not running', true]);
     await appliance.restart();
   });
 });

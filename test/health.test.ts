@@ -137,6 +137,7 @@ describe('the monitor', () => {
       conditions,
       enabled,
       folders: [],
+      onDisksSeen: () => {},
       alertFile: join(store.folder, 'alerts.json'),
       now: () => nowMs,
       log: pino({ base: null, level: 'debug' }, collector(lines)),

@@ -58,7 +58,7 @@ describe('what it says', () => {
       assert.deepEqual([code, printed], [1, '']);
       assert.equal(
         told,
-        'wirewatch: degraded: 2 open alerts need someone now; newswire is complete up to 2026-11-21T10:00:00Z; no window of imagewire is finished yet. See: wirewatch alert list\n',
+        'wirewatch: degraded: 2 open alerts need someone now; the newest finished window of newswire ended at 2026-11-21T10:00:00Z; no window of imagewire is finished yet. See: wirewatch alert list\n',
       );
       const document = JSON.parse((await healthcheck(['--url', url, '--json'])).printed);
       assert.deepEqual([document.healthy, document.status, document.health.status], [false, 503, 'degraded']);
@@ -67,7 +67,10 @@ describe('what it says', () => {
   test('without an alert it leads to the files', () =>
     answering(health(503, 0), async (url) => {
       const { told } = await healthcheck(['--url', url]);
-      assert.match(told, /^wirewatch: degraded: newswire is complete .* See: wirewatch ingest status\n$/);
+      assert.match(
+        told,
+        /^wirewatch: degraded: the newest finished window of newswire ended at .* See: wirewatch ingest status\n$/,
+      );
     }));
 
   test('something else answers: exit code 1', () =>

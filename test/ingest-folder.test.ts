@@ -47,7 +47,7 @@ async function lookedAt(): Promise<void> {
 }
 
 function windowStatus(exportName: string, windowMs: number): string | undefined {
-  const { stdout } = appliance.cli(['window', 'list', exportName, '--json']);
+  const { stdout } = appliance.cli(['window', 'list', exportName, '--limit', '100000', '--json']);
   const windows: { window_start: string; status: string }[] = JSON.parse(stdout);
   return windows.find(({ window_start }) => window_start === formatMs(windowMs))?.status;
 }
@@ -291,6 +291,32 @@ test('files for a failed window are held; window reset reads the newest of them'
   const again = appliance.cli(['window', 'reset', 'newswire', start], { anyStatus: true });
   assert.equal(again.status, 1);
   assert.match(again.stderr, /is done: only a failed one can be reset/);
+});
+
+test('window reset --all reads the held file of every failed window', async () => {
+  const windows = [nextWindowMs(), nextWindowMs(), nextWindowMs()];
+  const [first = 0, second = 0, third = 0] = windows;
+  for (const window of windows) await appliance.dropped(fileName('newswire', window), 'broken\n');
+  const rows = [newRow(), newRow()];
+  await appliance.dropped(fileName('newswire', second), ndjson(rows.slice(1)));
+  await appliance.dropped(fileName('newswire', first), ndjson(rows.slice(0, 1)));
+  const list: { name: string; what_to_do: string }[] = JSON.parse(
+    appliance.cli(['alert', 'list', '--json']).stdout,
+  );
+  const told = list.find(({ name }) => name === 'held windows');
+  assert.match(told?.what_to_do ?? '', /Have them read with: wirewatch window reset newswire --all$/);
+  const reset = JSON.parse(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout);
+  assert.deepEqual(
+    reset.map(({ window_start, status }: Record<string, string>) => [window_start, status]),
+    [first, second].map((window) => [formatMs(window), 'done']),
+  );
+  for (const row of rows) assert.ok(await appliance.detection(idOf(row)));
+  assert.equal(windowStatus('newswire', third), 'failed', 'no file is held for it');
+  assert.equal(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout, '[]\n');
+  for (const args of [['newswire'], ['newswire', formatMs(third), '--all']])
+    assert.equal(appliance.cli(['window', 'reset', ...args], { anyStatus: true }).status, 2);
+  await appliance.dropped(fileName('newswire', third), ndjson([newRow()]));
+  appliance.cli(['window', 'reset', 'newswire', formatMs(third)]);
 });
 
 test('window reset without a held file reads the failed one again', async () => {
@@ -592,4 +618,30 @@ test('one of the own folders that becomes a link is not followed: nothing is rea
     assert.deepEqual(readdirSync(elsewhere), []);
     rmSync(elsewhere, { recursive: true });
   }
+});
+
+test('failed_windows = read reads a file for a failed window, and the one that failed leaves failed/', async () => {
+  await appliance.restart({ WIREWATCH_INGEST_FAILED_WINDOWS: 'read' });
+  const window = nextWindowMs();
+  const name = fileName('newswire', window);
+  const failed = [await appliance.dropped(name, 'broken 1\n'), await appliance.dropped(name, 'broken 2\n')];
+  assert.deepEqual(
+    failed.map(({ msg }) => msg),
+    ['file failed', 'file failed'],
+  );
+  const row = newRow();
+  assert.equal((await appliance.dropped(name, ndjson([row]))).msg, 'file applied');
+  assert.ok(await appliance.detection(idOf(row)));
+  assert.equal(windowStatus('newswire', window), 'done');
+  assert.deepEqual(
+    readdirSync(inDrop('failed')).filter((file) => file.startsWith(name.split('.ndjson')[0] ?? '')),
+    [],
+  );
+  const archive = join('archive', utcDay(Date.now()));
+  assert.equal(readFileSync(inDrop(archive, `${name}.failed`), 'utf8').slice(0, 7), 'broken ');
+  assert.match(
+    reasonBeside(join(archive, `${name}.failed`)).next,
+    /^Nothing is to be done: the window was read/,
+  );
+  assert.equal(readdirSync(inDrop(archive)).filter((file) => file.startsWith(`${name}.failed`)).length, 4);
 });

@@ -457,7 +457,15 @@ test('CSV: a header without a required column fails the file, also without rows'
   const [header = ''] = csv(newRows(1)).split('\r\n');
   const reason = await failed('csv', `${header.replace('article_id', 'article')}\r\n`);
   assert.equal(reason.errors[0].line, 1);
-  assert.equal(reason.errors[0].expected, 'a header line with the column article_id');
+  assert.equal(
+    reason.errors[0].expected,
+    'a header line with the column article_id (in place of "article"?)',
+  );
+  const several = await failed('csv', 'subscription,source_internal_id,artcle_id\n1,2,3\n');
+  assert.equal(
+    several.errors[0].expected,
+    'a header line with the columns subscription_id (in place of "subscription"?), article_id (in place of "artcle_id"?), first_detected_at, last_scored_at, strength_score',
+  );
 });
 
 test('CSV: a header alone is an export with nothing to report', async () => {

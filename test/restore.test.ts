@@ -23,7 +23,7 @@ import { completeRestore, placingSteps } from '../src/store/incoming.ts';
 import { isLocked } from '../src/store/locks.ts';
 import { formatMs } from '../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
-import { assertSameContent, contentOfDetections } from './support/database-content.ts';
+import { assertSameContent, contentOfDetections, withoutOpenDelivery } from './support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { runProgram } from './support/program.ts';
 
@@ -149,7 +149,9 @@ describe('where the data folder has a log that continues the backup', () => {
         !log.some(({ msg }) => /made anew|brought to the end/.test(String(msg))),
         'it is as a stop leaves it',
       );
-      assertSameContent(contentOfDetections(data), expected);
+      // Whose search for missing windows is an entry of its own.
+      const [found, before] = [contentOfDetections(data), expected].map(withoutOpenDelivery);
+      assertSameContent(found ?? {}, before ?? {});
     }
   });
 
@@ -217,6 +219,7 @@ describe('where the end of the log is, or may be, lost', () => {
     );
     const { stdout } = run('restore', file, '--data', join(work, 'told'));
     assert.match(stdout, /raised by 1,000, once, and positions go on a year ahead/);
+    assert.ok(stdout.trimEnd().endsWith(`wirewatch serve --data ${join(work, 'told')}`), stdout);
   });
 
   test('files in the archive that came since are read at the next start', async () => {
@@ -293,7 +296,7 @@ describe('into a folder', () => {
     const said = restored(backup, '--replace', '--data', data);
     const [afterwards, aside] = [contentOf(data), contentOf(said.replaced)];
     for (const [name, content] of before) {
-      const stays = name.startsWith('/drop/') || name === '/usage.db';
+      const stays = name.startsWith('/drop/') || ['/usage.db', '/reserve'].includes(name);
       assert.ok((stays ? afterwards : aside).get(name) === content, name);
     }
   });

@@ -15,6 +15,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import { loadConfig } from '../src/config/load.ts';
+import { nextSteps } from '../src/setup/next-steps.ts';
+import { planSetup } from '../src/setup/plan.ts';
 import { unitText } from '../src/setup/unit.ts';
 import { inFolder, runProgram } from './support/program.ts';
 
@@ -338,6 +340,36 @@ describe('what is kept', () => {
   });
 });
 
+test('of a service that is enabled, the restart is printed: enable --now would leave the old one running', () => {
+  const choices = {
+    root: '/',
+    data: '/nonexistent/data',
+    config: '/nonexistent/wirewatch.toml',
+    flags: {},
+    service: { user: 'no-such-user', isDynamic: false, program: [PROGRAM], isProgramNamed: true },
+    isSystemdMissing: false,
+  };
+  const plan = planSetup(choices);
+  const again = nextSteps(choices, plan, true);
+  assert.ok(again.includes('systemctl restart wirewatch') && again.includes('systemctl daemon-reload'));
+  assert.ok(!again.some((line) => /enable --now|key create/.test(line)), again.join('\n'));
+  const first = nextSteps(choices, plan, false);
+  assert.ok(
+    first.includes('systemctl enable --now wirewatch') && !first.includes('systemctl restart wirewatch'),
+  );
+});
+
+test('below a root, paths are printed as they are here', () => {
+  const root = newRoot();
+  const { stdout } = wirewatch('setup', '--root', root, '--no-service', '--data', '/data');
+  assert.ok(
+    stdout.startsWith(`${path.join(root, 'data/wirewatch.toml')} (configuration): written\n`),
+    stdout,
+  );
+  assert.match(stdout, /in the finished system:\n {2}wirewatch serve --data \/data\n/);
+  assert.ok(stdout.includes(`  wirewatch serve --data ${path.join(root, 'data')}\n`), stdout);
+});
+
 describe('--undo', () => {
   test('removes what setup made, and nothing else', () => {
     const root = newRoot();
@@ -351,6 +383,13 @@ describe('--undo', () => {
     assert.equal(everyFile(root).length, before.length + 3);
     const undone = setup(root, '--undo');
     assert.deepEqual(outcomes(undone), [`${CONFIG} removed`, `${UNIT} removed`, `${USER} removed`]);
+    assert.deepEqual(undone.next, [
+      '# What is left; delete it by hand when nobody needs it any more:',
+      '# /var/lib/wirewatch: the data folder',
+      '# /var/cache/wirewatch: the cache, which can be deleted at any time',
+      `# ${PROGRAM}: the program`,
+      '# the user of the service, and its group',
+    ]);
     assert.deepEqual(outcomes(shown), outcomes(undone));
     assert.deepEqual(everyFile(root), before);
     assert.equal(existsSync(path.join(root, 'etc/wirewatch')), false);
@@ -359,6 +398,16 @@ describe('--undo', () => {
       `${UNIT} absent`,
       `${USER} absent`,
     ]);
+  });
+
+  test('names the folders outside the data folder that stay', () => {
+    const root = newRoot();
+    setup(root, '--drop', '/srv/exports');
+    const backups = read(root, CONFIG).replace(/^folder = ""$/m, 'folder = "/backups"');
+    assert.ok(setup(root, '--undo', '--dry-run').next.includes('# /srv/exports: the drop folder'));
+    writeFileSync(path.join(root, CONFIG), backups);
+    const { next } = setup(root, '--undo');
+    assert.ok(next.includes('# /srv/exports: the drop folder'), next.join('\n'));
   });
 
   test('keeps what was changed since, and says so', () => {

@@ -1,4 +1,4 @@
-/** The daily look for missing windows, on a real database and a real drop folder, with a clock of the test's own. */
+/** The search for missing windows, on a real database and a real drop folder, with a clock of the test's own. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../src/detection/content-type.ts';
 import { DropFolder } from '../src/ingest/drop-folder.ts';
-import { type LookPlace, lookForMissing } from '../src/ingest/window-look.ts';
+import { type LookPlace, WindowLook } from '../src/ingest/window-look.ts';
 import type { Database } from '../src/store/database.ts';
 import { openDetections } from '../src/store/detections.ts';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../src/time.ts';
-import { findWindow, listWindows, setWindow, type WindowStatus } from '../src/windows/ledger.ts';
+import { expectFrom, findWindow, listWindows, setWindow, type WindowStatus } from '../src/windows/ledger.ts';
 import { streamWriterOn } from './support/stream-writer.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -22,9 +22,11 @@ let db: Database;
 let nowMs: number;
 let place: LookPlace;
 let betweens: number;
+let windowLook: WindowLook;
 
 function open(enabled: readonly ExportName[] = EXPORT_NAMES): LookPlace {
   db = openDetections(join(folder, 'detections.db'));
+  windowLook = new WindowLook();
   const drop = new DropFolder(join(folder, 'drop'), { quiet_ms: 0, truncated_seconds: 0 });
   drop.prepare();
   return {
@@ -62,10 +64,10 @@ function starts(status: WindowStatus, exportName: ExportName = 'newswire'): numb
   return windows.map(({ window_start }) => window_start).sort((a, b) => a - b);
 }
 
-/** A day on, and a look. */
-function look(ms: number): Promise<void> {
+/** What happens at a time when nothing waits to be read. */
+function look(ms: number, isSteady = true): Promise<void> {
   nowMs = ms;
-  return lookForMissing(place);
+  return windowLook.run(place, isSteady);
 }
 
 function put(windowStart: number, into = ''): string {
@@ -105,6 +107,36 @@ describe('which windows are expected', () => {
     });
   });
 
+  test('none because of a window that ended more than 90 days before it was read', async () => {
+    const old = START - 90 * DAY_MS - WINDOW_MS;
+    finish(old - WINDOW_MS);
+    await look(START + MISSING_AFTER);
+    assert.deepEqual(listWindows(db, { export: null, status: 'missing', limit: 10 }), []);
+    nowMs = START;
+    finish(old);
+    await look(START + 3 * DAY_MS);
+    assert.ok(starts('missing').length > 12_000, 'ended 90 days ago to the millisecond: it counts');
+  });
+
+  test('those from the start set by hand: earlier ones are no longer missing, later ones are looked for at once', async () => {
+    finish(START);
+    finish(START + WINDOW_MS);
+    await look(START + MISSING_AFTER + 10 * WINDOW_MS);
+    assert.equal(starts('missing').length, 9);
+    assert.equal(expectFrom(db, 'newswire', START + 8 * WINDOW_MS), 6);
+    assert.deepEqual(
+      starts('missing'),
+      [8, 9, 10].map((count) => START + count * WINDOW_MS),
+    );
+    assert.equal(expectFrom(db, 'newswire', START - 2 * WINDOW_MS), 0);
+    await look(nowMs + WINDOW_MS);
+    assert.deepEqual(
+      starts('missing'),
+      [-2, -1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((count) => START + count * WINDOW_MS),
+    );
+    assert.deepEqual(starts('done'), [START, START + WINDOW_MS]);
+  });
+
   test('a window that failed first does not begin them', async () => {
     setWindow(db, { export: 'newswire', window_start: START, status: 'failed', since: nowMs, file: 1 });
     await look(START + 10 * DAY_MS);
@@ -122,18 +154,29 @@ describe('which windows are expected', () => {
 });
 
 describe('when it is looked', () => {
-  test('once a day, also over restarts', async () => {
+  test('once a day, and at every start', async () => {
     await look(START);
     finish(START);
     await look(START + MISSING_AFTER + WINDOW_MS);
     assert.deepEqual(starts('missing'), [START + WINDOW_MS]);
     const lookedAt = nowMs;
-    db.close();
-    place = open();
     await look(lookedAt + DAY_MS - 1);
     assert.equal(starts('missing').length, 1);
     await look(lookedAt + DAY_MS);
     assert.equal(starts('missing').length, 1 + DAY_MS / WINDOW_MS);
+    db.close();
+    place = open();
+    await look(lookedAt + DAY_MS + HOUR_MS);
+    assert.equal(starts('missing').length, 1 + (DAY_MS + HOUR_MS) / WINDOW_MS);
+  });
+
+  test('once more when the clock runs evenly after a jump, not while it has just jumped', async () => {
+    finish(START);
+    await look(START + MISSING_AFTER + WINDOW_MS);
+    await look(nowMs + HOUR_MS, false);
+    assert.equal(starts('missing').length, 1);
+    await look(nowMs + HOUR_MS);
+    assert.equal(starts('missing').length, 1 + (2 * HOUR_MS) / WINDOW_MS);
   });
 
   test('a look is made up for that was stopped half-way, from where it was', async () => {
@@ -147,10 +190,10 @@ describe('when it is looked', () => {
       },
     };
     nowMs = START + 100 * DAY_MS;
-    await assert.rejects(lookForMissing(stopped), /stopping/);
+    await assert.rejects(windowLook.run(stopped, true), /stopping/);
     const found = starts('missing').length;
     assert.ok(found > 0 && found <= 3000, `${found}`);
-    await lookForMissing(place);
+    await windowLook.run(place, true);
     const all = (100 * DAY_MS - MISSING_AFTER) / WINDOW_MS;
     assert.equal(starts('missing').length, all);
   });

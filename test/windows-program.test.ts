@@ -52,15 +52,15 @@ async function gaps(): Promise<{ window_start: string; status: string }[]> {
   return JSON.parse(await answer.text()).data_gaps.text;
 }
 
-test('a new installation has no missing windows, and looks once a day', async () => {
+test('a new installation has no missing windows, and every start looks for them', async () => {
   assert.match(appliance.cli(['window', 'list']).stdout, /^No windows yet: /);
+  // Once this run has looked, nothing becomes missing until the next day or start.
+  await looked();
   await appliance.dropped(fileName('newswire', at(0)), ndjson([newRow()]));
-  await appliance.restart();
   await appliance.dropped(fileName('newswire', at(3)), ndjson([newRow()]));
   assert.deepEqual(starts('missing'), []);
   assert.equal(appliance.cli(['window', 'list', '--status', 'missing']).stdout, 'No such windows.\n');
   assert.deepEqual(await gaps(), []);
-  assert.ok(!appliance.serving().log.some(({ msg }) => msg === 'missing windows looked for'));
 });
 
 test('a file that waits during a pause is not missing; what has not come is, then as well', async () => {
@@ -158,4 +158,30 @@ test('an accepted file that is bad makes the window failed', async () => {
   assert.equal(status, 1);
   assert.match(stdout, /failed: rows or lines break the format/);
   assert.deepEqual(starts('failed'), [formatMs(at(6))]);
+});
+
+test('window expect sets from which one on windows are expected, beside the appliance and without it', async () => {
+  const text = appliance.cli(['window', 'expect', 'newswire', formatMs(at(3))]).stdout;
+  const said = `newswire: windows are expected from ${formatMs(at(3))} on.`;
+  assert.equal(text, `${said}\n`, 'what came before it was read, failed or abandoned');
+  await appliance.serving().stop();
+  const never = starts('abandoned').length + starts('missing').length;
+  assert.ok(never > 100);
+  const expected = JSON.parse(
+    appliance.cli(['window', 'expect', 'newswire', formatMs(at(288)), '--json']).stdout,
+  );
+  assert.deepEqual(expected, {
+    export: 'newswire',
+    expected_from: formatMs(at(288)),
+    no_longer_missing: never,
+  });
+  assert.deepEqual(starts('abandoned'), []);
+  assert.deepEqual(starts('failed'), [formatMs(at(6))]);
+  await appliance.restart();
+  await looked();
+  assert.deepEqual(starts('missing'), []);
+  const future = formatMs(at(288 + 144));
+  const early = appliance.cli(['window', 'expect', 'newswire', future], { anyStatus: true });
+  assert.equal(early.status, 2);
+  assert.match(early.stderr, /has not begun: expected one that has/);
 });

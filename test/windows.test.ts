@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DAY_MS, MINUTE_MS, WINDOW_MS } from '../src/time.ts';
-import { WINDOW_STATUSES, type WindowStatus } from '../src/windows/ledger.ts';
+import { setWindow, WINDOW_STATUSES, type WindowStatus } from '../src/windows/ledger.ts';
+import { NOTHING_READ, reachText, readReach } from '../src/windows/reach.ts';
 import {
   arrival,
   isLookDue,
@@ -11,6 +12,7 @@ import {
   statusAfter,
   statusOnLook,
 } from '../src/windows/transitions.ts';
+import { createTestStore } from './support/store.ts';
 
 const START = Date.parse('2026-11-01T10:10:00Z');
 /** Ten minutes long, due ten minutes after its end, missing a day later. */
@@ -72,6 +74,11 @@ test('a file is read for a window that is unknown, missing or done, and held for
   assert.deepEqual(read, [undefined, 'done', 'missing']);
 });
 
+test('the operator can decide beforehand that files for failed windows are read', () => {
+  assert.equal(arrival('failed', 'read'), 'read');
+  assert.equal(arrival('abandoned', 'read'), 'hold');
+});
+
 test('a file that is read makes any window done; one that fails makes it failed, unless it is done', () => {
   const after = (outcome: 'applied' | 'failed') =>
     Object.fromEntries(WINDOW_STATUSES.map((status) => [status, statusAfter(status, outcome)]));
@@ -91,4 +98,34 @@ test('windows are looked for once a day, and at once where the last look lies in
   assert.equal(isLookDue(START, START + DAY_MS - 1), false);
   assert.equal(isLookDue(START, START + DAY_MS), true);
   assert.equal(isLookDue(START + 1, START), true);
+});
+
+test('how far an export was read is said with the windows before that were not', () => {
+  const store = createTestStore();
+  const set = (count: number, status: WindowStatus) =>
+    setWindow(store.writer, {
+      export: 'newswire',
+      window_start: START + count * WINDOW_MS,
+      status,
+      since: START,
+      file: null,
+    });
+  const told = () => reachText(readReach(store.reader, 'newswire', START + DAY_MS));
+  try {
+    assert.equal(told(), 'no window finished yet');
+    assert.deepEqual(readReach(store.reader, 'imagewire', START), NOTHING_READ);
+    set(0, 'done');
+    assert.equal(told(), 'read up to 2026-11-01T10:20:00Z');
+    for (const count of [1, 2]) set(count, 'failed');
+    set(8, 'done');
+    set(6, 'missing');
+    assert.equal(
+      told(),
+      'read up to 2026-11-01T11:40:00Z, but for 7 windows: 2 failed, 1 missing, 4 not arrived',
+    );
+    for (const count of [1, 2, 3, 4, 5, 6]) set(count, 'done');
+    assert.equal(told(), 'read up to 2026-11-01T11:40:00Z, but for 1 window: 1 not arrived');
+  } finally {
+    store.close();
+  }
 });

@@ -91,7 +91,7 @@ th, td { padding: .45rem .8rem .45rem 0; border-bottom: 1px solid var(--line); t
 .soft { color: var(--soft); }
 .state { display: inline-block; padding: .1rem .7rem; border-radius: 1rem; color: #fff; background: var(--good); }
 .state.degraded { background: var(--bad); }
-.state.paused { background: var(--warn); }
+.state.paused, .state.attention { background: var(--warn); }
 .page-worthy { color: var(--bad); font-weight: 600; }
 svg { display: block; width: 100%; height: auto; }
 svg.swatch { display: inline; width: 12px; }

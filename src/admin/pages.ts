@@ -6,9 +6,11 @@ import { readScrubRecord } from '../history/scrub-record.ts';
 import type { CommandSummary } from '../manual/commands.ts';
 import { TOPICS } from '../manual/topics.ts';
 import { openApiDocument } from '../openapi/document.ts';
+import type { Database } from '../store/database.ts';
 import { DAY_MS } from '../time.ts';
 import { VERSION } from '../version.ts';
-import { type ExportWindow, windowsBetween } from '../windows/ledger.ts';
+import { windowsBetween } from '../windows/ledger.ts';
+import { readReach } from '../windows/reach.ts';
 import { document, html, type Page, STYLE } from './html.ts';
 import { manualHtml } from './manual-html.ts';
 import type { Metrics } from './metrics.ts';
@@ -100,7 +102,13 @@ function readStatus(sources: PageSources): Status {
     health: monitor.health(),
     alerts: monitor.alerts().map(alertDocument),
     enabled,
-    windows: readWindows(sources, nowMs),
+    windows: readOrNull(sources, (db) =>
+      EXPORT_NAMES.flatMap((name) => windowsBetween(db, name, nowMs - DAY_MS, nowMs)),
+    ),
+    reach: readOrNull(sources, (db) => ({
+      newswire: readReach(db, 'newswire', nowMs),
+      imagewire: readReach(db, 'imagewire', nowMs),
+    })),
     verified: readVerified(sources),
     backup: readBackup(sources),
     ingested: metrics.recent.minutes('ingested'),
@@ -124,10 +132,13 @@ function readBackup({ backup: { folder, every_minutes } }: PageSources): Status[
   }
 }
 
-function readWindows({ monitor, detections }: PageSources, nowMs: number): ExportWindow[] | null {
+function readOrNull<Value>(
+  { monitor, detections }: PageSources,
+  read: (db: Database) => Value,
+): Value | null {
   if (monitor.isDamaged()) return null;
   try {
-    return EXPORT_NAMES.flatMap((name) => windowsBetween(detections(), name, nowMs - DAY_MS, nowMs));
+    return read(detections());
   } catch (error) {
     monitor.noteFault(error);
     return null;

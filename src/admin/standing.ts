@@ -1,5 +1,5 @@
 /**
- * How things stand at the moment of asking: alerts, windows, what is complete, sizes, connections. Read from what the
+ * How things stand at the moment of asking: alerts, windows, how far exports were read, sizes, connections. Read from what the
  * appliance has open anyway; each look is bounded, however long the appliance has been at work.
  */
 import { stat } from 'node:fs/promises';

@@ -5,6 +5,7 @@ import type { AlertDocument } from '../health/alerts.ts';
 import type { Health } from '../health/rules.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, parseInstant, WINDOW_MS } from '../time.ts';
 import type { ExportWindow, WindowStatus } from '../windows/ledger.ts';
+import { countNotRead, type Reach, reachText } from '../windows/reach.ts';
 import { type Html, html, type Page } from './html.ts';
 
 export interface Status {
@@ -15,6 +16,8 @@ export interface Status {
   readonly enabled: ReadonlySet<ExportName>;
   /** Those of the last day of which something is known; null when they cannot be read. */
   readonly windows: readonly ExportWindow[] | null;
+  /** How far each export was read; null when it cannot be read. */
+  readonly reach: Readonly<Record<ExportName, Reach>> | null;
   /** When detections.db was last compared with its log, and how often something was found; null: it was not yet. */
   readonly verified: {
     readonly at: number;
@@ -41,10 +44,13 @@ const LEGEND: readonly (readonly [WindowStatus | 'cell', string])[] = [
 export function statusPage(status: Status): Page {
   const { nowMs, health } = status;
   const state = health.alerts.paused === 1 ? 'paused' : health.status;
+  const isIncomplete =
+    status.reach !== null && Object.values(status.reach).some((one) => countNotRead(one) > 0);
+  const shade = state === 'ok' && (health.alerts.open > 0 || isIncomplete) ? 'attention' : state;
   return {
     title: 'Status',
     refreshSeconds: REFRESH_SECONDS,
-    body: html`<h1>Status <span class="state ${state}">${state}</span></h1>
+    body: html`<h1>Status <span class="state ${shade}">${state}</span></h1>
 <p class="soft">As of ${formatMs(nowMs)}. ${explanation(health)}</p>
 <h2>Exports</h2>
 ${EXPORT_NAMES.map((name) => exportStrip(name, status))}
@@ -63,7 +69,11 @@ ${bars(status.served, 'rows given to clients')}
 
 function explanation({ status, alerts }: Health): string {
   if (alerts.paused === 1) return 'Ingest is paused: wirewatch ingest resume ends that.';
-  if (status === 'ok') return 'GET /v1/health answers 200.';
+  if (status === 'ok') {
+    const { open } = alerts;
+    const but = open === 0 ? '' : ` ${open === 1 ? 'An alert is' : `${open} alerts are`} open: see below.`;
+    return `GET /v1/health answers 200.${but}`;
+  }
   if (alerts.page_worthy > 0) return 'GET /v1/health answers 503: see the alerts.';
   return 'GET /v1/health answers 503: an export has finished no window within the last hour.';
 }
@@ -87,12 +97,12 @@ function backupText({ backup, nowMs }: Status): string {
   return `The backup is of ${age(nowMs - backedUpMs)} ago, and a restore from it ${rehearsed}.`;
 }
 
-function exportStrip(name: ExportName, { nowMs, health, enabled, windows }: Status): Html {
+function exportStrip(name: ExportName, { nowMs, enabled, windows, reach }: Status): Html {
   if (!enabled.has(name)) return html`<p><strong>${name}</strong> is switched off.</p>\n`;
-  const { newest_done } = health.exports[name];
-  const ms = newest_done === null ? null : parseInstant(newest_done);
-  const reached =
-    ms === null ? 'nothing finished yet' : `complete up to ${newest_done}, ${age(nowMs - ms)} ago`;
+  const own = reach?.[name];
+  const ms = parseInstant(own?.newest_done ?? '');
+  const ago = ms === null ? '' : `, ${age(nowMs - ms)} ago`;
+  const reached = own === undefined ? 'how far it was read is not known' : reachText(own, ago);
   const strip =
     windows === null
       ? html`<p>The windows cannot be read.</p>`

@@ -10,7 +10,7 @@ import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { listed, Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { addAccount, findAccount, setAccount } from './accounts.ts';
-import { addKey, findKey, isEnded, type KeyTerms, keyHash } from './keys.ts';
+import { addKey, findKey, isEnded, type KeyTerms, keyHash, keyStatus, listKeys } from './keys.ts';
 import { openRemoval } from './open-removals.ts';
 import { addSubscription, findSubscription, type Subscription } from './subscriptions.ts';
 
@@ -66,6 +66,14 @@ export interface Preseeded {
   };
   /** What is there and differs, and in what: `account acme: name, suspended`. */
   readonly differences: readonly string[];
+  /** Keys that still work, though the configuration has another one in their place. */
+  readonly replaced: readonly ReplacedKey[];
+}
+
+export interface ReplacedKey {
+  readonly id: string;
+  /** The entry that has another key: `FILE, keys[1]`. */
+  readonly place: string;
 }
 
 /**
@@ -100,7 +108,23 @@ function createAll(db: Database, seeds: Seeds, nowMs: number): Preseeded {
     keys: keys.created.map(({ id }) => id),
   };
   const differences = [...outcomes.flatMap((outcome) => outcome.differences), ...later];
-  return { created, differences };
+  return { created, differences, replaced: replacedKeys(db, seeds.keys, nowMs) };
+}
+
+/**
+ * Whoever puts another key into an entry mostly means to end the one before, which nothing here does: a key of the same
+ * id with another secret, or one of the same account and name that no entry has.
+ */
+function replacedKeys(db: Database, seeds: readonly SeedKey[], nowMs: number): ReplacedKey[] {
+  const configured = new Set(seeds.map(({ id }) => id));
+  const working = listKeys(db).filter((key) => keyStatus(key, nowMs) === 'active');
+  return working.flatMap(({ id, account_id, name }) => {
+    const seed = seeds.find((one) =>
+      configured.has(id) ? one.id === id : one.account_id === account_id && one.name === name,
+    );
+    if (seed === undefined || keyHash(db, id)?.equals(seed.hash) === true) return [];
+    return [{ id, place: seed.place }];
+  });
 }
 
 function divided<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {

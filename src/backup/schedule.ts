@@ -31,16 +31,25 @@ export interface Schedule {
 }
 
 const LOOK_EVERY_MS = MINUTE_MS / 4;
+/** How soon one that failed is tried again, where none is due sooner. */
+const RETRY_MS = 5 * MINUTE_MS;
 /** How often the folder is read through. */
 const CHECK_EVERY_MS = DAY_MS;
 /** How much later than due the newest may be: half as much again, and a few minutes for short intervals. */
 const OVERDUE_AFTER = 1.5;
 const OVERDUE_SPARE_MS = 5 * MINUTE_MS;
 
-/** @param run runs a command; a test gives its own */
-export function startSchedule(options: ScheduleOptions, run = runCommand): Schedule {
+/**
+ * @param run runs a command; a test gives its own
+ * @param monotonicMs likewise
+ */
+export function startSchedule(
+  options: ScheduleOptions,
+  run = runCommand,
+  monotonicMs = () => performance.now(),
+): Schedule {
   if (options.every_minutes === 0) return { look() {}, close: async () => {} };
-  const scheduler = new Scheduler(options, run);
+  const scheduler = new Scheduler(options, run, monotonicMs);
   scheduler.look();
   const looking = setInterval(() => scheduler.look(), LOOK_EVERY_MS);
   return {
@@ -81,6 +90,7 @@ class Scheduler {
   readonly #options: ScheduleOptions;
   readonly #everyMs: number;
   readonly #run: typeof runCommand;
+  readonly #monotonicMs: () => number;
   #running: BackupProcess | null = null;
   #failure: string | null = null;
   #findings: string | null = null;
@@ -89,8 +99,9 @@ class Scheduler {
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
-  constructor(options: ScheduleOptions, run: typeof runCommand) {
+  constructor(options: ScheduleOptions, run: typeof runCommand, monotonicMs: () => number) {
     this.#options = options;
+    this.#monotonicMs = monotonicMs;
     this.#run = run;
     this.#everyMs = options.every_minutes * MINUTE_MS;
   }
@@ -100,7 +111,8 @@ class Scheduler {
     const times = this.#readTimes();
     const atMs = times.backedUpMs;
     const isDue = atMs === null || nowMs - atMs >= this.#everyMs || nowMs < atMs;
-    const mayTry = performance.now() - this.#triedAtMs >= this.#everyMs;
+    const waitMs = this.#failure === null ? this.#everyMs : Math.min(this.#everyMs, RETRY_MS);
+    const mayTry = this.#monotonicMs() - this.#triedAtMs >= waitMs;
     if (isDue && mayTry && this.#running === null && !this.#isClosed) this.#backUp();
     this.#tell(times, nowMs);
   }
@@ -122,7 +134,7 @@ class Scheduler {
 
   #backUp(): void {
     const { data, drop, folder, keep_days } = this.#options;
-    this.#triedAtMs = performance.now();
+    this.#triedAtMs = this.#monotonicMs();
     const args = ['backup', folder, '--data', data, '--drop', drop, '--keep-days', String(keep_days)];
     this.#start(args, (outcome) => this.#backedUp(outcome));
   }
@@ -141,11 +153,11 @@ class Scheduler {
     if (new_branch === true)
       log('warn', 'the backup folder is of another history: a new branch begins beside it', { path });
     else if (isWorthSaying) log('info', 'backup brought up to date', { path, written, deleted });
-    if (performance.now() - this.#checkedAtMs >= CHECK_EVERY_MS) this.#check(String(path));
+    if (this.#monotonicMs() - this.#checkedAtMs >= CHECK_EVERY_MS) this.#check(String(path));
   }
 
   #check(path: string): void {
-    this.#checkedAtMs = performance.now();
+    this.#checkedAtMs = this.#monotonicMs();
     this.#start(['verify', path], (outcome) => {
       const { log } = this.#options;
       if (outcome.kind === 'failed') {

@@ -58,7 +58,7 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
     ...(state === 'open'
       ? await checkInFolder(options, folder, config, seeds, isRunning)
       : [checkClock(0, nowMs)]),
-    ...(state === 'absent' && seeds !== null ? [checkConfigured(seeds, null, nowMs)] : []),
+    ...(state === 'absent' && seeds !== null ? checkConfigured(seeds, null, nowMs) : []),
     ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
   ];
 }
@@ -93,9 +93,7 @@ async function checkInFolder(
       checkLog(folder.log, hasMark(detections.db)),
       checkLog(folder.accessLog, hasMark(access.db)),
       checkSecret(folder, existsSync(folder.detections)),
-      ...(seeds === null || access.finding.status === 'bad'
-        ? []
-        : [checkConfigured(seeds, access.db, nowMs)]),
+      ...(seeds === null || access.finding.status === 'bad' ? [] : checkConfigured(seeds, access.db, nowMs)),
       ...(access.db === null ? [] : checkCustomers(access.db, nowMs)),
       ...(config === null ? [] : await checkAppliance(folder, config, detections.db, isRunning, nowMs)),
     ];
@@ -112,7 +110,7 @@ async function checkAppliance(
   isRunning: boolean,
   nowMs: number,
 ): Promise<Finding[]> {
-  const runs = isRunning ? ok('appliance', 'it runs') : ok('appliance', 'it does not run');
+  const runs = checkRuns(folder, isRunning);
   const enabled = new Set(EXPORT_NAMES.filter((name) => config.exports[name].enabled));
   const told = (isRunning ? await readAlertFile(folder.alerts) : null) ?? [];
   const alerts = openAlerts(
@@ -120,13 +118,26 @@ async function checkAppliance(
     () => (detections === null ? [] : ledgerAlerts(detections, enabled, nowMs)),
     nowMs,
   );
-  if (alerts.length === 0) return [runs, ok('alerts', 'none is open')];
+  // What only a running appliance could tell is not known: then nothing says that there is none.
+  if (alerts.length === 0) return isRunning ? [runs, ok('alerts', 'none is open')] : [runs];
   return [
     runs,
     ...alerts.map(({ name, page_worthy, detail, what_to_do }) =>
       (page_worthy ? bad : warn)('alert', `${name}: ${detail}`, what_to_do),
     ),
   ];
+}
+
+function checkRuns({ detections }: DataFolder, isRunning: boolean): Finding {
+  const check = 'appliance';
+  if (isRunning) return ok(check, 'it runs');
+  return existsSync(detections)
+    ? bad(
+        check,
+        'it does not run: clients get nothing, and alerts are known only as far as detections.db tells them',
+        'Start it: wirewatch serve, or as the service (systemctl start wirewatch)',
+      )
+    : ok(check, 'it was not started yet');
 }
 
 async function checkSurroundings(config: Config, isRunning: boolean, nowMs: number): Promise<Finding[]> {

@@ -19,6 +19,7 @@ import { actAsOwner } from '../store/acting-user.ts';
 import type { Database } from '../store/database.ts';
 import { dataFolder, ensureFolder } from '../store/folder.ts';
 import { keepInPlace } from '../store/locks.ts';
+import { withReserve } from '../store/reserve.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { operationOf } from './operation.ts';
 import { commonOptions, listValue, optionValue } from './options.ts';
@@ -64,18 +65,26 @@ function tellRecovered(recovered: Recovered): void {
   process.stderr.write(`wirewatch: ${said}\n`);
 }
 
-/** Runs `work` on the access database of the command's data folder. @param create makes a missing one */
+/**
+ * Runs `work` on the access database of the command's data folder.
+ *
+ * @param create makes a missing one
+ * @param urgent must be possible on a full disk, too: then the room that is kept for that is given up
+ */
 export function withAccess<Result>(
   command: Command,
   work: (db: Database) => Result,
-  options: { create?: boolean } = {},
+  { create = false, urgent = false }: { create?: boolean; urgent?: boolean } = {},
 ): Result {
-  const { db, close } = openForCommand(command, options);
-  try {
-    return work(db);
-  } finally {
-    close();
-  }
+  const run = () => {
+    const { db, close } = openForCommand(command, { create });
+    try {
+      return work(db);
+    } finally {
+      close();
+    }
+  };
+  return urgent ? withReserve(dataFolder(resolveDataFolder(commonOptions(command))), run) : run();
 }
 
 /** @throws Refused `usage` when a `set` command was given nothing to set */

@@ -141,7 +141,7 @@ function registerSuspend(account: Command): void {
     .description('refuse every key of an account until it is resumed')
     .argument('<id>', 'id of the account', accountIdValue)
     .action((id: string, _options: unknown, self: Command) => {
-      const suspended = withAccess(self, (db) => suspendAccount(db, id, Date.now()));
+      const suspended = withAccess(self, (db) => suspendAccount(db, id, Date.now()), { urgent: true });
       const next = `Its keys are refused (403) until: wirewatch account resume ${id}`;
       printAccount(self, suspended, `Account ${id} is suspended.`, next);
     });

@@ -1,5 +1,4 @@
 /** `wirewatch alert`: what is not as it should be, and what to do about it. */
-import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
@@ -7,30 +6,25 @@ import { readAlertFile } from '../health/alert-file.ts';
 import type { AlertDocument } from '../health/alerts.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { openAlerts } from '../health/open-alerts.ts';
-import { Refused } from '../refused.ts';
 import { isLocked } from '../store/locks.ts';
-import { configOf, folderOf, withDetections } from './config.ts';
+import { configOf, folderOf, installationOptions, requireInstallation, withDetections } from './config.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
 
 export function register(alert: Command): void {
   const command = alert
     .command('list')
-    .description('the alerts that are open, those that need someone now first')
+    .description(
+      'the alerts that are open, those that need someone now first; exit code 1 when no appliance runs',
+    )
     .action(async (_options, self: Command) => {
       const config = configOf(self);
-      const folder = folderOf(config);
-      if (!existsSync(folder.root)) {
-        throw new Refused('configuration', `there is no data folder ${folder.root}. Name it with --data.`);
-      }
-      const isRunning = isLocked(folder.serveLock);
-      if (!isRunning) {
-        process.stderr.write(
-          'wirewatch: the appliance does not run: only what its database tells is listed. Start it with: wirewatch serve\n',
-        );
-      }
-      const alerts = await openAlertsOf(config, isRunning);
+      requireInstallation(config);
+      const isRunning = isLocked(folderOf(config).serveLock);
+      const open = await openAlertsOf(config, isRunning);
+      const alerts = isRunning ? open : [notRunning(config, installationOptions(self, config)), ...open];
       print(alerts, { json: commonOptions(self).json, text: () => alertText(alerts) });
+      if (!isRunning) process.exitCode = 1;
     });
   addExamples(command, ['alert list', 'alert list --json']);
 }
@@ -43,12 +37,29 @@ async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDo
   return openAlerts(told, () => withDetections(config, [], (db) => ledgerAlerts(db, enabled, nowMs)), nowMs);
 }
 
-function alertText(alerts: readonly AlertDocument[]): string {
+/** In place of what only a running appliance could tell. */
+interface NotRunning extends Omit<AlertDocument, 'name' | 'since'> {
+  readonly name: 'appliance not running';
+  /** Not known. */
+  readonly since: null;
+}
+
+function notRunning(config: Config, options: string): NotRunning {
+  return {
+    name: 'appliance not running',
+    page_worthy: true,
+    since: null,
+    detail: `no appliance runs on ${config.dataFolder}: nothing is known but what its database tells`,
+    what_to_do: `Start it with: wirewatch serve${options}`,
+  };
+}
+
+function alertText(alerts: readonly (AlertDocument | NotRunning)[]): string {
   if (alerts.length === 0) return 'No alert is open.';
   return alerts
     .map(
       ({ name, page_worthy, since, detail, what_to_do }) =>
-        `${page_worthy ? 'NOW  ' : '     '}${name}, since ${since}\n     ${detail}\n     ${what_to_do}`,
+        `${page_worthy ? 'NOW  ' : '     '}${name}${since === null ? '' : `, since ${since}`}\n     ${detail}\n     ${what_to_do}`,
     )
     .join('\n\n');
 }

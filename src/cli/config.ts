@@ -2,6 +2,8 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Config, loadConfig } from '../config/load.ts';
+import { Refused } from '../refused.ts';
+import { pasted } from '../setup/shell.ts';
 import { type Database, openReader } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { resolveDataFolder } from './data-folder.ts';
@@ -21,8 +23,35 @@ export function folderOf(config: Config): DataFolder {
   return dataFolder(config.dataFolder);
 }
 
-/** Runs `work` on the detections as they are; `none` where nothing was ever ingested. */
+/**
+ * What a command needs on its line to find the same installation, ready to paste: empty, or with a space before it.
+ */
+export function installationOptions(command: Command, config: Config): string {
+  const common = commonOptions(command);
+  const isDefault = resolveDataFolder({ data: undefined }) === config.dataFolder;
+  return [
+    isDefault ? '' : ` --data ${pasted(config.dataFolder)}`,
+    common.config === undefined || config.configFile === null ? '' : ` --config ${pasted(config.configFile)}`,
+  ].join('');
+}
+
+/** @throws Refused `configuration` where the data folder holds nothing of an installation */
+export function requireInstallation(config: Config): void {
+  const { root, access, accessLog } = folderOf(config);
+  if (existsSync(access) || existsSync(accessLog)) return;
+  throw new Refused(
+    'configuration',
+    `there is no installation in ${root}. Name the data folder with --data, or begin one with: wirewatch account add ID --name NAME`,
+  );
+}
+
+/**
+ * Runs `work` on the detections as they are; `none` where nothing was ever ingested.
+ *
+ * @throws as {@link requireInstallation}
+ */
 export function withDetections<Result>(config: Config, none: Result, work: (db: Database) => Result): Result {
+  requireInstallation(config);
   const { detections } = folderOf(config);
   if (!existsSync(detections)) return none;
   const db = openReader(detections);

@@ -1,21 +1,22 @@
 /** `wirewatch demo`: the appliance with a sample agency, sample keys and exports that keep coming. */
-import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';
-import { SampleExports } from '../demo/exports.ts';
+import { newestEndedWindow, SampleExports } from '../demo/exports.ts';
 import { countFiles, readFigures } from '../demo/figures.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { openAccess } from '../history/access.ts';
 import type { Operation } from '../history/format.ts';
 import { bootIngestThread } from '../ingest/ingest-client.ts';
+import { addRequest } from '../ingest/requests.ts';
 import { paced } from '../pace.ts';
 import { type Database, openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
-import { formatMs, HOUR_MS, SECOND_MS } from '../time.ts';
+import { formatMs, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
 import { operationOf } from './operation.ts';
 import { addExamples, addSettingFlags, commonOptions, stateDefaults } from './options.ts';
-import { print, progress, table } from './output.ts';
+import { counted, print, progress, table } from './output.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 const DROP_EVERY_MS = paced(20 * SECOND_MS);
@@ -30,8 +31,7 @@ export function register(command: Command, wholeProgram: () => Promise<Command>)
       wholeProgram,
       ingestThread: bootIngestThread(),
     });
-    // Who watches a demonstration wants to see what it does, not a line for every file of a day.
-    if (serving.log.level === 'info') serving.log.level = 'warn';
+    if (isQuiet(serving.log.level)) serving.log.level = 'warn';
     const stopping = new AbortController();
     const ended = untilSignal(serving, () => stopping.abort());
     await demonstrate(serving, json, stopping.signal, operationOf(self));
@@ -43,8 +43,8 @@ export function register(command: Command, wholeProgram: () => Promise<Command>)
 }
 
 async function demonstrate(
-  { appliance, config }: Serving,
-  json: boolean,
+  { appliance, config, log }: Serving,
+  isTerse: boolean,
   signal: AbortSignal,
   operation: Operation,
 ): Promise<void> {
@@ -52,34 +52,72 @@ async function demonstrate(
   await appliance.readable;
   const db = openReader(folder.detections);
   try {
-    const access = openAccess(folder.root, { kind: 'demo', operation });
-    const keys = prepareAgency(access, config.keys.prefix, Date.now());
-    access.close();
-    const exports = new SampleExports(appliance.drop, newestDone(db, 'imagewire'), Date.now());
+    const beganMs = Date.now();
+    const keys = prepare(folder.root, { prefix: config.keys.prefix, operation }, beganMs);
+    const folders = { drop: appliance.drop, photos: config.photos.folder };
+    const exports = new SampleExports(folders, doneByBoth(db), beganMs);
     await ingestDay(db, exports, signal);
     if (signal.aborted) return;
-    const shown = introduction(appliance.url, keys, db);
-    print(shown, { json, text: () => introductionText(shown, appliance.drop, folder.root) });
+    const shown = await introduction(appliance.url, keys, db, beganMs);
+    print(shown, { json: isTerse, text: () => introductionText(shown, appliance.drop, folder.root) });
+    // From now on, who watches sees every request and every file.
+    if (isQuiet(config.log.level)) log.level = config.log.level;
     while (!signal.aborted) {
       await pause(DROP_EVERY_MS, signal);
       if (signal.aborted) return;
-      const dropped = await exports.dropNext(Date.now());
-      if (dropped !== null && !json)
-        process.stdout.write(`${formatMs(Date.now())} dropped ${basename(dropped)}\n`);
+      if ((await exports.dropNewest(Date.now())) > 0) await exports.dropOthers();
+      else await exports.dropChanges(Date.now());
     }
   } finally {
     db.close();
   }
 }
 
+/** Who watches a demonstration wants to see what it does, not a line for every file of its first day. */
+function isQuiet(level: string): boolean {
+  return level === 'info';
+}
+
+function prepare(
+  root: string,
+  { prefix, operation }: { readonly prefix: string; readonly operation: Operation },
+  nowMs: number,
+): SampleKey[] {
+  const access = openAccess(root, { kind: 'demo', operation });
+  try {
+    // Where the last demonstration ended long ago, nobody misses the windows in between.
+    const window_start = newestEndedWindow(nowMs);
+    for (const name of EXPORT_NAMES)
+      addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
+    return prepareAgency(access, prefix, nowMs);
+  } finally {
+    access.close();
+  }
+}
+
+/** The end of the newest window that both exports have; null where one has none. */
+function doneByBoth(db: Database): number | null {
+  const ends = EXPORT_NAMES.map((name) => newestDone(db, name) ?? 0);
+  return Math.min(...ends) || null;
+}
+
+/** The newest window first: with it, the appliance is up to date. Then the day before, and something that changes. */
 async function ingestDay(db: Database, exports: SampleExports, signal: AbortSignal): Promise<void> {
-  const before = countFiles(db);
-  const files = await exports.dropDay(Date.now());
   const line = progress('ingesting a day of sample exports, files:');
+  const before = countFiles(db);
   const untilMs = performance.now() + DAY_TIMEOUT_MS;
-  while (countFiles(db) - before < files && performance.now() < untilMs && !signal.aborted) {
-    line.update(countFiles(db) - before, files);
-    await pause(LOOK_EVERY_MS, signal);
+  let files = 0;
+  const steps = [
+    () => exports.dropNewest(Date.now()),
+    () => exports.dropOthers(),
+    async () => (await exports.dropChanges(Date.now())) + (await exports.dropChanges(Date.now())),
+  ];
+  for (const step of steps) {
+    files += await step();
+    while (countFiles(db) - before < files && performance.now() < untilMs && !signal.aborted) {
+      line.update(countFiles(db) - before, files);
+      await pause(LOOK_EVERY_MS, signal);
+    }
   }
   line.end();
 }
@@ -90,45 +128,107 @@ interface Introduction {
   readonly detections: number;
   readonly versions: number;
   /** Ready to paste. */
-  readonly calls: { readonly changes: string; readonly detection: string };
+  readonly calls: { readonly health: string; readonly changes: string; readonly detection: string };
+  /** One detection, as the API gives it; null where it cannot be asked from here. */
+  readonly detection: unknown;
+  /** The address of a photo; null likewise. */
+  readonly photo: string | null;
 }
 
-function introduction(url: string, keys: readonly SampleKey[], db: Database): Introduction {
+async function introduction(
+  url: string,
+  keys: readonly SampleKey[],
+  db: Database,
+  sinceMs: number,
+): Promise<Introduction> {
   const { detections, versions, newestId } = readFigures(db);
-  const curl = `curl -s -H 'Authorization: Bearer ${keys[0]?.key}'`;
+  const key = keys[0]?.key ?? '';
+  const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
+  const changes = `${url}/v1/detections/changes?since=${formatMs(sinceMs)}`;
+  const detection = `${url}/v1/detections/${newestId}`;
+  const photos = await ask(`${changes}&content_type=image&limit=1`, key);
   return {
     url,
     keys,
     detections,
     versions,
     calls: {
-      changes: `${curl} '${url}/v1/detections/changes?since=${formatMs(Date.now() - HOUR_MS)}&limit=3'`,
-      detection: `${curl} '${url}/v1/detections/${newestId}'`,
+      health: `curl -s '${url}/v1/health'`,
+      changes: `${curl} '${changes}&limit=3'`,
+      detection: `${curl} '${detection}'`,
     },
+    detection: await ask(detection, key),
+    photo: photoOf(photos),
   };
 }
 
+/** @returns the answer's body; null where there is none, as with a certificate that this process does not trust */
+async function ask(address: string, key: string): Promise<unknown> {
+  try {
+    const answer = await fetch(address, { headers: { authorization: `Bearer ${key}` } });
+    return answer.ok ? await answer.json() : null;
+  } catch {
+    return null;
+  }
+}
+
+function photoOf(page: unknown): string | null {
+  const address = ['data', 0, 'source', 'image_url'].reduce<unknown>(
+    (value, name) => (typeof value === 'object' && value !== null ? Reflect.get(value, name) : null),
+    page,
+  );
+  return typeof address === 'string' ? address : null;
+}
+
 function introductionText(shown: Introduction, drop: string, data: string): string {
+  const { calls, detection, photo } = shown;
   return `
 Wirewatch is running with a sample agency: ${shown.url}
-${shown.detections} detections in ${shown.versions} versions were read from a day of exports.
+${counted(shown.detections, 'detection')} in ${counted(shown.versions, 'version')} were read from a day of exports.
 
-Keys (they work until the demonstration is started again):
+Keys (they work until the demonstration is started again; keys that you make stay):
 ${table(shown.keys, [
   { title: 'NAME', value: (key) => key.name },
   { title: 'READS', value: (key) => key.reads },
   { title: 'KEY', value: (key) => key.key },
 ])}
 
-The change stream, from an hour ago; pass its next_cursor as cursor from then on:
-  ${shown.calls.changes}
+${
+  detection === null
+    ? ''
+    : `A detection:
+${indented(JSON.stringify(detection, null, 2))}
+
+`
+}Calls to paste (add "| jq" or "| python3 -m json.tool" to see the answers like that):
+
+The change stream since this demonstration began, in the order in which changes arrived: the newest window
+first, then those of the last day. Pass its next_cursor as cursor from then on.
+  ${calls.changes}
 
 One detection:
-  ${shown.calls.detection}
+  ${calls.detection}
 
-Every twenty seconds an export with new and changed detections is dropped into ${drop}
-Everything is kept in ${data}; stop with Ctrl-C, start again to carry on.
+Is all well?
+  ${calls.health}
+${
+  photo === null
+    ? ''
+    : `
+A photo, for your browser:
+  ${photo}
+`
+}
+Every twenty seconds an export with new and changed detections is dropped into
+  ${drop}
+The lines below show it, and every request. Everything is kept in
+  ${data}
+Stop with Ctrl-C; start again to carry on.
 `;
+}
+
+function indented(text: string): string {
+  return text.replace(/^/gm, '  ');
 }
 
 /** Waits, or until the signal. */

@@ -116,14 +116,19 @@ async function get(
 function degraded(health: unknown): string {
   const open = countOf(health, 'open');
   const pageWorthy = countOf(health, 'page_worthy');
-  const needing = pageWorthy > 0 ? `${pageWorthy} open alerts need someone now` : null;
+  const needing =
+    pageWorthy > 0
+      ? `${pageWorthy === 1 ? '1 open alert needs' : `${pageWorthy} open alerts need`} someone now`
+      : null;
   const exports = memberOf(health, 'exports');
   const ends = ['newswire', 'imagewire'].map((name) => ({
     name,
     at: memberOf(memberOf(exports, name), 'newest_done'),
   }));
   const done = ends.map(({ name, at }) =>
-    typeof at === 'string' ? `${name} is complete up to ${at}` : `no window of ${name} is finished yet`,
+    typeof at === 'string'
+      ? `the newest finished window of ${name} ended at ${at}`
+      : `no window of ${name} is finished yet`,
   );
   const isNew = open === 0 && ends.every(({ at }) => at === null);
   const reasons = isNew ? ['no file was read yet'] : [needing, ...done].filter((part) => part !== null);

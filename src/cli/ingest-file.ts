@@ -1,21 +1,26 @@
 /** `wirewatch ingest validate` and `ingest explain`: what a file holds, and what it would bring. */
 import { existsSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
 import type { Effect, ReadingRules } from '../ingest/explanation.ts';
+import { EXPORT_COLUMNS } from '../ingest/export-columns.ts';
 import { type ExportFileName, judgeName, judgeWindow, switchedOff } from '../ingest/export-name.ts';
-import type { LineError, ReadingResult } from '../ingest/export-reading.ts';
+import type { ErrorGroup, LineError, ReadingResult } from '../ingest/export-reading.ts';
 import { filesNamed, findSameContent } from '../ingest/file-record.ts';
 import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
+import { nearest } from '../nearest.ts';
 import { Refused } from '../refused.ts';
 import { openReader } from '../store/database.ts';
 import { formatMs } from '../time.ts';
-import { findWindow } from '../windows/ledger.ts';
+import { findWindow, type WindowStatus } from '../windows/ledger.ts';
+import { arrival, isHistory } from '../windows/transitions.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { type FileDocument, fileDocument, fileTable } from './ingest-status.ts';
-import { addExamples, commonOptions } from './options.ts';
-import { print, progress } from './output.ts';
+import { addDropOption, addExamples, commonOptions } from './options.ts';
+import { counted, print, progress } from './output.ts';
+
+const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
 
 export function registerValidate(ingest: Command): void {
   const command = ingest
@@ -41,6 +46,7 @@ export function registerExplain(ingest: Command): void {
       const explanation = await explain(path, configOf(self));
       print(explanation, { json: commonOptions(self).json, text: () => explanationText(explanation) });
     });
+  addDropOption(command);
   addExamples(command, [
     'ingest explain /srv/exports/newswire.20261121T1010Z.ndjson.gz',
     'ingest explain newswire.20261121T1010Z.ndjson.gz --json',
@@ -58,12 +64,17 @@ interface Verdict {
   readonly reason: string | null;
   readonly errors_total: number;
   readonly errors: readonly LineError[];
+  /** All errors by column and kind. */
+  readonly error_groups: readonly ErrorGroup[];
   readonly ignored_columns: readonly string[];
+  /** Rows whose publisher's name is left out, since they have no article_publisher_id. */
+  readonly names_without_id: number;
 }
 
-async function validate(path: string, config: Config): Promise<Verdict> {
+/** @param name under which the file was dropped, or would be */
+async function validate(path: string, config: Config, name = basename(path)): Promise<Verdict> {
   requireFile(path);
-  const judged = judgeName(basename(path));
+  const judged = judgeName(name);
   if (judged.kind !== 'export') {
     const reason =
       judged.kind === 'refused' ? judged.reason : 'the name is one of a file that is still being written';
@@ -81,6 +92,8 @@ interface Explanation extends Verdict {
   /** What happens to the file when it is dropped now. */
   readonly when_dropped: string;
   readonly window_status: string | null;
+  /** What to do otherwise, where the file would do something that is seldom meant; null where nothing is. */
+  readonly advice: string | null;
   /** The number of the file that brought the same content before. */
   readonly same_content_as: number | null;
   /** Rows of subscriptions or content types that the appliance does not have. */
@@ -91,11 +104,19 @@ interface Explanation extends Verdict {
   readonly history: readonly FileDocument[];
 }
 
-async function explain(path: string, config: Config): Promise<Explanation> {
-  const name = basename(path);
+async function explain(given: string, config: Config): Promise<Explanation> {
+  const name = basename(given);
   const history = withDetections(config, [], (db) => filesNamed(db, name).map(fileDocument));
+  const path = existsSync(given) ? given : (pathOfDropped(history, config) ?? given);
   const judged = judgeName(name);
-  const untold = { window_status: null, same_content_as: null, unknown_rows: {}, effect: null, history };
+  const untold = {
+    window_status: null,
+    advice: null,
+    same_content_as: null,
+    unknown_rows: {},
+    effect: null,
+    history,
+  };
   if (!existsSync(path)) {
     if (history.length === 0) requireFile(path);
     const named = judged.kind === 'export' ? nameDocument(judged.file) : {};
@@ -107,7 +128,7 @@ async function explain(path: string, config: Config): Promise<Explanation> {
       ...untold,
     };
   }
-  const verdict = await validate(path, config);
+  const verdict = await validate(path, config, name);
   if (judged.kind !== 'export') {
     const fate =
       judged.kind === 'refused' ? 'it goes to refused/' : 'it is left alone until it has its final name';
@@ -122,13 +143,25 @@ async function explain(path: string, config: Config): Promise<Explanation> {
   const same = withDetections(config, null, (db) => findSameContent(db, file, sha256));
   return {
     ...verdict,
-    when_dropped: fateOf(file, config.exports[file.export].enabled, result, status, same),
+    when_dropped: fateOf(file, config, result, { status, same }),
     window_status: status,
+    advice: file.kind === 'window' && isHistory(file.window_start, Date.now()) ? backfillAdvice(file) : null,
     same_content_as: same,
     unknown_rows,
     effect: result.kind === 'read' ? effect : null,
     history,
   };
+}
+
+/** Where the newest file lies that was dropped under a name, and is still there. */
+function pathOfDropped(history: readonly FileDocument[], config: Config): string | undefined {
+  return history
+    .flatMap(({ destination }) => (destination === null ? [] : [join(config.ingest.drop, destination)]))
+    .find((path) => existsSync(path));
+}
+
+function backfillAdvice({ export: exportName, form }: ExportFileName): string {
+  return `its window ended more than 90 days ago. Old data belongs into a backfill: name the file ${exportName}.backfill-LABEL.${form}`;
 }
 
 /** Reads the file once more, now with the streams that there are, and counts what it would change. */
@@ -165,18 +198,18 @@ function subscribersOf(config: Config): Subscribers {
 
 function fateOf(
   file: ExportFileName,
-  isEnabled: boolean,
+  config: Config,
   result: ReadingResult,
-  status: string | null,
-  same: number | null,
+  { status, same }: { readonly status: WindowStatus | null; readonly same: number | null },
 ): string {
   if (file.kind === 'window') {
     const due = judgeWindow(file.window_start, Date.now());
     if (due === 'too far ahead') return 'it goes to refused/: its window is more than a day ahead';
     if (due === 'early') return 'it stays where it is until its window has ended, and is read then';
   }
-  if (!isEnabled) return `it goes to refused/: ${switchedOff(file.export)}`;
-  if (status === 'failed' || status === 'abandoned') return `it goes to held/: its window is ${status}`;
+  if (!config.exports[file.export].enabled) return `it goes to refused/: ${switchedOff(file.export)}`;
+  if (arrival(status ?? undefined, config.ingest.failed_windows) === 'hold')
+    return `it goes to held/: its window is ${status}`;
   if (result.kind === 'truncated')
     return 'it is given time to grow, then goes to failed/: its packing is cut off';
   if (result.kind !== 'read') return 'it goes to failed/ with the reasons, and nothing of it is applied';
@@ -193,7 +226,9 @@ const NOT_AN_EXPORT: Omit<Verdict, 'file'> = {
   reason: null,
   errors_total: 0,
   errors: [],
+  error_groups: [],
   ignored_columns: [],
+  names_without_id: 0,
 };
 
 function nameDocument(file: ExportFileName): Pick<Verdict, 'export' | 'window_start' | 'label'> {
@@ -206,7 +241,17 @@ function nameDocument(file: ExportFileName): Pick<Verdict, 'export' | 'window_st
 
 function resultDocument(
   result: ReadingResult,
-): Pick<Verdict, 'valid' | 'rows' | 'reason' | 'errors_total' | 'errors' | 'ignored_columns'> {
+): Pick<
+  Verdict,
+  | 'valid'
+  | 'rows'
+  | 'reason'
+  | 'errors_total'
+  | 'errors'
+  | 'error_groups'
+  | 'ignored_columns'
+  | 'names_without_id'
+> {
   const bad = result.kind === 'bad' ? result : null;
   return {
     valid: result.kind === 'read',
@@ -214,7 +259,9 @@ function resultDocument(
     reason: 'reason' in result ? result.reason : null,
     errors_total: bad?.errors_total ?? 0,
     errors: bad?.errors ?? [],
+    error_groups: bad?.error_groups ?? [],
     ignored_columns: result.counts.ignored_columns,
+    names_without_id: result.counts.names_without_id,
   };
 }
 
@@ -236,32 +283,53 @@ function verdictText(verdict: Verdict): string {
     verdict.export === null
       ? ''
       : ` (${verdict.export} ${verdict.window_start ?? `backfill ${verdict.label}`})`;
-  const ignored =
-    verdict.ignored_columns.length === 0 ? [] : [`ignored columns: ${verdict.ignored_columns.join(', ')}`];
-  if (verdict.valid) return [`good: ${verdict.rows} rows${about}`, ...ignored].join('\n');
-  const errors = verdict.errors.map(
-    ({ line, column, value, expected }) =>
-      `  line ${line}${column === null ? '' : `, ${column}`}: expected ${expected}${value === null ? '' : `, found ${JSON.stringify(value)}`}`,
-  );
-  const more =
-    verdict.errors_total > errors.length ? [`  … ${verdict.errors_total - errors.length} more`] : [];
+  const notes = [
+    ...(verdict.ignored_columns.length === 0
+      ? []
+      : [`ignored columns: ${verdict.ignored_columns.map(withSuggestion).join(', ')}`]),
+    ...(verdict.names_without_id === 0
+      ? []
+      : [
+          `${counted(verdict.names_without_id, 'row')} with an article_publisher_name and no article_publisher_id: the name is left out`,
+        ]),
+  ];
+  if (verdict.valid) return [`good: ${counted(verdict.rows, 'row')}${about}`, ...notes].join('\n');
+  const errors = verdict.error_groups.map(groupText);
+  const grouped = verdict.error_groups.reduce((sum, { count }) => sum + count, 0);
+  const left = verdict.errors_total - grouped;
+  const more = left > 0 ? [`  … ${counted(left, 'error')} of other kinds`] : [];
   const why =
-    verdict.reason ??
-    `${verdict.errors_total} ${verdict.errors_total === 1 ? 'error' : 'errors'} in ${verdict.rows} rows`;
-  return [`bad: ${why}${about}`, ...errors, ...more, ...ignored].join('\n');
+    verdict.reason ?? `${counted(verdict.errors_total, 'error')} in ${counted(verdict.rows, 'row')}`;
+  return [`bad: ${why}${about}`, ...errors, ...more, ...notes].join('\n');
+}
+
+function groupText({ column, expected, count, lines, value }: ErrorGroup): string {
+  const shown = `${lines.length === 1 ? 'line' : 'lines'} ${lines.join(', ')}${count > lines.length ? ', …' : ''}`;
+  const found = value === null ? '' : `, found ${JSON.stringify(value)}${count > 1 ? ' first' : ''}`;
+  const where = count > 1 ? `${counted(count, 'time')}, ${shown}` : shown;
+  return `  ${column === null ? '' : `${column}: `}expected ${expected}${found} (${where})`;
+}
+
+/** A column that is ignored may be one that is misspelt. */
+function withSuggestion(name: string): string {
+  const column = nearest(name, COLUMN_NAMES, 3);
+  return column === null ? name : `${name} (did you mean ${column}?)`;
 }
 
 function explanationText(explanation: Explanation): string {
   const { effect, history, unknown_rows, window_status } = explanation;
   const unknown = Object.entries(unknown_rows).map(
-    ([stream, rows]) => `  ${rows} rows of ${stream}: no such subscription or content type, skipped`,
+    ([stream, rows]) =>
+      `  ${counted(rows, 'row')} of ${stream}: there is no such subscription or content type, so they are left out`,
   );
   const lines = [
+    explanation.file,
     ...(history.length > 0 && explanation.rows === 0 && explanation.errors_total === 0
       ? []
       : [verdictText(explanation)]),
     `when dropped now: ${explanation.when_dropped}`,
     ...(window_status === null ? [] : [`its window is ${window_status}`]),
+    ...(explanation.advice === null ? [] : [explanation.advice]),
     ...(effect === null
       ? []
       : [

@@ -1,22 +1,30 @@
 /** `wirewatch ingest status`: where ingest stands. */
 import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
 import type { ExportName } from '../detection/content-type.ts';
-import { judgeName } from '../ingest/export-name.ts';
-import { applyingFiles, type FileRecord, newestFiles } from '../ingest/file-record.ts';
+import { compareFiles, judgeName } from '../ingest/export-name.ts';
+import {
+  applyingFiles,
+  type FileRecord,
+  filesNotApplied,
+  findFile,
+  newestFiles,
+} from '../ingest/file-record.ts';
 import { readPause } from '../ingest/subscribers.ts';
 import type { Database } from '../store/database.ts';
 import { isLocked } from '../store/locks.ts';
-import { formatMs } from '../time.ts';
-import { newestDone } from '../windows/ledger.ts';
+import { DAY_MS, formatMs } from '../time.ts';
+import { NOTHING_READ, type Reach, reachText, readReach } from '../windows/reach.ts';
 import { withAccess } from './access.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
-import { print, table } from './output.ts';
+import { counted, grouped, print, table } from './output.ts';
 
 const FILES_DEFAULT = 10;
 const FILES_MAX = 1000;
+const WAITING_SHOWN_MAX = 5;
 
 /** A file's record in the contract's names. */
 export interface FileDocument {
@@ -86,31 +94,43 @@ interface Status {
   readonly running: boolean;
   readonly paused_since: string | null;
   readonly drop: string;
-  /** Export files in the drop folder. */
+  /** Export files in the drop folder, also those that were taken and could not be recorded yet. */
   readonly waiting: number;
-  readonly exports: Record<ExportName, { enabled: boolean; newest_done: string | null }>;
+  /** Their names, in the order in which they are read: the first ones. */
+  readonly waiting_files: readonly string[];
+  readonly exports: Record<ExportName, { enabled: boolean } & Reach>;
   /** A backfill that is being applied. */
   readonly applying: readonly { file: string; rows: number; rows_applied: number }[];
   readonly files: readonly FileDocument[];
+  /** Files of the last day that were not applied, the newest first. */
+  readonly not_applied: readonly FileDocument[];
 }
 
 function statusOf(access: Database, config: Config, filesMax: number): Status {
   const folder = folderOf(config);
   const pause = readPause(access);
+  const nowMs = Date.now();
   const ledger = withDetections(config, NOTHING_INGESTED, (db) => ({
-    newest: { newswire: newestDone(db, 'newswire'), imagewire: newestDone(db, 'imagewire') },
+    reach: { newswire: readReach(db, 'newswire', nowMs), imagewire: readReach(db, 'imagewire', nowMs) },
     applying: applyingFiles(db),
     files: newestFiles(db, filesMax),
+    notApplied: filesNotApplied(db, nowMs - DAY_MS, filesMax),
   }));
-  const exportState = (name: ExportName) => {
-    const end = ledger.newest[name];
-    return { enabled: config.exports[name].enabled, newest_done: end === null ? null : formatMs(end) };
-  };
+  const waiting = withDetections(
+    config,
+    waitingFiles(config.ingest.drop, () => false),
+    (db) => waitingFiles(config.ingest.drop, (number) => findFile(db, number) !== null),
+  );
+  const exportState = (name: ExportName) => ({
+    enabled: config.exports[name].enabled,
+    ...ledger.reach[name],
+  });
   return {
     running: isLocked(folder.serveLock),
     paused_since: pause === null ? null : formatMs(pause),
     drop: config.ingest.drop,
-    waiting: countWaiting(config.ingest.drop),
+    waiting: waiting.length,
+    waiting_files: waiting.slice(0, WAITING_SHOWN_MAX),
     exports: { newswire: exportState('newswire'), imagewire: exportState('imagewire') },
     applying: ledger.applying.map((record) => ({
       file: record.name,
@@ -118,34 +138,59 @@ function statusOf(access: Database, config: Config, filesMax: number): Status {
       rows_applied: record.rows_applied,
     })),
     files: ledger.files.map(fileDocument),
+    not_applied: ledger.notApplied.map(fileDocument),
   };
 }
 
 const NOTHING_INGESTED: {
-  newest: Record<ExportName, number | null>;
+  reach: Record<ExportName, Reach>;
   applying: FileRecord[];
   files: FileRecord[];
-} = { newest: { newswire: null, imagewire: null }, applying: [], files: [] };
+  notApplied: FileRecord[];
+} = { reach: { newswire: NOTHING_READ, imagewire: NOTHING_READ }, applying: [], files: [], notApplied: [] };
 
-function countWaiting(drop: string): number {
-  if (!existsSync(drop)) return 0;
-  return readdirSync(drop).filter((name) => judgeName(name).kind === 'export').length;
+/** Names of the export files that wait, in the order in which they are read. */
+function waitingFiles(drop: string, isRecorded: (number: number) => boolean): string[] {
+  const taken = namesIn(join(drop, '.taken')).flatMap((name) => {
+    const [, number, dropped = ''] = /^(\d+)\.(.+)$/s.exec(name) ?? [];
+    return number === undefined || isRecorded(Number(number)) ? [] : [dropped];
+  });
+  const files = [...namesIn(drop), ...taken].flatMap((name) => {
+    const judged = judgeName(name);
+    return judged.kind === 'export' ? [judged.file] : [];
+  });
+  return files.sort(compareFiles).map(({ name }) => name);
+}
+
+function namesIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+function waitingText({ waiting, waiting_files }: Status): string {
+  const more = waiting - waiting_files.length;
+  const names = [...waiting_files, ...(more > 0 ? [`${grouped(more)} more`] : [])];
+  return waiting === 0 ? 'no file' : `${counted(waiting, 'file')}: ${names.join(', ')}`;
 }
 
 function statusText(status: Status): string {
   const { newswire, imagewire } = status.exports;
-  const newest = (state: { enabled: boolean; newest_done: string | null }) =>
-    state.enabled ? (state.newest_done ?? 'no window finished yet') : 'switched off';
+  const newest = (state: { enabled: boolean } & Reach) => (state.enabled ? reachText(state) : 'switched off');
   const lines = [
     `appliance    ${status.running ? 'running' : 'not running; start it with: wirewatch serve'}`,
     `ingest       ${status.paused_since === null ? 'not paused' : `paused since ${status.paused_since}; go on with: wirewatch ingest resume`}`,
     `drop folder  ${status.drop}`,
-    `waiting      ${status.waiting} ${status.waiting === 1 ? 'file' : 'files'}`,
+    `waiting      ${waitingText(status)}`,
     `newswire     ${newest(newswire)}`,
     `imagewire    ${newest(imagewire)}`,
     ...status.applying.map(
       ({ file, rows, rows_applied }) => `backfill     ${file}: ${rows_applied} of ${rows} rows`,
     ),
   ];
-  return `${lines.join('\n')}\n${status.files.length > 0 ? `\n${fileTable(status.files)}\n` : ''}`;
+  const shown = new Set(status.files.map(({ number }) => number));
+  const others = status.not_applied.filter(({ number }) => !shown.has(number));
+  const tables = [
+    ...(others.length === 0 ? [] : [`Not applied, in the last day:\n${fileTable(others)}`]),
+    ...(status.files.length === 0 ? [] : [`The last files:\n${fileTable(status.files)}`]),
+  ];
+  return [lines.join('\n'), ...tables].join('\n\n');
 }

@@ -200,7 +200,7 @@ function registerRevoke(key: Command): void {
         const { name, account } = keyDocument(found, nowMs);
         await confirm(`This ends key ${id} (${name}, of account ${account}) for good.`, id);
       }
-      const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs));
+      const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs), { urgent: true });
       printKey(self, key, wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.`);
     });
   addExamples(command, ['key revoke abcdefghij23', 'key revoke abcdefghij23 --yes']);

@@ -13,6 +13,16 @@ export function print(
   process.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
 }
 
+/** A number of things: `1 key`, `12,000 keys`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${grouped(count)} ${count === 1 ? one : many}`;
+}
+
+/** A number for people: with separators from five digits on. */
+export function grouped(count: number): string {
+  return Math.abs(count) < 10_000 ? String(count) : count.toLocaleString('en-US');
+}
+
 export type Column<Row> = {
   title: string;
   value: (row: Row) => string | number | null | undefined;
@@ -111,9 +121,4 @@ export function progressOfSteps(): {
       shown = null;
     },
   };
-}
-
-/** `1 key`, `12,000 keys`. */
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
 }

@@ -5,7 +5,7 @@ import { type Restored, restore } from '../backup/restore.ts';
 import { Refused } from '../refused.ts';
 import { formatMs } from '../time.ts';
 import { beGentle } from './backup.ts';
-import { configOf } from './config.ts';
+import { configOf, installationOptions } from './config.ts';
 import { addDropOption, addExamples, commonOptions, instantValue } from './options.ts';
 import { counted, print, progressOfSteps } from './output.ts';
 
@@ -67,7 +67,7 @@ export function register(command: Command): void {
         const { restored } = outcome;
         print(
           { completed_earlier_restore: false, data: dataFolder, ...restored },
-          { json, text: () => textOf(dataFolder, restored, untilMs) },
+          { json, text: () => textOf(dataFolder, restored, untilMs, installationOptions(self, config)) },
         );
       } finally {
         steps.end();
@@ -82,7 +82,8 @@ export function register(command: Command): void {
   ]);
 }
 
-function textOf(data: string, restored: Restored, untilMs: number | null): string {
+/** @param options what `serve` needs to find the same installation */
+function textOf(data: string, restored: Restored, untilMs: number | null, options: string): string {
   const { source, state_of, detections, accounts, keys, replaced, log, orphans } = restored;
   const state = state_of === null ? 'an installation without detections' : `the state of ${state_of}`;
   const from =
@@ -96,7 +97,7 @@ function textOf(data: string, restored: Restored, untilMs: number | null): strin
       ? raisedText(untilMs)
       : 'Nothing was lost. Clients notice nothing: positions, versions and cursors are the same.',
     ...(orphans.length === 0 ? [] : [orphansText(orphans, untilMs)]),
-    'Start the appliance with: wirewatch serve',
+    `Start the appliance with: wirewatch serve${options}`,
   ].join('\n\n');
 }
 

@@ -10,6 +10,7 @@ import { isErrorCode, reasonOf } from '../refused.ts';
 import { refuseAsRoot } from '../store/acting-user.ts';
 import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
+import { VERSION } from '../version.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, settingFlags } from './options.ts';
 import { type Progress, progress } from './output.ts';
@@ -69,9 +70,14 @@ export async function serveAppliance(
   });
   // Before anybody hears that it is there, and may tell it to end.
   const signal = endSignal();
-  log.info({ url: appliance.url, data: config.dataFolder, drop: appliance.drop }, 'listening');
+  log.info(
+    { url: appliance.url, version: VERSION, data: config.dataFolder, drop: appliance.drop },
+    'listening',
+  );
   if (opened.kind === 'file' && process.stderr.isTTY)
-    process.stderr.write(`wirewatch: listening on ${appliance.url}; the log is in ${config.log.file}\n`);
+    process.stderr.write(
+      `wirewatch ${VERSION}: listening on ${appliance.url}; the log is in ${config.log.file}\n`,
+    );
   const serviceManager = createServiceManager(process.env, log);
   serviceManager.ready(`listening on ${appliance.url}`);
   return { appliance, config, log, serviceManager, signal };

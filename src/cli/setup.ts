@@ -27,7 +27,8 @@ export function register(command: Command): void {
       const { undo, dryRun } = self.opts();
       const isDry = dryRun === true;
       const result = undo === true ? takeBack(undoChoicesOf(self), isDry) : setUp(choicesOf(self), isDry);
-      print(result, { json, text: () => resultText(result) });
+      const { root } = placesOf(self);
+      print(result, { json, text: () => resultText(result, root) });
       if (result.not_applied.length > 0) process.exitCode = 1;
     });
   addSettingFlags(command);
@@ -68,7 +69,9 @@ function undoChoicesOf(command: Command): UndoChoices {
   const isService = command.opts().service !== false;
   const isNamed = commonOptions(command).config !== undefined;
   const configs = isService && !isNamed ? new Set([config, SERVICE_CONFIG]) : [config];
-  return { root, data, configs: [...configs], isService };
+  const { program } = command.opts();
+  const own = typeof program === 'string' ? [program] : ownCommand();
+  return { root, data, configs: [...configs], isService, program: own.join(' ') };
 }
 
 function placesOf(command: Command): { root: string; isService: boolean; data: string; config: string } {
@@ -94,9 +97,10 @@ function absolutePath(value: string): string {
   return value;
 }
 
-function resultText({ dry_run, files, not_applied, next }: SetupResult): string {
+/** @param root below which the files are: their paths are those of the finished system */
+function resultText({ dry_run, files, not_applied, next }: SetupResult, root: string): string {
   const parts = [
-    files.map((file) => fileText(file, dry_run)).join('\n'),
+    files.map((file) => fileText({ ...file, path: path.join(root, file.path) }, dry_run)).join('\n'),
     ...(dry_run ? files.map(contentText).filter((text) => text !== '') : []),
     ...(not_applied.length === 0 ? [] : [`Not applied:\n${not_applied.map((one) => `  ${one}`).join('\n')}`]),
     ...(next.length === 0 ? [] : [`Next:\n${next.map((line) => `  ${line}`).join('\n')}`]),

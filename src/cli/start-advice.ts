@@ -2,12 +2,10 @@
 import type { Command } from 'commander';
 import { isInTheClear } from '../config/listening.ts';
 import { printable } from '../printable.ts';
-import { pasted } from '../setup/shell.ts';
 import { openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
-import { resolveDataFolder } from './data-folder.ts';
+import { installationOptions } from './config.ts';
 import { firstSteps, firstStepsText } from './first-steps.ts';
-import { commonOptions } from './options.ts';
 import type { Serving } from './serving.ts';
 
 /** Logs it; the first steps go to a terminal as text where there is one. */
@@ -33,15 +31,9 @@ function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving
 
 /** Somebody who starts it for the first time should not have to guess; with a key in use nothing is said. */
 function sayWhatIsMissing({ appliance, config, log }: Serving, command: Command): void {
-  const common = commonOptions(command);
-  const isDefault = resolveDataFolder({ data: undefined }) === config.dataFolder;
-  const options = [
-    isDefault ? '' : ` --data ${pasted(config.dataFolder)}`,
-    common.config === undefined || config.configFile === null ? '' : ` --config ${pasted(config.configFile)}`,
-  ].join('');
   const db = openReader(dataFolder(config.dataFolder).access);
   try {
-    const next = firstSteps(db, options, Date.now());
+    const next = firstSteps(db, installationOptions(command, config), Date.now());
     if (next.length === 0) return;
     if (process.stderr.isTTY) {
       process.stderr.write(printable(firstStepsText(next, appliance.url, appliance.drop)));

@@ -1,6 +1,7 @@
 /** `wirewatch window`: the ten-minute windows of the exports. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
+import { windowsWithHeldFile } from '../ingest/file-record.ts';
 import type { ResettableStatus } from '../ingest/requests.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
@@ -13,14 +14,17 @@ import {
 } from '../windows/ledger.ts';
 import { configOf, withDetections } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
-import { print, table } from './output.ts';
+import { counted, print, table } from './output.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
+const START_ARGUMENT =
+  'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)';
 
 export function register(window: Command): void {
   registerList(window);
   for (const release of RELEASES) registerRelease(window, release);
+  registerExpect(window);
 }
 
 function registerList(window: Command): void {
@@ -79,48 +83,113 @@ const RELEASES: readonly Release[] = [
   },
 ];
 
-function registerRelease(window: Command, { name, from, description }: Release): void {
+function registerRelease(window: Command, release: Release): void {
+  const { name, from, description } = release;
   const command = window
     .command(name)
     .argument('<export>', 'newswire or imagewire', exportValue)
-    .argument(
-      '<start>',
-      'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)',
-      startValue,
-    )
+    .argument('[start]', START_ARGUMENT, startValue)
+    .option('--all', `every ${from} window for which a file is held, the oldest first`)
     .description(description)
+    .action(
+      async (
+        exportName: ExportName,
+        start: number | undefined,
+        { all = false }: { all?: boolean },
+        self: Command,
+      ) => {
+        if ((start === undefined) !== all)
+          throw new Refused('usage', 'expected the start of a window, or --all, and not both.');
+        const starts = start === undefined ? heldWindows(self, exportName, from) : [start];
+        const results: Released[] = [];
+        for (const each of starts) results.push(await releaseWindow(self, release, exportName, each));
+        const none = `No file is held for a window of ${exportName} that is ${from}.`;
+        print(all ? results.map(({ text: _, ...result }) => result) : withoutText(results[0]), {
+          json: commonOptions(self).json,
+          text: results.map(({ text }) => text).join('\n') || none,
+        });
+        if (results.some(({ outcome }) => outcome === 'failed')) process.exitCode = 1;
+      },
+    );
+  addDropOption(command);
+  addExamples(command, [`window ${name} newswire 20261121T1010Z`, `window ${name} newswire --all`]);
+}
+
+/** What became of one window that was to be read. */
+interface Released {
+  readonly export: ExportName;
+  readonly window_start: string;
+  readonly status: WindowStatus | undefined;
+  readonly file: string;
+  readonly outcome: string;
+  readonly reason: string | null;
+  readonly text: string;
+}
+
+function withoutText(released: Released | undefined): Omit<Released, 'text'> | undefined {
+  if (released === undefined) return undefined;
+  const { text: _, ...document } = released;
+  return document;
+}
+
+async function releaseWindow(
+  command: Command,
+  release: Release,
+  exportName: ExportName,
+  start: number,
+): Promise<Released> {
+  const { from } = release;
+  requireStatus(statusOf(command, exportName, start), release, exportName, start);
+  const { serveRequest } = await import('./ingest-request.ts');
+  const wanted = { kind: 'reset', export: exportName, window_start: start, from } as const;
+  const answer = await serveRequest(command, wanted);
+  if (!answer.ok) throw new Refused('failed', answer.reason);
+  if (!('reset' in answer)) throw new Error('the answer to a reset is of another kind');
+  const { file, outcome, reason } = answer.reset;
+  const status = statusOf(command, exportName, start);
+  const text =
+    outcome === 'failed'
+      ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. See the reason beside it.`
+      : `${file}: ${outcome}. The window ${exportName} ${formatMs(start)} is ${status}.`;
+  return { export: exportName, window_start: formatMs(start), status, file, outcome, reason, text };
+}
+
+/** Starts of the windows in a status for which a file is held, the oldest first. */
+function heldWindows(command: Command, exportName: ExportName, from: ResettableStatus): number[] {
+  return withDetections(configOf(command), [], (db) => windowsWithHeldFile(db, exportName, from));
+}
+
+function registerExpect(window: Command): void {
+  const command = window
+    .command('expect')
+    .argument('<export>', 'newswire or imagewire', exportValue)
+    .argument('<start>', START_ARGUMENT, startValue)
+    .description(
+      'set the first window that an export is expected to bring: earlier ones are no longer missing, later ones are checked for',
+    )
     .action(async (exportName: ExportName, start: number, _options, self: Command) => {
-      requireStatus(statusOf(self, exportName, start), { name, from, description }, exportName, start);
+      if (start > Date.now())
+        throw new Refused('usage', `the window ${formatMs(start)} has not begun: expected one that has.`);
       const { serveRequest } = await import('./ingest-request.ts');
-      const outcome = await serveRequest(self, {
-        kind: 'reset',
-        export: exportName,
-        window_start: start,
-        from,
-      });
+      const outcome = await serveRequest(self, { kind: 'expect', export: exportName, window_start: start });
       if (!outcome.ok) throw new Refused('failed', outcome.reason);
-      if (!('reset' in outcome)) return;
-      const { file, outcome: became, reason } = outcome.reset;
-      const status = statusOf(self, exportName, start);
-      const text =
-        became === 'failed'
-          ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. See the reason beside it.`
-          : `${file}: ${became}. The window is ${status}.`;
+      if (!('expected' in outcome)) return;
+      const { forgotten } = outcome.expected;
+      const from = formatMs(start);
+      const earlier =
+        forgotten === 0
+          ? ''
+          : ` ${counted(forgotten, 'earlier window is', 'earlier windows are')} no longer missing.`;
       print(
+        { export: exportName, expected_from: from, no_longer_missing: forgotten },
         {
-          export: exportName,
-          window_start: formatMs(start),
-          status,
-          file,
-          outcome: became,
-          reason,
+          json: commonOptions(self).json,
+          text: `${exportName}: windows are expected from ${from} on.${earlier}`,
         },
-        { json: commonOptions(self).json, text },
       );
-      if (became === 'failed') process.exitCode = 1;
     });
   addDropOption(command);
-  addExamples(command, [`window ${name} newswire 20261121T1010Z`]);
+  addExamples(command, ['window expect newswire 20261121T1010Z']);
 }
 
 /** @throws Refused `failed` when the command is not for a window in this status, with the one that is */

@@ -7,13 +7,13 @@
 import path from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { nearest } from '../nearest.ts';
 import { listed, Refused } from '../refused.ts';
 import { parseInstant } from '../time.ts';
 import { type ConfigFile, readConfigFile } from './file.ts';
 import { normalBaseUrl } from './format.ts';
 import { isTable, plainValue, shown } from './given.ts';
 import { isSamePlace, trustedProxies } from './listening.ts';
-import { nearest } from './nearest.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
 import { expectation, SETTINGS, SETTINGS_SCHEMA, type Setting, type Settings } from './schema.ts';
 

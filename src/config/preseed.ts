@@ -7,8 +7,8 @@
 import path from 'node:path';
 import { isKeyId, parseKey } from '../auth/key.ts';
 import type { SeedAccount, SeedKeyTerms, SeedSubscription } from '../auth/preseed.ts';
+import { nearest } from '../nearest.ts';
 import { isTable, plainValue, shown } from './given.ts';
-import { nearest } from './nearest.ts';
 import {
   listItems,
   type Reading,

@@ -132,6 +132,11 @@ const Ingest = Type.Object(
       description:
         'A row that is wrong makes its whole file fail, or is left out and written beside the archived file. If more than 100 rows and more than a tenth are wrong, the file fails all the same.',
     }),
+    failed_windows: Type.Union([Type.Literal('hold'), Type.Literal('read')], {
+      default: 'hold',
+      description:
+        'A file that arrives for a failed window is held until the window is reset, or is read at once.',
+    }),
     archive_days: Type.Integer({
       minimum: 0,
       maximum: 36_500,

@@ -1,4 +1,4 @@
-/** The sample agency in the demonstration's store: an account, two subscriptions, and fresh keys at every start. */
+/** The sample agency in the demonstration's store: an account, two subscriptions, and fresh keys of its own at every start. */
 import { addAccount, findAccount } from '../auth/accounts.ts';
 import { createKey, hashKey } from '../auth/key.ts';
 import { addKey, listKeys, revokeKey } from '../auth/keys.ts';
@@ -17,13 +17,13 @@ export interface SampleKey {
 const [FIRST, SECOND] = SAMPLE_SUBSCRIPTIONS;
 const KEYS = [
   {
-    name: 'everything',
+    name: 'demo: everything',
     subscriptions: [
       { id: FIRST.id, content_types: null },
       { id: SECOND.id, content_types: null },
     ],
   },
-  { name: 'overseas stories', subscriptions: [{ id: SECOND.id, content_types: ['text' as const] }] },
+  { name: 'demo: overseas stories', subscriptions: [{ id: SECOND.id, content_types: ['text' as const] }] },
 ];
 
 /**
@@ -43,8 +43,9 @@ export function prepareAgency(access: Database, prefix: string, nowMs: number): 
       nowMs,
     );
   }
-  for (const { id, revoked_at } of listKeys(access)) {
-    if (revoked_at === null) revokeKey(access, id, nowMs);
+  // Those of the last start alone: keys that somebody else made stay.
+  for (const { id, name, revoked_at } of listKeys(access)) {
+    if (revoked_at === null && KEYS.some((own) => own.name === name)) revokeKey(access, id, nowMs);
   }
   return KEYS.map(({ name, subscriptions }) => {
     const { id, key } = createKey(prefix);

@@ -81,11 +81,20 @@ export const ALERTS = {
     page_worthy: false,
     opens: 'the file of a window could not be read',
     closes: 'the window was reset and is done',
-    what_to_do: 'Read the reason beside the file in failed/, have it mended, drop it, and reset the window.',
+    what_to_do:
+      'Read the reason beside the file in failed/, have it fixed, drop it, and reset the window ([ingest] failed_windows = "read" does that by itself).',
+  },
+  'late windows': {
+    page_worthy: false,
+    opens: 'a window is an hour overdue, and a later window of its export was read',
+    closes: 'the files are read; a day after they were due, the windows are missing',
+    what_to_do:
+      'Ask the writer of the export for the files. They are read when they arrive. What waits in the drop folder is listed by: wirewatch ingest status',
   },
   'missing windows': {
     page_worthy: false,
-    opens: 'the file of a window had not arrived a day after it was due (looked for once a day)',
+    opens:
+      'the file of a window had not arrived a day after it was due (checked once a day, at every start, and after the clock was corrected)',
     closes: 'the files arrive; after 30 days the windows are abandoned',
     what_to_do: 'Ask the writer of the export for the files. They are read when they arrive.',
   },
@@ -108,6 +117,14 @@ export const ALERTS = {
     closes: 'a later file of the same window or label is applied, or after a day',
     what_to_do: 'Read the reason beside the file in failed/, have it mended, and drop it again.',
   },
+  'refused files': {
+    page_worthy: false,
+    opens:
+      'a dropped file was refused: its name is not one of an export, its window is more than a day ahead, or its export is switched off',
+    closes: 'after a day',
+    what_to_do:
+      'Read the reason beside the file in refused/, and have it dropped again under a right name. Files that were dropped by mistake can be deleted.',
+  },
   'file stuck': {
     page_worthy: false,
     opens: 'a file in the drop folder cannot be read or moved; it is tried again every ten seconds',
@@ -120,7 +137,7 @@ export const ALERTS = {
       'rows of a file were left out: of subscriptions or content types that are not there, or bad ones under bad_rows = "skip"',
     closes: 'after a day; for unknown subscriptions also when they were added and the files replayed',
     what_to_do:
-      'See which with "wirewatch ingest explain FILE". Add the subscription, then run "wirewatch ingest replay". Bad rows stand in NAME.skipped.ndjson beside the archived file.',
+      'See which with "wirewatch ingest explain NAME". Add the subscription, then run "wirewatch ingest replay". Bad rows are in NAME.skipped.ndjson beside the archived file.',
   },
   'disk getting full': {
     page_worthy: false,

@@ -1,22 +1,30 @@
 /** The alerts that follow from what stands in `detections.db`: windows, files, rows; any process can tell them. */
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
+import type { FileReport } from '../ingest/file-record.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
+import { type UnknownWindows, unknownWindows } from '../windows/ledger.ts';
+import { lateAtMs, lateBeforeMs } from '../windows/transitions.ts';
 import type { Alert, AlertName } from './alerts.ts';
 
 /** The names of the alerts that {@link ledgerAlerts} tells. */
 export const LEDGER_ALERTS = [
   'failed windows',
+  'late windows',
   'missing windows',
   'abandoned windows',
   'held windows',
   'failed files',
+  'refused files',
   'rows skipped',
 ] as const satisfies readonly AlertName[];
 
 /** Nobody can do anything about most abandoned windows, so they are told for a while only. */
 const ABANDONED_TOLD_MS = 7 * DAY_MS;
 const FILES_TOLD_MS = DAY_MS;
+const STREAMS_SHOWN = 5;
+/** So many missing windows may come from one old file: a day's. */
+const MANY_WINDOWS = 144;
 /** Files that are looked at for one alert. */
 const FILES_MAX = 1000;
 
@@ -42,7 +50,15 @@ interface FilesRow {
   readonly export: ExportName;
   readonly files: number;
   readonly since: number;
+  /** Of one of them. */
   readonly name: string;
+}
+
+/** The newest file's report says what was left out of it. */
+type SkippedRow = FilesRow & { readonly report: string };
+
+interface RefusedRow extends Omit<FilesRow, 'export'> {
+  readonly reason: string | null;
 }
 
 /** Each half names what its index begins with, so that it reads from there and passes over nothing. */
@@ -76,11 +92,16 @@ export const FAILED_FILES = `
     LIMIT :limit)
   GROUP BY export`;
 
+/** Columns beside max() are those of the row that has it (https://sqlite.org/lang_select.html, bare columns). */
 export const FILES_WITH_SKIPPED_ROWS = `
-  SELECT export, count(*) AS files, min(finished_at) AS since, max(name) AS name
+  SELECT export, count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report
   FROM ingest_file INDEXED BY ingest_file_skipped
   WHERE rows_skipped = 1 AND outcome = 'applied' AND finished_at > :since AND export IS NOT NULL
   GROUP BY export`;
+
+export const REFUSED_FILES = `
+  SELECT count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report ->> '$.reason' AS reason
+  FROM ingest_file WHERE outcome = 'refused' AND finished_at > :since`;
 
 /** @param enabled exports that are switched on; of the others nothing is told */
 export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, nowMs: number): Alert[] {
@@ -91,12 +112,15 @@ export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, now
     .all({ abandoned_since: nowMs - ABANDONED_TOLD_MS });
   const held = db.prepare<unknown[], HeldRow>(HELD_FILES).all({ limit: FILES_MAX });
   const failed = db.prepare<unknown[], FilesRow>(FAILED_FILES).all({ since, limit: FILES_MAX });
-  const skipped = db.prepare<unknown[], FilesRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
+  const skipped = db.prepare<unknown[], SkippedRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
+  const refused = db.prepare<unknown[], RefusedRow>(REFUSED_FILES).all({ since });
   return [
     ...windows.filter(isEnabled).map(windowsAlert),
+    ...unknownWindows(db, lateBeforeMs(nowMs)).filter(isEnabled).map(lateAlert),
     ...heldAlerts(held.filter(isEnabled)),
     ...failed.filter(isEnabled).map((row) => filesAlert('failed files', row, 'failed')),
-    ...skipped.filter(isEnabled).map((row) => filesAlert('rows skipped', row, 'had rows that were left out')),
+    ...refused.filter(({ files }) => files > 0).map(refusedAlert),
+    ...skipped.filter(isEnabled).map(skippedAlert),
   ];
 }
 
@@ -107,15 +131,12 @@ const NAME_OF_STATUS = {
 } as const satisfies Record<NotDone, AlertName>;
 
 function windowsAlert(row: WindowsRow): Alert {
-  const { export: exportName, status, windows, since, first, last } = row;
-  const which =
-    windows === 1
-      ? `the window ${formatMs(first)} is`
-      : `${windows} windows from ${formatMs(first)} to ${formatMs(last)} are`;
+  const { export: exportName, status, windows, since, first } = row;
+  const which = windowsText(row);
   const list = `wirewatch window list ${exportName} --status ${status}`;
   const whatToDo = {
-    failed: `Read the reason beside the file in failed/, have it mended, drop it, then run: wirewatch window reset ${exportName} ${formatMs(first)}`,
-    missing: `Ask the writer of the export for the files; they are read when they arrive. Which they are says: ${list}`,
+    failed: `Read the reason beside the file in failed/, have it fixed, drop it, then run: wirewatch window reset ${exportName} ${windows === 1 ? formatMs(first) : '--all'}`,
+    missing: `Ask the writer of the export for the files; they are read when they arrive. They are listed by: ${list}${windows < MANY_WINDOWS ? '' : `. If the export was never meant to bring windows so old, say from which one on they are expected: wirewatch window expect ${exportName} START`}`,
     abandoned: `A file that still comes is held until its window is accepted: wirewatch window accept ${exportName} ${formatMs(first)}`,
   };
   return {
@@ -126,20 +147,76 @@ function windowsAlert(row: WindowsRow): Alert {
   };
 }
 
-/** One an export, that names the command for the oldest window. @param rows by export and window */
+/** `first`, `last`: starts of windows, epoch milliseconds. */
+function windowsText({ windows, first, last }: Omit<UnknownWindows, 'export'>): string {
+  return windows === 1
+    ? `the window ${formatMs(first)} is`
+    : `${windows} windows from ${formatMs(first)} to ${formatMs(last)} are`;
+}
+
+function lateAlert(late: UnknownWindows): Alert {
+  return {
+    name: 'late windows',
+    since: lateAtMs(late.first),
+    detail: `${late.export}: ${windowsText(late)} more than an hour overdue, and a later window was read`,
+  };
+}
+
+/** One for each export and status, with the command that reads them. @param rows by export and window */
 function heldAlerts(rows: readonly HeldRow[]): Alert[] {
-  const firsts = rows.filter((row, at) => rows.findIndex((other) => other.export === row.export) === at);
-  return firsts.map(({ export: exportName, window_start, status }) => {
-    const own = rows.filter((row) => row.export === exportName);
+  const kindOf = (row: HeldRow) => `${row.export} ${row.status}`;
+  const firsts = rows.filter((row, at) => rows.findIndex((other) => kindOf(other) === kindOf(row)) === at);
+  return firsts.map((first) => {
+    const { export: exportName, window_start, status } = first;
+    const own = rows.filter((row) => kindOf(row) === kindOf(first));
     const windows = new Set(own.map((row) => row.window_start)).size;
     const start = formatMs(window_start);
+    const which =
+      windows === 1
+        ? `a file is held for the window ${start}, which is ${status}`
+        : `files are held for ${windows} windows, the first ${start}, which are ${status}`;
     return {
       name: 'held windows',
       since: Math.min(...own.map((row) => row.taken_at)),
-      detail: `${exportName}: ${windows === 1 ? `a file is held for the window ${start}, which is ${status}` : `files are held for ${windows} windows, the first ${start}, which is ${status}`}`,
-      what_to_do: `Have it read with: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${start}`,
+      detail: `${exportName}, ${status}: ${which}`,
+      what_to_do: `Have ${windows === 1 ? 'it' : 'them'} read with: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${windows === 1 ? start : '--all'}`,
     };
   });
+}
+
+function refusedAlert({ files, since, name, reason }: RefusedRow): Alert {
+  const which = files === 1 ? `${name} was` : `${files} files were refused, the last one ${name}`;
+  return {
+    name: 'refused files',
+    since,
+    detail: files === 1 ? `${which} refused: ${reason}` : `${which}: ${reason}`,
+  };
+}
+
+function skippedAlert(row: SkippedRow): Alert {
+  const { export: exportName, since, files, name } = row;
+  const report: FileReport = JSON.parse(row.report);
+  const unknown = Object.entries(report.unknown_rows ?? {});
+  const shown = unknown
+    .slice(0, STREAMS_SHOWN)
+    .map(([stream, rows]) => `${rows} of ${stream.replace(/^(\d+):(.*)$/, 'subscription $1 ($2)')}`);
+  const bad = report.bad_rows ?? 0;
+  const left = [
+    ...shown,
+    ...(unknown.length > shown.length ? [`${unknown.length - shown.length} more subscriptions`] : []),
+    ...(bad > 0 ? [`${bad} bad`] : []),
+  ];
+  const which = files === 1 ? name : `${files} files, the last one ${name},`;
+  return {
+    name: 'rows skipped',
+    since,
+    detail: `${exportName}: ${which} had rows that were left out: ${left.join(', ')}`,
+    ...(unknown.length === 0
+      ? {}
+      : {
+          what_to_do: `Add the subscription, then run "wirewatch ingest replay". More is said by: wirewatch ingest explain ${name}`,
+        }),
+  };
 }
 
 function filesAlert(

@@ -45,6 +45,8 @@ export interface MonitorOptions {
   readonly enabled: ReadonlySet<ExportName>;
   /** Folders whose disks must not fill. */
   readonly folders: readonly string[];
+  /** Called whenever the disks were looked at: there may be room again for what was given up. */
+  readonly onDisksSeen: () => void;
   /** The file that `wirewatch alert list` reads. */
   readonly alertFile: string;
   readonly now: Now;
@@ -248,10 +250,14 @@ class Looker {
   }
 
   #lookAtDisks(nowMs: number): void {
-    if (!isDue(this.#diskLookedAt, DISK_EVERY_MS, nowMs)) return;
+    const { conditions, folders, onDisksSeen } = this.#options;
+    // While a disk is full, what is said of the room on it must be of this moment.
+    if (!conditions.has('disk full') && !isDue(this.#diskLookedAt, DISK_EVERY_MS, nowMs)) return;
     this.#diskLookedAt = nowMs;
-    const { conditions, folders } = this.#options;
-    void fillingDisk(folders).then((detail) => conditions.set('disk getting full', detail));
+    void fillingDisk(folders).then((detail) => {
+      conditions.set('disk getting full', detail);
+      onDisksSeen();
+    });
   }
 }
 

@@ -4,12 +4,15 @@
  */
 import { CsvError, type Info, parse } from 'csv-parse';
 import type { ExportName } from '../detection/content-type.ts';
+import { nearest } from '../nearest.ts';
 import { EXPORT_COLUMNS, exportColumn } from './export-columns.ts';
 import type { RawRow } from './export-row.ts';
 import { LINE_BYTES_MAX, wholeLines } from './lines.ts';
 import { badFile, badRow, type RawEntry } from './raw-rows.ts';
 
 const GROUP_ROWS = 500;
+/** Letters by which a name in the header may differ from the column that is meant. */
+const MISSPELT_MAX = 4;
 const INTEGER = /^-?(0|[1-9]\d*)$/;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
@@ -105,10 +108,15 @@ function judgeHeader(header: readonly string[], exportName: ExportName): RawEntr
       return badFile(1, `no column ${name} in a file of ${exportName}`, name, name);
     }
   }
-  const absent = EXPORT_COLUMNS.find((column) => column.required && !names.has(column.name));
-  return absent
-    ? badFile(1, `a header line with the column ${absent.name}`, header.join(',').slice(0, 200))
-    : null;
+  const absent = EXPORT_COLUMNS.filter((column) => column.required && !names.has(column.name));
+  if (absent.length === 0) return null;
+  const unknown = header.filter((name) => exportColumn(name) === undefined);
+  const wanted = absent.map(({ name }) => {
+    const given = nearest(name, unknown, MISSPELT_MAX);
+    return given === null ? name : `${name} (in place of "${given.slice(0, 100)}"?)`;
+  });
+  const columns = absent.length === 1 ? 'the column' : 'the columns';
+  return badFile(1, `a header line with ${columns} ${wanted.join(', ')}`, header.join(',').slice(0, 200));
 }
 
 function entryOf(header: readonly string[], record: readonly string[], line: number): RawEntry {

@@ -71,6 +71,17 @@ export interface LineError extends RowError {
   readonly line: number;
 }
 
+/** Errors of one kind: of one column, where the same was expected. */
+export interface ErrorGroup {
+  readonly column: string | null;
+  readonly expected: string;
+  readonly count: number;
+  /** The first lines that have it. */
+  readonly lines: readonly number[];
+  /** What the first of them has there. */
+  readonly value: unknown;
+}
+
 export interface ReadingCounts {
   readonly sha256: string;
   readonly bytes: number;
@@ -81,6 +92,8 @@ export interface ReadingCounts {
   /** Rows of subscriptions or content types that the appliance does not have, by `<subscription>:<type>`. */
   readonly unknown_rows: Readonly<Record<string, number>>;
   readonly ignored_columns: readonly string[];
+  /** Rows whose `article_publisher_name` was left out, since they have no `article_publisher_id`. */
+  readonly names_without_id: number;
 }
 
 export type ReadingResult =
@@ -91,6 +104,8 @@ export type ReadingResult =
       readonly counts: ReadingCounts;
       readonly errors: readonly LineError[];
       readonly errors_total: number;
+      /** All errors by kind, up to a number of kinds. */
+      readonly error_groups: readonly ErrorGroup[];
     }
   /** The packing ends too early: it may still be growing. */
   | { readonly kind: 'truncated'; readonly counts: ReadingCounts; readonly reason: string }
@@ -99,6 +114,8 @@ export type ReadingResult =
 const ERRORS_MAX = 20;
 /** So many may be left out of a file, however short it is. */
 const BAD_ROWS_IN_ANY_FILE = 100;
+const GROUPS_MAX = 20;
+const GROUP_LINES_MAX = 5;
 const VALUE_CHARACTERS_MAX = 200;
 /** Unknown streams are counted one by one up to this many, and together from there. */
 const UNKNOWN_STREAMS_MAX = 50;
@@ -146,10 +163,12 @@ class Reading {
   readonly #match: MatchOptions;
   readonly #errors: LineError[] = [];
   #errorsTotal = 0;
+  readonly #groups = new ErrorGroups();
   #badRows = 0;
   /** Of rows that are left out: the first errors, and how many there are. */
   readonly #leftOut: LineError[] = [];
   #leftOutErrors = 0;
+  #namesWithoutId = 0;
   #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
   readonly #ignored = new Set<string>();
@@ -248,13 +267,20 @@ class Reading {
       bad_rows: this.#badRows,
       unknown_rows: Object.fromEntries(this.#unknown),
       ignored_columns: [...this.#ignored].sort(),
+      names_without_id: this.#namesWithoutId,
     };
   }
 
   result(sha256: string, bytes: number): ReadingResult {
     const counts = this.counts(sha256, bytes);
     if (this.#errorsTotal === 0) return { kind: 'read', counts };
-    return { kind: 'bad', counts, errors: this.#errors, errors_total: this.#errorsTotal };
+    return {
+      kind: 'bad',
+      counts,
+      errors: this.#errors,
+      errors_total: this.#errorsTotal,
+      error_groups: this.#groups.all(),
+    };
   }
 
   #check(entry: { readonly line: number; readonly raw: Readonly<Record<string, unknown>> }): void {
@@ -264,8 +290,12 @@ class Reading {
       return;
     }
     const stream = streamName(checked.row.subscription_id, this.#contentType);
-    if (this.#streams !== null && !this.#streams.has(stream)) this.#countUnknown(stream);
-    else if (this.#errorsTotal === 0) this.#append(checked.row);
+    if (this.#streams !== null && !this.#streams.has(stream)) {
+      this.#countUnknown(stream);
+      return;
+    }
+    if (checked.isNameLeftOut) this.#namesWithoutId += 1;
+    if (this.#errorsTotal === 0) this.#append(checked.row);
   }
 
   #append(row: ExportRow): void {
@@ -310,6 +340,7 @@ class Reading {
 
   #note(error: LineError): void {
     this.#errorsTotal += 1;
+    this.#groups.add(error);
     if (this.#errors.length < ERRORS_MAX) this.#errors.push({ ...error, ...shortened(error) });
   }
 }
@@ -320,6 +351,28 @@ class Reading {
  */
 function isMostlyBad(bad: number, rows: number): boolean {
   return bad > BAD_ROWS_IN_ANY_FILE && bad > rows / 10;
+}
+
+class ErrorGroups {
+  readonly #groups = new Map<string, { first: LineError; count: number; lines: number[] }>();
+
+  add(error: LineError): void {
+    const key = `${error.column} ${error.expected}`;
+    const group = this.#groups.get(key);
+    if (group !== undefined) {
+      group.count += 1;
+      if (group.lines.length < GROUP_LINES_MAX) group.lines.push(error.line);
+    } else if (this.#groups.size < GROUPS_MAX) {
+      this.#groups.set(key, { first: { ...error, ...shortened(error) }, count: 1, lines: [error.line] });
+    }
+  }
+
+  all(): ErrorGroup[] {
+    return [...this.#groups.values()].map(({ first, count, lines }) => {
+      const { column, expected, value } = first;
+      return { column, expected, count, lines, value };
+    });
+  }
 }
 
 /** Values in reasons are for a person to find the row by: long ones are cut. */

@@ -36,7 +36,12 @@ export interface RowError {
 export type RawRow = Readonly<Record<string, unknown>>;
 
 export type CheckedRow =
-  | { readonly kind: 'row'; readonly row: ExportRow }
+  | {
+      readonly kind: 'row';
+      readonly row: ExportRow;
+      /** A publisher's name was left out, since the row has no id for it. */
+      readonly isNameLeftOut: boolean;
+    }
   | { readonly kind: 'bad'; readonly errors: readonly RowError[] };
 
 const STRING_BYTES_MAX = 4 * 1024;
@@ -79,8 +84,9 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
   if (requiredSeen < REQUIRED.length) errors.push(...missing(raw));
   if (checked && errors.length === 0) errors.push(...checkGiven(raw, row, limits.export));
   if (errors.length > 0) return { kind: 'bad', errors };
+  const isNameLeftOut = row.article_publisher_id === null && row.article_publisher_name !== null;
   finish(row, raw.article_url);
-  return { kind: 'row', row };
+  return { kind: 'row', row, isNameLeftOut };
 }
 
 /** @returns the value as it is kept, or what was expected in its place */

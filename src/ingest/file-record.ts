@@ -3,7 +3,7 @@ import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import type { ApplyCounts } from './apply.ts';
 import type { ExportFileName } from './export-name.ts';
-import type { LineError, ReadingCounts } from './export-reading.ts';
+import type { ErrorGroup, LineError, ReadingCounts } from './export-reading.ts';
 import type { DealtWith } from './ingest-settings.ts';
 
 export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused', 'held'] as const;
@@ -15,6 +15,7 @@ export interface FileReport extends Partial<ApplyCounts>, Partial<Omit<ReadingCo
   readonly reason?: string;
   readonly errors?: readonly LineError[];
   readonly errors_total?: number;
+  readonly error_groups?: readonly ErrorGroup[];
 }
 
 export interface FileRecord {
@@ -52,6 +53,10 @@ const SELECT_LAST_NUMBER = 'SELECT max(number) AS number FROM ingest_file';
 const SELECT_APPLYING = `SELECT ${COLUMNS} FROM ingest_file WHERE outcome = 'applying' ORDER BY number`;
 const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC LIMIT ?`;
 
+const SELECT_NOT_APPLIED = `
+  SELECT ${COLUMNS} FROM ingest_file
+  WHERE outcome IN ('failed', 'refused', 'held') AND finished_at > :since ORDER BY number DESC LIMIT :limit`;
+
 const SELECT_ONE = `SELECT ${COLUMNS} FROM ingest_file WHERE number = ?`;
 
 const SELECT_BY_NAME = `SELECT ${COLUMNS} FROM ingest_file WHERE name = ? ORDER BY number DESC LIMIT 20`;
@@ -62,11 +67,20 @@ const SELECT_SAME_CONTENT = `
     AND window_start IS :window_start AND label IS :label
   LIMIT 1`;
 
-/** Those that a window can be read from again: the newest first, held ones before failed ones. */
+/**
+ * Those that a window can be read from again: the newest first, held ones before failed ones. A failed one in the
+ * archive was replaced by another.
+ */
 const SELECT_LEFT = `
   SELECT ${COLUMNS} FROM ingest_file
   WHERE export = :export AND window_start = :window_start AND outcome IN ('held', 'failed') AND destination IS NOT NULL
+    AND destination NOT LIKE 'archive/%'
   ORDER BY outcome = 'held' DESC, number DESC`;
+
+const SELECT_HELD_WINDOWS = `
+  SELECT DISTINCT file.window_start FROM ingest_file AS file JOIN export_window AS win USING (export, window_start)
+  WHERE file.export = :export AND file.outcome = 'held' AND file.destination IS NOT NULL AND win.status = :status
+  ORDER BY file.window_start`;
 
 const SELECT_ARCHIVED = `
   SELECT ${COLUMNS} FROM ingest_file
@@ -74,7 +88,7 @@ const SELECT_ARCHIVED = `
 
 const SELECT_EXPIRED = `
   SELECT ${COLUMNS} FROM ingest_file
-  WHERE outcome IN ('applied', 'repeated') AND destination IS NOT NULL AND finished_at < :before
+  WHERE outcome IN ('applied', 'repeated', 'failed') AND destination LIKE 'archive/%' AND finished_at < :before
     AND number > :after
   ORDER BY number LIMIT :limit`;
 
@@ -98,6 +112,11 @@ export function applyingFiles(db: Database): FileRecord[] {
 
 export function newestFiles(db: Database, limit: number): FileRecord[] {
   return db.prepare<unknown[], Row>(SELECT_NEWEST).all(limit).map(fromRow);
+}
+
+/** Files that failed, were refused or are held, the newest first. @param since epoch milliseconds */
+export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_NOT_APPLIED).all({ since, limit }).map(fromRow);
 }
 
 /** The record of a number; null when there is none. */
@@ -126,6 +145,18 @@ export function findSameContent(db: Database, file: ExportFileName, sha256: stri
 export function filesLeft(db: Database, exportName: ExportName, windowStart: number): FileRecord[] {
   const window = { export: exportName, window_start: windowStart };
   return db.prepare<unknown[], Row>(SELECT_LEFT).all(window).map(fromRow);
+}
+
+/** Starts of the windows in a status for which a file is held, the oldest first, epoch milliseconds. */
+export function windowsWithHeldFile(
+  db: Database,
+  exportName: ExportName,
+  status: 'failed' | 'abandoned',
+): number[] {
+  return db
+    .prepare<unknown[], { window_start: number }>(SELECT_HELD_WINDOWS)
+    .all({ export: exportName, status })
+    .map(({ window_start }) => window_start);
 }
 
 /** Applied files, first to last, that were finished in `[from, to)`, epoch milliseconds. */

@@ -11,6 +11,7 @@ export interface IngestSettings {
   readonly rescan_seconds: number;
   readonly require_trailer: boolean;
   readonly bad_rows: 'fail' | 'skip';
+  readonly failed_windows: 'hold' | 'read';
   readonly archive_days: number;
   /** As the contract writes times. */
   readonly earliest_time: string;

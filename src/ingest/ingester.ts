@@ -33,7 +33,7 @@ import { SteadyClock } from './steady-clock.ts';
 import { StreamWriter } from './stream-writer.ts';
 import { readPause } from './subscribers.ts';
 import { ingestWindowFile, putAway } from './window-file.ts';
-import { lookForMissing } from './window-look.ts';
+import { WindowLook } from './window-look.ts';
 import { isEnabled, Stopping, type Workshop } from './workshop.ts';
 
 /** How often it is looked whether a command changed something. */
@@ -48,6 +48,7 @@ export class Ingester {
   readonly #dropLook: DropLook;
   readonly #retention: Retention;
   readonly #clock = new SteadyClock(Date.now);
+  readonly #windowLook = new WindowLook();
   /** Files that could not be dealt with, and when they are tried again (monotonic milliseconds). */
   readonly #postponed = new Map<string, number>();
   /** Backfills that cannot be gone on with, by number, and when they are tried again. */
@@ -356,7 +357,7 @@ export class Ingester {
   }
 
   #report(record: FileRecord): void {
-    const { errors: _, ...report } = record.report;
+    const { errors: _, error_groups: __, ...report } = record.report;
     this.#rowsSinceCheckpoint += report.rows ?? 0;
     const level = record.outcome === 'failed' || record.outcome === 'refused' ? 'warn' : 'info';
     this.#workshop.log(level, `file ${record.outcome}`, {
@@ -374,12 +375,7 @@ export class Ingester {
     this.#workshop.writer.flush();
     // A file that waits in a folder that cannot be read is not missing.
     const isSteady = this.#clock.isSteady();
-    if (isSteady && this.#dropLook.isUsable) {
-      await lookForMissing(this.#workshop).catch((error) => {
-        // The folder has gone since it was looked into: there is another time.
-        if (!isFileError(error)) throw error;
-      });
-    }
+    if (this.#dropLook.isUsable) await this.#windowLook.run(this.#workshop, isSteady);
     this.#workshop.trouble('disk full', null);
     if (this.#rowsSinceCheckpoint > 0) this.#checkpoint('TRUNCATE');
     if (isSteady) this.#retention.look();

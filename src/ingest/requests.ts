@@ -7,7 +7,7 @@ import type { ExportName } from '../detection/content-type.ts';
 import { type Database, writing } from '../store/database.ts';
 import { isThere } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
-import { findWindow, type WindowStatus } from '../windows/ledger.ts';
+import { expectFrom, findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { type ApplyCounts, NO_COUNTS, sumOf } from './apply.ts';
 import { applyInBounds, REREAD } from './backfill.ts';
 import { judgeName, switchedOff } from './export-name.ts';
@@ -36,6 +36,8 @@ export type IngestRequest =
       /** The status in which the window was when it was asked for. */
       readonly from: ResettableStatus;
     }
+  /** Sets from which window on those of an export are expected. */
+  | { readonly kind: 'expect'; readonly export: ExportName; readonly window_start: number }
   /** Deletes what is there of subscriptions that were removed. */
   | { readonly kind: 'remove'; readonly subscriptions: readonly number[] };
 
@@ -55,6 +57,8 @@ export type RequestOutcome =
       readonly ok: true;
       readonly reset: { readonly file: string; readonly outcome: string; readonly reason: string | null };
     }
+  /** How many windows before the start are no longer missing or abandoned. */
+  | { readonly ok: true; readonly expected: { readonly forgotten: number } }
   /** What was deleted since it was begun, or begun again; and why the log still has rows of it, or null. */
   | { readonly ok: true; readonly removed: RemovedRows; readonly left_in_log: string | null }
   | { readonly ok: false; readonly reason: string };
@@ -122,6 +126,8 @@ function outcomeOf(
       return replay(workshop, request, tell);
     case 'reset':
       return reset(workshop, request).catch((error) => ({ ok: false, reason: reasonOfFile(error) }));
+    case 'expect':
+      return expect(workshop, request);
     case 'remove':
       return remove(workshop, request.subscriptions, tell);
   }
@@ -139,6 +145,19 @@ async function remove(
     removed = { detections: removed.detections + detections, versions: removed.versions + versions };
   }
   return { ok: true, removed, left_in_log: await finishRemovals(workshop, tell) };
+}
+
+async function expect(
+  { db, writer }: Workshop,
+  request: Extract<IngestRequest, { kind: 'expect' }>,
+): Promise<RequestOutcome> {
+  const { export: exportName, window_start } = request;
+  let forgotten = 0;
+  const operation = { kind: 'expect windows', export: exportName, from: formatMs(window_start) };
+  writer.commit(writer.begin(), operation, () => {
+    forgotten = expectFrom(db, exportName, window_start);
+  });
+  return { ok: true, expected: { forgotten } };
 }
 
 async function replay(

@@ -45,7 +45,7 @@ function deleteExpired(workshop: Workshop, beforeMs: number): void {
     for (const { number, destination } of files) {
       const path = join(drop.root, destination ?? '');
       try {
-        for (const each of [path, `${path}.skipped.ndjson`]) unlinkIfThere(each);
+        for (const each of [path, `${path}.skipped.ndjson`, `${path}.reason.json`]) unlinkIfThere(each);
       } catch (error) {
         if (!isFileError(error)) throw error;
         log(

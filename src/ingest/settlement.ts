@@ -4,15 +4,17 @@
  * Every step can be done again. A crash between any two of them leaves the file in `.taken` and its record
  * unsettled; the next start goes through the same steps.
  */
-import { renameSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { ExportName } from '../detection/content-type.ts';
+import { isDiskFull } from '../store/database-errors.ts';
 import { isThere, syncFolder, writeWhole } from '../store/folder.ts';
 import { formatMs, utcDay } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { shortName } from './drop-folder.ts';
 import { numberedName } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
-import { type FileOutcome, type FileRecord, findFile } from './file-record.ts';
+import { type FileOutcome, type FileRecord, filesLeft, findFile, saveFile } from './file-record.ts';
 import type { Workshop } from './workshop.ts';
 
 const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, string>> = {
@@ -82,6 +84,39 @@ export function settle(workshop: Workshop, record: FileRecord): void {
   }
 }
 
+/**
+ * Moves the files that failed for a window out of `failed/` once it was read from another one: into the archive, under
+ * names that no replay takes for exports.
+ *
+ * Each goes by way of `.taken`, so a crash leaves it in `failed/` or in the archive, as its record says.
+ */
+export function retireFailed(workshop: Workshop, window: { export: ExportName; window_start: number }): void {
+  const { db, drop, writer, log } = workshop;
+  for (const record of filesLeft(db, window.export, window.window_start)) {
+    const { number, name, outcome, destination } = record;
+    if (outcome !== 'failed' || destination === null || !isThere(join(drop.root, destination))) continue;
+    try {
+      renameSync(join(drop.root, destination), drop.takenPath(number, name));
+      rmSync(join(drop.root, `${destination}.reason.json`), { force: true });
+      const retired = {
+        ...record,
+        destination: chooseDestination(workshop, 'applied', `${name}.failed`, number),
+      };
+      writer.commit(writer.begin(), { kind: 'failed file archived', file: number, name }, () =>
+        saveFile(db, retired),
+      );
+      settle(workshop, retired);
+    } catch (error) {
+      if (!isFileError(error) && !isDiskFull(error)) throw error;
+      // Its window was read: where the file lies does not matter to that.
+      log('warn', 'cannot move a failed file whose window was read since to the archive', {
+        file: destination,
+        err: plainError(error),
+      });
+    }
+  }
+}
+
 /** Writes the note beside a file anew, after its window has come into another status. */
 export function noteAgain(workshop: Workshop, record: FileRecord): void {
   const target = join(workshop.drop.root, record.destination ?? '');
@@ -91,14 +126,14 @@ export function noteAgain(workshop: Workshop, record: FileRecord): void {
 
 /** What a person reads beside a file that was not applied. */
 function reasonOf(record: FileRecord, status: WindowStatus | undefined): object {
-  const { reason, errors, errors_total } = record.report;
+  const { reason, errors, errors_total, error_groups } = record.report;
   return {
     file: record.name,
     ...(record.export === null ? {} : { export: record.export }),
     ...(record.window_start === null ? {} : { window_start: formatMs(record.window_start) }),
     at: formatMs(record.finished_at ?? record.taken_at),
     reason,
-    ...(errors === undefined ? {} : { errors_total, errors }),
+    ...(errors === undefined ? {} : { errors_total, error_groups, errors }),
     next: nextStep(record, status),
   };
 }
@@ -112,6 +147,8 @@ function nextStep(record: FileRecord, status: WindowStatus | undefined): string 
   const start = record.window_start === null ? '' : formatMs(record.window_start);
   switch (record.outcome) {
     case 'failed':
+      if (record.destination?.startsWith('archive') === true)
+        return 'Nothing is to be done: the window was read from another file.';
       // A window that was done before stays done: what is dropped for it is read without more ado.
       return record.window_start === null || status === 'done'
         ? 'Nothing of this file was applied. Mend it and drop it again.'

@@ -187,8 +187,8 @@ export class StreamWriter {
 
   #becomeVisible(): void {
     const { db, now } = this.#options;
-    // Though the clock was set back, no earlier than the last one, and not before a window that is told as
-    // complete ended: as_of said so.
+    // Though the clock was set back, no earlier than the last one, and not before the newest finished
+    // window ended: as_of said so.
     this.#deliveredAtMs = Math.max(this.#deliveredAtMs, newestWindowEnd(db), now());
     this.#isUnstamped = true;
   }

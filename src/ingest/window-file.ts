@@ -18,7 +18,7 @@ import {
   findSameContent,
   saveFile,
 } from './file-record.ts';
-import { chooseDestination, settle } from './settlement.ts';
+import { chooseDestination, retireFailed, settle } from './settlement.ts';
 import { readingOrder, type Workshop } from './workshop.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
@@ -31,7 +31,7 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
   const number = workshop.nextNumber();
   const { file } = waiting;
   const status = findWindow(workshop.db, file.export, file.window_start)?.status;
-  if (waiting.replaces === undefined && arrival(status) === 'hold') {
+  if (waiting.replaces === undefined && arrival(status, workshop.settings.failed_windows) === 'hold') {
     const reason = `the window is ${status}: its files wait for an operator`;
     return putAway(workshop, waiting, number, { outcome: 'held', reason });
   }
@@ -67,6 +67,7 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
       saveApplied(workshop, record, waiting.replaces),
     );
     settle(workshop, record);
+    retireFailed(workshop, file);
     return record;
   } catch (error) {
     reading.cancel();
@@ -120,6 +121,7 @@ export function unread(
           reason: 'rows or lines break the format',
           errors: result.errors,
           errors_total: result.errors_total,
+          error_groups: result.error_groups,
         }
       : { ...counts, reason: result.reason };
   return putAway(workshop, waiting, number, { outcome: 'failed', sha256: sha256 || null, ...report });

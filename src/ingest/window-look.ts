@@ -1,5 +1,6 @@
 /**
- * The daily look for windows whose file never came (contract: States and transitions).
+ * The search for windows whose file never came (contract: States and transitions): once a day, at every start, and
+ * after the clock was corrected.
  *
  * It is made only while the drop folder was read and has come to rest: what still waits there has arrived. After
  * a year's stop tens of thousands of windows become missing at once, so it goes in groups, one transaction each,
@@ -28,6 +29,7 @@ import {
   statusOnLook,
 } from '../windows/transitions.ts';
 import { judgeName } from './export-name.ts';
+import { isFileError } from './faults.ts';
 import type { IngestSettings } from './ingest-settings.ts';
 import type { Workshop } from './workshop.ts';
 
@@ -38,10 +40,30 @@ export type LookPlace = Pick<Workshop, 'db' | 'drop' | 'writer' | 'now' | 'log' 
   readonly settings: Pick<IngestSettings, 'enabled_exports'>;
 };
 
-/** Looks, once a day; call it when nothing is left to be read. */
-export async function lookForMissing(workshop: LookPlace): Promise<void> {
+/** Decides when windows are looked for. */
+export class WindowLook {
+  /** A start looks at once: what happened while the appliance stood still, or was restored, is not known. */
+  #isWanted = true;
+
+  /** @param isSteady see SteadyClock: what a clock that has just jumped says cannot be trusted, and is looked at again */
+  async run(workshop: LookPlace, isSteady: boolean): Promise<void> {
+    if (!isSteady) {
+      this.#isWanted = true;
+      return;
+    }
+    try {
+      if (this.#isWanted || isLookDue(readLook(workshop.db), workshop.now())) await lookForMissing(workshop);
+      this.#isWanted = false;
+    } catch (error) {
+      // The folder has gone since it was scanned: the next turn tries again.
+      if (!isFileError(error)) throw error;
+    }
+  }
+}
+
+/** Call it when nothing is left to be read. */
+async function lookForMissing(workshop: LookPlace): Promise<void> {
   const nowMs = workshop.now();
-  if (!isLookDue(readLook(workshop.db), nowMs)) return;
   let missing = 0;
   let abandoned = 0;
   for (const exportName of workshop.settings.enabled_exports) {

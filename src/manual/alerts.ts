@@ -10,7 +10,8 @@ export function alertsText(): string {
     paragraph(`
       "wirewatch alert list" shows the alerts that are open: since when, what it is about, what to do. Each closes
       by itself when its cause is gone; there is nothing to acknowledge. The log has a line "alert opened" and
-      "alert closed" for each.`),
+      "alert closed" for each. Where no appliance runs, the list says so first, with exit code 1: what only a
+      running appliance could notice is not known then.`),
     'These need someone now',
     paragraph('Health is 503 while one of them is open.'),
     ...all.filter(isPageWorthy).map(alertText),
@@ -28,8 +29,8 @@ export function alertsText(): string {
     ),
     'Windows that do not come',
     points(
-      'An export is expected to bring every window from the start of the first one that finished. A window without finds needs its (empty) file, too.',
-      'A window is due ten minutes after it ends. A day after that it is missing; this is looked for once a day, and not while its file lies in the drop folder, as it does during a pause. Clients see it in data_gaps.',
+      'An export is expected to bring every window from the start of the first one that finished. A window that ended more than 90 days before it was read does not count: it is history, which belongs into a backfill. "wirewatch window expect newswire 20261121T1010Z" sets another first window: earlier ones are no longer missing. A window without detections needs its (empty) file, too.',
+      'A window is due ten minutes after it ends. An hour later the alert "late windows" opens for it, if a later window of its export was read. A day after that it is missing; this is checked once a day, at every start (so after a restore, too), and once the clock has run evenly for an hour after it was corrected. A window is not missing while its file lies in the drop folder, as it does during a pause. Clients see missing windows in data_gaps.',
       'When the file of a missing window comes, it is read at once.',
       'After 30 days missing, a window is abandoned. A file that comes then is held: "wirewatch window accept newswire 20261121T1010Z" reads the newest one.',
       'An export that is switched off has no missing windows. When it is switched on again, those of the time between are missed.',

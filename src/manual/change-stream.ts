@@ -28,7 +28,7 @@ export function changeStreamText(): string {
       'Every answer has next_cursor. Store it in the same transaction as the rows, and pass it as cursor from then on. Give since or cursor, never both, never neither.',
       'has_more true: call again at once. A page can hold fewer rows than limit, even none, and still say so. has_more false: you have everything; call again later, hourly for example. The cursor of an empty page may be the same as before.',
       'Upsert by id, and keep the higher version: delivery is at least once, and a version can come twice. Never let an older one overwrite a newer one.',
-      'event is created for version 1, else updated. as_of says up to when the data is complete: the end of the newest finished window, of the export that is further behind; null while one has finished none.',
+      'event is created for version 1, else updated. as_of says up to when the data was read, but for the windows in data_gaps of GET /v1/me: the end of the newest finished window, of the export that is further behind; null while one has finished none. A window that comes late reaches the stream then.',
       'Pass over fields that you do not know: later versions may add some. customer and classification are null in this one.',
       'A cursor is valid with any filter, never expires, and outlives the key. Any other text, and a cursor of another installation, is 400.',
     ),

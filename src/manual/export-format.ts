@@ -56,7 +56,7 @@ export function exportFormatText(): string {
     ),
     '7. Whole or not at all',
     points(
-      'A file with a row that breaks these rules fails: nothing of it is kept, it goes to failed/, and NAME.reason.json beside it names line, column, value and what was expected, for the first twenty errors. Its window is then failed; the topic operations says how to go on.',
+      'A file with a row that breaks these rules fails: nothing of it is kept, it goes to failed/, and NAME.reason.json beside it names line, column, value and what was expected, for the first twenty errors, and counts all errors by column and kind. Its window is then failed; the topic operations says how to go on.',
       'With [ingest] bad_rows = "skip" such rows are left out, written with their reasons to NAME.skipped.ndjson beside the archived file, and the rest is applied. The notes end at 4 MiB; a last line {"more_rows":N} counts the rows that are not noted. A file with more than 100 bad rows that are more than a tenth of its rows fails: then the writer is wrong, and not a row. What concerns the file as a whole (packing, header, trailer; in CSV a line that is too long or no UTF-8, since a record may span lines) fails it all the same.',
       'A row of a subscription or content type that the appliance does not have is no error: it is passed over and counted in the record of the file, unknown_rows. Once the subscription is there, "wirewatch ingest replay" brings such rows in.',
       'A good file ends in archive/, in a folder of the UTC day on which it was read. Where a name is taken, a number is put before the form. Nothing is overwritten, and nothing deleted but what [ingest] archive_days lets go.',

@@ -29,9 +29,29 @@ export function installationText(): string {
       'On macOS "npm run build" makes one for that Mac, which nobody has tried. There is none for Windows: nobody has run the appliance there, and its folders are guarded by owners and modes. Use Linux under WSL 2 or in a container.',
     ),
     'Updating',
-    paragraph(`
-      Stop the appliance, put the new file in the old one's place, start it. A new version brings the databases up
-      to date by itself, with a copy of each beside it. An older version refuses a database of a newer one, and
-      touches nothing.`),
+    fenced(
+      'sh',
+      `
+wirewatch backup /backups/wirewatch
+install -m 755 /usr/local/bin/wirewatch /usr/local/bin/wirewatch-before
+install -m 755 wirewatch /usr/local/bin/wirewatch
+systemctl restart wirewatch
+wirewatch check`,
+    ),
+    points(
+      'install puts a new file in the place of the old one, which goes on running until the restart. cp would write into the running program, and fails ("text file busy").',
+      'A new version makes the databases anew from their logs where it needs other tables; that takes as long as reading them, and health is 503 meanwhile. The logs stay as they are.',
+    ),
+    'Going back',
+    fenced(
+      'sh',
+      `
+install -m 755 /usr/local/bin/wirewatch-before /usr/local/bin/wirewatch
+systemctl restart wirewatch`,
+    ),
+    points(
+      'The older version makes the databases anew from the same logs. Nothing is lost, and clients notice nothing.',
+      'Where a log holds what the older version does not know, it refuses to start (exit code 78), and touches nothing. Then go on with the newer one; or restore the backup from before the update, with the older program and the appliance stopped: "wirewatch restore /backups/wirewatch --replace". What came since is read again from the archive, versions are raised once, and keys and accounts are as they were then.',
+    ),
   );
 }

@@ -48,6 +48,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'The file system announces no changes: files are found every [ingest] rescan_seconds.',
   ],
   [
+    'cannot move a failed file whose window was read since to the archive',
+    'It stays in failed/, and nobody needs it: delete it with its note, or give the user of the appliance the right to move it.',
+  ],
+  [
     'the disk is full: ingest waits until there is room',
     'Reads go on. Make room; ingest goes on by itself within ten seconds, and nothing is lost.',
   ],
@@ -127,6 +131,10 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   [
     'the new certificate cannot be used: the one before it stays in use',
     'The files of [server] tls_certificate and tls_key have changed, and are no pair or cannot be read; the line says which and why. A pair that is good is taken into use by itself.',
+  ],
+  [
+    'a key still works, though the configuration has another one in its place',
+    'An entry of [[keys]], or its secret file, holds another key than it did. The key from before is not revoked by that. Once its client has the new one, run the command in the line: wirewatch key revoke ID.',
   ],
   [
     'what is there differs from the configuration, and stays as it is',
@@ -215,8 +223,8 @@ export function operationsText(): string {
   return page(
     'OPERATIONS',
     paragraph(`
-      "wirewatch ingest status" says whether the appliance runs, what waits, up to when each export is complete,
-      and what became of the last files. "wirewatch ingest explain NAME" says what became of one file, and
+      "wirewatch ingest status" says whether the appliance runs, what waits, up to when each export was read
+      and how many windows before that were not, and what became of the last files. "wirewatch ingest explain NAME" says what became of one file, and
       "wirewatch window list" what became of each window.`),
     'Is everything in order?',
     points(
@@ -239,10 +247,11 @@ export function operationsText(): string {
     'A file failed',
     points(
       'Read NAME.reason.json beside it: line, column, value, what was expected. Have it mended, and check the new file with "wirewatch ingest validate FILE".',
-      'Drop the mended file under the same name. It is held, since nobody has said yet that the window may be read.',
+      'Drop the fixed file under the same name. It is held until you reset the window, unless [ingest] failed_windows = "read" says beforehand that it is read at once.',
       'Run "wirewatch window reset newswire 20261121T1010Z": the newest held file of the window is read, or, where none is held, the failed one again (after a change of settings, say). It prints what became of it.',
       '"wirewatch window accept newswire 20261121T1010Z" does the same for a window that was abandoned, 30 days after it was found missing.',
-      'Of several held files, the newest is read; the others stay where they are.',
+      '"wirewatch window reset newswire --all" does so for every failed window of an export for which a file is held.',
+      'Of several held files, the newest is read; the others stay where they are. Once a window was read, the file that had failed for it leaves failed/ for archive/DAY/NAME.failed.',
       'A backfill has no window: drop the mended file, under the same name or another.',
     ),
     'A file was refused',

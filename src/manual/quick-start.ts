@@ -10,8 +10,8 @@ export function quickStartText(): string {
     'To see it work, without setting anything up:',
     fenced('sh', 'wirewatch demo'),
     paragraph(`
-      It prints keys and calls to paste, and drops a new sample export every twenty seconds. It keeps everything
-      in ./wirewatch-demo, which can be deleted when it has stopped.`),
+      It prints keys, a detection and calls to paste, and drops an export with new and changed detections every
+      twenty seconds, for as long as it runs. Keys that you make in it stay. It keeps everything in ./wirewatch-demo, which can be deleted when it has stopped.`),
     'To set it up: a customer (an account), what it watches (a subscription), and a key to read with.',
     fenced(
       'sh',

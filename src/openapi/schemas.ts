@@ -25,7 +25,7 @@ const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
 
 const AS_OF = nullable(
   timestamp(),
-  'The data is complete up to this time: the end of the newest finished export window, the earliest across the content types read. Null while an export has none.',
+  'The data was read up to this time, but for the windows in data_gaps (GET /v1/me) and for windows that are late: the end of the newest finished export window, the earliest across the content types read. Null while an export has none.',
 );
 
 /** By name; each has its address in the document as `$id`. */

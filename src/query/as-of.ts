@@ -1,4 +1,4 @@
-/** How far the data goes: the head of the stream, and what is complete (contract: ChangesPage, `as_of`). */
+/** How far the data goes: the head of the stream, and up to when exports were read (contract: ChangesPage, `as_of`). */
 import { type ContentType, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';

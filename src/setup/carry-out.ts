@@ -1,8 +1,9 @@
 /** Writes what was planned, or takes it back; an existing configuration, and what somebody changed, stays. */
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
+import { loadConfig } from '../config/load.ts';
 import { Refused } from '../refused.ts';
-import { nextSteps, stepsAfterUndo } from './next-steps.ts';
+import { type LeftBehind, nextSteps, stepsAfterUndo } from './next-steps.ts';
 import { marked, placeFile, removeFile, stateOf, wasMadeWith } from './own-file.ts';
 import {
   below,
@@ -42,6 +43,8 @@ export interface UndoChoices {
   readonly data: string;
   /** Where configurations may be. */
   readonly configs: readonly string[];
+  /** The program, for those who want to delete that, too. */
+  readonly program: string;
   /** Whether the unit and the entry of its user go, too. */
   readonly isService: boolean;
 }
@@ -60,7 +63,14 @@ export function setUp(choices: SetupChoices, isDry: boolean): SetupResult {
     ...plan.notApplied,
     ...plan.files.flatMap((planned) => unheeded(planned, choices.root)),
   ];
-  return { dry_run: isDry, files, not_applied: notApplied, next: nextSteps(choices, plan) };
+  const isThere = (file: string) =>
+    lstatSync(below(choices.root, file), { throwIfNoEntry: false }) !== undefined;
+  return {
+    dry_run: isDry,
+    files,
+    not_applied: notApplied,
+    next: nextSteps(choices, plan, isThere(ENABLED_PATH)),
+  };
 }
 
 function place({ what, path, text }: PlannedFile, root: string, isDry: boolean): SetupFile {
@@ -108,6 +118,7 @@ export function takeBack(choices: UndoChoices, isDry: boolean): SetupResult {
       `the service is enabled (${enabled}). First run: systemctl ${root === '/' ? 'disable --now' : `--root=${root} disable`} wirewatch`,
     );
   }
+  const leftBehind = leftBehindBy(choices);
   const ours = configs.map((config): [PlannedFile['what'], string] => ['configuration', config]);
   if (isService) ours.push(['unit', UNIT_PATH], ['user', SYSUSERS_PATH]);
   const files = ours.map(([what, path]) => remove(what, path, root, isDry));
@@ -118,7 +129,21 @@ export function takeBack(choices: UndoChoices, isDry: boolean): SetupResult {
   const left = files
     .filter(({ reason }) => reason === REASONS.changed)
     .map((file) => `${file.path}: ${file.reason}. Remove it by hand: rm ${pasted(below(root, file.path))}`);
-  return { dry_run: isDry, files, not_applied: left, next: stepsAfterUndo(choices, removed) };
+  return { dry_run: isDry, files, not_applied: left, next: stepsAfterUndo(root, removed, leftBehind) };
+}
+
+/** Read before the configuration goes, which says where the folders are. */
+function leftBehindBy({ root, data, configs, program }: UndoChoices): LeftBehind {
+  const outside = (folder: string) => (folder.startsWith(`${data}/`) ? null : folder);
+  const config = configs.map((one) => below(root, one)).find((one) => existsSync(one));
+  try {
+    if (config === undefined) return { data, drop: null, backups: null, program };
+    const { ingest, backup } = loadConfig({ flags: {}, env: {}, file: config, dataFolder: data });
+    return { data, drop: outside(ingest.drop), backups: outside(backup.folder), program };
+  } catch {
+    // One that does not load says nothing; what it names stays all the same.
+    return { data, drop: null, backups: null, program };
+  }
 }
 
 function remove(what: PlannedFile['what'], path: string, root: string, isDry: boolean): SetupFile {

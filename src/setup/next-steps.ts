@@ -14,35 +14,80 @@ import { stateDirectory } from './unit.ts';
 const WITHOUT_SYSTEMD =
   '# No unit was written, since systemd was not found: --service writes one all the same.';
 
-/** Lines for a shell, run as root where a service was set up. */
-export function nextSteps(choices: SetupChoices, plan: Plan): string[] {
+/**
+ * Lines for a shell, run as root where a service was set up.
+ *
+ * @param isEnabled whether the service was enabled before
+ */
+export function nextSteps(choices: SetupChoices, plan: Plan, isEnabled: boolean): string[] {
   const { service } = choices;
   if (service === null) {
     const hint = choices.isSystemdMissing ? [WITHOUT_SYSTEMD] : [];
-    return [...hint, '# Start the appliance:', `wirewatch serve --data ${pasted(choices.data)}`];
+    const { root, data } = choices;
+    if (root === '/') return [...hint, '# Start the appliance:', `wirewatch serve --data ${pasted(data)}`];
+    return [
+      ...hint,
+      '# Start the appliance, in the finished system:',
+      `wirewatch serve --data ${pasted(data)}`,
+      '# Or from here:',
+      `wirewatch serve --data ${pasted(below(root, data))}`,
+    ];
   }
-  return choices.root === '/'
-    ? [
+  if (choices.root !== '/') return inImage(choices, plan);
+  // Where it runs already, nothing but a restart makes a new unit or a changed setting hold.
+  return isEnabled
+    ? [...preparing(service, plan), ...restarting(), installationOf(choices), ...checking(service)]
+    : [
         ...preparing(service, plan),
         ...starting(),
         ...firstKey(choices, service),
+        ...checking(service),
         ...dropping(choices, service, plan),
-      ]
-    : inImage(choices, plan);
+      ];
 }
 
-/** @param removed what was; nothing, and nothing is left to do */
+/**
+ * What is left, and where: nothing that is not a file of setup's goes.
+ *
+ * @param removed what was; nothing, and nothing is left to do
+ * @param left the folders that setup or the appliance made, and the program
+ */
 export function stepsAfterUndo(
-  { root, data }: Pick<SetupChoices, 'root' | 'data'>,
+  root: string,
   removed: ReadonlySet<PlannedFile['what']>,
+  left: LeftBehind,
 ): string[] {
   if (removed.size === 0) return [];
   const isService = removed.has('unit') || removed.has('user');
-  const kept = isService
-    ? '# The data folder is left as it is, and so is the user of the service.'
-    : `# ${data} is left as it is.`;
-  return [...(removed.has('unit') && root === '/' ? ['systemctl daemon-reload'] : []), kept];
+  const lines = [
+    `# ${left.data}: the data folder`,
+    ...(left.drop === null ? [] : [`# ${left.drop}: the drop folder`]),
+    ...(left.backups === null ? [] : [`# ${left.backups}: the backups`]),
+    ...(isService
+      ? [
+          `# ${CACHE_FOLDER}: the cache, which can be deleted at any time`,
+          `# ${left.program}: the program`,
+          '# the user of the service, and its group',
+        ]
+      : []),
+  ];
+  return [
+    ...(removed.has('unit') && root === '/' ? ['systemctl daemon-reload'] : []),
+    '# What is left; delete it by hand when nobody needs it any more:',
+    ...lines,
+  ];
 }
+
+/** Paths as they are in the finished system; null where a folder lies in the data folder, or is not known. */
+export interface LeftBehind {
+  readonly data: string;
+  readonly drop: string | null;
+  readonly backups: string | null;
+  readonly program: string;
+}
+
+/** CacheDirectory= of the unit. */
+const CACHE_FOLDER = '/var/cache/wirewatch';
 
 function preparing({ user, isDynamic }: ServiceChoices, plan: Plan): string[] {
   const lines: string[] = [];
@@ -70,18 +115,37 @@ function starting(): string[] {
   ];
 }
 
-function firstKey({ data, config }: SetupChoices, service: ServiceChoices): string[] {
-  // A user that systemd makes is not there to be taken; SQLite gives root's files to the owner of the database.
-  const run = `${service.isDynamic ? '' : `runuser -u ${service.user} -- `}${service.program.map(pasted).join(' ')}`;
+function restarting(): string[] {
   return [
-    '# The first key, which is shown this one time:',
-    `export WIREWATCH_DATA=${pasted(data)} WIREWATCH_CONFIG=${pasted(config)}`,
+    '# The service is set up already. Restart it, so that the unit and the settings of now hold:',
+    'systemctl daemon-reload',
+    'systemctl restart wirewatch',
+  ];
+}
+
+/** How a command is run as the user of the service. */
+function asUser({ isDynamic, user, program }: ServiceChoices): string {
+  // A user that systemd makes is not there to be taken; SQLite gives root's files to the owner of the database.
+  return `${isDynamic ? '' : `runuser -u ${user} -- `}${program.map(pasted).join(' ')}`;
+}
+
+function installationOf({ data, config }: SetupChoices): string {
+  return `export WIREWATCH_DATA=${pasted(data)} WIREWATCH_CONFIG=${pasted(config)}`;
+}
+
+function firstKey(choices: SetupChoices, service: ServiceChoices): string[] {
+  const run = asUser(service);
+  return [
+    '# The first key, which is shown only once:',
+    installationOf(choices),
     `${run} account add acme --name "Acme News"`,
     `${run} subscription add 7001 --account acme --time-zone Europe/Berlin`,
     `${run} key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001`,
-    '# Is everything in order?',
-    `${run} check`,
   ];
+}
+
+function checking(service: ServiceChoices): string[] {
+  return ['# Is everything in order?', `${asUser(service)} check`];
 }
 
 function dropping(

@@ -84,7 +84,10 @@ export function ensureFolder(folder: DataFolder): boolean {
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
     if (existsSync(secret)) accessSync(secret, constants.R_OK);
   } catch (error) {
-    const reason = reasonOf(error);
+    const reason =
+      isErrorCode(error, 'EACCES') && isMissing(root)
+        ? `it is not there, and this user may not make it in ${dirname(root)}`
+        : reasonOf(error);
     throw new Refused(
       'configuration',
       `cannot use the data folder ${root}: ${reason}. Run this as the user whom it belongs to, give it to this one (chown -R), or name another with --data.`,
@@ -116,6 +119,15 @@ function isLink(path: string): boolean {
     return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
   } catch {
     // What cannot be looked at is told by whoever needs it.
+    return false;
+  }
+}
+
+/** What may not be looked at is taken to be there. */
+function isMissing(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) === undefined;
+  } catch {
     return false;
   }
 }

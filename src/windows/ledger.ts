@@ -4,6 +4,7 @@
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
+import { isHistory } from './transitions.ts';
 
 export const WINDOW_STATUSES = ['done', 'failed', 'missing', 'abandoned'] as const;
 export type WindowStatus = (typeof WINDOW_STATUSES)[number];
@@ -48,9 +49,20 @@ const INSERT_EXPECTATION = `
   INSERT INTO export_expectation (export, expected_from, looked_through)
   VALUES (:export, :window_start, :window_start) ON CONFLICT (export) DO NOTHING`;
 
+const SET_EXPECTATION = `
+  INSERT INTO export_expectation (export, expected_from, looked_through)
+  VALUES (:export, :window_start, :window_start)
+  ON CONFLICT (export) DO UPDATE
+  SET expected_from = excluded.expected_from, looked_through = excluded.looked_through`;
+
+const DELETE_NOT_EXPECTED = `
+  DELETE FROM export_window
+  WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start < :window_start`;
+
 const SELECT_EXPECTATION = 'SELECT expected_from, looked_through FROM export_expectation WHERE export = ?';
 const SET_LOOKED_THROUGH = `
-  UPDATE export_expectation SET looked_through = :looked_through WHERE export = :export`;
+  UPDATE export_expectation SET looked_through = :looked_through
+  WHERE export = :export AND looked_through <> :looked_through`;
 
 const SELECT_BETWEEN = `
   SELECT export, window_start, status, since, file FROM export_window
@@ -59,6 +71,25 @@ const SELECT_BETWEEN = `
 export const COUNT_WINDOWS = `
   SELECT count(*) AS windows FROM export_window
   WHERE export = :export AND status = :status AND window_start >= :from`;
+
+/**
+ * Windows of which nothing is known, though a later one was read. A search leaves none before `looked_through` but
+ * those whose file waits, so few windows are read here.
+ */
+export const UNKNOWN_WINDOWS = `
+  WITH RECURSIVE span (export, first, last) AS (
+    SELECT export, max(expected_from, looked_through), min(:before, (
+      SELECT max(window_start) FROM export_window WHERE export = expectation.export AND status = 'done'))
+    FROM export_expectation AS expectation
+  ), candidate (export, window_start, last) AS (
+    SELECT export, first, last FROM span WHERE first < last
+    UNION ALL
+    SELECT export, window_start + ${WINDOW_MS}, last FROM candidate WHERE window_start + ${WINDOW_MS} < last
+  )
+  SELECT export, count(*) AS windows, min(window_start) AS first, max(window_start) AS last FROM candidate
+  WHERE NOT EXISTS (SELECT 1 FROM export_window AS known
+    WHERE known.export = candidate.export AND known.window_start = candidate.window_start)
+  GROUP BY export`;
 
 const SELECT_LONG_MISSING = `
   SELECT export, window_start, status, since, file FROM export_window
@@ -69,6 +100,7 @@ const DELETE_NOT_YET_DUE = `
   DELETE FROM export_window WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start >= :from`;
 
 const SELECT_LOOK = 'SELECT looked_at FROM window_look WHERE id = 1';
+const DELETE_LOOK = 'DELETE FROM window_look';
 const UPSERT_LOOK = `
   INSERT INTO window_look (id, looked_at) VALUES (1, ?)
   ON CONFLICT (id) DO UPDATE SET looked_at = excluded.looked_at`;
@@ -117,7 +149,23 @@ export function newestWindowEnd(db: Database): number {
 export function setWindow(db: Database, window: ExportWindow): void {
   db.prepare(UPSERT_WINDOW).run(window);
   // The first window that finishes says from where on the others are expected; no later one moves that.
-  if (window.status === 'done') db.prepare(INSERT_EXPECTATION).run(window);
+  if (window.status === 'done' && !isHistory(window.window_start, window.since))
+    db.prepare(INSERT_EXPECTATION).run(window);
+}
+
+/**
+ * Sets from which window on those of an export are expected, and forgets what was said of earlier ones whose files
+ * never came. The next search is due at once.
+ *
+ * @returns how many windows are no longer missing or abandoned
+ */
+export function expectFrom(db: Database, exportName: ExportName, windowStartMs: number): number {
+  db.prepare(SET_EXPECTATION).run({ export: exportName, window_start: windowStartMs });
+  const { changes } = db
+    .prepare(DELETE_NOT_EXPECTED)
+    .run({ export: exportName, window_start: windowStartMs });
+  db.prepare(DELETE_LOOK).run();
+  return changes;
 }
 
 /** From which window on those of an export are expected; null while none has finished. */
@@ -177,4 +225,17 @@ export function readLook(db: Database): number | null {
 
 export function setLook(db: Database, nowMs: number): void {
   db.prepare(UPSERT_LOOK).run(nowMs);
+}
+
+/** How many windows of an export, in a span; epoch milliseconds. */
+export interface UnknownWindows {
+  readonly export: ExportName;
+  readonly windows: number;
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Windows, by export, that start before `before` and of which nothing is known though a later one was read. */
+export function unknownWindows(db: Database, before: number): UnknownWindows[] {
+  return db.prepare<unknown[], UnknownWindows>(UNKNOWN_WINDOWS).all({ before });
 }

@@ -2,20 +2,25 @@
  * How a window comes from one status to another (contract: States and transitions). Pure: the time is handed in.
  *
  * A window is due ten minutes after its end, missing a day after that, and abandoned thirty days after it became
- * missing. Nothing is said of windows before the first one that an export ever finished: a new installation has
- * no gaps.
+ * missing. Nothing is said of windows before the first current one that an export ever finished: a new installation
+ * has no gaps.
  */
-import { DAY_MS, MINUTE_MS, WINDOW_MS } from '../time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../time.ts';
 import type { WindowStatus } from './ledger.ts';
 
 /** From a window's end until its file is due. */
 const DUE_AFTER_MS = 10 * MINUTE_MS;
+/** From then until it is late, where a later window of its export was read. */
+const LATE_AFTER_MS = HOUR_MS;
 /** From then until it is missing. */
 const MISSING_AFTER_MS = DAY_MS;
 /** From its becoming missing until it is no longer looked for. */
 export const ABANDONED_AFTER_MS = 30 * DAY_MS;
 /** Between two looks for missing windows. */
 const LOOK_EVERY_MS = DAY_MS;
+
+/** A window that ended longer before it was read is history: no other window is expected because of it. */
+const HISTORY_AFTER_MS = 90 * DAY_MS;
 
 /** What is known of a window; `since` is when it came to its status, epoch milliseconds. */
 export interface Known {
@@ -31,10 +36,23 @@ export interface Look {
   readonly isWaiting: boolean;
 }
 
-/** What to do with a file that arrives for a window in this status. */
-export function arrival(status: WindowStatus | undefined): 'read' | 'hold' {
-  // A failed or abandoned window waits for the operator's word: the file may be as wrong as the one before it.
-  return status === 'failed' || status === 'abandoned' ? 'hold' : 'read';
+/** Whether a window had ended too long before it was read for others to be expected from it on. */
+export function isHistory(windowStartMs: number, readAtMs: number): boolean {
+  return readAtMs - (windowStartMs + WINDOW_MS) > HISTORY_AFTER_MS;
+}
+
+/**
+ * What to do with a file that arrives for a window in this status.
+ *
+ * @param failedWindows what the operator decided beforehand for failed windows
+ */
+export function arrival(
+  status: WindowStatus | undefined,
+  failedWindows: 'hold' | 'read' = 'hold',
+): 'read' | 'hold' {
+  // The operator decides: the file may be as wrong as the one before it.
+  if (status === 'failed') return failedWindows;
+  return status === 'abandoned' ? 'hold' : 'read';
 }
 
 /** The status after a file of the window was read or failed; a window that is done stays done. */
@@ -60,8 +78,21 @@ export function statusOnLook(
 
 /** Windows that start before this have been due for a day. */
 export function overdueBeforeMs(nowMs: number): number {
-  const lastStartMs = nowMs - WINDOW_MS - DUE_AFTER_MS - MISSING_AFTER_MS;
-  return (Math.floor(lastStartMs / WINDOW_MS) + 1) * WINDOW_MS;
+  return dueSinceMs(nowMs, MISSING_AFTER_MS);
+}
+
+/** Windows that start before this have been due for an hour. */
+export function lateBeforeMs(nowMs: number): number {
+  return dueSinceMs(nowMs, LATE_AFTER_MS);
+}
+
+/** When a window is late, epoch milliseconds. */
+export function lateAtMs(windowStartMs: number): number {
+  return windowStartMs + WINDOW_MS + DUE_AFTER_MS + LATE_AFTER_MS;
+}
+
+function dueSinceMs(nowMs: number, ms: number): number {
+  return (Math.floor((nowMs - WINDOW_MS - DUE_AFTER_MS - ms) / WINDOW_MS) + 1) * WINDOW_MS;
 }
 
 /** Whether it is time to look for windows again. @param lookedAtMs null: never */

@@ -21,11 +21,20 @@ export function contentOfDatabase(db: Database): Content {
   );
 }
 
-/** Of the detections.db of a data folder; nobody may write to it. */
+/**
+ * Of the detections.db of a data folder, without what the search for missing windows adds at every start; nobody may
+ * write to it.
+ */
 export function contentOfDetections(data: string): Content {
   const db = openReader(join(data, 'detections.db'));
   try {
-    return contentOfDatabase(db);
+    const content = contentOfDatabase(db);
+    const { window_look: _, export_window = [], export_expectation = [], ...others } = content;
+    return {
+      ...others,
+      export_window: export_window.filter((row) => Object(row).status !== 'missing'),
+      export_expectation: export_expectation.map((row) => ({ ...Object(row), looked_through: null })),
+    };
   } finally {
     db.close();
   }

@@ -1,0 +1,63 @@
+/** How far an export was read: up to its newest finished window, but for those before it that were not. */
+import type { ExportName } from '../detection/content-type.ts';
+import type { Database } from '../store/database.ts';
+import { DAY_MS, formatMs } from '../time.ts';
+import { countWindows, newestDone, unknownWindows } from './ledger.ts';
+
+/** As long as gaps are shown to clients. */
+const GAPS_SHOWN_MS = 90 * DAY_MS;
+
+/** Windows of the last 90 days that brought nothing, by why. */
+export interface NotRead {
+  readonly failed: number;
+  readonly missing: number;
+  readonly abandoned: number;
+  /** Nothing is known of them yet, though a later window was read. */
+  readonly not_arrived: number;
+}
+
+export interface Reach {
+  /** End of the newest finished window, as the contract writes times; null: none is. */
+  readonly newest_done: string | null;
+  readonly not_read: NotRead;
+}
+
+export function readReach(db: Database, exportName: ExportName, nowMs: number): Reach {
+  const count = (status: 'failed' | 'missing' | 'abandoned') =>
+    countWindows(db, exportName, status, nowMs - GAPS_SHOWN_MS);
+  const unknown = unknownWindows(db, Number.MAX_SAFE_INTEGER).find((row) => row.export === exportName);
+  const end = newestDone(db, exportName);
+  return {
+    newest_done: end === null ? null : formatMs(end),
+    not_read: {
+      failed: count('failed'),
+      missing: count('missing'),
+      abandoned: count('abandoned'),
+      not_arrived: unknown?.windows ?? 0,
+    },
+  };
+}
+
+export const NOTHING_READ: Reach = {
+  newest_done: null,
+  not_read: { failed: 0, missing: 0, abandoned: 0, not_arrived: 0 },
+};
+
+export function countNotRead({ not_read }: Reach): number {
+  return Object.values(not_read).reduce((sum, windows) => sum + windows, 0);
+}
+
+/** @param ago how long ago that was, in words; empty to leave it out */
+export function reachText(reach: Reach, ago = ''): string {
+  const windows = countNotRead(reach);
+  const why = Object.entries(reach.not_read).flatMap(([status, count]) =>
+    count === 0 ? [] : [`${count.toLocaleString('en-US')} ${status.replace('_', ' ')}`],
+  );
+  const but =
+    windows === 0
+      ? ''
+      : `, but for ${windows.toLocaleString('en-US')} ${windows === 1 ? 'window' : 'windows'}: ${why.join(', ')}`;
+  return reach.newest_done === null
+    ? `no window finished yet${but}`
+    : `read up to ${reach.newest_done}${ago}${but}`;
+}
