@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import fs, {
   cpSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -13,6 +14,7 @@ import fs, {
 import { syncBuiltinESMExports } from 'node:module';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import fc from 'fast-check';
 import { copyLog } from '../src/backup/log-copy.ts';
 import { readEntries } from '../src/history/entries.ts';
 import { entriesAfter, findTail } from '../src/history/log-reader.ts';
@@ -218,6 +220,52 @@ describe('what is made of the log is equal', () => {
     await assertClean();
   });
 
+  test('whatever was applied, removed and purged, half or whole, in any order', async () => {
+    const subscription = fc.integer({ min: 7001, max: 7004 });
+    const step = fc.oneof(
+      {
+        weight: 5,
+        arbitrary: fc.record({
+          kind: fc.constant('apply' as const),
+          subscriptions: fc.uniqueArray(subscription, { minLength: 1 }),
+          from: fc.integer({ min: 1, max: 40 }),
+          count: fc.integer({ min: 1, max: 30 }),
+          minute: fc.integer({ min: 10, max: 59 }),
+          score: fc.option(fc.integer({ min: 0, max: 99 }), { nil: undefined }),
+          batchRows: fc.integer({ min: 1, max: 30 }),
+          hasEpoch: fc.boolean(),
+        }),
+      },
+      { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove' as const), subscription }) },
+      {
+        weight: 2,
+        arbitrary: fc.record({ kind: fc.constant('purge' as const), turns: fc.integer({ min: 1, max: 30 }) }),
+      },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant('restart' as const) }) },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
+        history.delete();
+        history = await createHistory(512);
+        history.apply(rowsOf([7001], 1, 1));
+        for (const one of steps) {
+          if (one.kind === 'remove') await history.remove(one.subscription);
+          else if (one.kind === 'purge') await purgeUntil(one.turns);
+          else if (one.kind === 'restart') await history.restart();
+          else {
+            const { subscriptions, from, count, minute, score, batchRows, hasEpoch } = one;
+            const rows = rowsOf(subscriptions, from, count, again(minute, score));
+            history.apply(rows, { batchRows, ...(hasEpoch ? { with: (db) => db.exec(EPOCH) } : {}) });
+          }
+        }
+        await assertEqual('half');
+        assert.equal(await history.purge(), null);
+        await assertEqual('whole');
+      }),
+      { numRuns: 15, seed: 20261122 },
+    );
+  });
+
   test('where the database refused the removal at first, as a full disk does', async () => {
     await fill();
     const before = commits().length;
@@ -354,7 +402,7 @@ describe('a segment', () => {
     await assertEqual('done');
   });
 
-  test('for which there is no room stays as it is; it says how much is needed, and is done once there is', async () => {
+  test('for which there is no room, or no right, stays as it is; it says how much is needed, and is done once there is', async () => {
     await fill();
     await history.remove(7002);
     const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
@@ -366,6 +414,13 @@ describe('a segment', () => {
           throw full;
         },
         /ENOSPC: no space left/,
+      ],
+      [
+        'renameSync',
+        () => {
+          throw Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
+        },
+        /EACCES: permission denied/,
       ],
     ] as const;
     for (const [name, fail, reason] of failures) {
@@ -430,6 +485,7 @@ describe('a backup of a log that is rewritten meanwhile', () => {
   });
 
   function copy(from: string, onBytes: () => void = () => {}): void {
+    mkdirSync(copyTo(), { recursive: true });
     const end = findTail(from, 'detections').last;
     copyLog({ from, to: join(copyTo(), 'log'), kind: 'detections', end, aside: asideOf(), onBytes });
   }

@@ -72,14 +72,14 @@ function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
   );
   const indexes = [...segments.keys()];
   const order = [...indexes.slice(first), ...indexes.slice(0, first).reverse()];
-  const files: [path: string, stats: Stats][] = [];
-  const isStill = () => files.every(([path, stats]) => isFile(stats, statSync(path)));
+  const files: [path: string, inode: number][] = [];
+  const isStill = () => files.every(([path, inode]) => statSync(path).ino === inode);
   try {
     for (const index of order) {
       const [segment, copy, next] = [segments[index], copies[index], segments[index + 1]];
       if (segment === undefined || copy === undefined) continue;
       const stats = statSync(segment.path);
-      files.push([segment.path, stats]);
+      files.push([segment.path, stats.ino]);
       const isOpen = next === undefined;
       if (!isOpen && isSameFile(copy.path, stats)) continue;
       const before = lastBefore(copies[index - 1], kind);
@@ -93,11 +93,6 @@ function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
     if (error instanceof LogDamage && !isStill()) return false;
     throw error;
   }
-}
-
-/** Whether a file is the one that was looked at, which may have grown. */
-function isFile(before: Stats, now: Stats): boolean {
-  return before.ino === now.ino && before.birthtimeMs === now.birthtimeMs;
 }
 
 /** The last entry of a copy, with which the next segment must join; undefined where the copy is missing or damaged. */

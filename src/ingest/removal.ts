@@ -14,6 +14,7 @@ import { reasonOf } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { placesOf } from '../store/stream-place.ts';
+import { isFileError } from './faults.ts';
 import type { Workshop } from './workshop.ts';
 
 /** Rows that one transaction deletes: half a second of work at most; a quarter of it would take twice as long in all. */
@@ -106,7 +107,7 @@ export async function finishRemovals(
   try {
     await purgeLog({ folder: folder.log, between, onProgress });
   } catch (error) {
-    if (!isLogError(error) && !isDiskFull(error)) throw error;
+    if (!isLogError(error) && !isDiskFull(error) && !isFileError(error)) throw error;
     const failed = { detail: reasonOf(error) };
     log(
       'error',
