@@ -37,9 +37,9 @@ import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
 import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
-import { refuseNewer } from './store/newer.ts';
 import { keepReserve } from './store/reserve.ts';
 import { readSecret } from './store/secret.ts';
+import { refuseNewer } from './store/writer.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
 

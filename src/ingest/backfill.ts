@@ -57,21 +57,13 @@ async function checkWhole(
   const order = readingOrder(workshop, path, file, { check_only: true, skipped_path });
   const label = `${name} (checking)`;
   const checking = workshop.reader.read(order, (rows) => workshop.progress(label, rows, false));
-  let isOver = false;
   const over = checking.result.then(
-    () => {
-      isOver = true;
-    },
-    () => {
-      isOver = true;
-    },
+    () => true,
+    () => true,
   );
   try {
-    for (;;) {
-      await Promise.race([over, sleep(TURN_EVERY_MS, undefined, { ref: false })]);
-      if (isOver) break;
+    while (!(await Promise.race([over, sleep(TURN_EVERY_MS, false, { ref: false })])))
       await workshop.between();
-    }
   } catch (error) {
     checking.cancel();
     throw error;

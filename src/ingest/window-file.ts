@@ -63,9 +63,7 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
     }
     const report = { ...applier.counts, ...counts };
     const record = recordOf(workshop, waiting, number, { outcome: 'applied', sha256, ...report });
-    workshop.writer.commit(applier, fileOperation(record), () =>
-      saveApplied(workshop, record, waiting.replaces),
-    );
+    workshop.writer.commit(applier, fileOperation(record), () => save(workshop, record, waiting.replaces));
     settle(workshop, record);
     retireFailed(workshop, file);
     return record;
@@ -81,25 +79,23 @@ export function fileOperation({ number, name, outcome }: FileRecord): Operation 
   return { kind: 'file', file: number, name, outcome };
 }
 
-/** What belongs to the transaction of a window's rows: its record and its window. */
-function saveApplied(workshop: Workshop, record: FileRecord, replaces: number | undefined): void {
-  saveFile(workshop.db, record);
-  if (replaces !== undefined) clearDestination(workshop.db, replaces);
-  if (record.export === null || record.window_start === null) return;
-  setWindow(workshop.db, {
-    export: record.export,
-    window_start: record.window_start,
-    status: 'done',
+/** What belongs to the transaction of a file: its record, and its window where that changes. */
+function save({ db }: Workshop, record: FileRecord, replaces: number | undefined): void {
+  saveFile(db, record);
+  if (replaces !== undefined) clearDestination(db, replaces);
+  const { export: exportName, window_start, outcome } = record;
+  if (exportName === null || window_start === null) return;
+  if (outcome !== 'applied' && outcome !== 'failed') return;
+  const before = findWindow(db, exportName, window_start)?.status;
+  const status = statusAfter(before, outcome);
+  if (outcome === 'failed' && status === before) return;
+  setWindow(db, {
+    export: exportName,
+    window_start,
+    status,
     since: record.finished_at ?? record.taken_at,
     file: record.number,
   });
-}
-
-/** What belongs to the transaction of a file that is not applied. */
-function saveUnapplied(workshop: Workshop, record: FileRecord, replaces: number | undefined): void {
-  saveFile(workshop.db, record);
-  if (replaces !== undefined) clearDestination(workshop.db, replaces);
-  if (record.outcome === 'failed') noteFailed(workshop, record);
 }
 
 /** A file that cannot be applied: given time if it may still be growing, failed otherwise. */
@@ -144,7 +140,7 @@ export function putAway(
   if (!workshop.drop.take(waiting, number)) return null;
   const record = recordOf(workshop, waiting, number, became);
   workshop.writer.commit(workshop.writer.begin(), fileOperation(record), () =>
-    saveUnapplied(workshop, record, waiting.replaces),
+    save(workshop, record, waiting.replaces),
   );
   settle(workshop, record);
   return record;
@@ -173,18 +169,4 @@ export function recordOf(
     report,
     destination: chooseDestination(workshop, outcome, waiting.name, number),
   };
-}
-
-function noteFailed(workshop: Workshop, record: FileRecord): void {
-  if (record.export === null || record.window_start === null) return;
-  const status = findWindow(workshop.db, record.export, record.window_start)?.status;
-  const after = statusAfter(status, 'failed');
-  if (after === status) return;
-  setWindow(workshop.db, {
-    export: record.export,
-    window_start: record.window_start,
-    status: after,
-    since: record.finished_at ?? record.taken_at,
-    file: record.number,
-  });
 }

@@ -2,9 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { Refused } from '../refused.ts';
+import { ACCESS_SCHEMA } from './access-schema.ts';
 import { type Database, emptied, isEmpty, open, removeDatabase, sizeOf } from './database.ts';
-import { appearAs, isThere, syncFile } from './folder.ts';
-import { makeSchema, requireSchema, type Schema } from './schema.ts';
+import { DETECTIONS_SCHEMA } from './detections-schema.ts';
+import { appearAs, type DataFolder, isThere, syncFile } from './folder.ts';
+import { makeSchema, requireSchema, type Schema, UnknownSchema } from './schema.ts';
 
 /** How long a writer waits for another process's write. */
 const BUSY_MS = 5_000;
@@ -45,6 +47,27 @@ export function refuseForeign(path: string, schema: Schema): void {
     requireSchema(db, path, schema);
   } finally {
     db.close();
+  }
+}
+
+/**
+ * Whether what is in a data folder is this program's: looked at before anything in it is changed.
+ *
+ * @throws Refused `configuration` when a database is none of ours
+ */
+export function refuseNewer({ access, detections }: DataFolder): void {
+  const databases = [
+    { path: access, schema: ACCESS_SCHEMA },
+    { path: detections, schema: DETECTIONS_SCHEMA },
+  ];
+  for (const { path, schema } of databases) {
+    if (isEmpty(path)) continue;
+    try {
+      refuseForeign(path, schema);
+    } catch (error) {
+      // One with other tables is made anew from its log; what cannot be read is told by those who open it.
+      if (error instanceof Refused && !(error instanceof UnknownSchema)) throw error;
+    }
   }
 }
 
