@@ -63,7 +63,7 @@ export function securityText(): string {
     ),
     'TLS',
     points(
-      '[server] tls_certificate and tls_key name two PEM files: the certificate followed by those that lead to its root (a "full chain"), and its private key without a passphrase. Give the user of the appliance, and nobody else, the right to read the key. With both set it speaks https on its port, TLS 1.2 and 1.3, and nothing else: plain HTTP there is answered with 400.',
+      '[server] tls_certificate and tls_key name two PEM files: the certificate followed by those that lead to its root (a "full chain"), and its private key without a passphrase. Give the user of the appliance, and nobody else, the right to read the key. With both set it speaks https on its port and nothing else: TLS 1.3, and TLS 1.2 with forward secrecy and authenticated encryption, without renegotiation; plain HTTP there is answered with 400.',
       'Both files are read every two seconds. A renewed pair, renamed or written in place, serves new connections from then on ("the certificate was renewed" in the log); open ones go on. SIGHUP has it look at once. Where the files do not fit together or cannot be read, the pair in use stays, and the alert "certificate not usable" says why.',
       'The alert "certificate expires" opens 14 days before the certificate ends.',
       'A client that does not come through leaves a line "tls failed" with the reason that TLS gives: an old version, or that it does not trust the certificate. A handshake may take 15 seconds, and counts as a connection from its start.',
