@@ -96,7 +96,7 @@ export function securityText(): string {
     fenced('ini', FAIL2BAN_JAIL),
     'The log and the executable',
     points(
-      'The executable ignores NODE_OPTIONS and opens no debugger on a signal. The variables with which Node is made to debug (NODE_DEBUG, NODE_V8_COVERAGE and their like) are read by Node before the program: they add lines to the log or write files, but load no code, open no port and show no key. Do not set them for the appliance.',
+      'The executable ignores NODE_OPTIONS and opens no debugger on a signal. With NODE_DEBUG and NODE_DEBUG_NATIVE Node would write what passes through it to the log, parts of keys too: where one is set, the program starts again without it, as the same process. NODE_V8_COVERAGE and its like, which Node reads before the program, write files, but load no code, open no port and show no key. Do not set them for the appliance.',
       'The library of its database has to be a file to be loaded: it is written into the first folder that nobody else can write to or exchange, under the name of its SHA-256, and checked at every start; see the topic installation.',
     ),
   );
