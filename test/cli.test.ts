@@ -113,6 +113,13 @@ test('licenses names packages that come inside others, too', () => {
   for (const name of ['tldts', 'tldts-core']) assert.ok(names.includes(name), name);
 });
 
+test('no executable is made with a Node that takes code from the environment', () => {
+  const args = ['build/executable.mjs', '--target', 'darwin-arm64'];
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
+  assert.equal(status, 1);
+  assert.match(stderr, /darwin-arm64 would get Node 24\.0\.0.*NODE_OPTIONS/);
+});
+
 test('no file is bundled that has code of another package inside, as its source map tells', () => {
   const refusal = (...inputs: string[]) => {
     const code = `import { refuseHidden } from './build/licenses.mjs'; refuseHidden('.', ${JSON.stringify(inputs)});`;

@@ -97,7 +97,7 @@ export function securityText(): string {
     'The log and the executable',
     points(
       'The executable ignores NODE_OPTIONS and opens no debugger on a signal. With NODE_DEBUG and NODE_DEBUG_NATIVE Node would write what passes through it to the log, parts of keys too: where one is set, the program starts again without it, as the same process. NODE_V8_COVERAGE and its like, which Node reads before the program, write files, but load no code, open no port and show no key. Do not set them for the appliance.',
-      'The library of its database has to be a file to be loaded: it is written into the first folder that nobody else can write to or exchange, under the name of its SHA-256, and checked at every start; see the topic installation.',
+      'The library of its database has to be a file to be loaded: it is written into the first folder that nobody else, no group either, can write to or exchange, under the name of its SHA-256, and checked at every start; see the topic installation.',
     ),
   );
 }
