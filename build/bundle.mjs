@@ -12,9 +12,18 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { build } from 'esbuild';
-import { licensesOf, packagesInside } from './licenses.mjs';
+import { licensesOf, packagesInside, refuseHidden } from './licenses.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/**
+ * Packages whose main file has those they depend on inside: bundled from their own files instead, so that the list of
+ * what is inside names each with the version that is there.
+ */
+const OWN_FILES = {
+  tar: './node_modules/tar/dist/esm/index.js',
+  tldts: './node_modules/tldts/dist/es6/index.js',
+};
 
 const IMPORT_META = {
   'import.meta.url': 'importMetaUrl',
@@ -74,6 +83,7 @@ export async function bundle({
       WIREWATCH_SQLITE: JSON.stringify(sqliteVersion()),
     },
     external: packed ? [] : ['better-sqlite3'],
+    alias: OWN_FILES,
     plugins: packed ? [addonHandedOver] : [],
   });
   const launcher = packed
@@ -87,7 +97,9 @@ export async function bundle({
   mkdirSync(folder, { recursive: true });
   for (const { path, text } of [...result.outputFiles, ...launcher.outputFiles])
     replaceFile(join(folder, basename(path)), path.endsWith('.cjs') ? inAscii(text) : text);
-  const packages = packagesInside(Object.keys(result.metafile.inputs));
+  const inputs = Object.keys(result.metafile.inputs);
+  refuseHidden(root, inputs);
+  const packages = packagesInside(inputs);
   const licenses = licensesOf(root, packages, sqliteVersion(), nodeLicense);
   replaceFile(join(folder, 'licenses.json'), JSON.stringify(licenses, null, 2));
   return packages;

@@ -3,8 +3,8 @@
  *
  * The list comes from the bundler's own account of its inputs, so nothing can be inside and not be named.
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 /**
  * In the program, though no JavaScript of theirs is: better-sqlite3's addon is loaded by the bundle and packed into
@@ -30,10 +30,41 @@ The author disclaims copyright to this source code. In place of a legal notice, 
 export function packagesInside(inputs) {
   const places = new Set(ALWAYS_INSIDE);
   for (const input of inputs) {
-    const [place] = /^.*node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(input) ?? [];
+    const place = placeOf(input);
     if (place !== undefined) places.add(place.replaceAll('\\', '/'));
   }
   return [...places].sort();
+}
+
+/**
+ * Some packages come with others inside one file, which the bundler cannot tell: their source maps do.
+ *
+ * @param {string} root the project's folder
+ * @param {string[]} inputs bundled files, relative to it
+ * @throws when a file has code of another package inside
+ */
+export function refuseHidden(root, inputs) {
+  for (const input of inputs) {
+    const map = join(root, `${input}.map`);
+    if (!input.includes('node_modules') || !existsSync(map)) continue;
+    const own = placeOf(join(root, input));
+    const { sources = [], sourceRoot = '' } = JSON.parse(readFileSync(map, 'utf8'));
+    for (const source of sources) {
+      const place = placeOf(join(dirname(map), sourceRoot, source));
+      // Some maps name their own sources by paths that lead nowhere.
+      const isPackage = place !== undefined && existsSync(join(place, 'package.json'));
+      if (place === own || !(isPackage || source.includes('node_modules'))) continue;
+      throw new Error(
+        `${input} has code inside that is not its own (${source}): the list of what is inside would not name it. Bundle the package from its own files (OWN_FILES in build/bundle.mjs).`,
+      );
+    }
+  }
+}
+
+/** The folder of the package that a file belongs to; undefined for one of the project. */
+function placeOf(path) {
+  const [place] = /^.*node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(path) ?? [];
+  return place;
 }
 
 /**

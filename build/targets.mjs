@@ -26,6 +26,9 @@ export const hostTarget = `${process.platform}-${process.arch}`;
 /** What the person who builds can mend; shown without a stack. */
 export class BuildRefused extends Error {}
 
+/** The first Node that takes `execArgv` and `execArgvExtension` (build/executable.mjs). */
+const GUARDED_SINCE = [24, 7, 0];
+
 /** @throws {BuildRefused} where no executable can be made for this target, or not on this machine */
 export function requireTarget(target) {
   if (target.startsWith('win')) {
@@ -37,13 +40,20 @@ export function requireTarget(target) {
   if (!Object.hasOwn(TARGETS, target)) {
     throw new BuildRefused(`unknown target ${target}. Known are: ${Object.keys(TARGETS).join(', ')}.`);
   }
+  const { version } = lockedPackage(target);
+  if (isBefore(version, GUARDED_SINCE)) {
+    throw new BuildRefused(
+      `${target} would get Node ${version}, the newest there is for it. Before ${GUARDED_SINCE.join('.')} an executable loads code that ` +
+        'NODE_OPTIONS names and opens a debugger on a signal, whatever it was built with. It can be built once the ' +
+        'package registry has a newer Node for it.',
+    );
+  }
   if (target === hostTarget) return;
   if (target.startsWith('darwin')) {
     throw new BuildRefused(
       `${target} is built on a Mac of that kind only: macOS runs nothing that is not signed, and signing needs a Mac.`,
     );
   }
-  const { version } = lockedPackage(target);
   if (version !== process.versions.node) {
     throw new BuildRefused(
       `${target} would get Node ${version}, but this machine builds with ${process.versions.node}, and what is packed ` +
@@ -74,6 +84,12 @@ export function nodeOf(target, staging, downloads = join(root, 'dist')) {
     filter: (path) => ['package/bin/node', 'package/LICENSE'].includes(path),
   });
   return { binary: join(folder, 'bin', 'node'), license: join(folder, 'LICENSE') };
+}
+
+function isBefore(version, since) {
+  const parts = version.split('.').map(Number);
+  const at = since.findIndex((part, index) => part !== parts[index]);
+  return at >= 0 && parts[at] < since[at];
 }
 
 /** What package-lock.json says of the package with the target's Node: version and integrity. */

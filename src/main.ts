@@ -2,6 +2,9 @@
  * The program `wirewatch`: the arguments to one command, and its end to an exit code.
  */
 import { reportEnd, run } from './cli/program.ts';
+import { leaveDebugging } from './debug-variables.ts';
+
+leaveDebugging();
 
 // `wirewatch … | head`: the reader has gone, so there is nobody left to tell.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -4,10 +4,9 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect } from 'node:net';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { isHostTaken } from '../src/admin/host.ts';
+import { isHostTaken, ownNames } from '../src/admin/host.ts';
 import { document, html } from '../src/admin/html.ts';
 import { manualHtml } from '../src/admin/manual-html.ts';
 import { createMetrics } from '../src/admin/metrics.ts';
@@ -261,7 +260,14 @@ test('a port that is taken is exit code 1 with what to do; beyond this machine i
 });
 
 test('Host: addresses and private names are taken, names that the public DNS may have are not', () => {
-  const taken = (host: string | undefined) => isHostTaken(host, ['Wire.Example.com', hostname()]);
+  const takenIn = (env: NodeJS.ProcessEnv) => (host: string | undefined) =>
+    isHostTaken(host, ownNames('Wire.Example.com', 'machine', env));
+  const taken = takenIn({});
+  const service = 'wirewatch.default.svc.cluster.local:80';
+  assert.deepEqual(
+    [taken(service), takenIn({ KUBERNETES_SERVICE_HOST: '10.0.0.1' })(service)],
+    [false, true],
+  );
   for (const host of [
     '127.0.0.1',
     '127.0.0.1:9464',
@@ -271,11 +277,11 @@ test('Host: addresses and private names are taken, names that the public DNS may
     'localhost:9464',
     'LOCALHOST',
     'wirewatch:9464',
-    'wirewatch.default.svc.cluster.local:80',
     'a.internal.',
     'nas.home.arpa',
     'wire.example.com:9464',
-    hostname(),
+    'machine',
+    'machine.local:9464',
   ])
     assert.ok(taken(host), host);
   for (const host of [
@@ -284,6 +290,9 @@ test('Host: addresses and private names are taken, names that the public DNS may
     'evil.example.com',
     'evil.example.com:9464',
     'localhost.evil.com',
+    'evil.local',
+    'evil.machine.local',
+    'evilsvc.cluster.local',
     '127.0.0.1.evil.com',
     'x.0x7f',
     '1.2.3',

@@ -16,6 +16,7 @@ import {
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { createKey } from '../src/auth/key.ts';
 import { LogOutput, openLogFile } from '../src/log-output.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 import { onTerminal, terminalMissing } from './support/terminal.ts';
@@ -148,6 +149,36 @@ describe('on a terminal', { skip: terminalMissing }, () => {
       assert.equal(await run.ended, 0);
       assert.equal(linesOf(file).at(-1)?.msg, 'stopped');
     });
+  });
+});
+
+test('Node is not made to write keys by the variables with which it is debugged', async () => {
+  await inFolder(async (folder) => {
+    const debugging = { NODE_DEBUG: 'http,net,stream,tls', NODE_DEBUG_NATIVE: 'tls' };
+    const run = runProgram(serving(folder), debugging);
+    const url = await run.url();
+    const { key } = createKey('ww');
+    const headers = { authorization: `Bearer ${key}` };
+    assert.equal((await fetch(`${url}/v1/me`, { headers })).status, 401);
+    const body = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: key.slice(-65, -53),
+      client_secret: key,
+    });
+    assert.equal((await fetch(`${url}/oauth/token`, { method: 'POST', body })).status, 401);
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+    assert.ok(run.log().length > 3);
+    for (const { level, msg } of run.log()) assert.notEqual(level, 'not a log line', msg);
+    const hex = Buffer.from(key.slice(-52)).toString('hex');
+    for (let at = 0; at + 12 <= hex.length; at += 2)
+      assert.ok(
+        !run
+          .told()
+          .replaceAll(' ', '')
+          .includes(hex.slice(at, at + 12)),
+        'a part of the secret',
+      );
   });
 });
 

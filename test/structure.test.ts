@@ -144,7 +144,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
   'prepare-access.ts': ['auth', 'config', 'history', 'log.ts', 'store'],
   'launch.ts': ['setup'],
-  'main.ts': ['cli'],
+  'debug-variables.ts': ['packed.ts'],
+  'main.ts': ['cli', 'debug-variables.ts'],
   'worker.ts': ['history', 'ingest', 'limits'],
 };
 

@@ -87,6 +87,37 @@ describe('a server with a certificate', { skip }, () => {
     await assert.rejects(spoken('TLSv1.1'), /alert protocol version/);
   });
 
+  test('TLS 1.2 has forward secrecy and authenticated encryption, and no renegotiation', async () => {
+    const rsa = makeCertificate(folder, 'rsa', 'rsa');
+    const other = await startTestServer({ tls: rsa });
+    const speak = async (port: number, pair: CertificateFiles, cipher: string) => {
+      const ca = readFileSync(pair.certificate);
+      const old = { maxVersion: 'TLSv1.2', ciphers: `${cipher}@SECLEVEL=0` } as const;
+      const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', ca, ...old });
+      socket.on('error', () => {});
+      await once(socket, 'secureConnect');
+      return socket;
+    };
+    try {
+      for (const cipher of [
+        'AES128-GCM-SHA256',
+        'AES256-SHA',
+        'ECDHE-RSA-AES128-SHA',
+        'ECDHE-RSA-AES256-SHA384',
+      ])
+        await assert.rejects(speak(other.port, rsa, cipher), /handshake failure/, cipher);
+      await assert.rejects(speak(server.port, first, 'ECDHE-ECDSA-AES128-SHA256'), /handshake failure/);
+      for (const cipher of ['ECDHE-RSA-AES128-GCM-SHA256', 'ECDHE-RSA-CHACHA20-POLY1305'])
+        (await speak(other.port, rsa, cipher)).destroy();
+      const socket = await speak(server.port, first, 'ECDHE-ECDSA-AES128-GCM-SHA256');
+      const refusal = new Promise((resolve) => socket.once('error', resolve).once('close', resolve));
+      socket.renegotiate({}, (error) => assert.ok(error instanceof Error));
+      assert.match(String(await refusal), /no renegotiation|NO_RENEGOTIATION/i);
+    } finally {
+      await other.close();
+    }
+  });
+
   test('plain HTTP sent to it is a 400 that says what to do', async () => {
     const reply = await exchange(server.port, 'GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n');
     assert.match(reply, /^HTTP\/1\.1 400 Bad Request\r\n/);

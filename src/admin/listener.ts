@@ -8,7 +8,7 @@ import type { Settings } from '../config/schema.ts';
 import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
-import { isHostTaken } from './host.ts';
+import { isHostTaken, ownNames } from './host.ts';
 import { type Content, createPages, type PageSources } from './pages.ts';
 
 export interface AdminOptions extends PageSources {
@@ -37,13 +37,13 @@ const PLAIN = 'text/plain; charset=utf-8';
 /** @throws Refused `failed` when it cannot listen */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const { settings, log } = options;
-  const ownNames = [settings.host, hostname()];
+  const names = ownNames(settings.host, hostname(), process.env);
   const find = createPages(options);
   const server = createServer(
     { headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS },
     (request, response) => {
       response.on('error', () => {});
-      answer(request, response, ownNames, find).catch((error: unknown) => {
+      answer(request, response, names, find).catch((error: unknown) => {
         log.error({ err: error }, 'a page of the administration failed');
         send(request, response, 500, { contentType: PLAIN, body: 'This page failed; see the log.\n' });
       });
@@ -75,12 +75,12 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  ownNames: readonly string[],
+  names: readonly string[],
   find: (path: string) => Promise<Content | null>,
 ): Promise<void> {
   const refuse = (status: number, text: string) =>
     send(request, response, status, { contentType: PLAIN, body: `${text}\n` });
-  if (!isHostTaken(request.headers.host, ownNames)) {
+  if (!isHostTaken(request.headers.host, names)) {
     refuse(421, 'Ask for this by address, by a name without dots, or by the name in [admin] host.');
     return;
   }

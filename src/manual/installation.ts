@@ -26,7 +26,7 @@ export function installationText(): string {
       125 MB, and tries it. "npm run test:executable" then runs every test that uses the program from outside on it.`),
     points(
       '"npm run build -- --target linux-arm64" (or linux-x64) makes dist/wirewatch-linux-arm64 on any Linux. It fetches the Node of that platform from the package registry, the very one that package-lock.json names, and keeps it in dist/. Such an executable cannot be run where it is made: its header, its size and what was put into it are checked, and nothing else. It starts somewhat slower than one that is built on its own platform. Try it on such a machine before it goes into use.',
-      'On macOS "npm run build" makes one for that Mac, which nobody has tried. There is none for Windows: nobody has run the appliance there, and its folders are guarded by owners and modes. Use Linux under WSL 2 or in a container.',
+      'On a Mac with an Intel processor "npm run build" makes one for that Mac, which nobody has tried. There is none for Macs with ARM: the package registry has only Node 24.0.0 for them, and an executable of that loads code that NODE_OPTIONS names. There is none for Windows: nobody has run the appliance there, and its folders are guarded by owners and modes. Use Linux under WSL 2 or in a container.',
     ),
     'Updating',
     fenced(

@@ -116,7 +116,7 @@ export function monitoringText(): string {
       'It listens on a port of its own, [admin] port, and only there; 0, the default, leaves it off. Its address, http://127.0.0.1:9464 for example, stands in the log: "administration listening".',
       '/status: how up to date each export is, the windows of the last day, the open alerts with what to do, the rows of each minute of the last hour. /manual: the manual. /metrics: for Prometheus. /openapi.json: what "wirewatch openapi" prints.',
       'It answers GET and HEAD, and changes nothing. It needs no key and shows no secret, but it shows paths, names of files and figures: whoever reaches it can read it. It stays on this machine unless [admin] host says otherwise, which the log warns of; a firewall or a proxy has to guard it then.',
-      'It answers only to addresses, to names without a dot or of a private domain (local, internal, home.arpa), to the name of this machine and to the one in [admin] host; any other gets 421. So a web page from elsewhere cannot read it by way of your browser.',
+      'It answers only to addresses, to names without a dot or of a private domain (internal, home.arpa), to the name of this machine, also with .local, to the one in [admin] host, and in Kubernetes to names of services; any other gets 421. So a web page from elsewhere cannot read it by way of your browser.',
       'It shares no limits with the API: at most 50 connections, none for longer than it is used.',
     ),
     'Prometheus',

@@ -64,7 +64,7 @@ export function securityText(): string {
     ),
     'TLS',
     points(
-      '[server] tls_certificate and tls_key name two PEM files: the certificate followed by those that lead to its root (a "full chain"), and its private key without a passphrase. Give the user of the appliance, and nobody else, the right to read the key. With both set it speaks https on its port, TLS 1.2 and 1.3, and nothing else: plain HTTP there is answered with 400.',
+      '[server] tls_certificate and tls_key name two PEM files: the certificate followed by those that lead to its root (a "full chain"), and its private key without a passphrase. Give the user of the appliance, and nobody else, the right to read the key. With both set it speaks https on its port and nothing else: TLS 1.3, and TLS 1.2 with forward secrecy and authenticated encryption, without renegotiation; plain HTTP there is answered with 400.',
       'Both files are read every two seconds. A renewed pair, renamed or written in place, serves new connections from then on ("the certificate was renewed" in the log); open ones go on. SIGHUP has it look at once. Where the files do not fit together or cannot be read, the pair in use stays, and the alert "certificate not usable" says why.',
       'The alert "certificate expires" opens 14 days before the certificate ends.',
       'A client that does not come through leaves a line "tls failed" with the reason that TLS gives: an old version, or that it does not trust the certificate. A handshake may take 15 seconds, and counts as a connection from its start.',
@@ -97,8 +97,8 @@ export function securityText(): string {
     fenced('ini', FAIL2BAN_JAIL),
     'The log and the executable',
     points(
-      'The executable ignores NODE_OPTIONS and opens no debugger on a signal. The variables with which Node is made to debug (NODE_DEBUG, NODE_V8_COVERAGE and their like) are read by Node before the program: they add lines to the log or write files, but load no code, open no port and show no key. Do not set them for the appliance.',
-      'The library of its database has to be a file to be loaded: it is written into the first folder that nobody else can write to or exchange, under the name of its SHA-256, and checked at every start; see the topic installation.',
+      'The executable ignores NODE_OPTIONS and opens no debugger on a signal. With NODE_DEBUG and NODE_DEBUG_NATIVE Node would write what passes through it to the log, parts of keys too: where one is set, the program starts again without it, as the same process. NODE_V8_COVERAGE and its like, which Node reads before the program, write files, but load no code, open no port and show no key. Do not set them for the appliance.',
+      'The library of its database has to be a file to be loaded: it is written into the first folder that nobody else, no group either, can write to or exchange, under the name of its SHA-256, and checked at every start; see the topic installation.',
     ),
   );
 }

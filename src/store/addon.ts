@@ -135,12 +135,13 @@ function prepareFolder(folder: string): string {
 
 /** Within a user namespace, whoever has no number there: the owner of the root folder, often. */
 const OVERFLOW_UID = 65534;
-const ANYONE_WRITES = 0o002;
+/** Of a group, too: who else is in it is not known here. */
+const OTHERS_WRITE = 0o022;
 const STICKY = 0o1000;
 
 /**
  * Whoever can rename a folder on the way puts another in its place between our look and the loading: so none may
- * belong to another user (as the home does that sudo keeps), nor be open to all, but for those, like /tmp, where
+ * belong to another user (as the home does that sudo keeps), nor be open to others, but for those, like /tmp, where
  * everyone renames only their own.
  */
 function requireGuarded(folder: string, uid: number): void {
@@ -148,8 +149,8 @@ function requireGuarded(folder: string, uid: number): void {
     const found = lstatSync(at);
     if (![0, uid, OVERFLOW_UID].includes(found.uid))
       throw new Error(`lies in ${at}, which belongs to user id ${found.uid}`);
-    if ((found.mode & ANYONE_WRITES) !== 0 && (found.mode & STICKY) === 0)
-      throw new Error(`lies in ${at}, which anyone can write to`);
+    if ((found.mode & OTHERS_WRITE) !== 0 && (found.mode & STICKY) === 0)
+      throw new Error(`lies in ${at}, which others can write to`);
     if (at === dirname(at)) return;
   }
 }
