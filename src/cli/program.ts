@@ -135,6 +135,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./manual.ts'),
   },
   {
+    name: 'completion',
+    description: 'print what makes bash, zsh or fish complete commands and options',
+    load: () => import('./completion.ts'),
+  },
+  {
     name: 'licenses',
     description: 'print the licences of everything that is inside',
     load: () => import('./licenses.ts'),
