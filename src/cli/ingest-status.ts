@@ -75,14 +75,15 @@ export function registerStatus(ingest: Command): void {
     )
     .action((options: { files?: number }, self: Command) => {
       const files = options.files ?? FILES_DEFAULT;
-      const status = withAccess(self, (access) => statusOf(access, configOf(self), files));
+      const status = withAccess(self, (access) => ingestStatus(access, configOf(self), files));
       print(status, { json: commonOptions(self).json, text: () => statusText(status) });
     });
   addDropOption(command);
   addExamples(command, ['ingest status', 'ingest status --files 100 --json']);
 }
 
-interface Status {
+/** Of `ingest status`, and a part of `status`. */
+export interface IngestStatus {
   readonly running: boolean;
   readonly paused_since: string | null;
   readonly drop: string;
@@ -94,7 +95,8 @@ interface Status {
   readonly files: readonly FileDocument[];
 }
 
-function statusOf(access: Database, config: Config, filesMax: number): Status {
+/** @param filesMax how many of the newest files */
+export function ingestStatus(access: Database, config: Config, filesMax: number): IngestStatus {
   const folder = folderOf(config);
   const pause = readPause(access);
   const ledger = withDetections(config, NOTHING_INGESTED, (db) => ({
@@ -132,7 +134,7 @@ function countWaiting(drop: string): number {
   return readdirSync(drop).filter((name) => judgeName(name).kind === 'export').length;
 }
 
-function statusText(status: Status): string {
+function statusText(status: IngestStatus): string {
   const { newswire, imagewire } = status.exports;
   const newest = (state: { enabled: boolean; newest_done: string | null }) =>
     state.enabled ? (state.newest_done ?? 'no window finished yet') : 'switched off';

@@ -71,6 +71,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./alert.ts'),
   },
   {
+    name: 'status',
+    description: 'how things stand, on one screen: exports, files, alerts, keys, disks, backup',
+    load: () => import('./status.ts'),
+  },
+  {
     name: 'log',
     description: 'print the history as the log has it, or with --access who changed what: the audit trail',
     load: () => import('./log.ts'),
