@@ -30,7 +30,7 @@ export function register(alert: Command): void {
 }
 
 /** What the running appliance has told last, and what the database says at this moment. */
-async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDocument[]> {
+export async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDocument[]> {
   const told = (isRunning ? await readAlertFile(folderOf(config).alerts) : null) ?? [];
   const nowMs = Date.now();
   const enabled = new Set(EXPORT_NAMES.filter((name) => config.exports[name].enabled));

@@ -83,14 +83,15 @@ export function registerStatus(ingest: Command): void {
     )
     .action((options: { files?: number }, self: Command) => {
       const files = options.files ?? FILES_DEFAULT;
-      const status = withAccess(self, (access) => statusOf(access, configOf(self), files));
+      const status = withAccess(self, (access) => ingestStatus(access, configOf(self), files));
       print(status, { json: commonOptions(self).json, text: () => statusText(status) });
     });
   addDropOption(command);
   addExamples(command, ['ingest status', 'ingest status --files 100 --json']);
 }
 
-interface Status {
+/** Of `ingest status`, and a part of `status`. */
+export interface IngestStatus {
   readonly running: boolean;
   readonly paused_since: string | null;
   readonly drop: string;
@@ -106,7 +107,8 @@ interface Status {
   readonly not_applied: readonly FileDocument[];
 }
 
-function statusOf(access: Database, config: Config, filesMax: number): Status {
+/** @param filesMax how many of the newest files */
+export function ingestStatus(access: Database, config: Config, filesMax: number): IngestStatus {
   const folder = folderOf(config);
   const pause = readPause(access);
   const nowMs = Date.now();
@@ -166,13 +168,13 @@ function namesIn(folder: string): string[] {
   return existsSync(folder) ? readdirSync(folder) : [];
 }
 
-function waitingText({ waiting, waiting_files }: Status): string {
+function waitingText({ waiting, waiting_files }: IngestStatus): string {
   const more = waiting - waiting_files.length;
   const names = [...waiting_files, ...(more > 0 ? [`${grouped(more)} more`] : [])];
   return waiting === 0 ? 'no file' : `${counted(waiting, 'file')}: ${names.join(', ')}`;
 }
 
-function statusText(status: Status): string {
+function statusText(status: IngestStatus): string {
   const { newswire, imagewire } = status.exports;
   const newest = (state: { enabled: boolean } & Reach) => (state.enabled ? reachText(state) : 'switched off');
   const lines = [

@@ -71,6 +71,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./alert.ts'),
   },
   {
+    name: 'status',
+    description: 'how things stand, on one screen: exports, files, alerts, keys, disks, backup',
+    load: () => import('./status.ts'),
+  },
+  {
     name: 'log',
     description: 'print the history as the log has it, or with --access who changed what: the audit trail',
     load: () => import('./log.ts'),
@@ -133,6 +138,11 @@ const COMMANDS: readonly CommandEntry[] = [
     name: 'manual',
     description: 'read the manual, offline; without a topic, list the topics',
     load: () => import('./manual.ts'),
+  },
+  {
+    name: 'completion',
+    description: 'print what makes bash, zsh or fish complete commands and options',
+    load: () => import('./completion.ts'),
   },
   {
     name: 'licenses',

@@ -20,6 +20,16 @@ export function installationText(): string {
       'wirewatch.cdx.json is the same list for machines, in CycloneDX 1.6, with package addresses (purl), licences and hashes, and the SHA-256 of the executable it belongs to. Give it to what looks for known vulnerabilities in your programs.',
       'wirewatch version --json says version, commit, Node, SQLite and platform; the same commit stands in wirewatch.cdx.json.',
     ),
+    'Completion in the shell',
+    paragraph(`
+      These make commands, options and topics complete on the Tab key, each for one shell and from its next start on:`),
+    fenced(
+      'sh',
+      `
+wirewatch completion bash > /etc/bash_completion.d/wirewatch
+wirewatch completion zsh > /usr/local/share/zsh/site-functions/_wirewatch
+wirewatch completion fish > ~/.config/fish/completions/wirewatch.fish`,
+    ),
     'Building it',
     paragraph(`
       In the folder of the sources, "npm run build" makes dist/wirewatch for the machine it runs on, of less than

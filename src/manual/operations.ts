@@ -223,6 +223,10 @@ export function operationsText(): string {
   return page(
     'OPERATIONS',
     paragraph(`
+      "wirewatch status" shows how things stand on one screen: whether the appliance runs, the newest window and the gaps
+      of each export, what waits, open alerts, the newest files that were not read, keys and their last use, the room on
+      the disks, and the last backup. --watch keeps it current.`),
+    paragraph(`
       "wirewatch ingest status" says whether the appliance runs, what waits, up to when each export was read
       and how many windows before that were not, and what became of the last files. "wirewatch ingest explain NAME" says what became of one file, and
       "wirewatch window list" what became of each window.`),

@@ -1,0 +1,105 @@
+/** The screen that `wirewatch status` shows. Pure: facts in, text out. */
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
+import { isGettingFull } from '../health/disk.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
+import { details } from './access.ts';
+import type { Status } from './status.ts';
+
+const GIB = 1024 ** 3;
+
+export function statusText(status: Status, nowMs: number): string {
+  const lines = [
+    ['appliance', applianceText(status)],
+    ...ingestLines(status, nowMs),
+    ['keys', keysText(status, nowMs)],
+    ...status.disks.map((disk) => ['disk', diskText(disk)] as const),
+    ['backup', backupText(status, nowMs)],
+    ['verified', status.verified_at === null ? 'not yet' : since(status.verified_at, nowMs)],
+  ] as const;
+  const files = status.troubled_files.map(
+    ({ file, outcome, report }) => `  ${outcome.padEnd(8)}${file}: ${report.reason ?? 'see ingest status'}`,
+  );
+  return [
+    details(lines),
+    `Alerts${status.running ? '' : ' (of the database alone: no appliance runs that could tell of others)'}`,
+    ...(status.alerts.length === 0 ? ['  none is open'] : status.alerts.map(alertText)),
+    ...(files.length === 0 ? [] : ['Newest files that were not read', ...files]),
+  ]
+    .join('\n')
+    .concat('\n');
+}
+
+function applianceText({ running, url }: Status): string {
+  if (!running) return 'not running; start it with: wirewatch serve';
+  return url === null ? 'running' : `running, set to listen on ${url}`;
+}
+
+function ingestLines({ ingest, reason }: Status, nowMs: number): (readonly [string, string])[] {
+  if (ingest === null) return [['ingest', `detections.db cannot be read: ${reason}`]];
+  const { paused_since, waiting, drop, applying } = ingest;
+  const paused =
+    paused_since === null ? 'not paused' : `paused since ${paused_since}: wirewatch ingest resume`;
+  return [
+    ['ingest', paused],
+    ...EXPORT_NAMES.map((name) => [name, exportText(ingest, name, nowMs)] as const),
+    ['waiting', `${counted(waiting, 'file')} in ${drop}`],
+    ...applying.map(
+      ({ file, rows, rows_applied }) =>
+        ['backfill', `${file}: ${number(rows_applied)} of ${number(rows)} rows`] as const,
+    ),
+  ];
+}
+
+function exportText(ingest: NonNullable<Status['ingest']>, name: ExportName, nowMs: number): string {
+  const { enabled, newest_done } = ingest.exports[name];
+  if (!enabled) return 'switched off';
+  const newest =
+    newest_done === null ? 'no window read yet' : `newest window read ended ${since(newest_done, nowMs)}`;
+  const gaps = Object.entries(ingest.gaps[name]).filter(([, count]) => count > 0);
+  const told = gaps.map(([status, count]) => `${number(count)} ${status}`).join(', ');
+  return told === '' ? newest : `${newest}; windows of the last 90 days: ${told}`;
+}
+
+function keysText({ keys }: Status, nowMs: number): string {
+  const { active, used_in_last_day, last_used_at } = keys;
+  const last = last_used_at === null ? 'no use is known' : `last use ${since(last_used_at, nowMs)}`;
+  return `${number(active)} active, ${number(used_in_last_day)} used in the last 24 hours; ${last}`;
+}
+
+function diskText({ folder, free_bytes, bytes }: Status['disks'][number]): string {
+  const full = isGettingFull(free_bytes, bytes) ? ', getting full' : '';
+  return `${(free_bytes / GIB).toFixed(1)} of ${(bytes / GIB).toFixed(1)} GiB free${full} (${folder})`;
+}
+
+function backupText({ backup }: Status, nowMs: number): string {
+  if (backup === null) return 'none is scheduled ([backup] every_minutes)';
+  const { folder, newest_at } = backup;
+  return newest_at === null ? `none yet in ${folder}` : `${since(newest_at, nowMs)} (${folder})`;
+}
+
+function alertText({ name, page_worthy, since: at, detail }: Status['alerts'][number]): string {
+  return `  ${page_worthy ? 'NOW  ' : '     '}${name}, since ${at}: ${detail}`;
+}
+
+/** A time with its age. */
+function since(at: string, nowMs: number): string {
+  return `${at}, ${age(nowMs - Date.parse(at))} ago`;
+}
+
+function age(ms: number): string {
+  const units = [
+    [DAY_MS, 'day'],
+    [HOUR_MS, 'hour'],
+    [MINUTE_MS, 'minute'],
+  ] as const;
+  const [unit, name] = units.find(([length]) => ms >= length) ?? [1000, 'second'];
+  return counted(Math.max(0, Math.floor(ms / unit)), name);
+}
+
+function counted(count: number, what: string): string {
+  return `${number(count)} ${what}${count === 1 ? '' : 's'}`;
+}
+
+function number(value: number): string {
+  return value.toLocaleString('en-US');
+}

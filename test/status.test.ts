@@ -1,0 +1,148 @@
+/** `wirewatch status`: how things stand, on one screen. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { after, before, test } from 'node:test';
+import { statusText } from '../src/cli/status-text.ts';
+import { formatMs, WINDOW_MS } from '../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { programCommand } from './support/command.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+import { inFolder, runProgram } from './support/program.ts';
+import { onTerminal, terminalMissing } from './support/terminal.ts';
+import { until } from './support/until.ts';
+
+let appliance: Appliance;
+let doneMs = 0;
+let failedName = '';
+showLogOfFailures(() => appliance?.serving());
+
+before(async () => {
+  appliance = await startAppliance();
+  doneMs = nextWindowMs();
+  await appliance.dropped(fileName('newswire', doneMs), ndjson([newRow()]));
+  failedName = fileName('newswire', nextWindowMs());
+  await appliance.dropped(failedName, 'no row at all\n');
+});
+after(() => appliance?.stop());
+
+const statusOf = (...more: string[]) => appliance.cli(['status', ...more]).stdout;
+const json = () => JSON.parse(statusOf('--json'));
+
+test('tells of exports, files, alerts, keys, disks and backup', async () => {
+  assert.equal((await appliance.get('/v1/me')).status, 200);
+  await until('the use of the key is written', () => json().keys.used_in_last_day === 1);
+  const status = json();
+  assert.equal(status.running, true);
+  assert.deepEqual(status.ingest.exports.newswire, {
+    enabled: true,
+    newest_done: formatMs(doneMs + WINDOW_MS),
+  });
+  assert.deepEqual(status.ingest.gaps.newswire, { failed: 1, missing: 0, abandoned: 0 });
+  assert.deepEqual([status.ingest.waiting, status.ingest.paused_since, status.reason], [0, null, null]);
+  assert.deepEqual(
+    status.troubled_files.map(({ file, outcome }: Record<string, string>) => [file, outcome]),
+    [[failedName, 'failed']],
+  );
+  assert.deepEqual(
+    status.alerts.filter(({ name }: { name: string }) => name === 'failed windows').length,
+    1,
+    JSON.stringify(status.alerts),
+  );
+  assert.equal(status.keys.active, 1);
+  assert.ok(status.disks[0].free_bytes > 0 && status.disks[0].bytes > status.disks[0].free_bytes);
+  assert.equal(status.disks[0].folder, appliance.data);
+  assert.equal(status.backup, null);
+
+  const text = statusOf();
+  assert.match(text, /^appliance +running/);
+  assert.match(
+    text,
+    /^newswire +newest window read ended .*, 19 days ago; windows of the last 90 days: 1 failed$/m,
+  );
+  assert.doesNotMatch(text, /complete/);
+  assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last use .* ago$/m);
+  assert.match(text, /^waiting +0 files in /m);
+  assert.match(text, /^backup +none is scheduled/m);
+  assert.match(
+    text,
+    new RegExp(`^  failed  ${failedName.replaceAll('.', '\\.')}: rows or lines break the format$`, 'm'),
+  );
+});
+
+test('says what waits during a pause, and tells without an appliance what the database says', async () => {
+  appliance.cli(['ingest', 'pause']);
+  appliance.put(fileName('imagewire', nextWindowMs()), ndjson([newRow()]));
+  assert.match(statusOf(), /^ingest +paused since .*wirewatch ingest resume$/m);
+  assert.equal(json().ingest.waiting, 1);
+  await appliance.serving().stop();
+  try {
+    assert.equal(json().running, false);
+    const text = statusOf();
+    assert.match(text, /^appliance +not running; start it with: wirewatch serve$/m);
+    assert.match(text, /^Alerts \(of the database alone: no appliance runs/m);
+  } finally {
+    appliance.cli(['ingest', 'resume']);
+    await appliance.restart();
+  }
+});
+
+test('--watch keeps it current on a terminal', { skip: terminalMissing }, async () => {
+  const { command, args, options } = programCommand(['status', '--watch', '--data', appliance.data]);
+  const [program, all] = onTerminal(command, args);
+  const child = spawn(program, all, { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
+  let shown = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    shown += chunk;
+  });
+  try {
+    await until('the first screen', () => /appliance +running/.test(shown));
+    appliance.cli(['ingest', 'pause']);
+    await until('the pause', () => /paused since/.test(shown));
+  } finally {
+    child.kill('SIGTERM');
+    appliance.cli(['ingest', 'resume']);
+  }
+});
+
+test('--watch wants a terminal, and a folder without an installation is 78', () =>
+  inFolder(async (folder) => {
+    const watching = runProgram(['status', '--watch', '--data', appliance.data]);
+    assert.equal(await watching.ended, 2);
+    assert.match(watching.told(), /--watch needs a terminal/);
+    const none = runProgram(['status', '--data', folder]);
+    assert.equal(await none.ended, 78);
+    assert.match(none.told(), /there is no installation in .*--data/);
+    assert.equal(none.printed(), '');
+  }));
+
+test('where detections.db cannot be read, all else is shown', () => {
+  const GIB = 1024 ** 3;
+  const text = statusText(
+    {
+      at: '2026-11-21T12:00:00Z',
+      running: true,
+      url: null,
+      ingest: null,
+      reason: 'it is damaged',
+      troubled_files: [],
+      alerts: [],
+      keys: { active: 12_345, used_in_last_day: 0, last_used_at: null },
+      disks: [{ folder: '/data', free_bytes: GIB / 4, bytes: 100 * GIB }],
+      backup: { folder: '/backups', newest_at: '2026-11-21T11:59:00Z' },
+      verified_at: null,
+    },
+    Date.parse('2026-11-21T12:00:00Z'),
+  );
+  assert.equal(
+    text,
+    `appliance  running
+ingest     detections.db cannot be read: it is damaged
+keys       12,345 active, 0 used in the last 24 hours; no use is known
+disk       0.3 of 100.0 GiB free, getting full (/data)
+backup     2026-11-21T11:59:00Z, 1 minute ago (/backups)
+verified   not yet
+Alerts
+  none is open
+`,
+  );
+});
