@@ -15,6 +15,7 @@ import { type RunningServer, startServer } from './http/server.ts';
 import type { IngestClient, IngestListener } from './ingest/ingest-client.ts';
 import type { IngestSettings } from './ingest/ingest-settings.ts';
 import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
+import { ReadingNotes } from './ingest/reading-note.ts';
 import { TROUBLE_NAMES } from './ingest/troubles.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { readUsageAtStart } from './limits/usage.ts';
@@ -110,6 +111,8 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   begun.push(access.close);
   const reader = createDetectionsReader(folder.detections);
   begun.push(reader.close);
+  const reading = new ReadingNotes(folder);
+  begun.push(() => reading.close());
   const recovering = Promise.withResolvers<void>();
   const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
   const listener: IngestListener = {
@@ -127,7 +130,10 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
       recovering.resolve();
     },
     onDealtWith: (file) => metrics?.dealtWith(file),
-    onProgress: options.onProgress,
+    onProgress: (file, rows, isDone) => {
+      reading.note(file, rows, isDone);
+      options.onProgress(file, rows, isDone);
+    },
   };
   const ingest = startLastingIngest(
     settings,
@@ -173,6 +179,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
       const ends = [server.close(GRACE_MS), ingest.stop(), admin?.close(), backups.close(), scrubs.close()];
       await Promise.all(ends);
       health.close();
+      reading.close();
       await usage.close();
       reader.close();
       access.close();

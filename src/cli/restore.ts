@@ -7,7 +7,7 @@ import { formatMs } from '../time.ts';
 import { beGentle } from './backup.ts';
 import { configOf, installationOptions } from './config.ts';
 import { addDropOption, addExamples, commonOptions, instantValue } from './options.ts';
-import { print, progressOfSteps } from './output.ts';
+import { counted, print, progressOfSteps } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
 
@@ -91,7 +91,7 @@ function textOf(data: string, restored: Restored, untilMs: number | null, option
       ? `${source}, continued by the log that was in the data folder`
       : `${source}. The data folder had no log that continues it`;
   return [
-    `Restored ${state} into ${data}: ${shown(detections)} detections, ${shown(accounts)} accounts, ${shown(keys)} keys.${replacedText(replaced)}`,
+    `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
     `It was made from ${from}.`,
     restored.raised
       ? raisedText(untilMs)
