@@ -15,6 +15,7 @@ import { type RunningServer, startServer } from './http/server.ts';
 import type { IngestClient, IngestMessage } from './ingest/ingest-client.ts';
 import { type IngestSettings, TROUBLE_NAMES } from './ingest/ingest-settings.ts';
 import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
+import { ReadingNotes } from './ingest/reading-note.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses } from './limits/key-uses.ts';
 import { readUsageAtStart } from './limits/usage.ts';
@@ -116,6 +117,8 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   begun.push(access.close);
   const reader = createDetectionsReader(folder.detections);
   begun.push(reader.close);
+  const reading = new ReadingNotes(folder);
+  begun.push(() => reading.close());
   const recovering = Promise.withResolvers<void>();
   const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
   const onMessage = (message: IngestMessage) => {
@@ -136,6 +139,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
       case 'dealt_with':
         return metrics?.dealtWith(message.file);
       case 'progress':
+        reading.note(message.file, message.rows, message.isDone);
         return options.onProgress(message.file, message.rows, message.isDone);
     }
   };
@@ -184,6 +188,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
       const ends = [server.close(GRACE_MS), ingest.stop(), admin?.close(), backups.close(), scrubs.close()];
       await Promise.all(ends);
       health.close();
+      reading.close();
       await usage.close();
       reader.close();
       access.close();

@@ -27,7 +27,7 @@ import {
   withAccess,
 } from './access.ts';
 import { addDropOption, addExamples, commonOptions, switchValue } from './options.ts';
-import { print, table } from './output.ts';
+import { counted, grouped, print, table } from './output.ts';
 
 export function register(account: Command): void {
   registerAdd(account);
@@ -80,7 +80,11 @@ function registerList(account: Command): void {
                 { title: 'ID', value: (one) => one.id },
                 { title: 'NAME', value: (one) => one.name },
                 { title: 'STATUS', value: (one) => one.status },
-                { title: 'DAILY ROWS', value: (one) => one.daily_rows, align: 'right' },
+                {
+                  title: 'DAILY ROWS',
+                  value: (one) => (one.daily_rows === null ? null : grouped(one.daily_rows)),
+                  align: 'right',
+                },
                 { title: 'PRINT METADATA', value: (one) => (one.print_metadata ? 'on' : 'off') },
                 { title: 'CREATED', value: (one) => one.created_at },
               ]),
@@ -183,7 +187,7 @@ function registerRemove(account: Command): void {
           const keys = listKeys(db).filter(({ account_id }) => account_id === id);
           return {
             subscriptions: subscriptions.map((one) => one.id),
-            described: `account ${id} (${name}), its keys (${keys.length}) and its subscriptions (${subscriptions.length})`,
+            described: `account ${id} (${name}) with ${counted(keys.length, 'key')} and ${counted(subscriptions.length, 'subscription')}`,
           };
         },
         remove: (db) => removeAccount(db, id),
@@ -202,7 +206,10 @@ function printAccount(command: Command, account: Account, done = '', next = ''):
       ['id', shown.id],
       ['name', shown.name],
       ['status', shown.suspended_at === null ? shown.status : `${shown.status} since ${shown.suspended_at}`],
-      ['daily rows', shown.daily_rows ?? 'as the setting [limits] daily_rows'],
+      [
+        'daily rows',
+        shown.daily_rows === null ? 'as the setting [limits] daily_rows' : grouped(shown.daily_rows),
+      ],
       ['print metadata', shown.print_metadata ? 'on' : 'off'],
       ['created', shown.created_at],
     ]);

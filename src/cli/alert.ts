@@ -9,7 +9,7 @@ import { openAlerts } from '../health/open-alerts.ts';
 import { isLocked } from '../store/locks.ts';
 import { configOf, folderOf, installationOptions, requireInstallation, withDetections } from './config.ts';
 import { addExamples, commonOptions } from './options.ts';
-import { print } from './output.ts';
+import { print, table, terminalWidth, WIDTH_DEFAULT } from './output.ts';
 
 export function register(alert: Command): void {
   const command = alert
@@ -23,7 +23,11 @@ export function register(alert: Command): void {
       const isRunning = isLocked(folderOf(config).serveLock);
       const open = await openAlertsOf(config, isRunning);
       const alerts = isRunning ? open : [notRunning(config, installationOptions(self, config)), ...open];
-      print(alerts, { json: commonOptions(self).json, text: () => alertText(alerts) });
+      print(alerts, {
+        json: commonOptions(self).json,
+        text: () => alertText(alerts),
+        colours: { NOW: 'red' },
+      });
       if (!isRunning) process.exitCode = 1;
     });
   addExamples(command, ['alert list', 'alert list --json']);
@@ -56,10 +60,16 @@ function notRunning(config: Config, options: string): NotRunning {
 
 function alertText(alerts: readonly (AlertDocument | NotRunning)[]): string {
   if (alerts.length === 0) return 'No alert is open.';
-  return alerts
-    .map(
-      ({ name, page_worthy, since, detail, what_to_do }) =>
-        `${page_worthy ? 'NOW  ' : '     '}${name}${since === null ? '' : `, since ${since}`}\n     ${detail}\n     ${what_to_do}`,
-    )
-    .join('\n\n');
+  return table(
+    alerts,
+    [
+      { title: 'WHEN', value: ({ page_worthy }) => (page_worthy ? 'NOW' : 'later') },
+      { title: 'ALERT', value: ({ name }) => name },
+      { title: 'SINCE', value: ({ since }) => since },
+      { title: 'WHAT', value: ({ detail }) => detail },
+      { title: 'TO DO', value: ({ what_to_do }) => what_to_do },
+    ],
+    // Sentences do not fit beside each other, on whatever it is printed.
+    terminalWidth() ?? WIDTH_DEFAULT,
+  );
 }

@@ -22,7 +22,11 @@ export function register(command: Command): void {
       },
     });
     if (process.stderr.isTTY) process.stderr.write('\r\x1b[2K');
-    print(findings, { json, text: () => findingsText(findings) });
+    print(findings, {
+      json,
+      text: () => findingsText(findings),
+      colours: { ok: 'green', warn: 'yellow', bad: 'red' },
+    });
     if (findings.some(({ status }) => status === 'bad')) process.exitCode = 1;
   });
   addSettingFlags(command);

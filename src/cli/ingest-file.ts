@@ -18,7 +18,7 @@ import { arrival, isHistory } from '../windows/transitions.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { type FileDocument, fileDocument, fileTable } from './ingest-status.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
-import { counted, print, progress } from './output.ts';
+import { counted, grouped, print, progress } from './output.ts';
 
 const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
 
@@ -333,7 +333,7 @@ function explanationText(explanation: Explanation): string {
     ...(effect === null
       ? []
       : [
-          `it would bring: ${effect.created} created, ${effect.updated} updated, ${effect.rescored} re-scored, ${effect.unchanged} unchanged${effect.rows < explanation.rows - sumOf(unknown_rows) ? ` (of the first ${effect.rows} rows)` : ''}`,
+          `it would bring: ${grouped(effect.created)} created, ${grouped(effect.updated)} updated, ${grouped(effect.rescored)} re-scored, ${grouped(effect.unchanged)} unchanged${effect.rows < explanation.rows - sumOf(unknown_rows) ? ` (of the first ${counted(effect.rows, 'row')})` : ''}`,
         ]),
     ...unknown,
     ...(history.length === 0 ? [] : ['', 'dropped before under this name:', fileTable(history)]),

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { ReplayCounts } from '../ingest/requests.ts';
 import { Refused } from '../refused.ts';
 import { addDropOption, addExamples, commonOptions, instantValue } from './options.ts';
-import { print } from './output.ts';
+import { counted, grouped, print } from './output.ts';
 
 export function registerReplay(ingest: Command): void {
   const command = ingest
@@ -32,7 +32,7 @@ export function registerReplay(ingest: Command): void {
 
 function replayText(counts: ReplayCounts): string {
   const lines = [
-    `${counts.files} files with ${counts.rows} rows were read again: ${counts.created} detections created, ${counts.updated} updated, ${counts.rescored} re-scored, ${counts.unchanged} unchanged.`,
+    `${counted(counts.files, 'file')} with ${counted(counts.rows, 'row')} ${counts.files === 1 ? 'was' : 'were'} read again: ${counted(counts.created, 'detection')} created, ${grouped(counts.updated)} updated, ${grouped(counts.rescored)} re-scored, ${grouped(counts.unchanged)} unchanged.`,
     ...counts.unreadable.map(({ file, reason }) => `not read: ${file}: ${reason}`),
   ];
   return lines.join('\n');

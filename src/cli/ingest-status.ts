@@ -12,6 +12,7 @@ import {
   findFile,
   newestFiles,
 } from '../ingest/file-record.ts';
+import { type ReadingNote, readReadingNote } from '../ingest/reading-note.ts';
 import { readPause } from '../ingest/subscribers.ts';
 import type { Database } from '../store/database.ts';
 import { isLocked } from '../store/locks.ts';
@@ -24,7 +25,7 @@ import { counted, grouped, print, table } from './output.ts';
 
 const FILES_DEFAULT = 10;
 const FILES_MAX = 1000;
-const WAITING_SHOWN_MAX = 5;
+const WAITING_SHOWN_MAX = 3;
 
 /** A file's record in the contract's names. */
 export interface FileDocument {
@@ -65,11 +66,15 @@ export function fileTable(files: readonly FileDocument[]): string {
     { title: 'NUMBER', value: (file) => file.number, align: 'right' },
     { title: 'FILE', value: (file) => file.file },
     { title: 'OUTCOME', value: (file) => file.outcome },
-    { title: 'ROWS', value: (file) => file.report.rows, align: 'right' },
-    { title: 'CREATED', value: (file) => file.report.created, align: 'right' },
-    { title: 'UPDATED', value: (file) => file.report.updated, align: 'right' },
+    { title: 'ROWS', value: (file) => shownCount(file.report.rows), align: 'right' },
+    { title: 'CREATED', value: (file) => shownCount(file.report.created), align: 'right' },
+    { title: 'UPDATED', value: (file) => shownCount(file.report.updated), align: 'right' },
     { title: 'WHY', value: (file) => file.report.reason },
   ]);
+}
+
+function shownCount(count: number | undefined): string | undefined {
+  return count === undefined ? undefined : grouped(count);
 }
 
 export function registerStatus(ingest: Command): void {
@@ -100,6 +105,8 @@ export interface IngestStatus {
   /** Their names, in the order in which they are read: the first ones. */
   readonly waiting_files: readonly string[];
   readonly exports: Record<ExportName, { enabled: boolean } & Reach>;
+  /** The long file that is being read, and how far; null: there is none. */
+  readonly reading: ReadingNote | null;
   /** A backfill that is being applied. */
   readonly applying: readonly { file: string; rows: number; rows_applied: number }[];
   readonly files: readonly FileDocument[];
@@ -112,6 +119,7 @@ export function ingestStatus(access: Database, config: Config, filesMax: number)
   const folder = folderOf(config);
   const pause = readPause(access);
   const nowMs = Date.now();
+  const isRunning = isLocked(folder.serveLock);
   const ledger = withDetections(config, NOTHING_INGESTED, (db) => ({
     reach: { newswire: readReach(db, 'newswire', nowMs), imagewire: readReach(db, 'imagewire', nowMs) },
     applying: applyingFiles(db),
@@ -128,12 +136,13 @@ export function ingestStatus(access: Database, config: Config, filesMax: number)
     ...ledger.reach[name],
   });
   return {
-    running: isLocked(folder.serveLock),
+    running: isRunning,
     paused_since: pause === null ? null : formatMs(pause),
     drop: config.ingest.drop,
     waiting: waiting.length,
     waiting_files: waiting.slice(0, WAITING_SHOWN_MAX),
     exports: { newswire: exportState('newswire'), imagewire: exportState('imagewire') },
+    reading: isRunning ? readReadingNote(folder, nowMs) : null,
     applying: ledger.applying.map((record) => ({
       file: record.name,
       rows: record.report.rows ?? 0,
@@ -184,8 +193,12 @@ function statusText(status: IngestStatus): string {
     `waiting      ${waitingText(status)}`,
     `newswire     ${newest(newswire)}`,
     `imagewire    ${newest(imagewire)}`,
+    ...(status.reading === null
+      ? []
+      : [`reading      ${status.reading.file}: ${counted(status.reading.rows, 'row')} so far`]),
     ...status.applying.map(
-      ({ file, rows, rows_applied }) => `backfill     ${file}: ${rows_applied} of ${rows} rows`,
+      ({ file, rows, rows_applied }) =>
+        `backfill     ${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`,
     ),
   ];
   const shown = new Set(status.files.map(({ number }) => number));

@@ -1,4 +1,5 @@
 /** `wirewatch manual`: the manual, inside the program, so that it is there offline and fits the version. */
+import { spawnSync } from 'node:child_process';
 import type { Command, Option } from 'commander';
 import type { CommandSummary, OptionSummary } from '../manual/commands.ts';
 import { TOPICS } from '../manual/topics.ts';
@@ -26,7 +27,25 @@ function printTopic(name: string, program: Command, json: boolean): void {
     );
   }
   const text = topic.text(commandSummaries(program));
-  print({ topic: topic.name, text }, { json, text });
+  if (json || !process.stdout.isTTY || !paged(text)) print({ topic: topic.name, text }, { json, text });
+}
+
+/**
+ * Shows a text in the pager of the one who reads: `PAGER`, else less, which ends by itself where one page is enough.
+ *
+ * @returns false where there is none, or none is wanted (`PAGER=` or `PAGER=cat`)
+ */
+function paged(text: string): boolean {
+  const { PAGER } = process.env;
+  if (PAGER === '' || PAGER === 'cat') return false;
+  const { status } = spawnSync(PAGER ?? 'less', {
+    input: text,
+    stdio: ['pipe', 'inherit', 'inherit'],
+    // It may be a command line.
+    shell: PAGER !== undefined,
+    env: { LESS: 'FRX', ...process.env },
+  });
+  return status !== null && ![126, 127].includes(status);
 }
 
 function contents(): { topic: string; title: string }[] {

@@ -1,16 +1,50 @@
 /**
  * What commands print: one JSON document or text on stdout, and progress on a terminal's stderr.
  */
+import { styleText } from 'node:util';
 import { printable } from '../printable.ts';
 
-/** Prints the result: the value as one document with `--json`, else the text. */
+/** Narrower than this no terminal is taken to be, nor one that does not know its width. */
+const WIDTH_LEAST = 40;
+export const WIDTH_DEFAULT = 80;
+
+/** Columns of the terminal; null where stdout is none, and lines may be as long as they are. */
+export function terminalWidth(): number | null {
+  if (!process.stdout.isTTY) return null;
+  const { columns } = process.stdout;
+  return columns >= WIDTH_LEAST ? columns : WIDTH_DEFAULT;
+}
+
+/**
+ * Prints the result: the value as one document with `--json`, else the text.
+ *
+ * @param colours by word: where a line of the text begins with it, it has this colour on a terminal that shows any
+ */
 export function print(
   value: unknown,
-  { json, text }: { json: boolean; text: string | (() => string) },
+  {
+    json,
+    text,
+    colours = {},
+  }: { json: boolean; text: string | (() => string); colours?: Readonly<Record<string, Colour>> },
 ): void {
   const written = json ? JSON.stringify(value, null, 2) : typeof text === 'string' ? text : text();
-  const shown = printable(written);
+  const shown = json ? printable(written) : painted(printable(written), colours);
   process.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
+}
+
+export type Colour = 'red' | 'yellow' | 'green';
+
+/** After {@link printable}: what comes from outside has no colour of its own. */
+function painted(text: string, colours: Readonly<Record<string, Colour>>): string {
+  return Object.entries(colours).reduce(
+    (done, [word, colour]) =>
+      done.replace(new RegExp(`^${word}(?=\\s)`, 'gm'), (found) =>
+        // Obeys NO_COLOR and the like, and leaves a pipe alone.
+        styleText(colour, found, { stream: process.stdout }),
+      ),
+    text,
+  );
 }
 
 /** A number of things: `1 key`, `12,000 keys`. */
@@ -29,22 +63,68 @@ export type Column<Row> = {
   align?: 'left' | 'right';
 };
 
-/** Rows in aligned columns below their titles; null and undefined are shown as `-`. */
-export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
+/**
+ * Rows in aligned columns below their titles; null and undefined are shown as `-`. Columns that the width has no room
+ * for stand below each row, with their titles.
+ *
+ * @param width of a line at most; null: any
+ */
+export function table<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  width: number | null = terminalWidth(),
+): string {
   const cells = rows.map((row) => columns.map((column) => cell(column.value(row))));
-  const lines = [columns.map((column) => column.title), ...cells];
+  const titles = columns.map((column) => column.title);
   const widths = columns.map((_, at) =>
-    lines.reduce((widest, line) => Math.max(widest, length(line[at])), 0),
+    [titles, ...cells].reduce((widest, line) => Math.max(widest, length(line[at])), 0),
   );
-  return lines
-    .map((line) => {
-      const padded = line.map((text, at) => {
+  const shown = columnsWithin(widths, width);
+  const line = (texts: readonly string[]) =>
+    texts
+      .slice(0, shown)
+      .map((text, at) => {
         const space = ' '.repeat((widths[at] ?? 0) - length(text));
         return columns[at]?.align === 'right' ? space + text : text + space;
-      });
-      return padded.join('  ').trimEnd();
-    })
-    .join('\n');
+      })
+      .join('  ')
+      .trimEnd();
+  const below = (texts: readonly string[]) =>
+    titles.flatMap((title, at) =>
+      at < shown || texts[at] === '-'
+        ? []
+        : wrapped(`${title.toLowerCase()}: ${texts[at]}`, width ?? WIDTH_DEFAULT),
+    );
+  return [line(titles), ...cells.flatMap((texts) => [line(texts), ...below(texts)])].join('\n');
+}
+
+/** How many columns, the first ones, fit; one in any case. */
+function columnsWithin(widths: readonly number[], width: number | null): number {
+  if (width === null) return widths.length;
+  let used = -2;
+  const overflowing = widths.findIndex((own) => {
+    used += own + 2;
+    return used > width;
+  });
+  return overflowing < 0 ? widths.length : Math.max(1, overflowing);
+}
+
+const BELOW_INDENT = '    ';
+
+/** A command at the end stays in one piece: it is there to be copied. */
+function wrapped(text: string, width: number): string[] {
+  const [command] = /(?<=: )wirewatch .*$/.exec(text) ?? [];
+  const prose = command === undefined ? text : text.slice(0, -command.length - 1);
+  const lines: string[] = [];
+  let line = BELOW_INDENT;
+  for (const word of [...prose.split(' '), ...(command === undefined ? [] : [command])]) {
+    const isFirst = line.trim() === '';
+    if (!isFirst && length(line) + 1 + length(word) > width) {
+      lines.push(line);
+      line = `${BELOW_INDENT}${word}`;
+    } else line = isFirst ? `${line}${word}` : `${line} ${word}`;
+  }
+  return [...lines, line];
 }
 
 function cell(value: string | number | null | undefined): string {

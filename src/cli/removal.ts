@@ -12,7 +12,7 @@ import { configOf, withDetections } from './config.ts';
 import { confirm } from './confirm.ts';
 import { serveAdded } from './ingest-request.ts';
 import { commonOptions } from './options.ts';
-import { print } from './output.ts';
+import { counted, print } from './output.ts';
 
 export interface RemovalOptions {
   /** `account acme`, `subscription 7001` */
@@ -111,5 +111,5 @@ function printRemoved(
 }
 
 function rowsText({ detections, versions }: RemovedRows): string {
-  return `${detections.toLocaleString('en-US')} detections in ${versions.toLocaleString('en-US')} versions`;
+  return `${counted(detections, 'detection')} in ${counted(versions, 'version')}`;
 }

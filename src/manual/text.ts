@@ -1,6 +1,13 @@
-/** How the manual's text is laid out: plain, for a terminal of a hundred columns, and for a pager or a file. */
+/** How the manual's text is laid out: plain, as wide as the terminal, and for a pager or a file. */
 
-export const WIDTH = 100;
+const WIDTH_MAX = 100;
+const WIDTH_LEAST = 40;
+
+/** Of the terminal, where stdout is one that is narrower. */
+export const WIDTH =
+  process.stdout.isTTY && process.stdout.columns >= WIDTH_LEAST
+    ? Math.min(WIDTH_MAX, process.stdout.columns)
+    : WIDTH_MAX;
 const FENCE = '```';
 
 /** Code to copy; nothing stands before its lines, since indentation would break Python. */
