@@ -74,7 +74,7 @@ test('only what is missing is named, with the account and the subscription that 
     paste(`wirewatch subscription add 42 --account daily --data ${data}`);
     const create = `wirewatch key create --account daily --name Dashboard --scopes detections:read --subscriptions 42 --data ${data}`;
     const id = /ww_live_([a-z2-7]{12})/.exec(paste(create))?.[1];
-    paste(`wirewatch key revoke ${id} --data ${data}`);
+    paste(`wirewatch key revoke ${id} --yes --data ${data}`);
     const second = runProgram(serving);
     assert.deepEqual(await nextOf(second), [create]);
     await stop(second);
