@@ -269,9 +269,15 @@ function explained(error: unknown, target: string, { root }: DataFolder): unknow
   if (isDiskFull(error))
     return new Refused('failed', `the disk of ${target} is full. ${stays} Make room and try again.`, cause);
   const path = error instanceof Error && 'path' in error ? String(error.path) : '';
-  if (path.startsWith(root + sep) && !path.startsWith(target + sep))
+  const isOfTarget = path === target || path.startsWith(target + sep);
+  if (path.startsWith(root + sep) && !isOfTarget)
     return new Refused('failed', `${reason}. Run it as the user of the appliance.`, cause);
-  if (isErrorCode(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS', 'EIO', 'ESTALE', 'EEXIST'))
+  // Of a folder that is gone, SQLite's driver says so without a code.
+  const isGone = error instanceof TypeError && !existsSync(target);
+  if (
+    isGone ||
+    isErrorCode(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS', 'EIO', 'ESTALE', 'EEXIST')
+  )
     return new Refused(
       'failed',
       `cannot write ${target}: ${reason}. ${stays} Check its disk and its rights.`,
