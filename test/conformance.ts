@@ -32,10 +32,10 @@ export const CONFORMANCE: readonly Rule[] = [
   ...rules('Client procedures', [
     'incremental: since, then next_cursor | pull | without --full a new copy begins at --since, and by default with the present',
     'incremental: poll later with the stored cursor | pull | a copy goes on with its cursor and takes over what changed since',
-    'full copy: as_of of the first page, months back to data_starts, stream from as_of | pull | a full copy equals the period walk of the server, and says how much it has',
+    'full copy: as_of of the first page, months back to data_starts, stream from as_of | pull | a full copy equals the period walk of the server',
     'changes during the walk reach the stream after that as_of | conformance-stream | what changes during a walk by period reaches the stream after the as_of of its first page',
     'a late export file reaches the stream when it comes | windows-program | a late file of a missing window is read when it arrives',
-    'incremental: while has_more is true, at once | pull | a full copy equals the period walk of the server, and says how much it has',
+    'incremental: while has_more is true, at once | pull | a full copy equals the period walk of the server',
     'retry: 429, with Retry-After | pull | 429 is asked for again after Retry-After',
     'retry: 500, with Retry-After | pull | 500 is asked for again after Retry-After',
     'retry: 503, with Retry-After | pull | 503 is asked for again after Retry-After',

@@ -115,7 +115,7 @@ async function pulled(args: string[]): Promise<{ code: number | null; told: stri
 }
 
 describe('pull', () => {
-  test('a full copy equals the period walk of the server, and says how much it has', () =>
+  test('a full copy equals the period walk of the server', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'copy.db');
       const { code, told, printed } = await pulled(pullArgs(folder, '--into', into, '--full'));

@@ -40,7 +40,7 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
   assert.deepEqual(status.ingest.gaps.newswire, { failed: 1, missing: 0, abandoned: 0 });
   assert.deepEqual([status.ingest.waiting, status.ingest.paused_since, status.reason], [0, null, null]);
   assert.deepEqual(
-    status.troubled_files.map(({ file, outcome }: Record<string, string>) => [file, outcome]),
+    status.unread_files.map(({ file, outcome }: Record<string, string>) => [file, outcome]),
     [[failedName, 'failed']],
   );
   assert.deepEqual(
@@ -124,7 +124,7 @@ test('where detections.db cannot be read, all else is shown', () => {
       url: null,
       ingest: null,
       reason: 'it is damaged',
-      troubled_files: [],
+      unread_files: [],
       alerts: [],
       keys: { active: 12_345, used_in_last_day: 0, last_used_at: null },
       disks: [{ folder: '/data', free_bytes: GIB / 4, bytes: 100 * GIB }],

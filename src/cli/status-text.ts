@@ -16,7 +16,7 @@ export function statusText(status: Status, nowMs: number): string {
     ['backup', backupText(status, nowMs)],
     ['verified', status.verified_at === null ? 'not yet' : since(status.verified_at, nowMs)],
   ] as const;
-  const files = status.troubled_files.map(
+  const files = status.unread_files.map(
     ({ file, outcome, report }) => `  ${outcome.padEnd(8)}${file}: ${report.reason ?? 'see ingest status'}`,
   );
   return [

@@ -44,7 +44,7 @@ export interface Status {
     | null;
   readonly reason: string | null;
   /** The newest files that failed, were held or refused. */
-  readonly troubled_files: IngestStatus['files'];
+  readonly unread_files: IngestStatus['files'];
   /** Where no appliance runs, only those that follow from the database. */
   readonly alerts: readonly AlertDocument[];
   readonly keys: {
@@ -121,21 +121,21 @@ function ingestOf(
   access: Database,
   config: Config,
   nowMs: number,
-): Pick<Status, 'ingest' | 'reason' | 'troubled_files'> {
+): Pick<Status, 'ingest' | 'reason' | 'unread_files'> {
   try {
     const { files, ...ingest } = ingestStatus(access, config, FILES_READ);
     const gaps = withDetections(config, NO_GAPS, (db) => ({
       newswire: gapsOf(db, 'newswire', nowMs),
       imagewire: gapsOf(db, 'imagewire', nowMs),
     }));
-    const troubled = files.filter(({ outcome }) => TROUBLED.has(outcome)).slice(0, FILES_SHOWN);
-    return { ingest: { ...ingest, gaps }, reason: null, troubled_files: troubled };
+    const unread = files.filter(({ outcome }) => UNREAD.has(outcome)).slice(0, FILES_SHOWN);
+    return { ingest: { ...ingest, gaps }, reason: null, unread_files: unread };
   } catch (error) {
-    return { ingest: null, reason: reasonOf(error), troubled_files: [] };
+    return { ingest: null, reason: reasonOf(error), unread_files: [] };
   }
 }
 
-const TROUBLED = new Set(['failed', 'held', 'refused']);
+const UNREAD = new Set(['failed', 'held', 'refused']);
 const NONE: Gaps = { failed: 0, missing: 0, abandoned: 0 };
 const NO_GAPS: Readonly<Record<ExportName, Gaps>> = { newswire: NONE, imagewire: NONE };
 
