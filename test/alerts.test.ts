@@ -17,7 +17,13 @@ import {
 import { type FileRecord, saveFile } from '../src/ingest/file-record.ts';
 import { alertsText } from '../src/manual/alerts.ts';
 import { DAY_MS, formatMs, HOUR_MS, WINDOW_MS } from '../src/time.ts';
-import { setWindow, type WindowStatus } from '../src/windows/ledger.ts';
+import {
+  COUNT_KNOWN,
+  FIRST_BEFORE_GAP,
+  LAST_BEHIND_GAP,
+  setWindow,
+  type WindowStatus,
+} from '../src/windows/ledger.ts';
 import { createTestStore, type TestStore } from './support/store.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
@@ -255,6 +261,13 @@ test('what is read for them once a second is read by an index', () => {
     plan(FAILED_FILES, { since: 0, limit: 1 }),
     /SEARCH file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
   );
+  const span = { export: 'newswire', from: 0, to: 1 };
+  const known =
+    /SEARCH (export_window|known) USING (PRIMARY KEY|COVERING INDEX \w+) \(export=\? AND window_start>\? AND window_start<\?\)/;
+  for (const sql of [COUNT_KNOWN, FIRST_BEFORE_GAP, LAST_BEHIND_GAP]) {
+    assert.match(plan(sql, span), known);
+    assert.doesNotMatch(plan(sql, span), /TEMP B-TREE/);
+  }
   assert.match(
     plan(REFUSED_FILES, { since: 0 }),
     /SEARCH ingest_file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,

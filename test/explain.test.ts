@@ -87,7 +87,7 @@ test('errors are counted by column and kind, with their first lines', () => {
   writeFileSync(path, ndjson(rows));
   const told = appliance.cli(['ingest', 'validate', path], { anyStatus: true }).stdout;
   assert.deepEqual(told.split('\n').slice(1, -1), [
-    '  strength_score: expected a number from 0 to 100, found "high" first (1200 times, lines 1, 2, 3, 4, 5, …)',
+    '  strength_score: expected a number from 0 to 100, found for example "high" (1200 times, lines 1, 2, 3, 4, 5, …)',
     '  article_id: expected an integer from 0 to 999999999999999, found -1 (line 1201)',
   ]);
   assert.match(told, /^bad: 1201 errors in 1201 rows/);

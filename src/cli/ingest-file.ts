@@ -305,7 +305,7 @@ function verdictText(verdict: Verdict): string {
 
 function groupText({ column, expected, count, lines, value }: ErrorGroup): string {
   const shown = `${lines.length === 1 ? 'line' : 'lines'} ${lines.join(', ')}${count > lines.length ? ', …' : ''}`;
-  const found = value === null ? '' : `, found ${JSON.stringify(value)}${count > 1 ? ' first' : ''}`;
+  const found = value === null ? '' : `, found ${count > 1 ? 'for example ' : ''}${JSON.stringify(value)}`;
   const where = count > 1 ? `${counted(count, 'time')}, ${shown}` : shown;
   return `  ${column === null ? '' : `${column}: `}expected ${expected}${found} (${where})`;
 }

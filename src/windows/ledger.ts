@@ -72,24 +72,25 @@ export const COUNT_WINDOWS = `
   SELECT count(*) AS windows FROM export_window
   WHERE export = :export AND status = :status AND window_start >= :from`;
 
-/**
- * Windows of which nothing is known, though a later one was read. A search leaves none before `looked_through` but
- * those whose file waits, so few windows are read here.
- */
-export const UNKNOWN_WINDOWS = `
-  WITH RECURSIVE span (export, first, last) AS (
-    SELECT export, max(expected_from, looked_through), min(:before, (
-      SELECT max(window_start) FROM export_window WHERE export = expectation.export AND status = 'done'))
-    FROM export_expectation AS expectation
-  ), candidate (export, window_start, last) AS (
-    SELECT export, first, last FROM span WHERE first < last
-    UNION ALL
-    SELECT export, window_start + ${WINDOW_MS}, last FROM candidate WHERE window_start + ${WINDOW_MS} < last
-  )
-  SELECT export, count(*) AS windows, min(window_start) AS first, max(window_start) AS last FROM candidate
-  WHERE NOT EXISTS (SELECT 1 FROM export_window AS known
-    WHERE known.export = candidate.export AND known.window_start = candidate.window_start)
-  GROUP BY export`;
+const SELECT_EXPECTATIONS =
+  'SELECT export, expected_from, looked_through FROM export_expectation ORDER BY export';
+
+export const COUNT_KNOWN = `
+  SELECT count(*) AS windows FROM export_window
+  WHERE export = :export AND window_start >= :from AND window_start < :to`;
+
+/** The first known window with nothing known of the next one, or the last one with nothing known of the one before. */
+export const FIRST_BEFORE_GAP = besideGap('ASC', WINDOW_MS);
+export const LAST_BEHIND_GAP = besideGap('DESC', -WINDOW_MS);
+
+function besideGap(order: 'ASC' | 'DESC', step: number): string {
+  return `
+  SELECT window_start FROM export_window AS known
+  WHERE export = :export AND window_start >= :from AND window_start < :to AND NOT EXISTS (
+    SELECT 1 FROM export_window AS other
+    WHERE other.export = :export AND other.window_start = known.window_start + ${step})
+  ORDER BY window_start ${order} LIMIT 1`;
+}
 
 const SELECT_LONG_MISSING = `
   SELECT export, window_start, status, since, file FROM export_window
@@ -235,7 +236,29 @@ export interface UnknownWindows {
   readonly last: number;
 }
 
-/** Windows, by export, that start before `before` and of which nothing is known though a later one was read. */
+/**
+ * Windows, by export, that start before `before` and of which nothing is known though a later one was read. A search
+ * for missing windows leaves none before `looked_through` but those whose files wait. Only known windows are read:
+ * there may be far more of the others.
+ */
 export function unknownWindows(db: Database, before: number): UnknownWindows[] {
-  return db.prepare<unknown[], UnknownWindows>(UNKNOWN_WINDOWS).all({ before });
+  const expectations = db
+    .prepare<unknown[], Expectation & { readonly export: ExportName }>(SELECT_EXPECTATIONS)
+    .all();
+  return expectations.flatMap(({ export: exportName, expected_from, looked_through }) => {
+    const newest = newestDone(db, exportName);
+    const from = Math.max(expected_from, looked_through);
+    const to = Math.min(before, (newest ?? 0) - WINDOW_MS);
+    if (from >= to) return [];
+    const span = { export: exportName, from, to };
+    const known = db.prepare<unknown[], { windows: number }>(COUNT_KNOWN).get(span)?.windows ?? 0;
+    const windows = (to - from) / WINDOW_MS - known;
+    if (windows === 0) return [];
+    const beside = (sql: string) =>
+      db.prepare<unknown[], { window_start: number }>(sql).get(span)?.window_start;
+    const isKnown = (start: number) => findWindow(db, exportName, start) !== undefined;
+    const first = isKnown(from) ? (beside(FIRST_BEFORE_GAP) ?? from) + WINDOW_MS : from;
+    const last = isKnown(to - WINDOW_MS) ? (beside(LAST_BEHIND_GAP) ?? to) - WINDOW_MS : to - WINDOW_MS;
+    return [{ export: exportName, windows, first, last }];
+  });
 }
