@@ -153,7 +153,7 @@ test('the disk of the data folder is full', {
     assert.deepEqual([status.waiting, status.waiting_files], [1, [second]], 'wherever it lies');
     assert.ok(existsSync(join(seen, 'reserve')));
     fill(ballast);
-    await within('key', 'revoke', other.split('_')[2] ?? '');
+    await within('key', 'revoke', other.split('_')[2] ?? '', '--yes');
     assert.ok(!existsSync(join(seen, 'reserve')), 'it was given up for that');
     const revoked = { headers: { authorization: `Bearer ${other}` } };
     assert.equal((await fetch(`${url}/v1/me`, revoked)).status, 401);
