@@ -237,13 +237,13 @@ describe('a start', () => {
       file,
       `${ACCOUNT}${SUBSCRIPTION}[[keys]]\nid = "${second.id}"\nhash = "${first.hash}"\n${TERMS}`,
     );
-    await command('key', 'revoke', first.id, '--data', other);
+    await command('key', 'revoke', first.id, '--yes', '--data', other);
     running = runProgram(['serve', '--data', other, '--config', file, '--port', '0']);
     await running.url();
     running.kill('SIGTERM');
     await running.ended;
     assert.equal(lineOf(running, REPLACED)?.key_id, second.id);
-    await command('key', 'revoke', second.id, '--data', other);
+    await command('key', 'revoke', second.id, '--yes', '--data', other);
     assert.deepEqual(await start(), []);
   });
 

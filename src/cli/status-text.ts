@@ -2,6 +2,7 @@
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { isGettingFull } from '../health/disk.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
+import { reachText } from '../windows/reach.ts';
 import { details } from './access.ts';
 import type { Status } from './status.ts';
 
@@ -51,13 +52,12 @@ function ingestLines({ ingest, reason }: Status, nowMs: number): (readonly [stri
 }
 
 function exportText(ingest: NonNullable<Status['ingest']>, name: ExportName, nowMs: number): string {
-  const { enabled, newest_done } = ingest.exports[name];
+  const { enabled, ...reach } = ingest.exports[name];
   if (!enabled) return 'switched off';
-  const newest =
-    newest_done === null ? 'no window read yet' : `newest window read ended ${since(newest_done, nowMs)}`;
-  const gaps = Object.entries(ingest.gaps[name]).filter(([, count]) => count > 0);
-  const told = gaps.map(([status, count]) => `${number(count)} ${status}`).join(', ');
-  return told === '' ? newest : `${newest}; windows of the last 90 days: ${told}`;
+  return reachText(
+    reach,
+    reach.newest_done === null ? '' : `, ${age(nowMs - Date.parse(reach.newest_done))} ago`,
+  );
 }
 
 function keysText({ keys }: Status, nowMs: number): string {

@@ -6,7 +6,6 @@ import type { Command } from 'commander';
 import { keyStatus, listKeys } from '../auth/keys.ts';
 import { backupTimes } from '../backup/branch.ts';
 import type { Config } from '../config/load.ts';
-import type { ExportName } from '../detection/content-type.ts';
 import type { AlertDocument } from '../health/alerts.ts';
 import { readScrubRecord } from '../history/scrub-record.ts';
 import { printable } from '../printable.ts';
@@ -14,10 +13,9 @@ import { Refused, reasonOf } from '../refused.ts';
 import type { Database } from '../store/database.ts';
 import { isLocked } from '../store/locks.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
-import { countWindows } from '../windows/ledger.ts';
 import { withAccess } from './access.ts';
 import { openAlertsOf } from './alert.ts';
-import { configOf, folderOf, withDetections } from './config.ts';
+import { configOf, folderOf } from './config.ts';
 import { type IngestStatus, ingestStatus } from './ingest-status.ts';
 import { usageOfKeys } from './key-usage.ts';
 import { listeningUrl } from './local-address.ts';
@@ -25,13 +23,9 @@ import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
 import { statusText } from './status-text.ts';
 
-/** As far back as clients are told of gaps. */
-const WINDOWS_MS = 90 * DAY_MS;
 const FILES_READ = 200;
 const FILES_SHOWN = 3;
 const WATCH_EVERY_MS = 2 * SECOND_MS;
-
-export type Gaps = Readonly<Record<'failed' | 'missing' | 'abandoned', number>>;
 
 export interface Status {
   readonly at: string;
@@ -39,9 +33,7 @@ export interface Status {
   /** Null where only the appliance knows which port it picked. */
   readonly url: string | null;
   /** Null when detections.db cannot be read; `reason` says why. */
-  readonly ingest:
-    | (Omit<IngestStatus, 'files'> & { readonly gaps: Readonly<Record<ExportName, Gaps>> })
-    | null;
+  readonly ingest: Omit<IngestStatus, 'files'> | null;
   readonly reason: string | null;
   /** The newest files that failed, were held or refused. */
   readonly unread_files: IngestStatus['files'];
@@ -99,7 +91,7 @@ async function statusOf(command: Command): Promise<Status> {
   const nowMs = Date.now();
   const running = isLocked(folder.serveLock);
   const { keys, ...ingested } = withAccess(command, (access) => ({
-    ...ingestOf(access, config, nowMs),
+    ...ingestOf(access, config),
     keys: keysOf(command, access, nowMs),
   }));
   const scrubbed = readScrubRecord(folder);
@@ -117,32 +109,17 @@ async function statusOf(command: Command): Promise<Status> {
 }
 
 /** A damaged database is what alerts tell of; the rest of the screen is worth having all the same. */
-function ingestOf(
-  access: Database,
-  config: Config,
-  nowMs: number,
-): Pick<Status, 'ingest' | 'reason' | 'unread_files'> {
+function ingestOf(access: Database, config: Config): Pick<Status, 'ingest' | 'reason' | 'unread_files'> {
   try {
     const { files, ...ingest } = ingestStatus(access, config, FILES_READ);
-    const gaps = withDetections(config, NO_GAPS, (db) => ({
-      newswire: gapsOf(db, 'newswire', nowMs),
-      imagewire: gapsOf(db, 'imagewire', nowMs),
-    }));
     const unread = files.filter(({ outcome }) => UNREAD.has(outcome)).slice(0, FILES_SHOWN);
-    return { ingest: { ...ingest, gaps }, reason: null, unread_files: unread };
+    return { ingest, reason: null, unread_files: unread };
   } catch (error) {
     return { ingest: null, reason: reasonOf(error), unread_files: [] };
   }
 }
 
 const UNREAD = new Set(['failed', 'held', 'refused']);
-const NONE: Gaps = { failed: 0, missing: 0, abandoned: 0 };
-const NO_GAPS: Readonly<Record<ExportName, Gaps>> = { newswire: NONE, imagewire: NONE };
-
-function gapsOf(db: Database, name: ExportName, nowMs: number): Gaps {
-  const count = (status: keyof Gaps) => countWindows(db, name, status, nowMs - WINDOWS_MS);
-  return { failed: count('failed'), missing: count('missing'), abandoned: count('abandoned') };
-}
 
 function keysOf(command: Command, access: Database, nowMs: number): Status['keys'] {
   const active = listKeys(access).filter((key) => keyStatus(key, nowMs) === 'active');
