@@ -79,6 +79,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
   ],
   admin: [
+    'auth',
     'backup',
     'config',
     'detection',

@@ -69,6 +69,26 @@ export const METRICS: readonly (readonly [name: string, labels: string, what: st
     '',
     'When a restore from the newest branch of the backup folder was last rehearsed without a finding. Not there until it was, or when none is scheduled.',
   ],
+  [
+    'wirewatch_disk_free_bytes',
+    'folder',
+    'Room that is left for the appliance on the disk of the folder: data, drop, and backup where one is scheduled.',
+  ],
+  [
+    'wirewatch_certificate_expires_timestamp_seconds',
+    '',
+    'When the TLS certificate in use expires. Not there without TLS.',
+  ],
+  [
+    'wirewatch_account_rows_today',
+    'account',
+    'Rows that the account has read on this UTC day, which its daily allowance counts. 0 again at 00:00 UTC.',
+  ],
+  [
+    'wirewatch_account_last_request_timestamp_seconds',
+    'account',
+    'When a key of the account was last used. Not there until one was.',
+  ],
   ['wirewatch_build_info', 'version, commit', 'Always 1.'],
 ];
 
@@ -127,8 +147,7 @@ export function monitoringText(): string {
     paragraph(`
       Besides these there are the usual ones of a process: process_cpu_seconds_total, process_resident_memory_bytes,
       process_open_fds (on Linux), process_start_time_seconds; and of the thread that answers requests
-      nodejs_heap_size_used_bytes and nodejs_eventloop_lag_p99_seconds: how late it got to what was due, since the
-      last time this was asked for.`),
+      nodejs_heap_size_used_bytes.`),
     'Rules to begin with',
     paragraph('For Prometheus. Change the names and the times to your liking.'),
     fenced('yaml', ALERT_RULES),
