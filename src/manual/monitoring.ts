@@ -1,4 +1,4 @@
-/** Manual, topic `monitoring`: the administration's pages, every metric, and examples of rules. */
+/** Manual, topic `monitoring`: the administration's pages, every metric, and where rules are. */
 import { fenced, page, paragraph, points, wrapped } from './text.ts';
 
 /** Every metric of the appliance's own, by its name. */
@@ -99,30 +99,6 @@ scrape_configs:
       - targets: ["127.0.0.1:9464"]
 `;
 
-const ALERT_RULES = `
-groups:
-  - name: wirewatch
-    rules:
-      - alert: WirewatchDown
-        expr: up{job="wirewatch"} == 0
-        for: 2m
-      - alert: WirewatchNeedsSomeone
-        expr: wirewatch_alerts_open{page_worthy="true"} > 0
-        labels: { severity: page }
-        annotations: { summary: '{{ $labels.alert }}: see "wirewatch alert list"' }
-      - alert: WirewatchLooksForSomeone
-        expr: wirewatch_alerts_open{page_worthy="false"} > 0
-        for: 1h
-      - alert: WirewatchIsBehind
-        expr: time() - wirewatch_newest_done_timestamp_seconds > 3600 unless on() wirewatch_ingest_paused == 1
-      - alert: WirewatchFails
-        expr: sum(rate(wirewatch_http_request_duration_seconds_count{status="5xx",endpoint!="/v1/health"}[5m])) > 0
-        for: 5m
-      - alert: WirewatchIsSlow
-        expr: histogram_quantile(0.99, sum by (le) (rate(wirewatch_http_request_duration_seconds_bucket[5m]))) > 1
-        for: 10m
-`;
-
 export function monitoringText(): string {
   return page(
     'MONITORING',
@@ -148,9 +124,11 @@ export function monitoringText(): string {
       Besides these there are the usual ones of a process: process_cpu_seconds_total, process_resident_memory_bytes,
       process_open_fds (on Linux), process_start_time_seconds; and of the thread that answers requests
       nodejs_heap_size_used_bytes.`),
-    'Rules to begin with',
-    paragraph('For Prometheus. Change the names and the times to your liking.'),
-    fenced('yaml', ALERT_RULES),
+    'Rules and a dashboard to begin with',
+    paragraph(`
+      "wirewatch sample prometheus-rules.yml" prints rules for Prometheus, each with a severity: page needs someone
+      now, warning soon, info is worth knowing. "wirewatch sample grafana-dashboard.json" prints a dashboard to import
+      into Grafana. Change names and times to your liking.`),
   );
 }
 
