@@ -173,7 +173,8 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     now: Date.now,
   });
   begun.push(() => server.close(0));
-  const admin = await openAdmin(metrics, options, { folder, monitor: health, detections, server });
+  const opened = { folder, monitor: health, detections, server, dailyRows, keyUses };
+  const admin = await openAdmin(metrics, options, opened);
   begun.push(() => admin?.close());
   const usage = keepUsage(folder.usage, { rows: dailyRows, uses: keyUses }, log);
   begun.push(usage.close);
@@ -306,7 +307,9 @@ async function loadMetrics(): Promise<Metrics> {
 async function openAdmin(
   metrics: Metrics | null,
   { config, commands, log }: ApplianceOptions,
-  open: Pick<AdminOptions, 'folder' | 'monitor' | 'detections'> & { readonly server: RunningServer },
+  open: Pick<AdminOptions, 'folder' | 'monitor' | 'detections' | 'dailyRows' | 'keyUses'> & {
+    readonly server: RunningServer;
+  },
 ): Promise<Admin | null> {
   if (metrics === null) return null;
   const { startAdmin } = await import('./admin/listener.ts');
@@ -318,7 +321,9 @@ async function openAdmin(
     settings: config.admin,
     backup: config.backup,
     enabled: new Set(enabledExports(config)),
-    connections: () => server.connections(),
+    drop: config.ingest.drop,
+    connections: server.connections,
+    certificateExpiresMs: server.certificateExpiresMs,
     now: Date.now,
     log,
   });

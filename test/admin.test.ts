@@ -16,7 +16,7 @@ import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
 import { METRICS } from '../src/manual/monitoring.ts';
 import { page, paragraph, points, wrapped } from '../src/manual/text.ts';
 import { TOPICS } from '../src/manual/topics.ts';
-import { formatSeconds, MINUTE_MS, WINDOW_MS } from '../src/time.ts';
+import { DAY_MS, formatSeconds, MINUTE_MS, WINDOW_MS } from '../src/time.ts';
 import { COUNT_WINDOWS } from '../src/windows/ledger.ts';
 import { NOTHING_READ } from '../src/windows/reach.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
@@ -169,7 +169,34 @@ describe('the program with [admin] port', () => {
     assert.equal(now.has('wirewatch_newest_done_timestamp_seconds{export="imagewire"}'), false);
     assert.ok((now.get('wirewatch_database_bytes{database="detections"}') ?? 0) > 0);
     assert.ok((now.get('wirewatch_connections') ?? 0) > 0);
-    assert.ok(now.has('nodejs_eventloop_lag_p99_seconds') && now.has('process_resident_memory_bytes'));
+    assert.ok(now.has('process_resident_memory_bytes'));
+    // Two monitors would each have seen a part of it.
+    assert.ok(!now.has('nodejs_eventloop_lag_p99_seconds'));
+    for (const folder of ['data', 'drop'])
+      assert.ok((now.get(`wirewatch_disk_free_bytes{folder="${folder}"}`) ?? 0) > 0, folder);
+    assert.ok(!now.has('wirewatch_disk_free_bytes{folder="backup"}'), 'no backup is scheduled');
+  });
+
+  test('rows of the day and the last request are counted by account, also for those that asked for nothing', async () => {
+    appliance.cli(['account', 'add', 'silent', '--name', 'Silent']);
+    const [{ id }] = JSON.parse(appliance.cli(['account', 'list', '--json']).stdout).filter(
+      (account: { id: string }) => account.id !== 'silent',
+    );
+    const rows = (of: Map<string, number>, account: string) =>
+      of.get(`wirewatch_account_rows_today{account="${account}"}`);
+    const asked = (of: Map<string, number>, account: string) =>
+      of.get(`wirewatch_account_last_request_timestamp_seconds{account="${account}"}`);
+    const before = await metrics();
+    const from = Date.now();
+    const since = new Date(from - DAY_MS).toISOString();
+    const got = await appliance.get(`/v1/detections/changes?since=${since}`);
+    const { length } = JSON.parse(await got.text()).data;
+    assert.ok(length > 0);
+    const now = await metrics();
+    assert.equal((rows(now, id) ?? 0) - (rows(before, id) ?? 0), length);
+    const last = Math.round((asked(now, id) ?? 0) * 1000);
+    assert.ok(last >= from && last <= Date.now(), `${last}`);
+    assert.deepEqual([rows(now, 'silent'), asked(now, 'silent')], [0, undefined]);
   });
 
   test('the status page shows the alert with what to do, and no page shows a secret', async () => {

@@ -135,6 +135,8 @@ describe('what is written', () => {
     assert.deepEqual(unit.get('ReadWritePaths'), ['/srv/exports']);
     assert.deepEqual(unit.get('User'), ['wirewatch']);
     assert.deepEqual(unit.get('RestartPreventExitStatus'), ['78']);
+    assert.match(read(root, UNIT), /\n# OnFailure=wirewatch-failed\.service\n[^[]*\[Service\]/);
+    assert.equal(unit.has('OnFailure'), false, 'a unit that is not there would only be warned of');
     assert.match(read(root, USER), /^u wirewatch - "Wirewatch" \/var\/lib\/wirewatch$/m);
     const again = setup(root, ...options);
     assert.deepEqual(outcomes(again), [`${CONFIG} kept`, `${UNIT} unchanged`, `${USER} unchanged`]);

@@ -62,6 +62,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   generate: ['detection', 'ingest', 'refused.ts', 'time.ts'],
   manual: ['config', 'detection', 'health', 'history', 'ingest', 'limits', 'time.ts'],
   pull: ['detection', 'refused.ts', 'store', 'time.ts'],
+  samples: ['config'],
   setup: ['config', 'refused.ts'],
   demo: ['auth', 'detection', 'generate', 'store', 'time.ts'],
   openapi: ['auth', 'detection', 'limits', 'time.ts'],
@@ -79,6 +80,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
   ],
   admin: [
+    'auth',
     'backup',
     'config',
     'detection',
@@ -136,6 +138,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'printable.ts',
     'pull',
     'refused.ts',
+    'samples',
     'setup',
     'store',
     'time.ts',

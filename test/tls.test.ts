@@ -1,6 +1,7 @@
 /** TLS: what is served with a certificate, what is refused, and how a renewed one comes into use. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
@@ -22,6 +23,7 @@ import {
   shownName,
   WITHOUT_OPENSSL,
 } from './support/certificates.ts';
+import { freePort } from './support/free-port.ts';
 import { inFolder, runProgram } from './support/program.ts';
 import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
 
@@ -357,9 +359,18 @@ describe('the program', { skip }, () => {
       const config = join(folder, 'served.toml');
       // Relative to the file.
       writeFileSync(config, '[server]\ntls_certificate = "served.pem"\ntls_key = "served.key"\n');
-      const run = runProgram(['serve', '--data', join(root, 'data'), '--port', '0', '--config', config]);
+      const adminPort = `${await freePort()}`;
+      const args = ['serve', '--data', join(root, 'data'), '--port', '0', '--config', config];
+      const run = runProgram(args, { WIREWATCH_ADMIN_PORT: adminPort });
       const url = await run.url();
       assert.match(url, /^https:/);
+      const expires = async () => {
+        const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
+        return Number(/^wirewatch_certificate_expires_timestamp_seconds (.*)$/m.exec(text)?.[1]) * 1000;
+      };
+      const validTo = ({ certificate }: CertificateFiles) =>
+        new X509Certificate(readFileSync(certificate)).validToDate.getTime();
+      assert.equal(await expires(), validTo(first));
       const port = Number(new URL(url).port);
       const open = await connectTls(port, first);
       await ask(open, '/v1/health');
@@ -377,11 +388,13 @@ describe('the program', { skip }, () => {
       assert.equal(await shownName(port, second), 'second');
       assert.match(await ask(open, '/v1/health'), /^HTTP\/1\.1 503/, 'the open connection goes on');
 
-      const third = makeCertificate(folder, 'third');
+      const third = makeCertificate(folder, 'third', 'ec', 30);
       renameSync(third.key, files.key);
       renameSync(third.certificate, files.certificate);
       await untilRenewed(2);
       assert.equal(await shownName(port, files), 'third');
+      assert.equal(await expires(), validTo(files));
+      assert.notEqual(await expires(), validTo(first));
 
       overwrite(files, first);
       run.kill('SIGHUP');

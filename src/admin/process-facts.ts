@@ -1,21 +1,14 @@
 /**
- * The process itself: processor time, memory, open files, and how long the thread that answers requests was kept from
- * it. Under the names that prom-client gives them; its own collector also watches every collection of garbage, which
- * cost a light request a twentieth.
+ * The process itself: processor time, memory, open files. Under the names that prom-client gives them; its own
+ * collector also watches every collection of garbage, which cost a light request a twentieth.
  */
 import { readdir } from 'node:fs/promises';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { SECOND_MS } from '../time.ts';
 import type { Fact, Value } from './standing.ts';
 
 const MICROSECONDS = 1e6;
-const NANOSECONDS = 1e9;
-/** A timer so often, and how late it was. */
-const LAG_RESOLUTION_MS = 20;
 
 export function processFacts(): Fact[] {
-  const delay = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
-  delay.enable();
   const startedSeconds = Math.round((performance.timeOrigin / SECOND_MS) * 1000) / 1000;
   const fact = (name: string, help: string, read: () => number): Fact => ({
     name,
@@ -34,17 +27,6 @@ export function processFacts(): Fact[] {
     fact('nodejs_heap_size_used_bytes', 'Heap in use on the thread that answers requests.', () => {
       return process.memoryUsage().heapUsed;
     }),
-    {
-      name: 'nodejs_eventloop_lag_p99_seconds',
-      help: 'How late that thread got to what was due, at the 99th percentile since the last time this was asked for.',
-      labels: [],
-      read: () => {
-        // Counted from the timer's start: what is beyond its period is delay.
-        const lateMs = delay.percentile(99) / (NANOSECONDS / SECOND_MS) - LAG_RESOLUTION_MS;
-        delay.reset();
-        return one(Math.max(0, lateMs) / SECOND_MS);
-      },
-    },
   ];
 }
 

@@ -2,7 +2,7 @@
  * How things stand at the moment of asking: alerts, windows, how far exports were read, sizes, connections. Read from what the
  * appliance has open anyway; each look is bounded, however long the appliance has been at work.
  */
-import { stat } from 'node:fs/promises';
+import { stat, statfs } from 'node:fs/promises';
 import { backupTimes } from '../backup/branch.ts';
 import type { Settings } from '../config/schema.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
@@ -10,10 +10,13 @@ import { ALERTS, isPageWorthy } from '../health/alerts.ts';
 import type { Monitor } from '../health/monitor.ts';
 import { FINDING_KINDS, findingKinds } from '../history/scrub-findings.ts';
 import { readScrubRecord, type ScrubRecord } from '../history/scrub-record.ts';
+import type { DailyRows } from '../limits/daily-rows.ts';
+import type { KeyUses } from '../limits/key-uses.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { DAY_MS, type Now, parseInstant, SECOND_MS } from '../time.ts';
 import { countWindows, WINDOW_STATUSES } from '../windows/ledger.ts';
+import { accountFacts } from './account-facts.ts';
 
 export interface StandingSources {
   readonly monitor: Monitor;
@@ -24,6 +27,12 @@ export interface StandingSources {
   readonly enabled: ReadonlySet<ExportName>;
   /** The folder absolute. */
   readonly backup: Pick<Settings['backup'], 'folder' | 'every_minutes'>;
+  /** The drop folder, absolute. */
+  readonly drop: string;
+  readonly dailyRows: Pick<DailyRows, 'used'>;
+  readonly keyUses: Pick<KeyUses, 'unwritten'>;
+  /** When the certificate in use expires, epoch milliseconds; null without TLS. */
+  readonly certificateExpiresMs: () => number | null;
   /** Open connections to the API. */
   readonly connections: () => number;
   readonly now: Now;
@@ -48,10 +57,10 @@ const WINDOWS_MS = 90 * DAY_MS;
 const NO_LABELS = {};
 
 export function facts(sources: StandingSources): Fact[] {
-  return [...stateFacts(sources), ...storageFacts(sources)];
+  return [...stateFacts(sources), ...storageFacts(sources), ...accountFacts(sources)];
 }
 
-function stateFacts({ monitor, connections, enabled }: StandingSources): Fact[] {
+function stateFacts({ monitor, connections, enabled, certificateExpiresMs }: StandingSources): Fact[] {
   return [
     {
       name: 'wirewatch_healthy',
@@ -83,6 +92,12 @@ function stateFacts({ monitor, connections, enabled }: StandingSources): Fact[] 
       labels: [],
       read: () => [{ labels: NO_LABELS, value: connections() }],
     },
+    {
+      name: 'wirewatch_certificate_expires_timestamp_seconds',
+      help: 'When the TLS certificate in use expires.',
+      labels: [],
+      read: () => timestamp(certificateExpiresMs()),
+    },
   ];
 }
 
@@ -110,7 +125,7 @@ function newestDone(monitor: Monitor, enabled: ReadonlySet<ExportName>): Value[]
   });
 }
 
-function storageFacts({ monitor, detections, folder, backup, now }: StandingSources): Fact[] {
+function storageFacts({ monitor, detections, folder, drop, backup, now }: StandingSources): Fact[] {
   return [
     {
       name: 'wirewatch_windows',
@@ -131,10 +146,17 @@ function storageFacts({ monitor, detections, folder, backup, now }: StandingSour
       read: () => sizes(folder, '-wal'),
     },
     {
+      name: 'wirewatch_disk_free_bytes',
+      help: 'Room that is left for the appliance on the disk of a folder.',
+      labels: ['folder'],
+      read: () =>
+        freeBytes({ data: folder.root, drop, ...(backup.every_minutes > 0 && { backup: backup.folder }) }),
+    },
+    {
       name: 'wirewatch_verified_timestamp_seconds',
       help: 'When detections.db was last compared with its log.',
       labels: [],
-      read: () => verifiedAt(readScrubRecord(folder)),
+      read: () => timestamp(readScrubRecord(folder)?.at ?? null),
     },
     {
       name: 'wirewatch_verify_findings',
@@ -166,9 +188,9 @@ function windows(detections: Database, fromMs: number): Value[] {
   );
 }
 
-/** No value where it was not yet. */
-function verifiedAt(record: ScrubRecord | null): Value[] {
-  return record === null ? [] : [{ labels: NO_LABELS, value: record.at / SECOND_MS }];
+/** No value where there is no such time. */
+function timestamp(ms: number | null): Value[] {
+  return ms === null ? [] : [{ labels: NO_LABELS, value: ms / SECOND_MS }];
 }
 
 function findings(record: ScrubRecord | null): Value[] {
@@ -185,8 +207,7 @@ function backupTime(
   { folder, every_minutes }: StandingSources['backup'],
   of: 'backedUpMs' | 'rehearsedMs',
 ): Value[] {
-  const atMs = every_minutes === 0 ? null : backupTimes(folder)[of];
-  return atMs === null ? [] : [{ labels: NO_LABELS, value: atMs / SECOND_MS }];
+  return timestamp(every_minutes === 0 ? null : backupTimes(folder)[of]);
 }
 
 async function sizes(folder: DataFolder, suffix: '' | '-wal'): Promise<Value[]> {
@@ -203,4 +224,13 @@ async function sizes(folder: DataFolder, suffix: '' | '-wal'): Promise<Value[]> 
       return { labels: { database }, value: bytes };
     }),
   );
+}
+
+/** A folder that is not there has no value. */
+async function freeBytes(folders: Readonly<Record<string, string>>): Promise<Value[]> {
+  const values = Object.entries(folders).map(async ([folder, path]) => {
+    const disk = await statfs(path).catch(() => null);
+    return disk === null ? [] : [{ labels: { folder }, value: disk.bavail * disk.bsize }];
+  });
+  return (await Promise.all(values)).flat();
 }

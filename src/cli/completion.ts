@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { TOPICS } from '../manual/topics.ts';
 import { Refused } from '../refused.ts';
+import { SAMPLES } from '../samples/samples.ts';
 import { type CommandLine, completionScript, type Place, SHELLS, type Shell } from './completion-scripts.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
@@ -56,5 +57,6 @@ export function commandLine(program: Command): CommandLine {
 function values(command: Command): readonly (readonly [string, string])[] {
   if (command.parent?.parent) return [];
   if (command.name() === 'manual') return TOPICS.map(({ name, title }) => [name, title]);
+  if (command.name() === 'sample') return SAMPLES.map(({ name, title }) => [name, title]);
   return command.name() === 'completion' ? SHELLS.map((shell) => [shell, `completion of ${shell}`]) : [];
 }

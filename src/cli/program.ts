@@ -125,6 +125,12 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./setup.ts'),
   },
   {
+    name: 'sample',
+    description:
+      'print a sample file for nginx, certbot, logrotate, Prometheus or Grafana; without one, list them',
+    load: () => import('./sample.ts'),
+  },
+  {
     name: 'generate',
     description: 'write sample export files of any size; the same arguments give the same bytes',
     load: () => import('./generate.ts'),

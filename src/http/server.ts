@@ -88,6 +88,8 @@ export interface RunningServer {
   readonly renewCertificate: (() => void) | null;
   /** How many are open. */
   connections(): number;
+  /** When the certificate in use expires, epoch milliseconds; null without TLS. */
+  certificateExpiresMs(): number | null;
   /**
    * Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. Stores stay open: they are
    * the caller's.
@@ -135,11 +137,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   server.on('error', (error) => log.error({ err: error }, 'http server'));
   const url = listeningUrl(server, tls === null ? 'http' : 'https');
   if (state.baseUrl === '') state.baseUrl = url;
-  const renewal = tls === null ? null : watchTlsPair({ ...options, ...tls, onRenewed: renew });
+  let pair = tls?.pair ?? null;
+  const onRenewed = (renewed: TlsPair) => {
+    renew(renewed);
+    pair = renewed;
+  };
+  const renewal = tls === null ? null : watchTlsPair({ ...options, ...tls, onRenewed });
   return {
     url,
     renewCertificate: renewal === null ? null : () => void renewal.look(),
     connections: room.open,
+    certificateExpiresMs: () => pair?.validToMs ?? null,
     async close(graceMs) {
       state.isClosing = true;
       renewal?.close();

@@ -1,4 +1,4 @@
-/** Manual, topic `monitoring`: the administration's pages, every metric, and examples of rules. */
+/** Manual, topic `monitoring`: the administration's pages, every metric, and where rules are. */
 import { fenced, page, paragraph, points, wrapped } from './text.ts';
 
 /** Every metric of the appliance's own, by its name. */
@@ -69,6 +69,26 @@ export const METRICS: readonly (readonly [name: string, labels: string, what: st
     '',
     'When a restore from the newest branch of the backup folder was last rehearsed without a finding. Not there until it was, or when none is scheduled.',
   ],
+  [
+    'wirewatch_disk_free_bytes',
+    'folder',
+    'Room that is left for the appliance on the disk of the folder: data, drop, and backup where one is scheduled.',
+  ],
+  [
+    'wirewatch_certificate_expires_timestamp_seconds',
+    '',
+    'When the TLS certificate in use expires. Not there without TLS.',
+  ],
+  [
+    'wirewatch_account_rows_today',
+    'account',
+    'Rows that the account has read on this UTC day, which its daily allowance counts. 0 again at 00:00 UTC.',
+  ],
+  [
+    'wirewatch_account_last_request_timestamp_seconds',
+    'account',
+    'When a key of the account was last used. Not there until one was.',
+  ],
   ['wirewatch_build_info', 'version, commit', 'Always 1.'],
 ];
 
@@ -77,30 +97,6 @@ scrape_configs:
   - job_name: wirewatch
     static_configs:
       - targets: ["127.0.0.1:9464"]
-`;
-
-const ALERT_RULES = `
-groups:
-  - name: wirewatch
-    rules:
-      - alert: WirewatchDown
-        expr: up{job="wirewatch"} == 0
-        for: 2m
-      - alert: WirewatchNeedsSomeone
-        expr: wirewatch_alerts_open{page_worthy="true"} > 0
-        labels: { severity: page }
-        annotations: { summary: '{{ $labels.alert }}: see "wirewatch alert list"' }
-      - alert: WirewatchLooksForSomeone
-        expr: wirewatch_alerts_open{page_worthy="false"} > 0
-        for: 1h
-      - alert: WirewatchIsBehind
-        expr: time() - wirewatch_newest_done_timestamp_seconds > 3600 unless on() wirewatch_ingest_paused == 1
-      - alert: WirewatchFails
-        expr: sum(rate(wirewatch_http_request_duration_seconds_count{status="5xx",endpoint!="/v1/health"}[5m])) > 0
-        for: 5m
-      - alert: WirewatchIsSlow
-        expr: histogram_quantile(0.99, sum by (le) (rate(wirewatch_http_request_duration_seconds_bucket[5m]))) > 1
-        for: 10m
 `;
 
 export function monitoringText(): string {
@@ -127,11 +123,12 @@ export function monitoringText(): string {
     paragraph(`
       Besides these there are the usual ones of a process: process_cpu_seconds_total, process_resident_memory_bytes,
       process_open_fds (on Linux), process_start_time_seconds; and of the thread that answers requests
-      nodejs_heap_size_used_bytes and nodejs_eventloop_lag_p99_seconds: how late it got to what was due, since the
-      last time this was asked for.`),
-    'Rules to begin with',
-    paragraph('For Prometheus. Change the names and the times to your liking.'),
-    fenced('yaml', ALERT_RULES),
+      nodejs_heap_size_used_bytes.`),
+    'Rules and a dashboard to begin with',
+    paragraph(`
+      "wirewatch sample prometheus-rules.yml" prints rules for Prometheus, each with a severity: page needs someone
+      now, warning soon, info is worth knowing. "wirewatch sample grafana-dashboard.json" prints a dashboard to import
+      into Grafana. Change names and times to your liking.`),
   );
 }
 

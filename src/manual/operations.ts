@@ -321,7 +321,7 @@ export function operationsText(): string {
       A JSON object a line on stderr: level, time, msg and what belongs to it. Each file dealt with and each
       request is a line of level info. Where stderr is a terminal, the same in lines for people.`),
     points(
-      'With [log] file the lines go into that file (made with mode 0640), and nothing to stderr. To rotate it, rename it and send SIGHUP ("systemctl reload wirewatch"): no line is lost. logrotate does that with "create" or "nocreate" and that command as "postrotate"; do not use "copytruncate", which loses lines.',
+      'With [log] file the lines go into that file (made with mode 0640), and nothing to stderr. To rotate it, rename it and send SIGHUP ("systemctl reload wirewatch"): no line is lost. logrotate does that as "wirewatch sample logrotate.conf" prints it; do not use "copytruncate", which loses lines.',
       'A log that cannot be written (a full disk) stops nothing: lines wait, about a megabyte of them, then are left out and counted. With [log] file, stderr tells of it.',
       'SIGHUP from a terminal that is closed ends the appliance in order.',
     ),

@@ -46,7 +46,7 @@ export function securityText(): string {
     points(
       'A key made with --allow-address works from those addresses and networks only (403 from others).',
       'Behind a proxy every request comes from the proxy. [server] trusted_proxies names those whose X-Forwarded-For is believed, read from its right; nobody else is believed. If it is empty and the appliance listens on an address of this machine alone, programs on this machine are believed, since only a proxy there can bring other clients; "none" turns that off.',
-      'Such a proxy must set the header itself: nginx with "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;". Without that line nginx passes on what the client wrote, and clients choose their address.',
+      'Such a proxy must set the header itself: nginx with "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;". Without that line nginx passes on what the client wrote, and clients choose their address. "wirewatch sample nginx.conf" prints a complete configuration.',
       'Behind a proxy that is not trusted, all clients count as one address, and addresses of keys are compared with that of the proxy. The alert "proxy not trusted" says so when the header comes from an internal address, and the log, once, when it comes from another.',
       'From one address (an IPv6 network of 64 bits counts as one), keys that were not used from there for a day can be tried [limits] unseen_key_ids_per_minute times a minute; more are 429 before anything is looked up. Keys in use there go on working. After a start every key is new once: where more clients than that share one address, raise the setting.',
     ),
@@ -65,7 +65,7 @@ export function securityText(): string {
     'TLS',
     points(
       '[server] tls_certificate and tls_key name two PEM files: the certificate followed by those that lead to its root (a "full chain"), and its private key without a passphrase. Give the user of the appliance, and nobody else, the right to read the key. With both set it speaks https on its port and nothing else: TLS 1.3, and TLS 1.2 with forward secrecy and authenticated encryption, without renegotiation; plain HTTP there is answered with 400.',
-      'Both files are read every two seconds. A renewed pair, renamed or written in place, serves new connections from then on ("the certificate was renewed" in the log); open ones go on. SIGHUP has it look at once. Where the files do not fit together or cannot be read, the pair in use stays, and the alert "certificate not usable" says why.',
+      'Both files are read every two seconds. A renewed pair, renamed or written in place, serves new connections from then on ("the certificate was renewed" in the log); open ones go on. SIGHUP has it look at once. "wirewatch sample certbot-hook.sh" prints what certbot needs to hand them over. Where the files do not fit together or cannot be read, the pair in use stays, and the alert "certificate not usable" says why.',
       'The alert "certificate expires" opens 14 days before the certificate ends.',
       'A client that does not come through leaves a line "tls failed" with the reason that TLS gives: an old version, or that it does not trust the certificate. A handshake may take 15 seconds, and counts as a connection from its start.',
       'To try it on one machine: openssl req -x509 -newkey rsa:2048 -nodes -days 90 -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout key.pem -out cert.pem',

@@ -54,6 +54,10 @@ Description=Wirewatch, reports where stories and photos were found
 Wants=network-online.target
 After=network-online.target
 RequiresMountsFor=${words([data, ...needed])}
+# To be told when the service ends for good, as with exit code 78 (other failures restart it): write a unit that tells
+# you, and name it with "systemctl edit wirewatch":
+# [Unit]
+# OnFailure=wirewatch-failed.service
 `;
 }
 

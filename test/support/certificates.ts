@@ -15,10 +15,15 @@ export interface CertificateFiles {
 }
 
 /** Makes NAME.pem and NAME.key: for localhost, 127.0.0.1 and ::1, signed by itself, valid for 90 days from now. */
-export function makeCertificate(folder: string, name: string, key: 'ec' | 'rsa' = 'ec'): CertificateFiles {
+export function makeCertificate(
+  folder: string,
+  name: string,
+  key: 'ec' | 'rsa' = 'ec',
+  days = 90,
+): CertificateFiles {
   const files = { certificate: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
   const newKey = key === 'rsa' ? ['rsa:2048'] : ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'];
-  const kind = ['-newkey', ...newKey, '-nodes', '-days', '90'];
+  const kind = ['-newkey', ...newKey, '-nodes', '-days', `${days}`];
   const subject = ['-subj', `/CN=${name}`];
   const names = ['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1'];
   const out = ['-keyout', files.key, '-out', files.certificate];
