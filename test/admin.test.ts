@@ -19,7 +19,7 @@ import { TOPICS } from '../src/manual/topics.ts';
 import { DAY_MS, formatSeconds, MINUTE_MS, WINDOW_MS } from '../src/time.ts';
 import { COUNT_WINDOWS } from '../src/windows/ledger.ts';
 import { NOTHING_READ } from '../src/windows/reach.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow } from './support/export-files.ts';
 import { freePort } from './support/free-port.ts';
 import { inFolder, runProgram } from './support/program.ts';
@@ -199,13 +199,31 @@ describe('the program with [admin] port', () => {
     assert.deepEqual([rows(now, 'silent'), asked(now, 'silent')], [0, undefined]);
   });
 
+  test('how far a follower is behind is told of every key that reads the change stream', async () => {
+    const other = createKey(appliance.cli, 'agency', '7001');
+    const lagOf = async (key: string) =>
+      [...(await metrics())].find(
+        ([name]) => name.includes(`lag_seconds`) && name.includes(key.split('_')[2] ?? ''),
+      )?.[1];
+    const since = new Date(Date.now() - DAY_MS).toISOString();
+    assert.equal(await lagOf(other), undefined, 'it has read nothing');
+    await appliance.get(`/v1/detections/changes?limit=1&since=${since}`, other);
+    const behind = (await lagOf(other)) ?? 0;
+    assert.ok(behind > 0 && behind < 60, `${behind}`);
+    await appliance.get('/v1/me', other);
+    assert.equal(await lagOf(other), behind, 'other requests say nothing of it');
+    await appliance.get(`/v1/detections/changes?since=${since}`, other);
+    assert.equal(await lagOf(other), 0);
+  });
+
   test('the status page shows the alert with what to do, and no page shows a secret', async () => {
     const status = await (await fetch(`${admin}/status`)).text();
     assert.match(status, /failed windows[\s\S]*Read the reason beside the file/);
     assert.match(status, /<rect class="failed"[^>]*><title>[^<]*: failed<\/title>/);
-    const all = status + (await (await fetch(`${admin}/metrics`)).text());
+    const text = await (await fetch(`${admin}/metrics`)).text();
     const [, , id = '', secret = ''] = appliance.key.split('_');
-    for (const one of [id, secret]) assert.ok(one !== '' && !all.includes(one));
+    assert.ok(secret !== '' && !(status + text).includes(secret));
+    assert.ok(!status.includes(id));
   });
 
   test('the manual has every metric, and names no other', async () => {

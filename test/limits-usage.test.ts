@@ -96,7 +96,7 @@ describe('at the start', () => {
 
   function fill(): void {
     const db = openUsage(path);
-    writeUsage(db, { counts: [count], days: [1], uses: [{ key_id: 'a', last_used_at: 1 }] });
+    writeUsage(db, { counts: [count], days: [1], uses: [{ key_id: 'a', last_used_at: 1, position: null }] });
     db.close();
   }
 

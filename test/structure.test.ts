@@ -91,6 +91,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'log.ts',
     'manual',
     'openapi',
+    'query',
     'refused.ts',
     'store',
     'time.ts',

@@ -1,12 +1,16 @@
-/** What each account used: rows of the day, and when one of its keys was last used. Never a key's id. */
+/** What each account used: rows of the day, when one of its keys was last used, and how far its followers are. */
 import { type AccountKeys, listAccountKeys } from '../auth/accounts.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
-import { readKeyUsage } from '../limits/usage.ts';
+import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
+import { readStanding } from '../query/as-of.ts';
 import { openInspector } from '../store/database.ts';
 import { SECOND_MS } from '../time.ts';
 import type { Fact, StandingSources, Value } from './standing.ts';
 
-type AccountSources = Pick<StandingSources, 'folder' | 'dailyRows' | 'keyUses' | 'now'>;
+type AccountSources = Pick<StandingSources, 'folder' | 'detections' | 'dailyRows' | 'keyUses' | 'now'>;
+
+/** Positions of the change stream count microseconds. */
+const POSITIONS_A_SECOND = 1e6;
 
 export function accountFacts(sources: AccountSources): Fact[] {
   return [
@@ -22,6 +26,12 @@ export function accountFacts(sources: AccountSources): Fact[] {
       labels: ['account'],
       read: () => lastRequests(sources),
     },
+    {
+      name: 'wirewatch_follower_lag_seconds',
+      help: 'How much older than the newest change the cursor is that a key was given last.',
+      labels: ['account', 'key_id'],
+      read: () => followerLags(sources),
+    },
   ];
 }
 
@@ -33,13 +43,39 @@ function rowsToday({ folder, dailyRows, now }: AccountSources): Value[] {
 }
 
 /** An account that never asked for anything has no value. */
-function lastRequests({ folder, keyUses, now }: AccountSources): Value[] {
-  const written = readKeyUsage(folder.usage, now());
-  const unwritten = new Map(keyUses.unwritten().map(({ key_id, last_used_at }) => [key_id, last_used_at]));
-  return readAccounts(folder.access).flatMap(({ id, key_ids }) => {
-    const times = key_ids.flatMap((key) => unwritten.get(key) ?? written?.get(key)?.last_used_at ?? []);
+function lastRequests(sources: AccountSources): Value[] {
+  const uses = readUses(sources);
+  return readAccounts(sources.folder.access).flatMap(({ id, key_ids }) => {
+    const times = key_ids.flatMap((key) => uses.get(key)?.last_used_at ?? []);
     return times.length === 0 ? [] : [{ labels: { account: id }, value: Math.max(...times) / SECOND_MS }];
   });
+}
+
+/** A key that never followed the stream has no value. A cursor moves with every answer, also where nothing was new for it. */
+function followerLags(sources: AccountSources): Value[] {
+  const uses = readUses(sources);
+  const { head } = readStanding(sources.detections());
+  return readAccounts(sources.folder.access).flatMap(({ id, key_ids }) =>
+    key_ids.flatMap((key) => {
+      const position = uses.get(key)?.position ?? null;
+      if (position === null) return [];
+      const value = Math.max(0, head - position) / POSITIONS_A_SECOND;
+      return [{ labels: { account: id, key_id: key }, value }];
+    }),
+  );
+}
+
+function readUses({
+  folder,
+  keyUses,
+  now,
+}: AccountSources): Map<string, Pick<KeyUsage, 'last_used_at' | 'position'>> {
+  const uses = new Map<string, Pick<KeyUsage, 'last_used_at' | 'position'>>(
+    readKeyUsage(folder.usage, now()),
+  );
+  for (const { key_id, last_used_at, position } of keyUses.unwritten())
+    uses.set(key_id, { last_used_at, position: position ?? uses.get(key_id)?.position ?? null });
+  return uses;
 }
 
 /** None where access.db cannot be read, of which an alert tells. */

@@ -3,8 +3,8 @@
  * account that is suspended, is turned away from the next request on.
  *
  * A key that was proven and read is kept until anything is committed to the store, which SQLite is asked for every
- * request. Before it is proven, a key that is there takes exactly the steps of one that is not, so that the time of an
- * answer does not tell which ids there are.
+ * request. A secret that is wrong takes exactly the same steps for a key that is kept, for one that is there and for one
+ * that is not, so that the time of an answer does not tell which ids there are.
  *
  * The file is opened when it is first asked for, again after every failure, and again when another file stands
  * in its place or its content was checkpointed: without that a removed or overwritten database would be served
@@ -52,7 +52,7 @@ export interface AccessReader {
   /**
    * The key of this id, if what was presented proves to be it; null for a wrong secret and for an unknown id alike.
    *
-   * @param proves asked once, also where there is no such key: it must take as long whatever it is given
+   * @param proves asked of every key, also where there is none: it must take as long whatever it is given
    * @throws Refused `unavailable` when the store cannot be read right now, for whatever reason
    */
   findKey(keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null;
@@ -156,8 +156,11 @@ export function createAccessReader(path: string): AccessReader {
   return {
     findKey(keyId, proves) {
       return reading((from) => {
+        const kept = keptKeys(from).get(keyId);
+        // Asked of nobody's key, too: a wrong secret takes the same steps whether its key is kept, there, or neither.
+        if (proves(kept ?? NO_KEY) && kept !== undefined) return kept;
         const proof = readProof(from, keyId);
-        return proves(proof ?? NO_KEY) && proof !== null ? currentKey(from, keyId, proof) : null;
+        return proves(proof ?? NO_KEY) && proof !== null ? readKey(from, keyId, proof) : null;
       });
     },
     check: () => void reading((from) => readProof(from, '')),
@@ -173,17 +176,21 @@ function readProof({ selectProof }: OpenStore, id: string): KeyProof | null {
   return row;
 }
 
-/** @param proof as it was proven: a key that is another by now, under the same id, was not */
-function currentKey(store: OpenStore, keyId: string, proof: KeyProof): StoredKey | null {
+/** Keys that were proven and read since anything was last committed to the store. */
+function keptKeys(store: OpenStore): Map<string, StoredKey> {
   const version = store.selectVersion.get();
   if (version === undefined) throw new Error('the store does not tell its version');
   if (version !== store.keysVersion || store.keys.size >= KEYS_MAX) store.keys.clear();
   store.keysVersion = version;
-  const kept = store.keys.get(keyId);
-  if (kept !== undefined) return kept;
+  return store.keys;
+}
+
+/** @param proof as it was proven: a key that is another by now, under the same id, was not */
+function readKey(store: OpenStore, keyId: string, proof: KeyProof): StoredKey | null {
   const row = store.select.get({ id: keyId });
   if (row === undefined || Buffer.compare(row.hash, proof.hash) !== 0) return null;
   const key = storedKey(keyId, row);
+  // What was committed between the two readings is in the key, and the next version tells of it.
   store.keys.set(keyId, key);
   return key;
 }

@@ -52,10 +52,11 @@ const INSERT_STREAM_ROW = `
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? || CAST(? AS TEXT))`;
 
 const SELECT_DETECTION = `
-  SELECT row.version AS version, exported_at_given, url_withheld, coalesce(rescored.body, row.body) AS body, epochs
-  FROM detection CROSS JOIN stream_row AS row ON row.place = detection.place
-    LEFT JOIN rescored ON rescored.place = detection.place
-  WHERE id = ?`;
+  SELECT (SELECT version FROM stream_row WHERE stream_row.place = detection.place) AS version,
+    coalesce((SELECT body FROM rescored WHERE rescored.place = detection.place),
+      (SELECT body FROM stream_row WHERE stream_row.place = detection.place)) AS body,
+    exported_at_given, url_withheld, epochs
+  FROM detection WHERE id = ?`;
 
 const SELECT_STREAM = `
   SELECT ordinal, sequence, position FROM stream WHERE subscription_id = ? AND content_type = ? AND removed = 0`;

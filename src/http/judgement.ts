@@ -207,7 +207,7 @@ function openExchange(
 function send(judge: Judge, exchange: Exchange, answer: Answer): void {
   const sending = sendAnswer(exchange, answer, judge.isClosing());
   const keyId = provenKeyId(exchange, answer);
-  if (keyId !== null) judge.keyUses.note(keyId, judge.now());
+  if (keyId !== null) judge.keyUses.note(keyId, judge.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
   logRequest(judge, exchange, answer, durationMs);
   judge.traffic?.answered(exchange.endpoint, answer.status, durationMs / 1000, answer.rows ?? 0);

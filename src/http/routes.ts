@@ -34,6 +34,8 @@ export interface Answer {
   readonly headers?: readonly string[];
   /** Detections in the body: they count against the daily allowance. */
   readonly rows?: number;
+  /** Of the cursor of the change stream in the body: how far its follower is. */
+  readonly position?: number;
   /** The key, where an endpoint for anybody has verified one: for the log. */
   readonly key_id?: string;
   /** What a refusal is called: for the log. */

@@ -1,15 +1,20 @@
-/** When each key was last used, for those who look after keys. Noted in memory; usage-keeper.ts has it written. */
+/**
+ * When each key was last used, and how far it follows the change stream, for those who look after keys. Noted in memory;
+ * usage-keeper.ts has it written.
+ */
 
 /** As it is stored. */
 export interface KeyUse {
   readonly key_id: string;
   /** Epoch milliseconds. */
   readonly last_used_at: number;
+  /** Of the cursor of the change stream that it was given last; null: none since this was written last. */
+  readonly position: number | null;
 }
 
 export interface KeyUses {
-  /** A request was answered for this key, which was proven, or for a token of it. */
-  note(keyId: string, nowMs: number): void;
+  /** A request was answered for this key, which was proven, or for a token of it. @param position see {@link KeyUse} */
+  note(keyId: string, nowMs: number, position?: number): void;
   /** Uses that are not written yet: as many as keys were used since. */
   unwritten(): KeyUse[];
   /** Takes note that these were written; what was used again since stays unwritten. */
@@ -17,13 +22,15 @@ export interface KeyUses {
 }
 
 export function createKeyUses(): KeyUses {
-  const unwritten = new Map<string, number>();
+  const unwritten = new Map<string, KeyUse>();
   return {
-    note: (keyId, nowMs) => void unwritten.set(keyId, nowMs),
-    unwritten: () => [...unwritten].map(([key_id, last_used_at]) => ({ key_id, last_used_at })),
+    note(key_id, last_used_at, position) {
+      const before = unwritten.get(key_id)?.position ?? null;
+      unwritten.set(key_id, { key_id, last_used_at, position: position ?? before });
+    },
+    unwritten: () => [...unwritten.values()],
     markWritten(uses) {
-      for (const { key_id, last_used_at } of uses)
-        if (unwritten.get(key_id) === last_used_at) unwritten.delete(key_id);
+      for (const use of uses) if (unwritten.get(use.key_id) === use) unwritten.delete(use.key_id);
     },
   };
 }

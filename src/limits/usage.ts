@@ -1,6 +1,7 @@
 /**
  * `usage.db`: what the running appliance counts and may lose. Rows read by day, so that they outlive a restart: read
- * at the start, written by the thread for it. And when each key was last used, which only commands read.
+ * at the start, written by the thread for it. And of each key when it was last used, and how far it
+ * follows the change stream: commands and metrics read that.
  *
  * In no log and no backup. A file that cannot be used is worth no failed start: it is set aside, and a new one made.
  */
@@ -30,6 +31,8 @@ export interface KeyUsage {
   readonly last_used_at: number | null;
   /** Rows read on this UTC day. */
   readonly rows_today: number;
+  /** Of the cursor of the change stream that it was given last; null: none. */
+  readonly position: number | null;
 }
 
 const SQL = `
@@ -44,10 +47,12 @@ CREATE TABLE row_usage (
   PRIMARY KEY (day, holder, id)
 ) STRICT, WITHOUT ROWID;
 
--- When each key was last used, epoch milliseconds.
+-- When each key was last used, epoch milliseconds, and the position of the cursor of the change stream that it was
+-- given last.
 CREATE TABLE key_use (
   key_id TEXT PRIMARY KEY,
-  last_used_at INTEGER NOT NULL
+  last_used_at INTEGER NOT NULL,
+  position INTEGER
 ) STRICT, WITHOUT ROWID;
 `;
 
@@ -60,10 +65,11 @@ const UPSERT_USED_ROWS = `
   ON CONFLICT (day, holder, id) DO UPDATE SET rows = excluded.rows`;
 
 const UPSERT_KEY_USE = `
-  INSERT INTO key_use (key_id, last_used_at) VALUES (:key_id, :last_used_at)
-  ON CONFLICT (key_id) DO UPDATE SET last_used_at = excluded.last_used_at`;
+  INSERT INTO key_use (key_id, last_used_at, position) VALUES (:key_id, :last_used_at, :position)
+  ON CONFLICT (key_id) DO UPDATE SET
+    last_used_at = excluded.last_used_at, position = coalesce(excluded.position, position)`;
 
-const SELECT_KEY_USES = 'SELECT key_id, last_used_at FROM key_use';
+const SELECT_KEY_USES = 'SELECT key_id, last_used_at, position FROM key_use';
 
 const SELECT_ROWS_OF_KEYS = "SELECT id, rows FROM row_usage WHERE holder = 'key' AND day = :day";
 
@@ -130,10 +136,7 @@ export function readKeyUsage(path: string, nowMs: number): ReadonlyMap<string, K
       const today = new Map(rows.all({ day: dayOf(nowMs) }).map((row) => [row.id, row.rows]));
       const uses = db.prepare<[], KeyUse>(SELECT_KEY_USES).all();
       return new Map(
-        uses.map(({ key_id, last_used_at }) => [
-          key_id,
-          { last_used_at, rows_today: today.get(key_id) ?? 0 },
-        ]),
+        uses.map(({ key_id, ...use }) => [key_id, { ...use, rows_today: today.get(key_id) ?? 0 }]),
       );
     } finally {
       db.close();

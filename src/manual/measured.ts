@@ -1,5 +1,5 @@
 /** What `npm run bench -- --record` has measured: the figures of the documents come from there. */
-import measured from './measured.json' with { type: 'json' };
+import recorded from './measured.json' with { type: 'json' };
 
 export interface MeasuredFigure {
   readonly what: string;
@@ -33,7 +33,14 @@ export interface MeasuredGroups {
   readonly peers?: MeasuredGroup;
 }
 
-export const MEASURED: MeasuredGroups = measured;
+export const MEASURED: MeasuredGroups = recorded;
+
+/** @throws where it was not measured */
+export function measured(group: keyof MeasuredGroups, what: string): number {
+  const figure = MEASURED[group]?.figures.find((one) => one.what === what);
+  if (figure === undefined) throw new Error(`"${what}" was not measured: npm run bench -- --record`);
+  return figure.now;
+}
 
 /** A figure with as many digits as say something. */
 export function shown(value: number): string {

@@ -89,6 +89,11 @@ export const METRICS: readonly (readonly [name: string, labels: string, what: st
     'account',
     'When a key of the account was last used. Not there until one was.',
   ],
+  [
+    'wirewatch_follower_lag_seconds',
+    'account, key_id',
+    'How much older than the newest change of all streams the cursor is that the key was given last: 0 for a follower that has read to the end. It grows while a follower is silent and changes come. Not there for a key that never read the change stream. After the end of the log was lost it is a year once, until the follower has read on.',
+  ],
   ['wirewatch_build_info', 'version, commit', 'Always 1.'],
 ];
 

@@ -68,7 +68,9 @@ const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
  * nothing can be served behind it that does not skip what is announced again then.
  */
 export function isBehindLostEnd(db: Database, { start }: ChangesQuery): boolean {
-  return start.kind === 'after' && start.position > 0 && lostEndBehind(db, start.position) !== null;
+  // Most polls come with the head, which a transaction is known to have ended with.
+  if (start.kind !== 'after' || start.position === 0 || isCheckedHead(db, start.position)) return false;
+  return lostEndBehind(db, start.position) !== null;
 }
 
 /** A page that says nothing, and leaves the cursor where it is. */

@@ -12,10 +12,19 @@ const EVENT = '"event":"created",'.length;
 
 /** @param id of the detection, of the tables of {@link detectionTables} */
 export function detectionText(id: string): string {
+  return `iif(rescored.body IS NULL, ${withoutEvent(id)}, rescored.body)`;
+}
+
+/** Of one detection: subqueries find a single one in half the time that a join takes. @param id a parameter */
+export function oneDetectionText(id: string): string {
+  return `SELECT coalesce((SELECT body FROM rescored WHERE rescored.place = row.place), ${withoutEvent(id)}) AS body
+    FROM stream_row AS row WHERE row.place = (SELECT place FROM detection WHERE id = ${id})`;
+}
+
+function withoutEvent(id: string): string {
   const before = `length(${id}) + length(row.version) + ${BEFORE_EVENT}`;
   const body = 'CAST(row.body AS BLOB)';
-  return `iif(rescored.body IS NULL,
-    substr(${body}, 1, ${before}) || substr(${body}, ${before} + ${EVENT + 1}), rescored.body)`;
+  return `substr(${body}, 1, ${before}) || substr(${body}, ${before} + ${EVENT + 1})`;
 }
 
 /** @param table has the place of a detection */

@@ -4,7 +4,7 @@ import { streamOfId } from '../detection/id.ts';
 import type { Database } from '../store/database.ts';
 import { withBaseUrl } from './base-url.ts';
 import { readView, VIEW_PARAMETERS } from './common-parameters.ts';
-import { detectionTables, detectionText } from './detection-text.ts';
+import { oneDetectionText } from './detection-text.ts';
 import { type ParameterTable, parseParameters } from './parameters.ts';
 import { type Projection, renderProjected } from './projection.ts';
 import { preparedOnce } from './statements.ts';
@@ -25,8 +25,7 @@ export interface OneQuery {
   readonly baseUrl: Buffer;
 }
 
-export const ONE_DETECTION = `
-  SELECT ${detectionText('detection.id')} AS body FROM ${detectionTables('detection')} WHERE id = @id`;
+export const ONE_DETECTION = oneDetectionText('@id');
 
 const oneDetection = preparedOnce<{ body: string }>(ONE_DETECTION);
 

@@ -67,7 +67,8 @@ function answerChanges(sources: ChangesSources, call: KeyedCall, credential: Cre
     baseUrl: jsonBaseUrl(sources.baseUrl()),
     recentDeliveries: sources.recentDeliveries,
   });
-  return { status: 200, rows: page.rows, body: renderPage(page, cursors.encode(page.position), call.nowMs) };
+  const body = renderPage(page, cursors.encode(page.position), call.nowMs);
+  return { status: 200, rows: page.rows, position: page.position, body };
 }
 
 function pageOf({ detections, onEndLost }: ChangesSources, query: ChangesQuery): ChangesPage {
