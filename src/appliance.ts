@@ -7,6 +7,7 @@ import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
 import type { Config } from './config/load.ts';
 import { EXPORT_NAMES, type ExportName } from './detection/content-type.ts';
+import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/conditions.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
 import { createPauseReader } from './health/pause-reader.ts';
@@ -348,6 +349,7 @@ function watchHealth(
     folders: [folder.root, config.ingest.drop],
     onDisksSeen: () => keepReserve(folder),
     alertFile: folder.alerts,
+    alertCommand: createAlertCommand(config.alerts.command, log),
     now: Date.now,
     log,
   });

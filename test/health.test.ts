@@ -128,6 +128,7 @@ describe('the monitor', () => {
   let lines: Record<string, unknown>[];
   let monitor: Monitor;
   let opened: string[];
+  let told: string[];
 
   function start(enabled = both): void {
     monitor = startMonitor({
@@ -139,6 +140,10 @@ describe('the monitor', () => {
       folders: [],
       onDisksSeen: () => {},
       alertFile: join(store.folder, 'alerts.json'),
+      alertCommand: {
+        run: (event, { name }) => told.push(`${event} ${name}`),
+        close: () => {},
+      },
       now: () => nowMs,
       log: pino({ base: null, level: 'debug' }, collector(lines)),
     });
@@ -151,6 +156,7 @@ describe('the monitor', () => {
     nowMs = NOW;
     lines = [];
     opened = [];
+    told = [];
     conditions = createConditions(
       () => nowMs,
       (name) => opened.push(name),
@@ -305,6 +311,7 @@ describe('the monitor', () => {
     conditions.set('disk full', null);
     await waitFor(() => lines.some(({ msg }) => msg === 'alert closed'));
     assert.deepEqual(await readAlertFile(path), []);
+    assert.deepEqual(told, ['opened disk full', 'closed disk full'], 'and the command was run');
   });
 
   test('the file needs no more room with alerts than without', () => {

@@ -51,7 +51,8 @@ export type Config = Settings & {
 
 const DEFAULT_PREFIX: string = SETTINGS_SCHEMA.properties.keys.properties.prefix.default;
 /** Other variables with our prefix are not ours: Kubernetes injects some for every service, by its name. */
-const STRICT_VARIABLE = /^WIREWATCH_(SERVER|EXPORTS|INGEST|PHOTOS|LIMITS|KEYS|BACKUP|LOG|ADMIN)_/;
+const STRICT_VARIABLE =
+  /^WIREWATCH_(SERVER|EXPORTS|INGEST|PHOTOS|LIMITS|KEYS|BACKUP|VERIFY|ALERTS|LOG|ADMIN)_/;
 
 /** One value as somebody gave it. */
 type Given = {

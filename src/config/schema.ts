@@ -238,6 +238,18 @@ const Verify = Type.Object(
   closed,
 );
 
+const Alerts = Type.Object(
+  {
+    command: Type.Array(Type.String({ minLength: 1, maxLength: 4096 }), {
+      maxItems: 100,
+      default: [],
+      description:
+        'Program that is run when an alert opens or closes, and its arguments; empty runs none. It gets the alert as a JSON object on its stdin, and is ended after 30 seconds. No shell reads it.',
+    }),
+  },
+  closed,
+);
+
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
 const Log = Type.Object(
@@ -285,6 +297,7 @@ export const SETTINGS_SCHEMA = Type.Object(
     keys: Keys,
     backup: Backup,
     verify: Verify,
+    alerts: Alerts,
     log: Log,
     admin: Admin,
   },

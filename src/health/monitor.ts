@@ -13,6 +13,7 @@ import { isErrorCode, reasonOf } from '../refused.ts';
 import { type Database, openReader, type Statement } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
+import type { AlertCommand } from './alert-command.ts';
 import { writeAlertFile } from './alert-file.ts';
 import { type Alert, alertDocument, inOrder, isPageWorthy } from './alerts.ts';
 import type { Conditions } from './conditions.ts';
@@ -49,6 +50,7 @@ export interface MonitorOptions {
   readonly onDisksSeen: () => void;
   /** The file that `wirewatch alert list` reads. */
   readonly alertFile: string;
+  readonly alertCommand: AlertCommand;
   readonly now: Now;
   readonly log: Logger;
 }
@@ -79,6 +81,7 @@ export function startMonitor(options: MonitorOptions): Monitor {
     close() {
       clearInterval(looking);
       options.pause.close();
+      options.alertCommand.close();
     },
   };
 }
@@ -170,15 +173,19 @@ class Looker {
   }
 
   #tellLog(alerts: readonly Alert[]): void {
-    const { log } = this.#options;
+    const { log, alertCommand } = this.#options;
     const open = new Map(alerts.map((alert) => [keyOf(alert), alert]));
     for (const [key, alert] of open) {
       if (this.#toldOpen.has(key)) continue;
-      const { name, detail, what_to_do } = alertDocument(alert);
+      const document = alertDocument(alert);
+      const { name, detail, what_to_do } = document;
       log.warn({ alert: name, page_worthy: isPageWorthy(alert), detail, what_to_do }, 'alert opened');
+      alertCommand.run('opened', document);
     }
-    for (const [key, { name, since }] of this.#toldOpen) {
-      if (!open.has(key)) log.info({ alert: name, since: formatMs(since) }, 'alert closed');
+    for (const [key, alert] of this.#toldOpen) {
+      if (open.has(key)) continue;
+      log.info({ alert: alert.name, since: formatMs(alert.since) }, 'alert closed');
+      alertCommand.run('closed', alertDocument(alert));
     }
     this.#toldOpen = open;
   }

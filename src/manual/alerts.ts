@@ -1,6 +1,6 @@
 /** Manual, topic `alerts`: every alert, made from the program's own table, and the health endpoint. */
 import { ALERTS } from '../health/alerts.ts';
-import { page, paragraph, points, wrapped } from './text.ts';
+import { fenced, page, paragraph, points, wrapped } from './text.ts';
 
 export function alertsText(): string {
   const all = Object.entries(ALERTS);
@@ -12,6 +12,16 @@ export function alertsText(): string {
       by itself when its cause is gone; there is nothing to acknowledge. The log has a line "alert opened" and
       "alert closed" for each. Where no appliance runs, the list says so first, with exit code 1: what only a
       running appliance could notice is not known then.`),
+    'To be told',
+    paragraph(`
+      [alerts] command names a program and its arguments, which are run for each alert that opens or closes, as the
+      user of the appliance. On its stdin is one line of JSON: "event" (opened or closed), and the members of
+      "wirewatch alert list --json". A script that reads "name" and "page_worthy" from it and sends a mail is enough.
+      No shell reads the setting, and no variable of the configuration (WIREWATCH_...) is passed on. One runs at a time,
+      for 30 seconds at most; one that fails is a line of the log, and is not run again. After a restart, alerts that
+      are still open are told again. A machine that is down tells nobody: let something outside of it ask GET
+      /v1/health, too.`),
+    fenced('toml', '[alerts]\ncommand = ["/usr/local/bin/wirewatch-alert", "--to", "desk@agency.example"]'),
     'These need someone now',
     paragraph('Health is 503 while one of them is open.'),
     ...all.filter(isPageWorthy).map(alertText),

@@ -4,6 +4,18 @@ import { page, paragraph, points, wrapped } from './text.ts';
 /** Lines of the log that want somebody, by their `msg`, and what to do. */
 export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   [
+    'the command for alerts cannot be run',
+    'The program of [alerts] command is not there, or the user of the appliance may not run it.',
+  ],
+  [
+    'the command for alerts failed',
+    'It ended with the exit code or by the signal in the line; SIGKILL, where it took more than 30 seconds.',
+  ],
+  [
+    'the command for alerts is not run: too many wait for it',
+    'It takes all its time, again and again. See "wirewatch alert list" for what it was not told.',
+  ],
+  [
     'file failed',
     'Nothing of the file was applied. See "A file failed" above. The line has its name and the reason.',
   ],

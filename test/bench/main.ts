@@ -23,7 +23,7 @@ import { light } from './light.ts';
 import { pages } from './pages.ts';
 import { peers } from './peers.ts';
 import { periods } from './periods.ts';
-import { BUNDLE, command, startAppliance } from './program.ts';
+import { BUNDLE, command, type Started, startAppliance } from './program.ts';
 import { type GroupName, ofFigure, ofRow, record } from './record.ts';
 import { stalls } from './stalls.ts';
 import { starts } from './start.ts';
@@ -95,7 +95,7 @@ async function main(): Promise<void> {
       if (wanted('period')) results.push(...(await periods(bench, appliance.url)));
       if (wanted('light')) results.push(...(await light(bench, appliance.url)));
       print(results);
-      const waits = wanted('stall') ? await stalls(bench, appliance) : [];
+      const waits = wanted('stall') ? await anew(bench, appliance, (fresh) => stalls(bench, fresh)) : [];
       if (waits.length > 0) note(figureTable('a bare server', waits));
       keep('limits', [...results.map(ofRow), ...waits.map(ofFigure)]);
     } finally {
@@ -103,6 +103,21 @@ async function main(): Promise<void> {
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** On an appliance that was started for it: the memory that another measure took is not in it. */
+async function anew<Result>(
+  bench: Bench,
+  before: Started,
+  measure: (appliance: Started) => Promise<Result>,
+): Promise<Result> {
+  await before.stop();
+  const fresh = await startAppliance(bench.data);
+  try {
+    return await measure(fresh);
+  } finally {
+    await fresh.stop();
   }
 }
 
