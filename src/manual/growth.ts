@@ -18,7 +18,7 @@ export function growthText(): string {
     '1. On disk',
     points(
       `detections.db: ${shown(bytes)} bytes for a new detection, 1.1 KB for each further version of it. A million new detections are ${(bytes / 1000).toFixed(2)} GB. Nothing is deleted, since a cursor never expires, unless a subscription is removed.`,
-      `detections.db-wal: as much as the file that is being applied adds, emptied afterwards. It was ${shown(measured('growth', largest))} MB large for files of two million rows. Leave room for the largest backfill part and the largest window at once.`,
+      `detections.db-wal: as much as one transaction adds, emptied afterwards. A window is one transaction, however large: leave room for the largest. A backfill is applied in bounded parts: it was ${shown(measured('growth', largest))} MB large for files of two million rows.`,
       'archive/ in the drop folder: the files as they came, 115 bytes a row as ndjson.gz. [ingest] archive_days deletes old ones; what is deleted cannot be read again where the end of the log was lost.',
       `log/: ${shown(logBytes)} bytes for a new detection, less than a tenth of detections.db, and 1 KB for each file: a year of 100,000 new detections a day is ${((logBytes * 36.5) / 1000).toFixed(1)} GB. It shrinks only when a subscription is removed, or with "wirewatch rebuild --log".`,
       'access.db: under 1 MB, and another for each few thousand keys. access-log/: about 500 bytes for each change of an account, a subscription or a key. It is never cut.',

@@ -20,7 +20,7 @@ export function speedText(): string {
     ]),
     ...section('3. Much history', growth, [
       'Files of two million rows in twenty streams, one after the other. Cold: the database was dropped from the page cache, and the appliance started again.',
-      'One file is one transaction. So detections.db-wal grows to what the largest file adds, and is emptied afterwards: drop a long history in parts.',
+      'They are backfills, which are applied in bounded transactions, so detections.db-wal stays small. A file of a window is one transaction, however large, and is in detections.db-wal as a whole until it is committed.',
     ]),
     ...section('4. Other programs', peers, [
       'nginx sends the bytes of one page from a file: what a cache in front of the appliance could do, and what the appliance loses by asking the database, checking what it says, and a key, each time.',

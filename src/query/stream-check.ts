@@ -78,14 +78,16 @@ export function endsOf(streams: readonly StoredStream[]): Edges {
  * @throws DatabaseDamage where rows between the edges are missing, stand twice, out of order, or are of another stream
  */
 export function checkPlaces(places: readonly number[], from: Edges, to: Edges): void {
-  const next = new Map([...from].map(([ordinal, sequence]) => [ordinal, placeOf(ordinal, sequence) + 1]));
+  const ordinals = [...from.keys()];
+  // Few streams: to look through them is faster than to look one up.
+  const next = ordinals.map((ordinal) => placeOf(ordinal, from.get(ordinal) ?? 0) + 1);
   for (const place of places) {
-    const ordinal = ordinalOf(place);
-    if (next.get(ordinal) !== place) throw incomplete(places.length, from, to);
-    next.set(ordinal, place + 1);
+    const stream = next.indexOf(place);
+    if (stream < 0) throw incomplete(places.length, from, to);
+    next[stream] = place + 1;
   }
-  for (const [ordinal, sequence] of to)
-    if (next.get(ordinal) !== placeOf(ordinal, sequence) + 1) throw incomplete(places.length, from, to);
+  const ends = ordinals.map((ordinal) => placeOf(ordinal, to.get(ordinal) ?? 0) + 1);
+  if (!ends.every((end, stream) => end === next[stream])) throw incomplete(places.length, from, to);
 }
 
 /**
