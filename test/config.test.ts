@@ -92,6 +92,7 @@ test('the defaults', () => {
     keys: { prefix: 'ww' },
     backup: { folder: path.join(folder, 'backups'), every_minutes: 0, keep_days: 30 },
     verify: { every_hours: 24 },
+    alerts: { command: [] },
     log: { level: 'info', file: '' },
     admin: { host: '127.0.0.1', port: 0 },
     dataFolder: folder,
