@@ -146,7 +146,7 @@ test('a key is used by every request that proves it, and by no other', async () 
     return uses().map(({ key_id }) => key_id);
   };
   assert.deepEqual(await used(200, ONE), [id]);
-  assert.deepEqual(uses(), [{ key_id: id, last_used_at: NOW_MS }]);
+  assert.deepEqual(uses(), [{ key_id: id, last_used_at: NOW_MS, position: null }]);
   for (const [status, path] of [
     [429, ONE],
     [200, '/v1/me'],

@@ -183,7 +183,7 @@ describe('the keeper of used rows', () => {
 
   test('writes which keys were used, also where nothing was read, and each use once', async () => {
     const { uses, writer, keeper } = kept();
-    uses.note('key1', NOON_MS);
+    uses.note('key1', NOON_MS, 7);
     uses.note('key1', NOON_MS + 1);
     const first = keeper.write();
     uses.note('key1', NOON_MS + 2);
@@ -196,8 +196,8 @@ describe('the keeper of used rows', () => {
     assert.deepEqual(
       writer.writes.map(({ usage }) => [usage.counts, usage.uses]),
       [
-        [[], [{ key_id: 'key1', last_used_at: NOON_MS + 1 }]],
-        [[], [{ key_id: 'key1', last_used_at: NOON_MS + 2 }]],
+        [[], [{ key_id: 'key1', last_used_at: NOON_MS + 1, position: 7 }]],
+        [[], [{ key_id: 'key1', last_used_at: NOON_MS + 2, position: 7 }]],
       ],
     );
   });

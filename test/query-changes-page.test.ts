@@ -348,9 +348,11 @@ test('the statements beside a page find what they need by index', () => {
     assert.equal(
       planOf(reader, ONE_DETECTION),
       [
-        'SEARCH detection USING PRIMARY KEY (id=?)',
         'SEARCH row USING INTEGER PRIMARY KEY (rowid=?)',
-        'SEARCH rescored USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN',
+        'SCALAR SUBQUERY 2',
+        'SEARCH detection USING PRIMARY KEY (id=?)',
+        'CORRELATED SCALAR SUBQUERY 1',
+        'SEARCH rescored USING INTEGER PRIMARY KEY (rowid=?)',
       ].join('\n'),
     );
     assert.match(planOf(reader, STANDING), /SEARCH stream USING COVERING INDEX stream_by_position/);

@@ -58,7 +58,11 @@ async function main(): Promise<void> {
     );
     const keep = (name: GroupName, figures: Parameters<typeof record>[2]) => {
       if (values.record === true)
-        record(name, `npm run bench -- ${process.argv.slice(2).join(' ')}`.replace(' --record', ''), figures);
+        record(
+          name,
+          `npm run bench -- ${process.argv.slice(2).join(' ')}`.replace(/( --)? --record/, ''),
+          figures,
+        );
     };
     if (values.growth === true) {
       const options = { folder, rows: Number(values.rows ?? GROWTH_ROWS), note };
