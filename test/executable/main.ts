@@ -11,7 +11,7 @@ function main(): void {
   const database = new Database(':memory:', withNativeBinding());
   const mainSqlite: unknown = database.prepare('SELECT sqlite_version()').pluck().get();
   database.close();
-  startWorker({ workerData: 'SELECT sqlite_version()' }).once('message', async (worker: unknown) => {
+  startWorker('SELECT sqlite_version()').once('message', async (worker: unknown) => {
     const { sep } = await import('node:path');
     console.log(JSON.stringify({ mainSqlite, worker, execArgv: process.execArgv, sep }));
   });
