@@ -16,6 +16,7 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
+import { until } from './support/until.ts';
 
 const NOBODY = 65_534;
 
@@ -208,6 +209,7 @@ test('what is kept is for its user alone, also in a folder that others can read,
       readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
         /^(data\/|backup|copy)/.test(name),
       );
+    await until('what was read is written', () => kept().includes('data/usage.db-wal'));
     const readable = () => kept().filter((name) => (lstatSync(join(folder, name)).mode & 0o077) !== 0);
     for (const name of ['data/detections.db', 'data/usage.db-wal', 'data/lock', 'copy.db', 'copy.ndjson'])
       assert.ok(kept().includes(name), `${name}: ${kept()}`);
