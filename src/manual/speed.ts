@@ -23,7 +23,7 @@ export function speedText(): string {
       'Files of two million rows in twenty streams, one after the other. Cold: the database was dropped from the page cache, and the appliance started again.',
       'They are backfills, which are applied in bounded transactions, so detections.db-wal stays small. A file of a window is one transaction, however large, and is in detections.db-wal as a whole until it is committed.',
     ]),
-    ...section('4. Other programs', peers, [
+    ...section('4. Other programs: pages of 1,000 rows', peers, [
       'nginx sends the bytes of one page from a file: what a cache in front of the appliance could do, and what the appliance loses by asking the database, checking what it says, and a key, each time.',
       'PostgreSQL has the same rows in one table, ordered as here. A thin server in Node asks it for a page, row by row or put together to one text, and checks nothing. Both keep a connection for each client.',
     ]),

@@ -66,7 +66,7 @@ async function compared(bench: Bench, ours: Peer, others: readonly Peer[]): Prom
     }
   const now = median(rates.get(ours) ?? []);
   return others.map((peer) => ({
-    what: `page of ${PAGE_ROWS} rows, against ${peer.name}`,
+    what: `page, against ${peer.name}`,
     unit: 'pages/s',
     before: median(rates.get(peer) ?? []),
     now,
