@@ -10,6 +10,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSyn
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
 import { openReader } from '../../src/store/database.ts';
 import { formatMs, formatWindowStart } from '../../src/time.ts';
@@ -84,15 +85,25 @@ async function carryOut(installation: Installation, serving: Serving, step: Step
   }
 }
 
-/** @returns the folder of the copy; the appliance may run */
+/**
+ * The appliance may run. A checkpoint may not, while it is copied: what would be of two moments has a mark that is not
+ * its own.
+ *
+ * @returns the folder of the copy
+ */
 function copyDatabase({ data }: Installation, name: string): string {
   const folder = join(data, '..', 'copies', name);
   mkdirSync(folder, { recursive: true });
-  for (const end of ['', '-wal']) {
-    const path = join(data, `detections.db${end}`);
-    // Not copyFileSync(): where the file is cut off meanwhile, that tries for ever.
-    if (existsSync(path)) writeFileSync(join(folder, `detections.db${end}`), readFileSync(path));
-  }
+  // Not copyFileSync(): where the file is cut off meanwhile, that tries for ever.
+  const read = () =>
+    ['', '-wal'].map((end) => {
+      const path = join(data, `detections.db${end}`);
+      return existsSync(path) ? readFileSync(path) : null;
+    });
+  let files = read();
+  for (let again = read(); !isDeepStrictEqual(again, files); again = read()) files = again;
+  for (const [index, content] of files.entries())
+    if (content !== null) writeFileSync(join(folder, `detections.db${['', '-wal'][index]}`), content);
   return folder;
 }
 
