@@ -1,5 +1,6 @@
 /** What each account used: rows of the day, when one of its keys was last used, and how far its followers are. */
 import { type AccountKeys, listAccountKeys } from '../auth/accounts.ts';
+import { positionOfClock } from '../history/lost-end.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
 import { readStanding } from '../query/as-of.ts';
@@ -8,9 +9,6 @@ import { SECOND_MS } from '../time.ts';
 import type { Fact, StandingSources, Value } from './standing.ts';
 
 type AccountSources = Pick<StandingSources, 'folder' | 'detections' | 'dailyRows' | 'keyUses' | 'now'>;
-
-/** Positions of the change stream count microseconds. */
-const POSITIONS_A_SECOND = 1e6;
 
 export function accountFacts(sources: AccountSources): Fact[] {
   return [
@@ -59,7 +57,7 @@ function followerLags(sources: AccountSources): Value[] {
     key_ids.flatMap((key) => {
       const position = uses.get(key)?.position ?? null;
       if (position === null) return [];
-      const value = Math.max(0, head - position) / POSITIONS_A_SECOND;
+      const value = Math.max(0, head - position) / positionOfClock(SECOND_MS);
       return [{ labels: { account: id, key_id: key }, value }];
     }),
   );
@@ -70,9 +68,7 @@ function readUses({
   keyUses,
   now,
 }: AccountSources): Map<string, Pick<KeyUsage, 'last_used_at' | 'position'>> {
-  const uses = new Map<string, Pick<KeyUsage, 'last_used_at' | 'position'>>(
-    readKeyUsage(folder.usage, now()),
-  );
+  const uses: ReturnType<typeof readUses> = new Map(readKeyUsage(folder.usage, now()));
   for (const { key_id, last_used_at, position } of keyUses.unwritten())
     uses.set(key_id, { last_used_at, position: position ?? uses.get(key_id)?.position ?? null });
   return uses;

@@ -15,8 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { openReader } from '../../src/store/database.ts';
-import { CONNECTIONS, type Figure, median, SUBSCRIPTIONS } from './common.ts';
+import { CONNECTIONS, type Figure, median, rangeOf, SUBSCRIPTIONS } from './common.ts';
 import { dropped, prepareAccess } from './ingest.ts';
 import { runLoad } from './load.ts';
 import { walkOf } from './pages.ts';
@@ -27,7 +26,6 @@ const MANY = Array.from({ length: 40 }, (_, index) => 7001 + index);
 const PAGE_REQUESTS = 400;
 /** It says more than the rate where others use the machine. */
 const PROCESSOR = 'processor time of the appliance for it';
-const SELECT_RANGE = 'SELECT min(first_detected_at) AS first, max(first_detected_at) AS last FROM detection';
 
 /** One of the two, with a data folder for each of the two sets of rows. */
 interface Candidate {
@@ -208,12 +206,7 @@ type PathOf = (connection: number, answer: Buffer | null) => string;
 
 /** All that there is: an export's rows lie within a few days. */
 function periodOf({ folder }: Data): string {
-  const db = openReader(join(folder, 'detections.db'));
-  const { first, last } = db.prepare<unknown[], { first: number; last: number }>(SELECT_RANGE).get() ?? {
-    first: 0,
-    last: 0,
-  };
-  db.close();
+  const { first, last } = rangeOf(join(folder, 'detections.db'));
   const [from, to] = [first, last + 1].map((second) => new Date(second * 1000).toISOString());
   return `/v1/detections?from=${from}&to=${to}&limit=1000`;
 }

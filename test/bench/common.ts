@@ -1,4 +1,6 @@
 /** What the measures share: the data set, a row of the result, and how one is held against its limit. */
+
+import { shown } from '../../src/manual/measured.ts';
 import { openReader } from '../../src/store/database.ts';
 import type { Measured } from './load.ts';
 
@@ -41,8 +43,18 @@ export function figureTable(other: string, figures: readonly Figure[]): string {
   return [`| | | ${other} | now | times as good |`, '|---|---|---|---|---|', ...lines].join('\n');
 }
 
-export function shown(value: number): string {
-  return value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString('en-US');
+/** The seconds of the first and of the last detection of a database, by when they were detected first. */
+export function rangeOf(database: string): { first: number; last: number } {
+  const db = openReader(database);
+  const range = 'SELECT min(first_detected_at) AS first, max(first_detected_at) AS last FROM detection';
+  const found = db.prepare<unknown[], { first: number; last: number }>(range).get();
+  db.close();
+  return found ?? { first: 0, last: 0 };
+}
+
+/** What a bare server's answer ends with: where the next page begins. */
+export function lastNumber(answer: Buffer | null): string {
+  return answer === null ? '0' : (/\d+$/.exec(answer.toString('latin1', answer.length - 20))?.[0] ?? '0');
 }
 
 export interface Bench {

@@ -9,8 +9,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openReader } from '../../src/store/database.ts';
-import { type Figure, median } from './common.ts';
+import { type Figure, median, rangeOf } from './common.ts';
 import { isArchived, prepareAccess } from './ingest.ts';
 import { command, type Started, startAppliance } from './program.ts';
 
@@ -156,13 +155,7 @@ async function pagePaths(started: Started, key: string): Promise<Record<string, 
 
 /** A thousand rows each, from all over the time that there is. */
 function periodPaths(database: string): string[] {
-  const db = openReader(database);
-  const range = 'SELECT min(first_detected_at) AS first, max(first_detected_at) AS last FROM detection';
-  const { first, last } = db.prepare<unknown[], { first: number; last: number }>(range).get() ?? {
-    first: 0,
-    last: 0,
-  };
-  db.close();
+  const { first, last } = rangeOf(database);
   const time = (second: number) => new Date(Math.floor(second) * 1000).toISOString();
   return Array.from({ length: SAMPLES }, (_, index) => {
     const from = first + ((last - first) * index) / SAMPLES;

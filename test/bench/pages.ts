@@ -4,6 +4,7 @@ import {
   authorization,
   type Bench,
   CONNECTIONS,
+  lastNumber,
   ordinalIn,
   type Row,
   rounds,
@@ -30,11 +31,7 @@ export async function pages(bench: Bench, url: string): Promise<Row[]> {
   const database = join(bench.data, 'detections.db');
   const stream = ordinalIn(database, SUBSCRIPTIONS[0] ?? 0);
   const walk = walkOf(1000);
-  const walkBare = (_: number, answer: Buffer | null) => {
-    const last =
-      answer === null ? '0' : (/\d+$/.exec(answer.toString('latin1', answer.length - 20))?.[0] ?? '0');
-    return `/${stream}/${last}`;
-  };
+  const walkBare = (_: number, answer: Buffer | null) => `/${stream}/${lastNumber(answer)}`;
   const ours = (scope: string) =>
     runLoad({
       url,

@@ -10,7 +10,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
-import { type AddressInfo, createServer as createSocket } from 'node:net';
+import { type AddressInfo, connect, createServer as createSocket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openReader } from '../../src/store/database.ts';
@@ -19,6 +19,7 @@ import {
   type Bench,
   CONNECTIONS,
   type Figure,
+  lastNumber,
   median,
   ordinalIn,
   SUBSCRIPTIONS,
@@ -227,9 +228,7 @@ async function served(
 }
 
 function walkPlaces(_: number, answer: Buffer | null): string {
-  const last =
-    answer === null ? '0' : (/\d+$/.exec(answer.toString('latin1', answer.length - 20))?.[0] ?? '0');
-  return `/${last}`;
+  return `/${lastNumber(answer)}`;
 }
 
 /** PostgreSQL does not run as root. */
@@ -257,8 +256,7 @@ async function listening(port: number, child: ChildProcess): Promise<void> {
   throw new Error(`${child.spawnfile} does not listen`);
 }
 
-async function accepts(port: number): Promise<boolean> {
-  const { connect } = await import('node:net');
+function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
     socket.once('connect', () => {

@@ -1,12 +1,12 @@
 /** Pages of a period: a thousand rows of one stream, and two hundred of eight, against the same query bare. */
 import { join } from 'node:path';
-import { openReader } from '../../src/store/database.ts';
 import {
   authorization,
   type Bench,
   CONNECTIONS,
   ordinalIn,
   type Row,
+  rangeOf,
   rounds,
   SUBSCRIPTIONS,
 } from './common.ts';
@@ -14,17 +14,14 @@ import { runLoad } from './load.ts';
 import { startBare } from './program.ts';
 
 const REQUESTS = 600;
-const SELECT_RANGE = 'SELECT min(first_detected_at) AS first, max(first_detected_at) AS last FROM detection';
 
 /** The first page of a period, over and over: the query is the same each time. */
 export async function periods(bench: Bench, url: string): Promise<Row[]> {
   const database = join(bench.data, 'detections.db');
-  const db = openReader(database);
-  const range = db.prepare<unknown[], { first: number; last: number }>(SELECT_RANGE).get();
-  db.close();
+  const { first, last } = rangeOf(database);
   // All that there is: an export's rows lie within a few days.
-  const from = new Date((range?.first ?? 0) * 1000).toISOString();
-  const to = new Date((range?.last ?? 0) * 1000 + 1000).toISOString();
+  const from = new Date(first * 1000).toISOString();
+  const to = new Date(last * 1000 + 1000).toISOString();
   const stream = ordinalIn(database, SUBSCRIPTIONS[0] ?? 0);
   const [fromSeconds, toSeconds] = [from, to].map((time) => Math.floor(Date.parse(time) / 1000));
   const ours = (scope: string) =>
