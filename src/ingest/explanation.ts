@@ -23,7 +23,7 @@ export function checkExport(
   const times = timesOf(file, Date.now());
   return readExport(
     { path, file, ...times, streams: null, licensed: [], rows_to_skip: 0, ...rules },
-    { photoPath: (sourceInternalId) => `/photos/${sourceInternalId}`, onBatch: () => {}, ...sinks },
+    { photoPath: (sourceInternalId) => `/photos/${sourceInternalId}`, ...sinks },
   );
 }
 

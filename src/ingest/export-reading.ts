@@ -54,8 +54,8 @@ export interface ReadingSinks {
   readonly photoPath: MatchOptions['photoPath'];
   /** Memory for batches: it is used up before more is taken. */
   readonly memory?: ArrayBuffer[];
-  /** Takes a batch; the reader goes on when it resolves. */
-  readonly onBatch: (batch: RowBatch) => Promise<void> | void;
+  /** Takes a batch; the reader goes on when it resolves. Without it, rows are checked and not rendered. */
+  readonly onBatch?: (batch: RowBatch) => Promise<void> | void;
   /** Told of each row that is left out. */
   readonly onBadRow?: (bad: BadRow) => void;
   readonly onProgress?: (rows: number) => void;
@@ -131,7 +131,7 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
     for await (const group of entries) {
       for (const entry of group) {
         const full = reading.take(entry);
-        if (full !== null) await sinks.onBatch(full);
+        if (full !== null) await sinks.onBatch?.(full);
         if (reading.isOver) break;
       }
       sinks.onProgress?.(reading.rows);
@@ -139,7 +139,7 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
     }
     reading.finish();
     const last = reading.rest();
-    if (last !== null) await sinks.onBatch(last);
+    if (last !== null) await sinks.onBatch?.(last);
     // A file that was given up half-way has no hash: it was not read to its end.
     return reading.result(reading.isOver ? '' : content.sha256(), content.bytes());
   } catch (error) {
@@ -295,7 +295,7 @@ class Reading {
       return;
     }
     if (checked.isNameLeftOut) this.#namesWithoutId += 1;
-    if (this.#errorsTotal === 0) this.#append(checked.row);
+    if (this.#errorsTotal === 0 && this.#sinks.onBatch !== undefined) this.#append(checked.row);
   }
 
   #append(row: ExportRow): void {

@@ -5,7 +5,7 @@ import { photoPath } from '../detection/photo.ts';
 import { errorCode, reasonOf } from '../refused.ts';
 import { type BadRow, jsonText, NESTED_TOO_DEEPLY, readExport } from './export-reading.ts';
 import type { FromReader, ReaderSettings, ToReader } from './reader-messages.ts';
-import { addFrame, BATCHES_IN_FLIGHT_MAX } from './row-batch.ts';
+import { addFrame, BATCHES_IN_FLIGHT_MAX, type RowBatch } from './row-batch.ts';
 
 /** Serves readings until the port closes. */
 export function runReader(port: MessagePort, settings: ReaderSettings): void {
@@ -69,19 +69,16 @@ async function serve(
 ): Promise<void> {
   const send = (message: FromReader, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
   const skipped = new SkippedRows(order.skipped_path);
+  const handOn = async (batch: RowBatch) => {
+    await session.takeCredit();
+    const frame = addFrame(batch);
+    send({ kind: 'batch', session: number, batch }, [frame.buffer, batch.lines.buffer]);
+  };
   try {
     const result = await readExport(order, {
       photoPath: (sourceInternalId) => photoPath(settings.photo_key, sourceInternalId),
       memory: session.memory,
-      onBatch: async (batch) => {
-        if (order.check_only) {
-          session.memory.push(batch.lines.buffer);
-          return;
-        }
-        await session.takeCredit();
-        const frame = addFrame(batch);
-        send({ kind: 'batch', session: number, batch }, [frame.buffer, batch.lines.buffer]);
-      },
+      ...(order.check_only ? {} : { onBatch: handOn }),
       onBadRow: (bad) => skipped.add(bad),
       onProgress: (rows) => {
         if (session.isCancelled) throw new Cancelled();
