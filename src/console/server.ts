@@ -11,6 +11,7 @@ export class Failure extends Error {
   }
 }
 
+export const SESSION = '/console/session';
 const NO_ANSWER = 'Wirewatch does not answer. Check that it runs and can be reached from here.';
 
 /** How far the appliance's clock is ahead of ours, milliseconds. */
@@ -23,17 +24,19 @@ export function serverNow(): number {
 
 /** @throws Failure */
 export async function ask<Answer>(path: string, init: RequestInit = {}): Promise<Answer> {
-  const response = await fetch(path, { ...init, headers: { accept: 'application/json', ...init.headers } }).catch(
-    (error: unknown) => {
-      if (init.signal?.aborted === true) throw error;
-      throw new Failure(0, NO_ANSWER);
-    },
-  );
+  const response = await fetch(path, {
+    ...init,
+    headers: { accept: 'application/json', ...init.headers },
+  }).catch((error: unknown) => {
+    if (init.signal?.aborted === true) throw error;
+    throw new Failure(0, NO_ANSWER);
+  });
   const date = Date.parse(response.headers.get('date') ?? '');
   if (Math.abs(date - serverNow()) > 2000) aheadMs = date - Date.now();
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  if (response.status === 401) emit('session');
+  // Who asks for the session itself is told by the answer.
+  if (response.status === 401 && path !== SESSION) emit('session');
   throw new Failure(response.status, answer.detail ?? answer.title ?? `The answer was ${response.status}.`);
 }
 
@@ -66,10 +69,9 @@ const RECONNECT_MS = 3000;
  * Holds the event stream open while the app is shown. After a break, everything is read again.
  * @returns whether it is connected; null before the first answer
  */
-export function useStream(path: string, topics: readonly string[], isOn: boolean): boolean | null {
+export function useStream(path: string, topics: readonly string[]): boolean | null {
   const [connected, setConnected] = useState<boolean | null>(null);
   useEffect(() => {
-    if (!isOn) return;
     let source: EventSource | undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let wasBroken = false;
@@ -94,7 +96,7 @@ export function useStream(path: string, topics: readonly string[], isOn: boolean
       clearTimeout(timer);
       source?.close();
     };
-  }, [isOn]);
+  }, []);
   return connected;
 }
 
@@ -162,12 +164,18 @@ export function useReading<Answer>(path: string | null, topics: readonly string[
   };
 }
 
-/** The appliance's clock, which ticks: whoever shows an age is drawn again every second or so. */
-export function useNow(everyMs = 1000): number {
+const ticking = new Set<() => void>();
+setInterval(() => {
+  for (const tick of ticking) tick();
+}, 1000);
+
+/** The appliance's clock, which ticks: whoever shows an age is drawn again, all of them at once. */
+export function useNow(): number {
   const [now, setNow] = useState(serverNow);
   useEffect(() => {
-    const timer = setInterval(() => setNow(serverNow()), everyMs);
-    return () => clearInterval(timer);
-  }, [everyMs]);
+    const tick = () => setNow(serverNow());
+    ticking.add(tick);
+    return () => ticking.delete(tick);
+  }, []);
   return now;
 }
