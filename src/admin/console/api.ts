@@ -105,6 +105,8 @@ export interface Overview {
   readonly exports: Readonly<Record<ExportName, ExportState>>;
   readonly alerts: readonly AlertState[];
   readonly ingest: IngestState;
+  /** Files of the last day that failed, were refused or are held, the newest first, at most 20. */
+  readonly not_applied: readonly FileEntry[];
   /** Of the last 24 hours, oldest first; the last minute is not over yet. */
   readonly minutes: Minutes;
   readonly disks: readonly { readonly folder: string; readonly free_bytes: number; readonly bytes: number }[];
@@ -112,9 +114,10 @@ export interface Overview {
     readonly bytes: number;
     readonly wal_bytes: number;
     readonly log_bytes: number;
-    readonly detections: number;
     /** Rows of all streams: versions of detections. */
     readonly versions: number;
+    /** Why nothing can be read of it now: then exports and files are empty. */
+    readonly unreadable: string | null;
   };
   /** Null where none is scheduled. */
   readonly backup: {
@@ -132,7 +135,7 @@ export interface Overview {
     readonly active: number;
     readonly used_in_last_day: number;
     readonly last_used_at: Time | null;
-    /** Followers that have not read what is there for them, see {@link Follower}. */
+    /** Active keys whose follower is behind, see {@link Follower}. */
     readonly behind: number;
   };
 }
@@ -355,8 +358,10 @@ export interface Follower {
   readonly rows_behind: number;
   /** How long the oldest of them has been there, in minutes; 0 where there is none. */
   readonly minutes_behind: number;
-  /** When it last asked for changes. */
+  /** Its key was last used then. */
   readonly silent_since: Time;
+  /** The oldest has been there for more than two hours: clients are told to ask every hour. */
+  readonly behind: boolean;
 }
 
 /**
