@@ -5,8 +5,7 @@ import type { Admin, AdminOptions } from './admin/listener.ts';
 import type { Metrics } from './admin/metrics.ts';
 import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
-import type { Config } from './config/load.ts';
-import { EXPORT_NAMES, type ExportName } from './detection/content-type.ts';
+import { type Config, enabledExports } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/conditions.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
@@ -19,6 +18,7 @@ import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
 import { ReadingNotes } from './ingest/reading-note.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses } from './limits/key-uses.ts';
+import { createRequestCounts, type RequestCounts } from './limits/request-counts.ts';
 import { readUsageAtStart } from './limits/usage.ts';
 import {
   createUsageKeeper,
@@ -106,7 +106,8 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const keyUses = createKeyUses();
   const secret = readSecret(folder);
   const recentDeliveries = new Map<number, number>();
-  const metrics = config.admin.port === 0 ? null : await loadMetrics();
+  const counts = createRequestCounts(Date.now);
+  const metrics = config.admin.port === 0 ? null : await loadMetrics(counts);
   const conditions = createConditions(Date.now, (name) => {
     // What is damaged is neither served nor written any more.
     if (name !== 'database damaged') return;
@@ -177,7 +178,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const opened = { folder, monitor: health, detections, server, dailyRows, keyUses };
   const admin = await openAdmin(metrics, options, opened);
   begun.push(() => admin?.close());
-  const usage = keepUsage(folder.usage, { rows: dailyRows, uses: keyUses }, log);
+  const usage = keepUsage(folder.usage, { rows: dailyRows, uses: keyUses, requests: metrics && counts }, log);
   begun.push(usage.close);
   const backups = scheduleBackups(config, conditions, log);
   const scrubs = scheduleScrubs(config, reader, conditions, log);
@@ -256,7 +257,7 @@ function countRows(path: string, log: Logger): DailyRows {
 
 function keepUsage(
   path: string,
-  counted: Pick<UsageKeeperOptions, 'rows' | 'uses'>,
+  counted: Pick<UsageKeeperOptions, 'rows' | 'uses' | 'requests'>,
   log: Logger,
 ): UsageKeeper {
   return createUsageKeeper({
@@ -287,21 +288,17 @@ export function ingestSettings(
     failed_windows: ingest.failed_windows,
     archive_days: ingest.archive_days,
     earliest_time: formatMs(config.earliestTimeMs),
-    enabled_exports: enabledExports(config),
+    enabled_exports: [...enabledExports(config)],
     photo_key: photoKey,
     program: VERSION,
     mode,
   };
 }
 
-function enabledExports({ exports }: Config): ExportName[] {
-  return EXPORT_NAMES.filter((name) => exports[name].enabled);
-}
-
 /** The administration is off by default, and loading what it needs would hold up every start. */
-async function loadMetrics(): Promise<Metrics> {
+async function loadMetrics(counts: RequestCounts): Promise<Metrics> {
   const { createMetrics } = await import('./admin/metrics.ts');
-  return createMetrics(Date.now);
+  return createMetrics(Date.now, counts);
 }
 
 /** @param metrics null: the administration is off; @throws Refused `failed` when it cannot listen */
@@ -321,7 +318,7 @@ async function openAdmin(
     commands: await commands(),
     settings: config.admin,
     backup: config.backup,
-    enabled: new Set(enabledExports(config)),
+    enabled: enabledExports(config),
     drop: config.ingest.drop,
     connections: server.connections,
     certificateExpiresMs: server.certificateExpiresMs,
@@ -345,7 +342,7 @@ function watchHealth(
     pause: createPauseReader(folder.access),
     checkKeys: access.check,
     conditions,
-    enabled: new Set(enabledExports(config)),
+    enabled: enabledExports(config),
     folders: [folder.root, config.ingest.drop],
     onDisksSeen: () => keepReserve(folder),
     alertFile: folder.alerts,

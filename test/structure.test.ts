@@ -117,7 +117,9 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
     'version.ts',
   ],
+  // Status and the console's overview are one query.
   cli: [
+    'admin',
     'appliance.ts',
     'auth',
     'backup',

@@ -9,6 +9,7 @@ import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { FILE_OUTCOMES } from '../ingest/file-record.ts';
 import { type DealtWith, ROW_OUTCOMES } from '../ingest/ingest-settings.ts';
 import { LIMITS, type Limit } from '../limits/limit.ts';
+import type { RequestCounts } from '../limits/request-counts.ts';
 import type { Now } from '../time.ts';
 import { COMMIT, VERSION } from '../version.ts';
 import { processFacts } from './process-facts.ts';
@@ -26,12 +27,14 @@ export interface Metrics {
   text(): Promise<string>;
   answered(endpoint: string, status: number, seconds: number, rows: number): void;
   refused(limit: Limit): void;
+  turnedAway(keyId: string, code: string): void;
   dealtWith(file: DealtWith): void;
   /** Names what is looked at when metrics are asked for; until then only what happens is counted. */
   watch(sources: StandingSources): void;
 }
 
-export function createMetrics(now: Now): Metrics {
+/** @param counts what the console shows over time is counted there as well */
+export function createMetrics(now: Now, counts: Pick<RequestCounts, 'add' | 'refuse'>): Metrics {
   const registry = new Registry();
   const traffic = trafficMetrics(registry);
   const ingest = ingestMetrics(registry);
@@ -48,13 +51,20 @@ export function createMetrics(now: Now): Metrics {
     text: () => registry.metrics(),
     answered(endpoint, status, seconds, rows) {
       traffic.answered(endpoint, status, seconds, rows);
+      counts.add('requests', 1);
+      if (status >= 400) counts.add('refused', 1);
+      if (rows > 0) counts.add('rows_served', rows);
       if (rows > 0) recent.add('served', rows);
     },
     refused: (limit) => traffic.refused.inc({ limit }),
+    turnedAway: counts.refuse,
     dealtWith(file) {
       ingest(file);
       const { created, updated, rescored, unchanged } = file.rows;
-      if (file.outcome === 'applied') recent.add('ingested', created + updated + rescored + unchanged);
+      const read = created + updated + rescored + unchanged;
+      if (file.outcome !== 'applied' || read === 0) return;
+      counts.add('rows_ingested', read);
+      recent.add('ingested', read);
     },
     watch: (sources) => watchStanding(registry, sources),
   };

@@ -7,6 +7,7 @@
 import path from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { nearest } from '../nearest.ts';
 import { listed, Refused } from '../refused.ts';
 import { parseInstant } from '../time.ts';
@@ -297,4 +298,9 @@ function put(settings: Record<string, unknown>, at: string, value: unknown): voi
     put(inner, rest.join('.'), value);
     settings[first] = inner;
   }
+}
+
+/** The exports that are switched on. */
+export function enabledExports({ exports }: Pick<Config, 'exports'>): ReadonlySet<ExportName> {
+  return new Set(EXPORT_NAMES.filter((name) => exports[name].enabled));
 }

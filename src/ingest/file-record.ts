@@ -1,6 +1,7 @@
 /** The record of every file that was taken: `ingest_file`, by ingest number. */
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
+import { formatMs } from '../time.ts';
 import type { ApplyCounts } from './apply.ts';
 import type { ExportFileName } from './export-name.ts';
 import type { ErrorGroup, LineError, ReadingCounts } from './export-reading.ts';
@@ -173,6 +174,39 @@ export function expiredFiles(
 
 function fromRow(row: Row): FileRecord {
   return { ...row, report: JSON.parse(row.report) };
+}
+
+/** A file's record in the contract's names. */
+export interface FileDocument {
+  readonly number: number;
+  readonly file: string;
+  readonly outcome: string;
+  readonly export: string | null;
+  readonly window_start: string | null;
+  readonly label: string | null;
+  readonly taken_at: string;
+  readonly finished_at: string | null;
+  readonly destination: string | null;
+  readonly sha256: string | null;
+  readonly bytes: number;
+  readonly report: FileRecord['report'];
+}
+
+export function fileDocument(record: FileRecord): FileDocument {
+  return {
+    number: record.number,
+    file: record.name,
+    outcome: record.outcome,
+    export: record.export,
+    window_start: record.window_start === null ? null : formatMs(record.window_start),
+    label: record.label,
+    taken_at: formatMs(record.taken_at),
+    finished_at: record.finished_at === null ? null : formatMs(record.finished_at),
+    destination: record.destination,
+    sha256: record.sha256,
+    bytes: record.bytes,
+    report: record.report,
+  };
 }
 
 /** What a file's record says, for those who count. */

@@ -12,8 +12,16 @@ import { DatabaseDamage, isDiskFull } from '../store/database-errors.ts';
 import { isThere } from '../store/folder.ts';
 import type { Schema } from '../store/schema.ts';
 import { openWriter } from '../store/writer.ts';
+import { MINUTE_MS } from '../time.ts';
 import { dayOf, type UsedRows } from './daily-rows.ts';
 import type { KeyUse } from './key-uses.ts';
+import {
+  MINUTES_KEPT,
+  type MinuteCount,
+  REFUSAL_DAYS_KEPT,
+  type Refusals,
+  type UnwrittenCounts,
+} from './request-counts.ts';
 
 /** What one write stores. */
 export interface Usage {
@@ -23,6 +31,8 @@ export interface Usage {
   readonly days: readonly number[];
   /** Keys that were used since the last write. */
   readonly uses: readonly KeyUse[];
+  /** Requests that were counted since the last write. */
+  readonly requests?: UnwrittenCounts;
 }
 
 /** What is known of one key. */
@@ -36,6 +46,25 @@ export interface KeyUsage {
 }
 
 const SQL = `
+-- Requests and rows of each minute of the last day.
+CREATE TABLE minute_count (
+  -- Minutes since 1970-01-01.
+  minute INTEGER NOT NULL,
+  counted TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  PRIMARY KEY (minute, counted)
+) STRICT, WITHOUT ROWID;
+
+-- Requests of the last days that were refused, by the key that they named: it need not be there.
+CREATE TABLE refusal (
+  day INTEGER NOT NULL,
+  key_id TEXT NOT NULL,
+  code TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  last_at INTEGER NOT NULL,
+  PRIMARY KEY (day, key_id, code)
+) STRICT, WITHOUT ROWID;
+
 -- How many rows each account and each key has read on a UTC day.
 CREATE TABLE row_usage (
   -- Days since 1970-01-01.
@@ -73,6 +102,33 @@ const SELECT_KEY_USES = 'SELECT key_id, last_used_at, position FROM key_use';
 
 const SELECT_ROWS_OF_KEYS = "SELECT id, rows FROM row_usage WHERE holder = 'key' AND day = :day";
 
+const UPSERT_MINUTE = `
+  INSERT INTO minute_count (minute, counted, count) VALUES (:minute, :counted, :count)
+  ON CONFLICT (minute, counted) DO UPDATE SET count = count + excluded.count`;
+
+/** A clock that was ahead leaves minutes that are still to come. */
+const DELETE_MINUTES = 'DELETE FROM minute_count WHERE minute <= :minute - :kept OR minute > :minute + :kept';
+
+/** Whoever makes up ids of keys does not fill the disk. */
+const REFUSALS_MAX = 20_000;
+
+const UPSERT_REFUSALS = `
+  INSERT INTO refusal (day, key_id, code, count, last_at)
+  SELECT :day, :key_id, :code, :count, :last_at
+  WHERE (SELECT count(*) FROM refusal) < ${REFUSALS_MAX}
+    OR EXISTS (SELECT 1 FROM refusal WHERE day = :day AND key_id = :key_id AND code = :code)
+  ON CONFLICT (day, key_id, code) DO UPDATE SET
+    count = count + excluded.count, last_at = max(last_at, excluded.last_at)`;
+
+const DELETE_REFUSALS = 'DELETE FROM refusal WHERE day <= :day - :kept OR day > :day + :kept';
+
+const SELECT_MINUTES =
+  'SELECT minute, counted, count FROM minute_count WHERE minute > :after AND minute <= :through';
+
+const SELECT_REFUSALS = `
+  SELECT key_id, code, sum(count) AS count, max(last_at) AS last_at FROM refusal GROUP BY key_id, code
+  ORDER BY count DESC, code`;
+
 const DELETE_DAYS = 'DELETE FROM row_usage WHERE day NOT IN (SELECT value FROM json_each(:days))';
 
 /** Made where it is missing. A power cut may take the last writes: no commit waits for the disk. */
@@ -94,8 +150,8 @@ export function readUsageAtStart(path: string, onAnew: (reason: string) => void)
     try {
       const found = db.pragma('quick_check(1)', { simple: true });
       if (found !== 'ok') throw new DatabaseDamage(String(found));
-      // Commands read it; here only that it is there counts, or every write would fail.
-      db.prepare(SELECT_KEY_USES);
+      // Others read these; here only that they are there counts, or every write would fail.
+      for (const sql of [SELECT_KEY_USES, SELECT_MINUTES, SELECT_REFUSALS]) db.prepare(sql);
       return readUsedRows(db);
     } finally {
       db.close();
@@ -146,12 +202,49 @@ export function readKeyUsage(path: string, nowMs: number): ReadonlyMap<string, K
   }
 }
 
-export function writeUsage(db: Database, { counts, days, uses }: Usage): void {
+/** What is known of requests over time, read as {@link readKeyUsage} reads. */
+export interface RequestHistory {
+  readonly minutes: readonly MinuteCount[];
+  /** Of the last seven days together, the most frequent first. */
+  readonly refusals: readonly Omit<Refusals, 'day'>[];
+}
+
+/** @returns null when the file cannot be read */
+export function readRequestHistory(path: string, nowMs: number): RequestHistory | null {
+  if (!isThere(path)) return { minutes: [], refusals: [] };
+  try {
+    const db = openInspector(path);
+    try {
+      const through = Math.floor(nowMs / MINUTE_MS);
+      const minutes = db.prepare<unknown[], MinuteCount>(SELECT_MINUTES);
+      const refusals = db.prepare<unknown[], Omit<Refusals, 'day'>>(SELECT_REFUSALS);
+      return { minutes: minutes.all({ after: through - MINUTES_KEPT, through }), refusals: refusals.all() };
+    } finally {
+      db.close();
+    }
+  } catch {
+    return null;
+  }
+}
+
+export function writeUsage(db: Database, { counts, days, uses, requests }: Usage): void {
   writing(db, () => {
     const note = db.prepare(UPSERT_KEY_USE);
     for (const use of uses) note.run(use);
     const upsert = db.prepare(UPSERT_USED_ROWS);
     for (const count of counts) upsert.run(count);
     db.prepare(DELETE_DAYS).run({ days: JSON.stringify(days) });
+    if (requests !== undefined) writeRequests(db, requests);
   });
+}
+
+function writeRequests(db: Database, { minutes, refusals }: UnwrittenCounts): void {
+  const minute = db.prepare(UPSERT_MINUTE);
+  for (const count of minutes) minute.run(count);
+  const refusal = db.prepare(UPSERT_REFUSALS);
+  for (const refused of refusals) refusal.run(refused);
+  const newestMinute = Math.max(...minutes.map((count) => count.minute));
+  if (minutes.length > 0) db.prepare(DELETE_MINUTES).run({ minute: newestMinute, kept: MINUTES_KEPT });
+  const newestDay = Math.max(...refusals.map(({ day }) => day));
+  if (refusals.length > 0) db.prepare(DELETE_REFUSALS).run({ day: newestDay, kept: REFUSAL_DAYS_KEPT });
 }
