@@ -1,11 +1,11 @@
 /** Accounts with their subscriptions and keys: what they read, how far their followers are, what was refused. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { AccountEntry, Customers as Answer, Follower, KeyEntry } from '../admin/console/api.ts';
+import type { AccountEntry, Customers as Answer, Follower, KeyEntry } from '../admin/console/api-records.ts';
 import { Actions } from './action.ts';
 import { count, span } from './format.ts';
 import { CreateKey } from './key-form.ts';
-import { Age, Foreign, Heading, Panel, Read, State, Table } from './parts.ts';
+import { Age, Foreign, Heading, type MarkName, Panel, Read, State, Table } from './parts.ts';
 import { useReading } from './server.ts';
 import { useIsReadOnly } from './session.ts';
 
@@ -90,12 +90,12 @@ function Rights({ of: { subscriptions, scopes, allow_addresses } }: { of: KeyEnt
 /** How far it is behind, in rows and minutes, and since when it is silent. */
 export function Following({ of }: { of: Follower | null }): VNode {
   if (of === null) return html`<span class="soft">never</span>`;
-  const { rows_behind, minutes_behind, silent_since } = of;
-  const behind =
-    rows_behind === 0
-      ? html`<${State} name="done">caught up</${State}>`
-      : html`<${State} name="warning">${count(rows_behind, 'row')} behind, ${span(minutes_behind * 60_000)}</${State}>`;
-  return html`${behind}<br /><span class="soft">last asked <${Age} at=${silent_since} /></span>`;
+  const { rows_behind, minutes_behind, silent_since, behind } = of;
+  const age = span(minutes_behind * 60_000);
+  const [mark, text]: readonly [MarkName, string] = behind
+    ? ['warning', `${count(rows_behind, 'row')} behind, ${age}`]
+    : ['done', rows_behind === 0 ? 'caught up' : `${count(rows_behind, 'row')} to read, ${age}`];
+  return html`<${State} name=${mark}>${text}</${State}><br /><span class="soft">last used <${Age} at=${silent_since} /></span>`;
 }
 
 function Refused({ of }: { of: KeyEntry['refused'] }): VNode {

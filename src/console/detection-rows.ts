@@ -1,7 +1,7 @@
 /** Detections as lines: what was found where, how strong, since when. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { DetectionEntry } from '../admin/console/api.ts';
+import type { DetectionEntry } from '../admin/console/api-records.ts';
 import { type Children, Foreign, Table, When } from './parts.ts';
 import { linkTo } from './route.ts';
 
@@ -14,7 +14,11 @@ interface RowsProps {
 export function DetectionRows({ rows, label, empty }: RowsProps): VNode {
   const columns = [
     { title: 'Detection', class: 'wide', of: (one: DetectionEntry) => html`<${Title} of=${one} />` },
-    { title: 'Found on', of: ({ article }: DetectionEntry) => html`<${Foreign} text=${placeOf(article)} />` },
+    {
+      title: 'Found on',
+      class: 'medium',
+      of: ({ article }: DetectionEntry) => html`<${Foreign} text=${placeOf(article)} />`,
+    },
     { title: 'Subscription', isNumber: true, of: (one: DetectionEntry) => `${one.subscription_id}` },
     { title: 'Type', of: (one: DetectionEntry) => one.content_type },
     { title: 'Strength', of: (one: DetectionEntry) => html`<${Strength} of=${one.strength} />` },
@@ -38,7 +42,7 @@ export function titleOf({ id, article }: DetectionEntry): string {
 function Title({ of }: { of: DetectionEntry }): VNode {
   const title = titleOf(of);
   return html`<a class="title" href=${linkTo('detections', {}, of.id)}><${Foreign} text=${title} /></a>
-    <span class="soft mono">${title !== of.id && of.id} v${of.version}${of.event === 'updated' && ' updated'}</span>`;
+    <span class="soft mono">${title !== of.id && of.id} version ${of.version}</span>`;
 }
 
 export function placeOf({ publisher, domain }: DetectionEntry['article']): string {

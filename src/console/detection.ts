@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { DetectionDetail, DetectionEntry } from '../admin/console/api.ts';
+import type { DetectionDetail, DetectionEntry } from '../admin/console/api-records.ts';
 import { placeOf, Strength, titleOf } from './detection-rows.ts';
 import { shown } from './file-report.ts';
 import { count } from './format.ts';

@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { DetectionEntry, DetectionsPage } from '../admin/console/api.ts';
+import type { DetectionEntry, DetectionsPage } from '../admin/console/api-records.ts';
 import { DetectionView } from './detection.ts';
 import { DetectionRows } from './detection-rows.ts';
 import { count, DAY_MS, day } from './format.ts';

@@ -1,7 +1,7 @@
 /** Who changed what (the audit trail), and what was done to detections (the log of operations). */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { AuditEntry, AuditPage, OperationsPage } from '../admin/console/api.ts';
+import type { AuditEntry, AuditPage, OperationsPage } from '../admin/console/api-records.ts';
 import { shown } from './file-report.ts';
 import { type Field, Filters, Pages, usePages, valuesOf } from './list.ts';
 import { Choice, Foreign, Heading, Panel, Table, When } from './parts.ts';

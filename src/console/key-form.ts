@@ -1,7 +1,8 @@
 /** What a new key is asked for. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { AccountEntry, Action } from '../admin/console/api.ts';
+import type { Action } from '../admin/console/api.ts';
+import type { AccountEntry } from '../admin/console/api-records.ts';
 import { ActionButton } from './action.ts';
 
 const DEFAULT_SCOPE = 'detections:read';

@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import type { ManualTopic, ManualTopics } from '../admin/console/api.ts';
+import type { ManualTopic, ManualTopics } from '../admin/console/api-records.ts';
 import { Filters } from './list.ts';
 import { Heading, Read } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';

@@ -4,19 +4,18 @@ import type { VNode } from 'preact';
 import type {
   Action,
   AlertState,
-  Customers,
   ExportName,
   ExportState,
-  Follower,
   Job,
   Jobs,
-  KeyEntry,
   Overview,
   WindowMap,
 } from '../admin/console/api.ts';
+import type { Customers, Follower, KeyEntry } from '../admin/console/api-records.ts';
 import { ActionButton, Actions } from './action.ts';
 import { actionText } from './action-texts.ts';
 import { Following } from './customers.ts';
+import { Outcome } from './file-report.ts';
 import { clock, count, span, WINDOW_MS } from './format.ts';
 import { cellsOf, EXPORTS, LETTERS } from './letters.ts';
 import { Age, Foreign, type MarkName, Panel, Read, State, Table } from './parts.ts';
@@ -126,6 +125,8 @@ export function followersOf({ accounts }: Customers): FollowingKey[] {
 }
 
 const FOLLOWERS = 5;
+const NOT_APPLIED = 5;
+const ALERT_ACTIONS = 3;
 
 export function Followers({ customers }: { customers: Reading<Customers> }): VNode {
   const columns = [
@@ -153,6 +154,15 @@ export function Ingest({ of: { ingest, health } }: { of: Overview }): VNode {
     <p>${waiting === 0 ? 'No file waits.' : `${count(waiting, 'file')} ${waiting === 1 ? 'waits' : 'wait'} in the drop folder.`}</p>
     ${waiting_files.length > 0 && html`<ul class="names">${waiting_files.map((file) => html`<li key=${file}><${Foreign} text=${file} class="mono" /></li>`)}${waiting > waiting_files.length && html`<li class="soft">and ${count(waiting - waiting_files.length)} more</li>`}</ul>`}
     <p class="soft">Drop folder <span class="mono">${drop}</span></p>
+  </${Panel}>`;
+}
+
+/** What the last day brought and was not applied. */
+export function NotApplied({ files }: { files: readonly FileEntry[] }): VNode | null {
+  if (files.length === 0) return null;
+  const link = linkTo('files', { outcome: 'failed,held,refused' });
+  return html`<${Panel} title="Files of the last day that were not applied" class="across" help="operations" aside=${html`<a href=${link}>All of them</a>`}>
+    ${files.slice(0, NOT_APPLIED).map((file) => html`<p class="line" key=${file.number}><${Outcome} of=${file.outcome} /> <${Foreign} text=${file.file} class="mono" /> <${Foreign} text=${file.report.reason ?? ''} class="soft" /></p>`)}
   </${Panel}>`;
 }
 

@@ -1,12 +1,22 @@
 /** The first screen. Is anything missing? Who is behind? What do I do? Show me a detection. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { Overview as Answer, Customers, DetectionsPage, WindowMap } from '../admin/console/api.ts';
+import type { Overview as Answer, WindowMap } from '../admin/console/api.ts';
+import type { Customers, DetectionsPage } from '../admin/console/api-records.ts';
 import { Curve } from './curve.ts';
 import { DetectionRows, titleOf } from './detection-rows.ts';
 import { count } from './format.ts';
 import { EXPORTS } from './letters.ts';
-import { Alerts, Exports, Followers, followersOf, Ingest, JobList, notRead } from './overview-panels.ts';
+import {
+  Alerts,
+  Exports,
+  Followers,
+  followersOf,
+  Ingest,
+  JobList,
+  NotApplied,
+  notRead,
+} from './overview-panels.ts';
 import { Age, type Children, Foreign, Heading, Mark, type MarkName, Panel, Read } from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
@@ -21,6 +31,7 @@ export function Overview({ reading }: { reading: Reading<Answer> }): VNode {
   return html`<${Heading}>Overview</${Heading}>
     <${Read} of=${reading}>${(answer: Answer) => html`
       <${Health} of=${answer} />
+      ${answer.database.unreadable !== null && html`<p class="failure" role="alert"><${Mark} name="failed" /> The database cannot be read now: ${answer.database.unreadable}</p>`}
       <${Answers} of=${answer} customers=${customers.data} live=${live.data} />
       <div class="columns">
         <${Alerts} alerts=${answer.alerts} />
@@ -30,6 +41,7 @@ export function Overview({ reading }: { reading: Reading<Answer> }): VNode {
           <${Read} of=${live}>${(page: DetectionsPage) => html`<${DetectionRows} rows=${page.detections} label="Newest detections" empty="None yet. They appear as export files are read." />`}</${Read}>
         </${Panel}>
         <${Activity} of=${answer} />
+        <${NotApplied} files=${answer.not_applied} />
         <${Ingest} of=${answer} />
         <${JobList} />
         <${System} of=${answer} />
@@ -61,12 +73,10 @@ function Answers({
   const urgent = of.alerts.filter(({ page_worthy }) => page_worthy).length;
   const newest = live?.detections[0];
   const worst =
-    customers === undefined
-      ? undefined
-      : followersOf(customers).find(({ follower }) => follower.rows_behind > 0);
+    customers === undefined ? undefined : followersOf(customers).find(({ follower }) => follower.behind);
   return html`<div class="answers">
     <${Tile} question="Is anything missing?" href=${linkTo('windows')} mark=${open === 0 ? 'done' : 'missing'} answer=${open === 0 ? 'Nothing is missing' : `${count(open, 'window')} without data`}>
-      ${EXPORTS.filter((name) => of.exports[name].enabled).map((name) => html`<div>${name}: newest window <${Age} at=${of.exports[name].newest_done} never="none yet" /></div>`)}
+      ${EXPORTS.filter((name) => of.exports[name].enabled).map((name) => html`<div>${name} read to <${Age} at=${of.exports[name].newest_done} never="none yet" /></div>`)}
     </${Tile}>
     <${Tile} question="Who is behind?" href=${linkTo('customers')} mark=${behind === 0 ? 'done' : 'warning'} answer=${behind === 0 ? 'Nobody is behind' : `${count(behind, 'key')} behind`}>
       ${worst === undefined ? html`${count(active, 'active key')}, ${count(of.keys.used_in_last_day)} used in the last day` : html`<${Foreign} text=${worst.name} />: ${count(worst.follower.rows_behind, 'row')} behind`}

@@ -117,9 +117,12 @@ export function Outside({ href, children }: { href: unknown; children?: Children
   return html`<a href=${text} target="_blank" rel="noreferrer noopener">${children ?? text}</a>`;
 }
 
-/** Text that somebody else wrote: its direction stays its own, so its marks cannot turn what stands around it. */
+/** Embeddings, overrides and isolates (UAX #9): one that is never closed turns what stands behind it, too. */
+const TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
+
+/** Text that somebody else wrote: its direction stays its own. What could turn the text around it is shown as U+FFFD. */
 export function Foreign({ text, class: own = '' }: { text: string; class?: string }): VNode {
-  return html`<bdi class=${`foreign ${own}`}>${text}</bdi>`;
+  return html`<bdi class=${`foreign ${own}`}>${text.replace(TURNING, '\ufffd')}</bdi>`;
 }
 
 const COPIED_MS = 2000;

@@ -1,14 +1,8 @@
 /** Answers of the console's endpoints for states that would take long to bring about: 90 days with 200 failed files, and hostile content. */
 import type {
-  AccountEntry,
-  Customers,
-  DetectionDetail,
-  DetectionEntry,
-  DetectionsPage,
   ExportName,
   FileEntry,
   FilesPage,
-  KeyEntry,
   OpenWindow,
   Overview,
   Session,
@@ -17,6 +11,14 @@ import type {
   WindowLetter,
   WindowMap,
 } from '../../src/admin/console/api.ts';
+import type {
+  AccountEntry,
+  Customers,
+  DetectionDetail,
+  DetectionEntry,
+  DetectionsPage,
+  KeyEntry,
+} from '../../src/admin/console/api-records.ts';
 
 const MINUTE_MS = 60_000;
 const WINDOW_MS = 10 * MINUTE_MS;
@@ -47,11 +49,16 @@ export function busyAnswers(nowMs: number): Record<string, unknown> {
   const map = windowMap(nowMs);
   const files = failedFiles(map);
   const detections = Array.from({ length: 30 }, (_, index) => detection(nowMs, index));
-  const page: DetectionsPage = { detections, next: 'cursor', searched_to: iso(nowMs - 7 * DAY_MS), curl: CURL };
+  const page: DetectionsPage = {
+    detections,
+    next: 'cursor',
+    searched_to: iso(nowMs - 7 * DAY_MS),
+    curl: CURL,
+  };
   const filesPage: FilesPage = { files, next: null };
   return {
     '/console/session': session(nowMs),
-    '/console/overview': overview(nowMs, map),
+    '/console/overview': overview(nowMs, map, files),
     '/console/windows': map,
     '/console/window': windowDetail(map, files, detections),
     '/console/files': filesPage,
@@ -62,7 +69,11 @@ export function busyAnswers(nowMs: number): Record<string, unknown> {
     '/console/history/audit': { entries: [], next: null },
     '/console/history/operations': { entries: [], next: null },
     '/console/manual': { topics: [{ name: 'alerts', title: 'every alert', excerpt: '' }] },
-    '/console/manual/alerts': { name: 'alerts', title: 'every alert', html: '<h1>Alerts</h1><p>Each closes by itself.</p>' },
+    '/console/manual/alerts': {
+      name: 'alerts',
+      title: 'every alert',
+      html: '<h1>Alerts</h1><p>Each closes by itself.</p>',
+    },
     '/console/jobs': { jobs: [] },
   };
 }
@@ -147,13 +158,24 @@ function failedFiles({ open }: WindowMap): FileEntry[] {
       report: {
         rows: 112,
         reason: one.reason ?? '',
-        errors: [{ line: 3, column: 'strength_score', expected: 'a number from 0 to 100', value: index === 0 ? HOSTILE : 'high' }],
+        errors: [
+          {
+            line: 3,
+            column: 'strength_score',
+            expected: 'a number from 0 to 100',
+            value: index === 0 ? HOSTILE : 'high',
+          },
+        ],
         errors_total: 12,
       },
     }));
 }
 
-function windowDetail(map: WindowMap, files: readonly FileEntry[], detections: readonly DetectionEntry[]): WindowDetail {
+function windowDetail(
+  map: WindowMap,
+  files: readonly FileEntry[],
+  detections: readonly DetectionEntry[],
+): WindowDetail {
   const [first] = files;
   const one = map.open.find(({ window_start }) => window_start === first?.window_start) ?? map.open[0];
   if (one === undefined) throw new Error('no window is open');
@@ -211,7 +233,12 @@ function key(nowMs: number, index: number, behind: number): KeyEntry {
     daily_rows: null,
     rows_today: 10_421 * index,
     refused: index === 1 ? [{ code: 'rate_limited', count: 31, last_at: iso(nowMs - 3_600_000) }] : [],
-    follower: { rows_behind: behind * 212, minutes_behind: behind, silent_since: iso(nowMs - (behind + 1) * MINUTE_MS) },
+    follower: {
+      rows_behind: behind * 212,
+      minutes_behind: behind,
+      silent_since: iso(nowMs - (behind + 1) * MINUTE_MS),
+      behind: behind > 120,
+    },
     actions: [
       { kind: 'key-rotate', id },
       { kind: 'key-revoke', id },
@@ -237,22 +264,33 @@ function customers(nowMs: number): Customers {
   return { at: iso(nowMs), accounts: [account], scopes: ['detections:read'] };
 }
 
-function overview(nowMs: number, map: WindowMap): Overview {
+function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): Overview {
   const newest = Math.floor(nowMs / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
   const count = (name: ExportName, letter: string) => map.exports[name].windows.split(letter).length - 1;
   const exportOf = (name: ExportName) => ({
     enabled: true,
     newest_done: iso(newest),
     newest_late_seconds: 96,
-    not_read: { failed: count(name, 'f'), missing: count(name, 'm'), abandoned: count(name, 'a'), not_arrived: 0 },
+    not_read: {
+      failed: count(name, 'f'),
+      missing: count(name, 'm'),
+      abandoned: count(name, 'a'),
+      not_arrived: 0,
+    },
   });
   const minutes = (scale: number) =>
-    Array.from({ length: 1440 }, (_, at) => Math.round(scale * (1.2 + Math.sin(at / 170)) * (0.8 + ((at * 7919) % 100) / 250)));
+    Array.from({ length: 1440 }, (_, at) =>
+      Math.round(scale * (1.2 + Math.sin(at / 170)) * (0.8 + ((at * 7919) % 100) / 250)),
+    );
   const [first] = map.open.filter(({ letter }) => letter === 'f');
   return {
     at: iso(nowMs),
     version: '0.1.0',
-    health: { status: 'ok', paused_since: null, reason: 'GET /v1/health answers 200. 2 alerts are open.' },
+    health: {
+      status: 'degraded',
+      paused_since: null,
+      reason: 'GET /v1/health answers 503: the disk is full.',
+    },
     exports: { newswire: exportOf('newswire'), imagewire: exportOf('imagewire') },
     alerts: [
       {
@@ -268,7 +306,8 @@ function overview(nowMs: number, map: WindowMap): Overview {
         page_worthy: false,
         since: iso(nowMs - 2 * DAY_MS),
         detail: `${EXPORTS.map((name) => `${name}: ${count(name, 'f')} windows`).join('; ')}`,
-        what_to_do: 'Read the reason beside the file in failed/, have it fixed, drop it, and reset the window.',
+        what_to_do:
+          'Read the reason beside the file in failed/, have it fixed, drop it, and reset the window.',
         actions: first?.actions ?? [],
       },
     ],
@@ -279,6 +318,7 @@ function overview(nowMs: number, map: WindowMap): Overview {
       reading: { file: 'newswire.20261121T0950Z.ndjson', rows: 3500 },
       applying: [{ file: 'newswire.backfill.2025.ndjson.gz', rows: 1_200_000, rows_applied: 431_000 }],
     },
+    not_applied: files.slice(0, 20),
     minutes: {
       from: iso(nowMs - 1440 * MINUTE_MS),
       requests: minutes(40),
@@ -287,8 +327,18 @@ function overview(nowMs: number, map: WindowMap): Overview {
       rows_ingested: minutes(60),
     },
     disks: [{ folder: 'data', free_bytes: 41_000_000_000, bytes: 500_000_000_000 }],
-    database: { bytes: 12_400_000_000, wal_bytes: 4_000_000, log_bytes: 1_900_000_000, detections: 10_212_400, versions: 14_902_113 },
-    backup: { folder: '/var/backups/wirewatch', newest_at: iso(nowMs - 3_600_000), rehearsed_at: iso(nowMs - 20 * 3_600_000) },
+    database: {
+      bytes: 12_400_000_000,
+      wal_bytes: 4_000_000,
+      log_bytes: 1_900_000_000,
+      versions: 14_902_113,
+      unreadable: null,
+    },
+    backup: {
+      folder: '/var/backups/wirewatch',
+      newest_at: iso(nowMs - 3_600_000),
+      rehearsed_at: iso(nowMs - 20 * 3_600_000),
+    },
     scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, not_compared: null },
     keys: { active: 3, used_in_last_day: 2, last_used_at: iso(nowMs), behind: 1 },
   };
