@@ -5,6 +5,7 @@ import { useContext, useState } from 'preact/hooks';
 import type { Action, ActionResult } from '../admin/console/api.ts';
 import { actionText } from './action-texts.ts';
 import { Dialog } from './dialog.ts';
+import { clock, dayName } from './format.ts';
 import { type Children, Copy, Mark } from './parts.ts';
 import { Failure, send } from './server.ts';
 
@@ -28,13 +29,27 @@ export function ActionButton(props: ActionProps): VNode {
     ${isOpen && html`<${ActionDialog} ...${props} onClose=${() => setIsOpen(false)} />`}`;
 }
 
-export function Actions({ of, name }: { of: readonly Action[]; name?: string }): VNode | null {
+interface ActionsProps {
+  readonly of: readonly Action[];
+  readonly name?: string;
+  /** Whether the buttons say what they are for: where it does not stand beside them. */
+  readonly hasSubject?: boolean;
+}
+
+export function Actions({ of, name, hasSubject = false }: ActionsProps): VNode | null {
   if (of.length === 0) return null;
   return html`<div class="actions">${of.map((action) =>
     action.kind === 'key-rotate'
       ? html`<${RotateButton} action=${action} name=${name} />`
-      : html`<${ActionButton} action=${action} name=${name} />`,
+      : html`<${ActionButton} action=${action} name=${name} label=${hasSubject ? labelOf(action) : undefined} />`,
   )}</div>`;
+}
+
+function labelOf(action: Action): string {
+  const { label } = actionText(action);
+  if (!('window_start' in action)) return label;
+  const ms = Date.parse(action.window_start);
+  return `${label} ${action.export}, ${dayName(ms)} ${clock(ms)}`;
 }
 
 const OVERLAPS = [

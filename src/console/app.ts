@@ -4,6 +4,7 @@ import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { EVENTS, type Overview as OverviewAnswer, type Session } from '../admin/console/api.ts';
 import { Announce } from './action.ts';
+import { Boundary } from './boundary.ts';
 import { Customers } from './customers.ts';
 import { Detections } from './detections.ts';
 import { Files } from './files.ts';
@@ -79,7 +80,7 @@ function Console({ session }: { session: Session }): VNode {
     <a class="skip" href="#main" onClick=${toMain}>Skip to the content</a>
     <div class="frame">
       <${Side} session=${session} current=${view?.name} overview=${overview.data} connected=${connected} />
-      <main id="main" tabindex="-1" key=${route.view}>${view === undefined ? html`<h1>Not found</h1><p>There is no such page. <a href=${linkTo('overview')}>Overview</a></p>` : view.show(route, overview)}</main>
+      <main id="main" tabindex="-1" key=${route.view}>${view === undefined ? html`<h1>Not found</h1><p>There is no such page. <a href=${linkTo('overview')}>Overview</a></p>` : html`<${Boundary}>${view.show(route, overview)}</${Boundary}>`}</main>
     </div>
     <div class="said" role="status">${said !== '' && html`<p>${said}<button type="button" aria-label="Dismiss" onClick=${() => setSaid('')}>✕</button></p>`}</div>
   </${Announce.Provider}>`;

@@ -6,6 +6,7 @@ import type {
   AlertState,
   ExportName,
   ExportState,
+  FileEntry,
   Job,
   Jobs,
   Overview,
@@ -32,7 +33,7 @@ export function Alerts({ alerts }: { alerts: readonly AlertState[] }): VNode {
         <p><${State} name=${alert.page_worthy ? 'failed' : 'warning'}><strong>${alert.name}</strong></${State}> <span class="soft">${alert.page_worthy && 'needs someone now, '}since <${Age} at=${alert.since} /></span></p>
         <p><${Foreign} text=${alert.detail} /></p>
         <p class="soft">${alert.what_to_do}</p>
-        <${Actions} of=${alert.actions} />
+        <${Actions} of=${alert.actions.slice(0, ALERT_ACTIONS)} hasSubject />
       </article>`,
     )}
   </${Panel}></div>`;

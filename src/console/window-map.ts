@@ -11,7 +11,8 @@ import { count, dayName, windowName } from './format.ts';
 import { type Cell, DAY_WINDOWS, isOpen, LETTERS } from './letters.ts';
 import { Mark } from './parts.ts';
 
-const LABEL_WIDTH = 72;
+const LABEL_WIDTH = 66;
+const TOTAL_WIDTH = 64;
 const HEAD_HEIGHT = 16;
 const LINE_HEIGHT = 12;
 const CELL_WIDTH = { min: 6, max: 14 };
@@ -37,6 +38,7 @@ export function WindowMapGrid({ name, cells, mode, onChoose }: MapProps): VNode 
   const [hovered, setHovered] = useState<number | null>(null);
   const place = useMemo(() => geometry(cells.length, width), [cells.length, width]);
   const paths = useMemo(() => pathsOf(cells, mode, place), [cells, mode, place]);
+  const labels = useMemo(() => [hourLabels(place), dayLabels(cells, place)], [cells, place]);
   const shown = cells[hovered ?? focused];
   useLayoutEffect(() => {
     if (frame.current !== null) frame.current.scrollLeft = place.at(newest).x - frame.current.clientWidth / 2;
@@ -55,7 +57,7 @@ export function WindowMapGrid({ name, cells, mode, onChoose }: MapProps): VNode 
             setFocused(index);
             onChoose(cells[index]?.startMs ?? 0);
           }}>
-          ${hourLabels(place)}${dayLabels(cells, place)}
+          ${labels}
           ${paths.map(([look, d]) => html`<path class=${`w-${look}`} d=${d} />`)}
           ${hovered !== null && html`<rect class="hovered" x=${place.at(hovered).x - 1.5} y=${place.at(hovered).y - 1.5} width=${width + 2} height=${LINE_HEIGHT + 2} />`}
         </svg>
@@ -168,7 +170,7 @@ function geometry(cells: number, cell: number): Geometry {
   return {
     days,
     cell,
-    width: LABEL_WIDTH + DAY_WINDOWS * cell,
+    width: LABEL_WIDTH + DAY_WINDOWS * cell + TOTAL_WIDTH,
     height: HEAD_HEIGHT + days * LINE_HEIGHT,
     at: (index) => ({
       x: LABEL_WIDTH + (index % DAY_WINDOWS) * cell,
@@ -190,7 +192,7 @@ function useCellWidth(frame: { readonly current: HTMLElement | null }): number {
     const { current } = frame;
     if (current === null) return;
     const fit = () => {
-      const whole = Math.floor((current.clientWidth - LABEL_WIDTH) / DAY_WINDOWS);
+      const whole = Math.floor((current.clientWidth - LABEL_WIDTH - TOTAL_WIDTH) / DAY_WINDOWS);
       setWidth(Math.min(CELL_WIDTH.max, Math.max(CELL_WIDTH.min, whole)));
     };
     const observer = new ResizeObserver(fit);
@@ -241,17 +243,22 @@ export function step(rows: number, most: number): number {
 
 function hourLabels(place: Geometry): VNode[] {
   const hours = place.cell < 7 ? 2 : 1;
-  return Array.from({ length: 24 / hours }, (_, index) => {
+  const texts = Array.from({ length: 24 / hours }, (_, index) => {
     const x = LABEL_WIDTH + index * hours * HOUR_WINDOWS * place.cell;
-    return html`<text class="hour" x=${x} y="10">${`${index * hours}`.padStart(2, '0')}:00</text>`;
+    return html`<text x=${x} y="10">${`${index * hours}`.padStart(2, '0')}:00</text>`;
   });
+  return [...texts, html`<text x=${place.width} y="10" text-anchor="end">rows</text>`];
 }
 
+/** The day before its line, its rows behind it. */
 function dayLabels(cells: readonly Cell[], place: Geometry): VNode[] {
   return Array.from({ length: place.days }, (_, index) => {
-    const ms = cells[index * DAY_WINDOWS]?.startMs ?? 0;
-    const { y } = place.at(index * DAY_WINDOWS);
+    const day = cells.slice(index * DAY_WINDOWS, (index + 1) * DAY_WINDOWS);
+    const ms = day[0]?.startMs ?? 0;
+    const y = place.at(index * DAY_WINDOWS).y + 9;
+    const rows = day.reduce((sum, cell) => sum + cell.rows, 0);
     const isWeekend = [0, 6].includes(new Date(ms).getUTCDay());
-    return html`<text class=${isWeekend ? 'day weekend' : 'day'} x="0" y=${y + 9}>${dayName(ms)}</text>`;
+    return html`<text class=${isWeekend ? 'weekend' : ''} x="0" y=${y}>${dayName(ms)}</text>
+      ${rows > 0 && html`<text x=${place.width} y=${y} text-anchor="end">${count(rows)}</text>`}`;
   });
 }
