@@ -33,7 +33,7 @@ export function isAdminOn({ admin }: Pick<Config, 'admin'>, kind: InstallationKi
 
 export async function loadMetrics(counts: RequestCounts): Promise<Metrics> {
   const { createMetrics } = await import('./metrics.ts');
-  return createMetrics(Date.now, counts);
+  return createMetrics(counts);
 }
 
 /** @throws Refused `failed` when it cannot listen */
