@@ -47,7 +47,10 @@ function Topic({ name }: { name: string }): VNode {
 function Text({ html: text }: { html: string }): VNode {
   const own = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (own.current !== null) own.current.innerHTML = text;
+    if (own.current === null) return;
+    own.current.innerHTML = text;
+    // The page has one already.
+    own.current.querySelector('h1')?.remove();
   }, [text]);
   const onClick = (event: MouseEvent) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null;

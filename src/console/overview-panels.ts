@@ -193,7 +193,7 @@ export function JobList(): VNode | null {
   const buttons =
     !isReadOnly &&
     html`<${ActionButton} action=${{ kind: 'backup' }} /><${ActionButton} action=${{ kind: 'scrub' }} />`;
-  return html`<${Panel} title="Jobs" help="backup" aside=${buttons}>
+  return html`<${Panel} title="Jobs" class="across" help="backup" aside=${buttons}>
     <${Table} label="Jobs begun from consoles" columns=${columns} rows=${data?.jobs ?? []} keyOf=${(one: Job) => one.id} empty="None was begun from a console since the start." />
   </${Panel}>`;
 }

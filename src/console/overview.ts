@@ -37,14 +37,14 @@ export function Overview({ reading }: { reading: Reading<Answer> }): VNode {
         <${Alerts} alerts=${answer.alerts} />
         <${Exports} exports=${answer.exports} map=${windows.data} />
         <${Followers} customers=${customers} />
-        <${Panel} title="Newest detections" class="across" aside=${html`<a href=${linkTo('detections')}>Live stream</a>`}>
+        <${Panel} title="Newest detections" class="half" aside=${html`<a href=${linkTo('detections')}>Live stream</a>`}>
           <${Read} of=${live}>${(page: DetectionsPage) => html`<${DetectionRows} rows=${page.detections} label="Newest detections" empty="None yet. They appear as export files are read." />`}</${Read}>
         </${Panel}>
         <${Activity} of=${answer} />
         <${NotApplied} files=${answer.not_applied} />
         <${Ingest} of=${answer} />
-        <${JobList} />
         <${System} of=${answer} />
+        <${JobList} />
       </div>`}</${Read}>`;
 }
 
@@ -76,7 +76,7 @@ function Answers({
     customers === undefined ? undefined : followersOf(customers).find(({ follower }) => follower.behind);
   return html`<div class="answers">
     <${Tile} question="Is anything missing?" href=${linkTo('windows')} mark=${open === 0 ? 'done' : 'missing'} answer=${open === 0 ? 'Nothing is missing' : `${count(open, 'window')} without data`}>
-      ${EXPORTS.filter((name) => of.exports[name].enabled).map((name) => html`<div>${name} read to <${Age} at=${of.exports[name].newest_done} never="none yet" /></div>`)}
+      ${EXPORTS.filter((name) => of.exports[name].enabled).map((name) => html`<div>${name}, newest window <${Age} at=${of.exports[name].newest_done} never="none yet" /></div>`)}
     </${Tile}>
     <${Tile} question="Who is behind?" href=${linkTo('customers')} mark=${behind === 0 ? 'done' : 'warning'} answer=${behind === 0 ? 'Nobody is behind' : `${count(behind, 'key')} behind`}>
       ${worst === undefined ? html`${count(active, 'active key')}, ${count(of.keys.used_in_last_day)} used in the last day` : html`<${Foreign} text=${worst.name} />: ${count(worst.follower.rows_behind, 'row')} behind`}
@@ -110,7 +110,7 @@ function Tile({ question, href, mark, answer, children }: TileProps): VNode {
 
 function Activity({ of: { minutes } }: { of: Answer }): VNode {
   const fromMs = Date.parse(minutes.from);
-  return html`<${Panel} title="Last 24 hours" class="across" help="monitoring"><div class="curves">
+  return html`<${Panel} title="Last 24 hours" class="half" help="monitoring"><div class="curves">
     <${Curve} title="Rows read from exports" unit="rows" fromMs=${fromMs} minutes=${minutes.rows_ingested} />
     <${Curve} title="Rows served to clients" unit="rows" fromMs=${fromMs} minutes=${minutes.rows_served} />
     <${Curve} title="Requests" unit="requests" fromMs=${fromMs} minutes=${minutes.requests} />
