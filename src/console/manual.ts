@@ -43,6 +43,9 @@ function Topic({ name }: { name: string }): VNode {
   return html`<article><${Heading} about=${name}>${name}</${Heading}><${Read} of=${reading}>${(topic: ManualTopic) => html`<${Text} html=${topic.html} />`}</${Read}></article>`;
 }
 
+/** A link of the manual: to another topic, or to a section of this one. */
+const INTERNAL = /^(?:(?:\/manual\/|\.\/)?([a-z0-9-]+)(?:\.md)?(?:#.*)?|#(.+))$/;
+
 /** The program's own text, in which nothing of an export stands: the one place where markup is taken as it is. */
 function Text({ html: text }: { html: string }): VNode {
   const own = useRef<HTMLDivElement>(null);
@@ -54,11 +57,11 @@ function Text({ html: text }: { html: string }): VNode {
   }, [text]);
   const onClick = (event: MouseEvent) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null;
-    const [, topic] =
-      /^(?:\/manual\/|\.?\/?)([a-z0-9-]+)(?:\.md)?(?:#.*)?$/.exec(link?.getAttribute('href') ?? '') ?? [];
-    if (topic === undefined) return;
+    const [, topic, section] = INTERNAL.exec(link?.getAttribute('href') ?? '') ?? [];
+    if (topic === undefined && section === undefined) return;
     event.preventDefault();
-    go(linkTo('manual', {}, topic));
+    if (topic !== undefined) go(linkTo('manual', {}, topic));
+    else document.getElementById(section ?? '')?.scrollIntoView();
   };
   return html`<div class="prose" ref=${own} onClick=${onClick}></div>`;
 }

@@ -38,10 +38,10 @@ export function Overview({ reading }: { reading: Reading<Answer> }): VNode {
         <${Exports} exports=${answer.exports} map=${windows.data} />
         <${Followers} customers=${customers} />
         <${Panel} title="Newest detections" class="half" aside=${html`<a href=${linkTo('detections')}>Live stream</a>`}>
-          <${Read} of=${live}>${(page: DetectionsPage) => html`<${DetectionRows} rows=${page.detections} label="Newest detections" empty="None yet. They appear as export files are read." />`}</${Read}>
+          <${Read} of=${live}>${(page: DetectionsPage) => html`<${DetectionRows} rows=${page.detections.slice(0, NEWEST)} label="Newest detections" empty="None yet. They appear as export files are read." />`}</${Read}>
         </${Panel}>
-        <${Activity} of=${answer} />
         <${NotApplied} files=${answer.not_applied} />
+        <${Activity} of=${answer} />
         <${Ingest} of=${answer} />
         <${System} of=${answer} />
         <${JobList} />
