@@ -46,7 +46,7 @@ export function document({ title, body, refreshSeconds }: Page): string {
 <meta name="color-scheme" content="light dark">
 ${refresh}
 <title>${title} – Wirewatch</title>
-<link rel="stylesheet" href="/style.css">
+<link rel="stylesheet" href="/manual.css">
 </head>
 <body>
 <header><a href="/">Wirewatch</a><nav><a href="/status">Status</a> <a href="/manual">Manual</a> <a href="/metrics">Metrics</a> <a href="/openapi.json">OpenAPI</a></nav></header>

@@ -6,9 +6,9 @@ import { readScrubRecord } from '../history/scrub-record.ts';
 import type { CommandSummary } from '../manual/commands.ts';
 import { TOPICS } from '../manual/topics.ts';
 import { openApiDocument } from '../openapi/document.ts';
+import { consoleFiles } from '../packed.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS } from '../time.ts';
-import { VERSION } from '../version.ts';
 import { windowsBetween } from '../windows/ledger.ts';
 import { readReach } from '../windows/reach.ts';
 import { document, html, type Page, STYLE } from './html.ts';
@@ -29,16 +29,19 @@ export interface Content {
 }
 
 const HTML = 'text/html; charset=utf-8';
+const CSS = 'text/css; charset=utf-8';
 const MANUAL = '/manual/';
 
 /** @returns what gives the content at a path; null where there is none */
 export function createPages(sources: PageSources): (path: string) => Promise<Content | null> {
   const { metrics } = sources;
   const pages = new Map<string, () => Content | Promise<Content>>([
-    ['/', once(() => page(index()))],
+    ['/', once(() => app('index.html', HTML))],
+    ['/app.js', once(() => app('app.js', 'text/javascript; charset=utf-8'))],
+    ['/style.css', once(() => app('style.css', CSS))],
     ['/manual', once(() => page(contents()))],
     ['/status', () => page(statusPage(readStatus(sources)))],
-    ['/style.css', () => ({ contentType: 'text/css; charset=utf-8', body: STYLE })],
+    ['/manual.css', () => ({ contentType: CSS, body: STYLE })],
     ['/openapi.json', once(openApi)],
     ['/metrics', async () => ({ contentType: metrics.contentType, body: await metrics.text() })],
   ]);
@@ -67,18 +70,11 @@ function openApi(): Content {
   return { contentType: 'application/json', body: `${JSON.stringify(openApiDocument(), null, 2)}\n` };
 }
 
-function index(): Page {
-  return {
-    title: 'Administration',
-    body: html`<h1>Wirewatch ${VERSION}</h1>
-<dl>
-<dt><a href="/status">Status</a></dt><dd>exports, windows of the last day, alerts with what to do, rows a minute</dd>
-<dt><a href="/manual">Manual</a></dt><dd>as “wirewatch manual” prints it, for this version</dd>
-<dt><a href="/metrics">Metrics</a></dt><dd>for Prometheus; <a href="/manual/monitoring">what each means</a></dd>
-<dt><a href="/openapi.json">OpenAPI</a></dt><dd>the API as an OpenAPI 3.1 document</dd>
-</dl>
-`,
-  };
+/** A file of the console. */
+function app(name: string, contentType: string): Content {
+  const body = consoleFiles()[name];
+  if (body === undefined) throw new Error(`the program was bundled without ${name} of the console`);
+  return { contentType, body };
 }
 
 function contents(): Page {

@@ -24,7 +24,7 @@ and files. The last line of an entry, {"commit":…}, has its number, its time, 
 With --access, each line says when, who (the user of the operating system, and the one behind sudo), by which command,
 and what became of which account, subscription or key; "start" is what the configuration names. No line has a key or
 its hash. With --json each line is one JSON object: at, entry, kind, command, actor, sudo_user, subject, id, change
-(added, changed, removed), members ({"name":{"from":…,"to":…}}).`;
+(added, changed, removed, asked for), members ({"name":{"from":…,"to":…}}).`;
 
 export function register(command: Command): void {
   command
@@ -89,7 +89,8 @@ function textOf({
     change === 'changed' ? `${name} ${valueText(from)} -> ${valueText(to)}` : `${name} ${valueText(to)}`,
   );
   const detail = change === 'removed' || said.length === 0 ? '' : `: ${said.join(', ')}`;
-  return `${at}  ${who}  ${command ?? kind}  ${what} ${change}${detail}`;
+  const by = kind === 'console' ? `console: ${command}` : (command ?? kind);
+  return `${at}  ${who}  ${by}  ${what} ${change}${detail}`;
 }
 
 function valueText(value: unknown): string {

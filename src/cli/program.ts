@@ -76,6 +76,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./status.ts'),
   },
   {
+    name: 'console',
+    description: 'print a link into the console of the running appliance; it works once, for ten minutes',
+    load: () => import('./console.ts'),
+  },
+  {
     name: 'log',
     description: 'print the history as the log has it, or with --access who changed what: the audit trail',
     load: () => import('./log.ts'),

@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
 import { windowsWithHeldFile } from '../ingest/file-record.ts';
 import type { ResettableStatus } from '../ingest/requests.ts';
+import { RELEASES, type Release, requireStatus } from '../ingest/window-release.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
 import {
@@ -63,34 +64,19 @@ function registerList(window: Command): void {
   addExamples(command, ['window list', 'window list newswire --status failed']);
 }
 
-/** What lets a window be read again that waits for the operator's word. */
-interface Release {
-  readonly name: 'reset' | 'accept';
-  readonly from: ResettableStatus;
-  readonly description: string;
-}
-
-const RELEASES: readonly Release[] = [
-  {
-    name: 'reset',
-    from: 'failed',
-    description: 'read a failed window again: the newest file held for it, or else the one that failed',
-  },
-  {
-    name: 'accept',
-    from: 'abandoned',
-    description: 'read an abandoned window after all: the newest file held for it',
-  },
-];
+const DESCRIPTIONS: Readonly<Record<Release['name'], string>> = {
+  reset: 'read a failed window again: the newest file held for it, or else the one that failed',
+  accept: 'read an abandoned window after all: the newest file held for it',
+};
 
 function registerRelease(window: Command, release: Release): void {
-  const { name, from, description } = release;
+  const { name, from } = release;
   const command = window
     .command(name)
     .argument('<export>', 'newswire or imagewire', exportValue)
     .argument('[start]', START_ARGUMENT, startValue)
     .option('--all', `every ${from} window for which a file is held, the oldest first`)
-    .description(description)
+    .description(DESCRIPTIONS[name])
     .action(
       async (
         exportName: ExportName,
@@ -190,24 +176,6 @@ function registerExpect(window: Command): void {
     });
   addDropOption(command);
   addExamples(command, ['window expect newswire 20261121T1010Z']);
-}
-
-/** @throws Refused `failed` when the command is not for a window in this status, with the one that is */
-function requireStatus(
-  status: WindowStatus | undefined,
-  { name, from }: Release,
-  exportName: ExportName,
-  start: number,
-): void {
-  if (status === from) return;
-  const window = `${exportName} ${formatMs(start)}`;
-  const right = RELEASES.find((release) => release.from === status);
-  const next =
-    right === undefined
-      ? `See: wirewatch window list ${exportName} --status ${from}`
-      : `Run: wirewatch window ${right.name} ${window}`;
-  const only = `only ${from === 'failed' ? 'a failed' : 'an abandoned'} one can be ${name === 'reset' ? 'reset' : 'accepted'}`;
-  throw new Refused('failed', `the window ${window} is ${status ?? 'not known'}: ${only}. ${next}`);
 }
 
 /** A window in the contract's names. */

@@ -275,13 +275,26 @@ const Admin = Type.Object(
       expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
       default: '127.0.0.1',
       description:
-        'Address on which metrics, status and manual are served. Whoever reaches it can read them: leave it on this machine, or guard it by other means.',
+        'Address on which the console, metrics and the manual are served. Any other than one of this machine alone needs TLS.',
     }),
     port: Type.Integer({
       minimum: 0,
       maximum: 65_535,
       default: 0,
-      description: 'Port for metrics, status and manual; 0 leaves them off.',
+      description:
+        'Port for the console, metrics and the manual; 0 leaves them off. A link into the console is printed by "wirewatch console".',
+    }),
+    tls_certificate: Type.String({
+      maxLength: 4096,
+      default: '',
+      description:
+        'PEM file with the certificate for this port, then those that lead to its root. Empty: none, and where host is no address of this machine alone, that of [server]. A relative path counts from this file.',
+    }),
+    tls_key: Type.String({
+      maxLength: 4096,
+      default: '',
+      description:
+        'PEM file with the private key of that certificate, without a passphrase. A relative path counts from this file.',
     }),
   },
   closed,

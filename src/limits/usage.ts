@@ -129,6 +129,8 @@ const SELECT_REFUSALS = `
   SELECT key_id, code, sum(count) AS count, max(last_at) AS last_at FROM refusal GROUP BY key_id, code
   ORDER BY count DESC, code`;
 
+const SELECT_ROWS_OF_ACCOUNTS = "SELECT id, rows FROM row_usage WHERE holder = 'account' AND day = :day";
+
 const DELETE_DAYS = 'DELETE FROM row_usage WHERE day NOT IN (SELECT value FROM json_each(:days))';
 
 /** Made where it is missing. A power cut may take the last writes: no commit waits for the disk. */
@@ -184,41 +186,47 @@ export function readUsedRows(db: Database): UsedRows[] {
  * @returns null when the file cannot be read: it is worth no failed command; nothing where there is none yet
  */
 export function readKeyUsage(path: string, nowMs: number): ReadonlyMap<string, KeyUsage> | null {
-  if (!isThere(path)) return new Map();
-  try {
-    const db = openInspector(path);
-    try {
-      const rows = db.prepare<{ day: number }, { id: string; rows: number }>(SELECT_ROWS_OF_KEYS);
-      const today = new Map(rows.all({ day: dayOf(nowMs) }).map((row) => [row.id, row.rows]));
-      const uses = db.prepare<[], KeyUse>(SELECT_KEY_USES).all();
-      return new Map(
-        uses.map(({ key_id, ...use }) => [key_id, { ...use, rows_today: today.get(key_id) ?? 0 }]),
-      );
-    } finally {
-      db.close();
-    }
-  } catch {
-    return null;
-  }
+  return inspect<ReadonlyMap<string, KeyUsage>>(path, new Map(), (db) => {
+    const rows = db.prepare<{ day: number }, { id: string; rows: number }>(SELECT_ROWS_OF_KEYS);
+    const today = new Map(rows.all({ day: dayOf(nowMs) }).map((row) => [row.id, row.rows]));
+    const uses = db.prepare<[], KeyUse>(SELECT_KEY_USES).all();
+    return new Map(
+      uses.map(({ key_id, ...use }) => [key_id, { ...use, rows_today: today.get(key_id) ?? 0 }]),
+    );
+  });
 }
 
-/** What is known of requests over time, read as {@link readKeyUsage} reads. */
+/** Rows that each account has read on this UTC day, by {@link accountUsageId}; read as the keys are. */
+export function readAccountRows(path: string, nowMs: number): ReadonlyMap<string, number> | null {
+  return inspect<ReadonlyMap<string, number>>(path, new Map(), (db) => {
+    const rows = db.prepare<unknown[], { id: string; rows: number }>(SELECT_ROWS_OF_ACCOUNTS);
+    return new Map(rows.all({ day: dayOf(nowMs) }).map(({ id, rows }) => [id, rows]));
+  });
+}
+
+/** What is known of requests over time. */
 export interface RequestHistory {
   readonly minutes: readonly MinuteCount[];
   /** Of the last seven days together, the most frequent first. */
   readonly refusals: readonly Omit<Refusals, 'day'>[];
 }
 
-/** @returns null when the file cannot be read */
+/** Read as the keys are. */
 export function readRequestHistory(path: string, nowMs: number): RequestHistory | null {
-  if (!isThere(path)) return { minutes: [], refusals: [] };
+  return inspect<RequestHistory>(path, { minutes: [], refusals: [] }, (db) => {
+    const through = Math.floor(nowMs / MINUTE_MS);
+    const minutes = db.prepare<unknown[], MinuteCount>(SELECT_MINUTES);
+    const refusals = db.prepare<unknown[], Omit<Refusals, 'day'>>(SELECT_REFUSALS);
+    return { minutes: minutes.all({ after: through - MINUTES_KEPT, through }), refusals: refusals.all() };
+  });
+}
+
+function inspect<Result>(path: string, none: Result, read: (db: Database) => Result): Result | null {
+  if (!isThere(path)) return none;
   try {
     const db = openInspector(path);
     try {
-      const through = Math.floor(nowMs / MINUTE_MS);
-      const minutes = db.prepare<unknown[], MinuteCount>(SELECT_MINUTES);
-      const refusals = db.prepare<unknown[], Omit<Refusals, 'day'>>(SELECT_REFUSALS);
-      return { minutes: minutes.all({ after: through - MINUTES_KEPT, through }), refusals: refusals.all() };
+      return read(db);
     } finally {
       db.close();
     }

@@ -101,19 +101,21 @@ export interface DetectionEntry {
   readonly [member: string]: unknown;
 }
 
-/** `GET detections/one?id=t.7001.1.2` */
+/** `GET detections/one?id=t.7001.1.2&after=…` */
 export interface DetectionDetail {
   /** As it stands, as `GET /v1/detections/{id}` gives it. */
   readonly current: DetectionEntry;
-  /** Every version, the newest first, at most 50. */
+  /** The versions that were found, the newest first. */
   readonly versions: readonly {
     readonly version: number;
-    /** When it was delivered. */
-    readonly at: Time;
+    /** When it was delivered; null while that is not written. */
+    readonly at: Time | null;
     readonly detection: DetectionEntry;
-    /** The dotted paths in which it differs from the version before; empty for the first. */
+    /** The dotted paths in which it differs from the version found before it; empty for the first. */
     readonly changed: readonly string[];
   }[];
+  /** There may be more versions: nothing leads to old ones but a search, which is made in bounded steps. */
+  readonly next: string | null;
   readonly account: { readonly id: string; readonly name: string } | null;
   readonly curl: string;
 }

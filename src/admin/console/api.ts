@@ -12,6 +12,8 @@
  * read now.
  */
 
+import type { DetectionEntry } from './api-records.ts';
+
 export type Time = string;
 export type ExportName = 'newswire' | 'imagewire';
 
