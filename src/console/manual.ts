@@ -15,7 +15,7 @@ export function Manual({ route }: { route: Route }): VNode {
   const topics = useReading<ManualTopics>(`/console/manual${queryOf({ search })}`);
   return html`<div class="manual">
     <nav aria-label="Topics of the manual">
-      <${Filters} fields=${FIELDS} route=${{ ...route, name: '' }} />
+      <${Filters} fields=${FIELDS} route=${{ ...route, name: '' }} submit="Search" />
       <${Read} of=${topics}>${(answer: ManualTopics) => html`<${Topics} of=${answer} search=${search} current=${route.name} />`}</${Read}>
     </nav>
     ${route.name === '' ? html`<div><${Heading}>Manual</${Heading}><p class="soft">What “wirewatch manual” prints, for this version. Choose a topic, or search for words.</p></div>` : html`<${Topic} name=${route.name} />`}

@@ -25,9 +25,7 @@ import { type Reading, useReading } from './server.ts';
 import { useIsReadOnly } from './session.ts';
 
 export function Alerts({ alerts }: { alerts: readonly AlertState[] }): VNode {
-  const title = alerts.length === 0 ? 'Alerts' : `Alerts: ${count(alerts.length)} open`;
-  return html`<div class="across" id="alerts" tabindex="-1"><${Panel} title=${title} help="alerts">
-    ${alerts.length === 0 && html`<p class="empty">No alert is open. Nothing to do.</p>`}
+  return html`<div class="across" id="alerts" tabindex="-1"><${Panel} title=${`Alerts: ${count(alerts.length)} open`} help="alerts">
     ${alerts.map(
       (alert) => html`<article class="alert" key=${`${alert.name} ${alert.detail}`}>
         <p><${State} name=${alert.page_worthy ? 'failed' : 'warning'}><strong>${alert.name}</strong></${State}> <span class="soft">${alert.page_worthy && 'needs someone now, '}since <${Age} at=${alert.since} /></span></p>

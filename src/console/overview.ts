@@ -34,7 +34,7 @@ export function Overview({ reading }: { reading: Reading<Answer> }): VNode {
       ${answer.database.unreadable !== null && html`<p class="failure" role="alert"><${Mark} name="failed" /> The database cannot be read now: ${answer.database.unreadable}</p>`}
       <${Answers} of=${answer} customers=${customers.data} live=${live.data} />
       <div class="columns">
-        <${Alerts} alerts=${answer.alerts} />
+        ${answer.alerts.length > 0 && html`<${Alerts} alerts=${answer.alerts} />`}
         <${Exports} exports=${answer.exports} map=${windows.data} />
         <${Followers} customers=${customers} />
         <${Panel} title="Newest detections" class="half" aside=${html`<a href=${linkTo('detections')}>Live stream</a>`}>
@@ -71,7 +71,7 @@ function Answers({
   const open = EXPORTS.reduce((sum, name) => sum + notRead(of.exports[name]), 0);
   const { behind, active } = of.keys;
   const urgent = of.alerts.filter(({ page_worthy }) => page_worthy).length;
-  const newest = live?.detections[0];
+  const newest = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
   const worst =
     customers === undefined ? undefined : followersOf(customers).find(({ follower }) => follower.behind);
   return html`<div class="answers">
@@ -81,7 +81,7 @@ function Answers({
     <${Tile} question="Who is behind?" href=${linkTo('customers')} mark=${behind === 0 ? 'done' : 'warning'} answer=${behind === 0 ? 'Nobody is behind' : `${count(behind, 'key')} behind`}>
       ${worst === undefined ? html`${count(active, 'active key')}, ${count(of.keys.used_in_last_day)} used in the last day` : html`<${Foreign} text=${worst.name} />: ${count(worst.follower.rows_behind, 'row')} behind`}
     </${Tile}>
-    <${Tile} question="What do I do?" href="#alerts" mark=${of.alerts.length === 0 ? 'done' : urgent > 0 ? 'failed' : 'warning'} answer=${of.alerts.length === 0 ? 'Nothing' : count(of.alerts.length, 'open alert')}>
+    <${Tile} question="What do I do?" href=${of.alerts.length === 0 ? linkTo('manual', {}, 'alerts') : '#alerts'} mark=${of.alerts.length === 0 ? 'done' : urgent > 0 ? 'failed' : 'warning'} answer=${of.alerts.length === 0 ? 'Nothing' : count(of.alerts.length, 'open alert')}>
       ${of.alerts.length === 0 ? 'No alert is open' : `${of.alerts[0]?.name}${urgent > 0 ? '; needs someone now' : ''}`}
     </${Tile}>
     <${Tile} question="Show me a detection" href=${newest === undefined ? linkTo('detections') : linkTo('detections', {}, newest.id)} mark=${newest === undefined ? 'abandoned' : 'done'} answer=${newest === undefined ? 'None yet' : html`<${Foreign} text=${titleOf(newest)} class="clipped" />`}>

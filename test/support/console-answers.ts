@@ -219,7 +219,7 @@ function detectionDetail(nowMs: number, current: DetectionEntry): DetectionDetai
     detection: { ...current, version, strength: { ...current.strength, score: 20 * version } },
     changed: version === 1 ? [] : ['strength.score'],
   }));
-  return { current, versions, account: { id: 'agency', name: 'Agency' }, curl: CURL };
+  return { current, versions, next: null, account: { id: 'agency', name: 'Agency' }, curl: CURL };
 }
 
 function key(nowMs: number, index: number, behind: number): KeyEntry {
