@@ -51,7 +51,7 @@ export interface Listening {
 
 const BODY_BYTES_MAX = 64 * 1024;
 const BODY_MS = 10 * SECOND_MS;
-const LOGINS_A_MINUTE = 30;
+const LOGINS_A_MINUTE = 60;
 const STREAM_HEAD = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' };
 
 export function createConsole(options: ConsoleOptions): ConsoleServer {

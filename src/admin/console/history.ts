@@ -13,6 +13,9 @@ import type { Sources } from './sources.ts';
 const ENTRIES_MAX = 50;
 const SEGMENTS_MAX = 2;
 
+/** Said behind every other entry: of interest only to who asks for it. */
+const DELIVERY_TIME = 'delivery time';
+
 const TIMES = { from: 'single', to: 'single', after: 'single' } as const;
 
 export async function readAudit({ folder }: Sources, { query }: Read): Promise<AuditPage> {
@@ -65,7 +68,8 @@ export function readOperations({ folder }: Sources, { query }: Read): Operations
   const page = newestCommits(
     folder.log,
     { before, limit: ENTRIES_MAX, segmentsMax: SEGMENTS_MAX },
-    ({ at, operation }) => isInTime(at) && (kind === null || operation.kind === kind),
+    ({ at, operation }) =>
+      isInTime(at) && (kind === null ? operation.kind !== DELIVERY_TIME : operation.kind === kind),
   );
   const entries = page.commits.map(({ at, entry, operation: { kind: done, ...operation } }) => ({
     at,
