@@ -53,7 +53,12 @@ export interface Watched {
 
 /** A page whose requests and errors are noted. */
 export async function watchedPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Watched> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 860 },
+    // Colours that are on their way to others would be judged as they are.
+    reducedMotion: 'reduce',
+    ...options,
+  });
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   const origins = new Set<string>();
