@@ -173,7 +173,10 @@ describe('the console of a running appliance', () => {
     assert.equal((await redeem(link)).status, 401);
     await events.until('end');
     assert.equal((await (await openConsole(appliance)).ask('overview')).status, 200);
-    assert.match(appliance.cli(['log', '--access']).stdout, / {2}console {2}console changed: sessions_ended 0 -> 1$/m);
+    assert.match(
+      appliance.cli(['log', '--access']).stdout,
+      / {2}console {2}console changed: sessions_ended 0 -> 1$/m,
+    );
   });
 
   test('what changes is told to every console, of which there may be so many', async () => {

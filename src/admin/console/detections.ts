@@ -32,7 +32,7 @@ const ROWS_MAX = 200;
 
 export function readLive(sources: Sources, { query }: Read, nowMs: number): string {
   const parameters = parseParameters(query, { ...FILTERS, after: 'single' });
-  const after = readInteger(parameters, 'after', 0, Number.MAX_SAFE_INTEGER) ?? 0;
+  const after = readPosition(parameters);
   const wanted = { selection: readSelection(parameters), filters: readFilters(parameters) };
   const limit = readInteger(parameters, 'limit', 1, ROWS_MAX) ?? ROWS_DEFAULT;
   const db = sources.detections();
@@ -45,6 +45,14 @@ export function readLive(sources: Sources, { query }: Read, nowMs: number): stri
     searched_to: null,
     curl: curl(sources, '/v1/detections/changes', parameters, since),
   });
+}
+
+/** Longer than the numbers that the API takes. */
+function readPosition(parameters: Parameters): number {
+  const text = readText(parameters, 'after') ?? '0';
+  const position = Number(text);
+  if (!/^\d{1,16}$/.test(text) || !isCount(position)) throw notNext();
+  return position;
 }
 
 /** The mark for the base address is put in. */

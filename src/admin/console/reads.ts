@@ -41,16 +41,18 @@ const MANUAL = 'manual/';
 /** What every console shows all the time is read once for all of them. */
 const SHARED: readonly string[] = ['overview', 'windows', 'customers'];
 const SHARED_MS = 500;
+const SHARED_MAX = 10;
 const shared = new Map<string, { readonly atMs: number; readonly body: Promise<string> }>();
 
 /** @returns JSON text; @throws Refused */
 export function read(sources: Sources, asked: Read, nowMs: number): Promise<string> {
   if (!SHARED.includes(asked.path)) return answer(sources, asked, nowMs);
-  const name = JSON.stringify([asked.path, asked.query, asked.mayAct, asked.unreadable]);
+  const name = JSON.stringify([asked.path, asked.query, asked.mayAct, asked.unreadable, sources.version()]);
   const found = shared.get(name);
   if (found !== undefined && performance.now() - found.atMs < SHARED_MS) return found.body;
   const body = answer(sources, asked, nowMs);
-  shared.clear();
+  // Those of others of the same moment, as of sessions that may only read, stay.
+  if (shared.size >= SHARED_MAX) shared.clear();
   shared.set(name, { atMs: performance.now(), body });
   return body;
 }

@@ -11,6 +11,8 @@ export interface Sources {
   /** Exports that are switched on. */
   readonly enabled: ReadonlySet<ExportName>;
   readonly jobs: Jobs;
+  /** Differs when alerts, accounts or detections have changed. */
+  readonly version: () => string;
   /** A reader on `detections.db`, null while there is none. @throws Refused `unavailable` while it must not be read */
   readonly detections: () => Database | null;
   /** A reader on `access.db`. @throws Refused `unavailable` */

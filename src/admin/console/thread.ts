@@ -2,10 +2,11 @@
  * The thread of the console: it reads and acts for every open console, so that neither a long look nor a wait for the
  * disk holds up the API.
  */
+import { statSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { Refused, type RefusedCode, reasonOf } from '../../refused.ts';
 import { isDamage } from '../../store/database-errors.ts';
-import { createFileReader } from '../../store/file-reader.ts';
+import { createFileReader, type FileReader } from '../../store/file-reader.ts';
 import { dataFolder } from '../../store/folder.ts';
 import { act } from './actions.ts';
 import { watchChanges } from './changes.ts';
@@ -41,6 +42,7 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
     folder,
     enabled: new Set(settings.enabled),
     jobs,
+    version: () => [folder.alerts, detections, access].map(stateOf).join(),
     detections() {
       if (unreadable !== null) throw new Refused('unavailable', unreadable);
       return detections.db();
@@ -59,6 +61,12 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
         post(port, { kind: 'told', id: message.id, ...told }),
       );
   });
+}
+
+/** Differs when the file was written, or another connection has committed. */
+function stateOf(from: string | FileReader): unknown {
+  if (typeof from === 'string') return statSync(from, { throwIfNoEntry: false })?.mtimeMs;
+  return from.db()?.pragma('data_version', { simple: true });
 }
 
 /** Never rejects. */
