@@ -1,16 +1,13 @@
 /** A button that asks once, says what will happen, does it, and says what came of it. */
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
-import { useContext, useState } from 'preact/hooks';
+import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
 import type { Action, ActionResult } from '../admin/console/api.ts';
 import { actionText } from './action-texts.ts';
 import { Dialog } from './dialog.ts';
 import { clock, dayName } from './format.ts';
 import { type Children, Copy, Mark } from './parts.ts';
 import { Failure, send } from './server.ts';
-
-/** Says something to everybody, in the page's one live region. */
-export const Announce = createContext<(text: string) => void>(() => {});
 
 interface ActionProps {
   readonly action: Action;
@@ -22,11 +19,38 @@ interface ActionProps {
   readonly complete?: (form: FormData) => Action;
 }
 
+interface Host {
+  ask(action: ActionProps): void;
+  say(text: string): void;
+}
+
+const HostContext = createContext<Host>({ ask() {}, say() {} });
+
+const SAID_MS = 12_000;
+
+/**
+ * Where questions are asked and results said, for all views: what an action was begun from may be gone before it is
+ * done, and a new key must not go with it.
+ */
+export function ActionHost({ children }: { children?: Children }): VNode {
+  const [asked, setAsked] = useState<ActionProps | null>(null);
+  const [said, setSaid] = useState('');
+  const host = useMemo(() => ({ ask: setAsked, say: setSaid }), []);
+  useEffect(() => {
+    const timer = setTimeout(() => setSaid(''), SAID_MS);
+    return () => clearTimeout(timer);
+  }, [said]);
+  return html`<${HostContext.Provider} value=${host}>
+    ${children}
+    ${asked !== null && html`<${ActionDialog} ...${asked} onClose=${() => setAsked(null)} />`}
+    <div class="said" role="status">${said !== '' && html`<p>${said}<button type="button" aria-label="Dismiss" onClick=${() => setSaid('')}>✕</button></p>`}</div>
+  </${HostContext.Provider}>`;
+}
+
 export function ActionButton(props: ActionProps): VNode {
-  const [isOpen, setIsOpen] = useState(false);
+  const { ask } = useContext(HostContext);
   const { label, isGrave } = actionText(props.action, props.name);
-  return html`<button type="button" class=${isGrave ? 'grave' : ''} onClick=${() => setIsOpen(true)}>${props.label ?? label}</button>
-    ${isOpen && html`<${ActionDialog} ...${props} onClose=${() => setIsOpen(false)} />`}`;
+  return html`<button type="button" class=${isGrave ? 'grave' : ''} onClick=${() => ask(props)}>${props.label ?? label}</button>`;
 }
 
 interface ActionsProps {
@@ -85,7 +109,7 @@ function ActionDialog({
   complete,
   onClose,
 }: ActionProps & { onClose: () => void }): VNode {
-  const announce = useContext(Announce);
+  const { say } = useContext(HostContext);
   const [step, setStep] = useState<Step>({ kind: 'asked' });
   const { title, will, isGrave = false, label, command } = actionText(action, name);
   const submit = async (event: SubmitEvent) => {
@@ -99,7 +123,7 @@ function ActionDialog({
         setStep({ kind: 'done', result });
         return;
       }
-      announce(result.text);
+      say(result.text);
       onClose();
     } catch (error) {
       if (!(error instanceof Failure)) throw error;

@@ -1,9 +1,9 @@
 /** The console: what the administration port shows to a person in a browser. */
 import { html, render } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { EVENTS, type Overview as OverviewAnswer, type Session } from '../admin/console/api.ts';
-import { Announce } from './action.ts';
+import { ActionHost } from './action.ts';
 import { Boundary } from './boundary.ts';
 import { Customers } from './customers.ts';
 import { Detections } from './detections.ts';
@@ -69,35 +69,23 @@ function Console({ session }: { session: Session }): VNode {
   const route = useRoute();
   const connected = useStream('/console/events', EVENTS);
   const overview = useReading<OverviewAnswer>('/console/overview', ['overview']);
-  const [said, setSaid] = useState('');
-  useSaidForAWhile(said, setSaid);
   const view = VIEWS.find(({ name }) => name === route.view);
   useEffect(() => {
     document.title = `${view?.title ?? 'Not found'} – Wirewatch`;
     scrollTo(0, 0);
   }, [route.view, route.name]);
-  return html`<${Announce.Provider} value=${setSaid}>
+  return html`<${ActionHost}>
     <a class="skip" href="#main" onClick=${toMain}>Skip to the content</a>
     <div class="frame">
       <${Side} session=${session} current=${view?.name} overview=${overview.data} connected=${connected} />
       <main id="main" tabindex="-1" key=${route.view}>${view === undefined ? html`<h1>Not found</h1><p>There is no such page. <a href=${linkTo('overview')}>Overview</a></p>` : html`<${Boundary}>${view.show(route, overview)}</${Boundary}>`}</main>
     </div>
-    <div class="said" role="status">${said !== '' && html`<p>${said}<button type="button" aria-label="Dismiss" onClick=${() => setSaid('')}>✕</button></p>`}</div>
-  </${Announce.Provider}>`;
+  </${ActionHost}>`;
 }
 
 function toMain(event: Event): void {
   event.preventDefault();
   document.getElementById('main')?.focus();
-}
-
-const SAID_MS = 12_000;
-
-function useSaidForAWhile(said: string, set: (text: string) => void): void {
-  useEffect(() => {
-    const timer = setTimeout(() => set(''), SAID_MS);
-    return () => clearTimeout(timer);
-  }, [said]);
 }
 
 interface SideProps {

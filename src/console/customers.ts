@@ -91,10 +91,10 @@ function Rights({ of: { subscriptions, scopes, allow_addresses } }: { of: KeyEnt
 export function Following({ of }: { of: Follower | null }): VNode {
   if (of === null) return html`<span class="soft">never</span>`;
   const { rows_behind, minutes_behind, silent_since, behind } = of;
-  const age = span(minutes_behind * 60_000);
+  const age = minutes_behind === 0 ? '' : `, ${span(minutes_behind * 60_000)}`;
   const [mark, text]: readonly [MarkName, string] = behind
-    ? ['warning', `${count(rows_behind, 'row')} behind, ${age}`]
-    : ['done', rows_behind === 0 ? 'caught up' : `${count(rows_behind, 'row')} to read, ${age}`];
+    ? ['warning', `${count(rows_behind, 'row')} behind${age}`]
+    : ['done', rows_behind === 0 ? 'caught up' : `${count(rows_behind, 'row')} to read${age}`];
   return html`<${State} name=${mark}>${text}</${State}><br /><span class="soft">last used <${Age} at=${silent_since} /></span>`;
 }
 

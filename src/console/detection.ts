@@ -6,20 +6,23 @@ import type { DetectionDetail, DetectionEntry } from '../admin/console/api-recor
 import { placeOf, Strength, titleOf } from './detection-rows.ts';
 import { shown } from './file-report.ts';
 import { count } from './format.ts';
-import { Code, Foreign, Heading, Outside, Panel, Read, When } from './parts.ts';
+import { Pages, usePages } from './list.ts';
+import { Code, Foreign, Heading, Outside, Panel, When } from './parts.ts';
 import { linkTo, queryOf } from './route.ts';
-import { useReading } from './server.ts';
 
 const SIDE_BY_SIDE = 4;
 
 export function DetectionView({ id }: { id: string }): VNode {
-  const reading = useReading<DetectionDetail>(`/console/detections/one${queryOf({ id })}`, ['detections']);
+  const pages = usePages<DetectionDetail>(`/console/detections/one${queryOf({ id })}`, ['detections']);
+  const { data } = pages.first;
+  const title = data === undefined ? id : html`<${Foreign} text=${titleOf(data.current)} />`;
   return html`<p class="back"><a href=${linkTo('detections')}>Detections</a></p>
-    <${Heading} about=${id}>${reading.data === undefined ? id : html`<${Foreign} text=${titleOf(reading.data.current)} />`}</${Heading}>
-    <${Read} of=${reading}>${(
-      detail: DetectionDetail,
-    ) => html`<${Found} detail=${detail} /><${Versions} detail=${detail} />
-      <${Panel} title="The same by the API" help="change-stream"><${Code} text=${detail.curl} label="the call" /></${Panel}>`}</${Read}>`;
+    <${Heading} about=${id}>${title}</${Heading}>
+    ${data !== undefined && html`<${Found} detail=${data} />`}
+    <${Panel} title="Versions, the newest first">
+      <${Pages} of=${pages} more="Look for older versions">${(all: readonly DetectionDetail[]) => html`<${Versions} of=${all.flatMap(({ versions }) => versions)} />`}</${Pages}>
+    </${Panel}>
+    ${data !== undefined && html`<${Panel} title="The same by the API" help="change-stream"><${Code} text=${data.curl} label="the call" /></${Panel}>`}`;
 }
 
 function Found({ detail }: { detail: DetectionDetail }): VNode {
@@ -41,27 +44,27 @@ function Found({ detail }: { detail: DetectionDetail }): VNode {
   </${Panel}>`;
 }
 
-function Versions({ detail }: { detail: DetectionDetail }): VNode {
+function Versions({ of }: { of: DetectionDetail['versions'] }): VNode {
   const [isAll, setIsAll] = useState(false);
-  const { versions } = detail;
-  const columns = isAll ? versions : versions.slice(0, SIDE_BY_SIDE);
-  const paths = [...new Set(columns.flatMap(({ detection }) => [...pathsOf(detection)]))].filter(
-    (path) => path !== 'event' && path !== 'version',
-  );
-  const title = versions.length === 1 ? '1 version' : `${count(versions.length)} versions, the newest first`;
-  return html`<${Panel} title=${title}>
-    <div class="scroll" tabindex="0" role="region" aria-label="Versions side by side"><table class="versions">
-      <thead><tr><th scope="col">Field</th>${columns.map(({ version, at, changed }) => html`<th scope="col">Version ${count(version)}<br /><span class="soft">delivered <${When} at=${at} /></span><br /><span class="soft">${changed.length === 0 ? 'first seen' : count(changed.length, 'change')}</span></th>`)}</tr></thead>
-      <tbody>${paths.map(
+  const columns = isAll ? of : of.slice(0, SIDE_BY_SIDE);
+  const paths = new Set(columns.flatMap(({ detection }) => [...pathsOf(detection)]));
+  const rows = [...paths].filter((path) => path !== 'event' && path !== 'version');
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Versions side by side"><table class="versions">
+      <thead><tr><th scope="col">Field</th>${columns.map(
+        ({ version, at, changed }) =>
+          html`<th scope="col" key=${version}>Version ${count(version)}<br />${at === null ? 'just delivered' : html`delivered <${When} at=${at} />`}<br />${changed.length === 0 ? 'first one found' : count(changed.length, 'change')}</th>`,
+      )}</tr></thead>
+      <tbody>${rows.map(
         (path) =>
-          html`<tr><th scope="row" class="mono">${path}</th>${columns.map(({ detection, changed }) => {
-            const isChanged = changed.includes(path);
-            return html`<td class=${isChanged ? 'changed' : ''}>${isChanged && html`<span class="hidden">changed: </span>`}<${Foreign} text=${textAt(detection, path)} /></td>`;
-          })}</tr>`,
+          html`<tr key=${path}><th scope="row" class="mono">${path}</th>${columns.map(
+            ({ version, detection, changed }) => {
+              const isChanged = changed.includes(path);
+              return html`<td key=${version} class=${isChanged ? 'changed' : ''}>${isChanged && html`<span class="hidden">changed: </span>`}<${Foreign} text=${textAt(detection, path)} /></td>`;
+            },
+          )}</tr>`,
       )}</tbody>
     </table></div>
-    ${versions.length > columns.length && html`<button type="button" class="more" onClick=${() => setIsAll(true)}>Show all ${count(versions.length)} versions</button>`}
-  </${Panel}>`;
+    ${of.length > columns.length && html`<button type="button" class="more" onClick=${() => setIsAll(true)}>Show all ${count(of.length)} versions</button> `}`;
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -70,6 +70,7 @@ function Errors({ report }: { report: FileReport }): VNode | null {
     { title: 'Line', isNumber: true, of: ({ line }: FileError) => count(line) },
     {
       title: 'Column',
+      class: 'medium',
       of: ({ column }: FileError) => html`<${Foreign} text=${column ?? 'whole line'} class="mono" />`,
     },
     {

@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import type { Action, FileEntry, FilesPage } from '../admin/console/api.ts';
 import { ActionButton } from './action.ts';
 import { FileStory, leftOut, Outcome, rowsText } from './file-report.ts';
-import { bytes, windowName } from './format.ts';
+import { bytes, windowTime } from './format.ts';
 import { Filters, Pages, usePages, valuesOf } from './list.ts';
 import { Age, Foreign, Heading, Panel, Table } from './parts.ts';
 import { linkTo, queryOf, type Route } from './route.ts';
@@ -51,10 +51,10 @@ function FileTable({ files }: { files: readonly FileEntry[] }): VNode {
   const columns = [
     { title: 'File', class: 'wide', of: (one: FileEntry) => html`<${Summary} file=${one} />` },
     { title: 'Outcome', of: ({ outcome }: FileEntry) => html`<${Outcome} of=${outcome} />` },
-    { title: 'Window', of: windowOf },
+    { title: 'Window (UTC)', of: windowOf },
     {
       title: 'Rows',
-      class: 'wide',
+      class: 'medium',
       of: ({ report }: FileEntry) => rowsText(report) || html`<span class="soft">–</span>`,
     },
     { title: 'Size', isNumber: true, of: (one: FileEntry) => bytes(one.bytes) },
@@ -75,7 +75,7 @@ function Summary({ file }: { file: FileEntry }): VNode {
 
 function windowOf({ export: exportName, window_start, label }: FileEntry) {
   if (exportName === null || window_start === null) return label === null ? '–' : `backfill ${label}`;
-  return html`<a href=${linkTo('windows', { export: exportName, window: window_start })}>${windowName(Date.parse(window_start))}</a>`;
+  return html`<a href=${linkTo('windows', { export: exportName, window: window_start })}>${windowTime(Date.parse(window_start))}</a>`;
 }
 
 function ReplayButton(): VNode {

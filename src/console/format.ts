@@ -46,9 +46,14 @@ export function dayName(ms: number): string {
   return `${weekday.slice(0, 3)} ${date} ${month}`;
 }
 
-/** A window by its start and its end: `2026-11-21 13:00 to 13:10 UTC` */
+/** A window by its start and its end: `2026-11-21 13:00 to 13:10`, for a column that names the zone. */
+export function windowTime(startMs: number): string {
+  return `${day(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)}`;
+}
+
+/** `2026-11-21 13:00 to 13:10 UTC` */
 export function windowName(startMs: number): string {
-  return `${day(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)} UTC`;
+  return `${windowTime(startMs)} UTC`;
 }
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

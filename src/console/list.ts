@@ -20,10 +20,12 @@ interface FiltersProps {
   readonly route: Route;
   /** Parameters that stay whatever is filtered. */
   readonly kept?: Readonly<Record<string, string>>;
+  /** On its button. */
+  readonly submit?: string;
 }
 
 /** A choice holds at once, text when Enter is pressed or the field is left. */
-export function Filters({ fields, route, kept = {} }: FiltersProps): VNode {
+export function Filters({ fields, route, kept = {}, submit = 'Filter' }: FiltersProps): VNode {
   const apply = (form: HTMLFormElement) => {
     const values = Object.fromEntries(
       [...new FormData(form)].map(([name, value]) => [name, `${value}`.trim()]),
@@ -37,7 +39,7 @@ export function Filters({ fields, route, kept = {} }: FiltersProps): VNode {
   return html`<form class="filters" role="search" onSubmit=${onEvent} onChange=${onEvent}>${fields.map(
     (field) =>
       html`<label key=${field.name}>${field.label}<${Input} field=${field} value=${route.parameters.get(field.name) ?? ''} /></label>`,
-  )}<button>Filter</button></form>`;
+  )}<button>${submit}</button></form>`;
 }
 
 function Input({ field, value }: { field: Field; value: string }): VNode {

@@ -15,7 +15,7 @@ export function Manual({ route }: { route: Route }): VNode {
   const topics = useReading<ManualTopics>(`/console/manual${queryOf({ search })}`);
   return html`<div class="manual">
     <nav aria-label="Topics of the manual">
-      <${Filters} fields=${FIELDS} route=${{ ...route, name: '' }} />
+      <${Filters} fields=${FIELDS} route=${{ ...route, name: '' }} submit="Search" />
       <${Read} of=${topics}>${(answer: ManualTopics) => html`<${Topics} of=${answer} search=${search} current=${route.name} />`}</${Read}>
     </nav>
     ${route.name === '' ? html`<div><${Heading}>Manual</${Heading}><p class="soft">What “wirewatch manual” prints, for this version. Choose a topic, or search for words.</p></div>` : html`<${Topic} name=${route.name} />`}
@@ -43,19 +43,25 @@ function Topic({ name }: { name: string }): VNode {
   return html`<article><${Heading} about=${name}>${name}</${Heading}><${Read} of=${reading}>${(topic: ManualTopic) => html`<${Text} html=${topic.html} />`}</${Read}></article>`;
 }
 
+/** A link of the manual: to another topic, or to a section of this one. */
+const INTERNAL = /^(?:(?:\/manual\/|\.\/)?([a-z0-9-]+)(?:\.md)?(?:#.*)?|#(.+))$/;
+
 /** The program's own text, in which nothing of an export stands: the one place where markup is taken as it is. */
 function Text({ html: text }: { html: string }): VNode {
   const own = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (own.current !== null) own.current.innerHTML = text;
+    if (own.current === null) return;
+    own.current.innerHTML = text;
+    // The page has one already.
+    own.current.querySelector('h1')?.remove();
   }, [text]);
   const onClick = (event: MouseEvent) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null;
-    const [, topic] =
-      /^(?:\/manual\/|\.?\/?)([a-z0-9-]+)(?:\.md)?(?:#.*)?$/.exec(link?.getAttribute('href') ?? '') ?? [];
-    if (topic === undefined) return;
+    const [, topic, section] = INTERNAL.exec(link?.getAttribute('href') ?? '') ?? [];
+    if (topic === undefined && section === undefined) return;
     event.preventDefault();
-    go(linkTo('manual', {}, topic));
+    if (topic !== undefined) go(linkTo('manual', {}, topic));
+    else document.getElementById(section ?? '')?.scrollIntoView();
   };
   return html`<div class="prose" ref=${own} onClick=${onClick}></div>`;
 }

@@ -25,9 +25,7 @@ import { type Reading, useReading } from './server.ts';
 import { useIsReadOnly } from './session.ts';
 
 export function Alerts({ alerts }: { alerts: readonly AlertState[] }): VNode {
-  const title = alerts.length === 0 ? 'Alerts' : `Alerts: ${count(alerts.length)} open`;
-  return html`<div class="across" id="alerts" tabindex="-1"><${Panel} title=${title} help="alerts">
-    ${alerts.length === 0 && html`<p class="empty">No alert is open. Nothing to do.</p>`}
+  return html`<div class="across" id="alerts" tabindex="-1"><${Panel} title=${`Alerts: ${count(alerts.length)} open`} help="alerts">
     ${alerts.map(
       (alert) => html`<article class="alert" key=${`${alert.name} ${alert.detail}`}>
         <p><${State} name=${alert.page_worthy ? 'failed' : 'warning'}><strong>${alert.name}</strong></${State}> <span class="soft">${alert.page_worthy && 'needs someone now, '}since <${Age} at=${alert.since} /></span></p>
@@ -193,7 +191,7 @@ export function JobList(): VNode | null {
   const buttons =
     !isReadOnly &&
     html`<${ActionButton} action=${{ kind: 'backup' }} /><${ActionButton} action=${{ kind: 'scrub' }} />`;
-  return html`<${Panel} title="Jobs" help="backup" aside=${buttons}>
+  return html`<${Panel} title="Jobs" class="across" help="backup" aside=${buttons}>
     <${Table} label="Jobs begun from consoles" columns=${columns} rows=${data?.jobs ?? []} keyOf=${(one: Job) => one.id} empty="None was begun from a console since the start." />
   </${Panel}>`;
 }

@@ -34,17 +34,17 @@ export function Overview({ reading }: { reading: Reading<Answer> }): VNode {
       ${answer.database.unreadable !== null && html`<p class="failure" role="alert"><${Mark} name="failed" /> The database cannot be read now: ${answer.database.unreadable}</p>`}
       <${Answers} of=${answer} customers=${customers.data} live=${live.data} />
       <div class="columns">
-        <${Alerts} alerts=${answer.alerts} />
+        ${answer.alerts.length > 0 && html`<${Alerts} alerts=${answer.alerts} />`}
         <${Exports} exports=${answer.exports} map=${windows.data} />
         <${Followers} customers=${customers} />
-        <${Panel} title="Newest detections" class="across" aside=${html`<a href=${linkTo('detections')}>Live stream</a>`}>
-          <${Read} of=${live}>${(page: DetectionsPage) => html`<${DetectionRows} rows=${page.detections} label="Newest detections" empty="None yet. They appear as export files are read." />`}</${Read}>
+        <${Panel} title="Newest detections" class="half" aside=${html`<a href=${linkTo('detections')}>Live stream</a>`}>
+          <${Read} of=${live}>${(page: DetectionsPage) => html`<${DetectionRows} rows=${page.detections.slice(0, NEWEST)} label="Newest detections" empty="None yet. They appear as export files are read." />`}</${Read}>
         </${Panel}>
-        <${Activity} of=${answer} />
         <${NotApplied} files=${answer.not_applied} />
+        <${Activity} of=${answer} />
         <${Ingest} of=${answer} />
-        <${JobList} />
         <${System} of=${answer} />
+        <${JobList} />
       </div>`}</${Read}>`;
 }
 
@@ -71,17 +71,17 @@ function Answers({
   const open = EXPORTS.reduce((sum, name) => sum + notRead(of.exports[name]), 0);
   const { behind, active } = of.keys;
   const urgent = of.alerts.filter(({ page_worthy }) => page_worthy).length;
-  const newest = live?.detections[0];
+  const newest = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
   const worst =
     customers === undefined ? undefined : followersOf(customers).find(({ follower }) => follower.behind);
   return html`<div class="answers">
     <${Tile} question="Is anything missing?" href=${linkTo('windows')} mark=${open === 0 ? 'done' : 'missing'} answer=${open === 0 ? 'Nothing is missing' : `${count(open, 'window')} without data`}>
-      ${EXPORTS.filter((name) => of.exports[name].enabled).map((name) => html`<div>${name} read to <${Age} at=${of.exports[name].newest_done} never="none yet" /></div>`)}
+      ${EXPORTS.filter((name) => of.exports[name].enabled).map((name) => html`<div>${name}, newest window <${Age} at=${of.exports[name].newest_done} never="none yet" /></div>`)}
     </${Tile}>
     <${Tile} question="Who is behind?" href=${linkTo('customers')} mark=${behind === 0 ? 'done' : 'warning'} answer=${behind === 0 ? 'Nobody is behind' : `${count(behind, 'key')} behind`}>
       ${worst === undefined ? html`${count(active, 'active key')}, ${count(of.keys.used_in_last_day)} used in the last day` : html`<${Foreign} text=${worst.name} />: ${count(worst.follower.rows_behind, 'row')} behind`}
     </${Tile}>
-    <${Tile} question="What do I do?" href="#alerts" mark=${of.alerts.length === 0 ? 'done' : urgent > 0 ? 'failed' : 'warning'} answer=${of.alerts.length === 0 ? 'Nothing' : count(of.alerts.length, 'open alert')}>
+    <${Tile} question="What do I do?" href=${of.alerts.length === 0 ? linkTo('manual', {}, 'alerts') : '#alerts'} mark=${of.alerts.length === 0 ? 'done' : urgent > 0 ? 'failed' : 'warning'} answer=${of.alerts.length === 0 ? 'Nothing' : count(of.alerts.length, 'open alert')}>
       ${of.alerts.length === 0 ? 'No alert is open' : `${of.alerts[0]?.name}${urgent > 0 ? '; needs someone now' : ''}`}
     </${Tile}>
     <${Tile} question="Show me a detection" href=${newest === undefined ? linkTo('detections') : linkTo('detections', {}, newest.id)} mark=${newest === undefined ? 'abandoned' : 'done'} answer=${newest === undefined ? 'None yet' : html`<${Foreign} text=${titleOf(newest)} class="clipped" />`}>
@@ -110,7 +110,7 @@ function Tile({ question, href, mark, answer, children }: TileProps): VNode {
 
 function Activity({ of: { minutes } }: { of: Answer }): VNode {
   const fromMs = Date.parse(minutes.from);
-  return html`<${Panel} title="Last 24 hours" class="across" help="monitoring"><div class="curves">
+  return html`<${Panel} title="Last 24 hours" class="half" help="monitoring"><div class="curves">
     <${Curve} title="Rows read from exports" unit="rows" fromMs=${fromMs} minutes=${minutes.rows_ingested} />
     <${Curve} title="Rows served to clients" unit="rows" fromMs=${fromMs} minutes=${minutes.rows_served} />
     <${Curve} title="Requests" unit="requests" fromMs=${fromMs} minutes=${minutes.requests} />

@@ -85,6 +85,8 @@ export function useStream(path: string, topics: readonly string[]): boolean | nu
       source.onerror = () => {
         setConnected(false);
         wasBroken = true;
+        // Perhaps because the session has ended.
+        emit('session');
         // The browser tries again by itself after a break, but not after an answer such as 401 or 503.
         source?.close();
         timer = setTimeout(open, RECONNECT_MS);

@@ -38,7 +38,7 @@ export function WindowMapGrid({ name, cells, mode, onChoose }: MapProps): VNode 
   const [hovered, setHovered] = useState<number | null>(null);
   const place = useMemo(() => geometry(cells.length, width), [cells.length, width]);
   const paths = useMemo(() => pathsOf(cells, mode, place), [cells, mode, place]);
-  const labels = useMemo(() => [hourLabels(place), dayLabels(cells, place)], [cells, place]);
+  const labels = useMemo(() => [hourLabels(place), totals(cells, place)], [cells, place]);
   const shown = cells[hovered ?? focused];
   useLayoutEffect(() => {
     if (frame.current !== null) frame.current.scrollLeft = place.at(newest).x - frame.current.clientWidth / 2;
@@ -49,6 +49,7 @@ export function WindowMapGrid({ name, cells, mode, onChoose }: MapProps): VNode 
     <p class="readout">${shown && html`<${Readout} name=${name} cell=${shown} />`}</p>
     <div class="scroll" ref=${frame}>
       <div class="map" role="grid" aria-label=${`Windows of ${name}, a row a day, the newest first`} aria-rowcount=${place.days} aria-colcount=${DAY_WINDOWS} data-keeps-focus>
+        <${Days} cells=${cells} place=${place} />
         <svg width=${place.width} height=${place.height} aria-hidden="true"
           onPointerMove=${(event: PointerEvent) => setHovered(under(event))} onPointerLeave=${() => setHovered(null)}
           onClick=${(event: MouseEvent) => {
@@ -106,7 +107,7 @@ function FocusCell({ name, cells, index, at, width, onMove, onChoose }: FocusPro
   const line = cells.length / DAY_WINDOWS - Math.floor(index / DAY_WINDOWS);
   const rows = 'de'.includes(cell.letter) ? `, ${count(cell.rows, 'row')}` : '';
   const style = {
-    left: `${at.x - 1}px`,
+    left: `${LABEL_WIDTH + at.x - 1}px`,
     top: `${at.y - 1}px`,
     width: `${width + 1}px`,
     height: `${LINE_HEIGHT + 1}px`,
@@ -170,14 +171,14 @@ function geometry(cells: number, cell: number): Geometry {
   return {
     days,
     cell,
-    width: LABEL_WIDTH + DAY_WINDOWS * cell + TOTAL_WIDTH,
+    width: DAY_WINDOWS * cell + TOTAL_WIDTH,
     height: HEAD_HEIGHT + days * LINE_HEIGHT,
     at: (index) => ({
-      x: LABEL_WIDTH + (index % DAY_WINDOWS) * cell,
+      x: (index % DAY_WINDOWS) * cell,
       y: HEAD_HEIGHT + (days - 1 - Math.floor(index / DAY_WINDOWS)) * LINE_HEIGHT,
     }),
     under(x, y) {
-      const column = Math.floor((x - LABEL_WIDTH) / cell);
+      const column = Math.floor(x / cell);
       const line = Math.floor((y - HEAD_HEIGHT) / LINE_HEIGHT);
       if (column < 0 || column >= DAY_WINDOWS || line < 0 || line >= days) return null;
       return (days - 1 - line) * DAY_WINDOWS + column;
@@ -205,7 +206,7 @@ function useCellWidth(frame: { readonly current: HTMLElement | null }): number {
 
 /** How a cell of `w` times `h` is drawn at its corner. */
 const DRAWN: Readonly<Record<string, (w: number, h: number) => string>> = {
-  empty: (w, h) => `m0 ${h - 3}h${w}v3h-${w}z`,
+  empty: (w, h) => `m0 ${h * 0.6}h${w}v${h * 0.4}h-${w}z`,
   // A block with a notch above and below: an X, as far as there is room for one.
   failed: (w, h) => `h0l${w / 2} 3l${w / 2} -3v${h}l-${w / 2} -3l-${w / 2} 3z`,
   held: (w, h) => `h${w * 0.35}v${h}h-${w * 0.35}zm${w * 0.65} 0h${w * 0.35}v${h}h-${w * 0.35}z`,
@@ -219,6 +220,11 @@ const DRAWN: Readonly<Record<string, (w: number, h: number) => string>> = {
 
 function block(w: number, h: number): string {
   return `h${w}v${h}h-${w}z`;
+}
+
+/** A cell for the legend. */
+export function Sample({ look }: { look: string }): VNode {
+  return html`<svg class="sample" width="6" height="11" aria-hidden="true"><path class=${`w-${look}`} d=${`M0 0${(DRAWN[look] ?? block)(6, 11)}`} /></svg>`;
 }
 
 function pathsOf(cells: readonly Cell[], mode: MapMode, place: Geometry): [string, string][] {
@@ -244,21 +250,32 @@ export function step(rows: number, most: number): number {
 function hourLabels(place: Geometry): VNode[] {
   const hours = place.cell < 7 ? 2 : 1;
   const texts = Array.from({ length: 24 / hours }, (_, index) => {
-    const x = LABEL_WIDTH + index * hours * HOUR_WINDOWS * place.cell;
+    const x = index * hours * HOUR_WINDOWS * place.cell;
     return html`<text x=${x} y="10">${`${index * hours}`.padStart(2, '0')}:00</text>`;
   });
   return [...texts, html`<text x=${place.width} y="10" text-anchor="end">rows</text>`];
 }
 
-/** The day before its line, its rows behind it. */
-function dayLabels(cells: readonly Cell[], place: Geometry): VNode[] {
+function dayOf(cells: readonly Cell[], index: number): readonly Cell[] {
+  return cells.slice(index * DAY_WINDOWS, (index + 1) * DAY_WINDOWS);
+}
+
+/** The days, which stay in place when the map is moved under them. */
+function Days({ cells, place }: { cells: readonly Cell[]; place: Geometry }): VNode {
+  return html`<svg class="days" width=${LABEL_WIDTH} height=${place.height} aria-hidden="true">${Array.from(
+    { length: place.days },
+    (_, index) => {
+      const ms = dayOf(cells, index)[0]?.startMs ?? 0;
+      const isWeekend = [0, 6].includes(new Date(ms).getUTCDay());
+      return html`<text class=${isWeekend ? 'weekend' : ''} x="0" y=${place.at(index * DAY_WINDOWS).y + 9}>${dayName(ms)}</text>`;
+    },
+  )}</svg>`;
+}
+
+/** The rows of each day, behind its line. */
+function totals(cells: readonly Cell[], place: Geometry): VNode[] {
   return Array.from({ length: place.days }, (_, index) => {
-    const day = cells.slice(index * DAY_WINDOWS, (index + 1) * DAY_WINDOWS);
-    const ms = day[0]?.startMs ?? 0;
-    const y = place.at(index * DAY_WINDOWS).y + 9;
-    const rows = day.reduce((sum, cell) => sum + cell.rows, 0);
-    const isWeekend = [0, 6].includes(new Date(ms).getUTCDay());
-    return html`<text class=${isWeekend ? 'weekend' : ''} x="0" y=${y}>${dayName(ms)}</text>
-      ${rows > 0 && html`<text x=${place.width} y=${y} text-anchor="end">${count(rows)}</text>`}`;
+    const rows = dayOf(cells, index).reduce((sum, cell) => sum + cell.rows, 0);
+    return html`<text x=${place.width} y=${place.at(index * DAY_WINDOWS).y + 9} text-anchor="end">${rows > 0 && count(rows)}</text>`;
   });
 }

@@ -4,13 +4,13 @@ import type { VNode } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { ExportName, OpenWindow, WindowMap } from '../admin/console/api.ts';
 import { Actions } from './action.ts';
-import { count, day, dayName, windowName } from './format.ts';
+import { count, day, dayName, windowTime } from './format.ts';
 import { type Cell, cellsOf, DAY_WINDOWS, EXPORTS, LEGEND, LETTERS } from './letters.ts';
-import { Age, Choice, Heading, Mark, Panel, Read, State, Table } from './parts.ts';
+import { Age, Choice, Heading, Panel, Read, State, Table } from './parts.ts';
 import { go, linkTo, type Route } from './route.ts';
 import { useReading } from './server.ts';
 import { WindowDialog } from './window-dialog.ts';
-import { type MapMode, WindowMapGrid } from './window-map.ts';
+import { type MapMode, Sample, WindowMapGrid } from './window-map.ts';
 
 /** From this width on, both maps stand side by side. */
 const WIDE = '(min-width: 2100px)';
@@ -58,8 +58,8 @@ function useIsWide(): boolean {
 
 function Legend({ mode }: { mode: MapMode }): VNode {
   if (mode === 'rows')
-    return html`<p class="legend soft"><span>Fewer rows</span>${[1, 2, 3, 4].map((one) => html`<svg width="12" height="12" aria-hidden="true"><rect class=${`w-rows-${one}`} width="12" height="12" /></svg>`)}<span>more rows</span></p>`;
-  return html`<p class="legend soft">${LEGEND.map((letter) => html`<span class="state"><${Mark} name=${LETTERS[letter].mark} />${LETTERS[letter].text}</span>`)}</p>`;
+    return html`<p class="legend soft"><span>Fewer rows</span>${[1, 2, 3, 4].map((one) => html`<${Sample} look=${`rows-${one}`} />`)}<span>more rows</span></p>`;
+  return html`<p class="legend soft">${LEGEND.map((letter) => html`<span><${Sample} look=${LETTERS[letter].look} />${LETTERS[letter].text}</span>`)}</p>`;
 }
 
 interface ExportMapProps {
@@ -114,9 +114,9 @@ function OpenList({ open }: { open: readonly OpenWindow[] }): VNode {
   const [shown, setShown] = useState(SHOWN);
   const columns = [
     {
-      title: 'Window',
+      title: 'Window (UTC)',
       of: (one: OpenWindow) =>
-        html`<a href=${linkTo('windows', { export: one.export, window: one.window_start })}>${windowName(Date.parse(one.window_start))}</a>`,
+        html`<a href=${linkTo('windows', { export: one.export, window: one.window_start })}>${windowTime(Date.parse(one.window_start))}</a>`,
     },
     { title: 'Export', of: (one: OpenWindow) => one.export },
     {

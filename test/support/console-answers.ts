@@ -3,6 +3,8 @@ import type {
   ExportName,
   FileEntry,
   FilesPage,
+  Job,
+  Jobs,
   OpenWindow,
   Overview,
   Session,
@@ -13,11 +15,14 @@ import type {
 } from '../../src/admin/console/api.ts';
 import type {
   AccountEntry,
+  AuditEntry,
+  AuditPage,
   Customers,
   DetectionDetail,
   DetectionEntry,
   DetectionsPage,
   KeyEntry,
+  OperationsPage,
 } from '../../src/admin/console/api-records.ts';
 
 const MINUTE_MS = 60_000;
@@ -66,15 +71,15 @@ export function busyAnswers(nowMs: number): Record<string, unknown> {
     '/console/detections/live': page,
     '/console/detections/search': page,
     '/console/detections/one': detectionDetail(nowMs, detections[0] ?? detection(nowMs, 0)),
-    '/console/history/audit': { entries: [], next: null },
-    '/console/history/operations': { entries: [], next: null },
+    '/console/history/audit': { entries: auditEntries(nowMs), next: 'more' } satisfies AuditPage,
+    '/console/history/operations': { entries: operations(nowMs), next: null } satisfies OperationsPage,
     '/console/manual': { topics: [{ name: 'alerts', title: 'every alert', excerpt: '' }] },
     '/console/manual/alerts': {
       name: 'alerts',
       title: 'every alert',
       html: '<h1>Alerts</h1><p>Each closes by itself.</p>',
     },
-    '/console/jobs': { jobs: [] },
+    '/console/jobs': { jobs: jobs(nowMs) } satisfies Jobs,
   };
 }
 
@@ -214,7 +219,7 @@ function detectionDetail(nowMs: number, current: DetectionEntry): DetectionDetai
     detection: { ...current, version, strength: { ...current.strength, score: 20 * version } },
     changed: version === 1 ? [] : ['strength.score'],
   }));
-  return { current, versions, account: { id: 'agency', name: 'Agency' }, curl: CURL };
+  return { current, versions, next: null, account: { id: 'agency', name: 'Agency' }, curl: CURL };
 }
 
 function key(nowMs: number, index: number, behind: number): KeyEntry {
@@ -342,4 +347,65 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
     scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, not_compared: null },
     keys: { active: 3, used_in_last_day: 2, last_used_at: iso(nowMs), behind: 1 },
   };
+}
+
+function auditEntries(nowMs: number): AuditEntry[] {
+  const entry = (minutes: number, more: Partial<AuditEntry>): AuditEntry => ({
+    at: iso(nowMs - minutes * MINUTE_MS),
+    entry: 1000 - minutes,
+    kind: 'command',
+    command: null,
+    actor: 'root',
+    sudo_user: null,
+    subject: 'key',
+    id: 'abcdefghij22',
+    change: 'changed',
+    members: {},
+    ...more,
+  });
+  return [
+    entry(3, {
+      kind: 'console',
+      actor: 'kim',
+      change: 'revoked',
+      members: { revoked_at: { from: null, to: iso(nowMs) } },
+    }),
+    entry(40, {
+      command: 'window reset',
+      subject: 'operation',
+      id: null,
+      change: 'asked',
+      members: { export: { from: null, to: 'newswire' } },
+    }),
+    entry(75, {
+      sudo_user: 'ana',
+      command: 'account set',
+      subject: 'account',
+      id: 'agency',
+      members: { daily_rows: { from: 500_000, to: 1_000_000 } },
+    }),
+  ];
+}
+
+function operations(nowMs: number): OperationsPage['entries'] {
+  return [1, 2, 3].map((index) => ({
+    at: iso(nowMs - index * WINDOW_MS),
+    entry: 4000 - index,
+    kind: 'file',
+    operation: { file: `newswire.20261121T10${index}0Z.ndjson`, outcome: 'applied', rows: 40 + index },
+  }));
+}
+
+function jobs(nowMs: number): Job[] {
+  const job = { by: 'kim', subject: '', started_at: iso(nowMs - 2 * MINUTE_MS) };
+  return [
+    { ...job, id: 2, kind: 'ingest-replay', state: 'running', text: '431 of 1,200 files' },
+    {
+      ...job,
+      id: 1,
+      kind: 'backup',
+      state: 'done',
+      text: 'The backup was brought up to date: 2.1 MiB copied.',
+    },
+  ];
 }
