@@ -14,7 +14,7 @@ import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
 import { METRICS } from '../src/manual/monitoring.ts';
 import { page, paragraph, points, wrapped } from '../src/manual/text.ts';
 import { TOPICS } from '../src/manual/topics.ts';
-import { DAY_MS, formatSeconds, MINUTE_MS, WINDOW_MS } from '../src/time.ts';
+import { DAY_MS, formatSeconds, WINDOW_MS } from '../src/time.ts';
 import { COUNT_WINDOWS } from '../src/windows/ledger.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow } from './support/export-files.ts';
