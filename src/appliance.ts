@@ -27,7 +27,6 @@ import {
   type UsageKeeperOptions,
 } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
-import type { CommandSummary } from './manual/commands.ts';
 import { paced } from './pace.ts';
 import { prepareAccess } from './prepare-access.ts';
 import { noteDamage } from './store/damage.ts';
@@ -69,8 +68,6 @@ export interface ApplianceOptions {
   readonly log: Logger;
   /** Of bootIngestThread; ended when the start fails. */
   readonly ingestThread: Worker;
-  /** Every command, for the manual that the administration shows. */
-  readonly commands: () => Promise<readonly CommandSummary[]>;
   /** Shows on a terminal how far a long file is. */
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
@@ -307,7 +304,7 @@ async function loadMetrics(): Promise<Metrics> {
 /** @param metrics null: the administration is off; @throws Refused `failed` when it cannot listen */
 async function openAdmin(
   metrics: Metrics | null,
-  { config, commands, log }: ApplianceOptions,
+  { config, log }: ApplianceOptions,
   open: Pick<AdminOptions, 'folder' | 'monitor' | 'detections' | 'dailyRows' | 'keyUses'> & {
     readonly server: RunningServer;
   },
@@ -318,7 +315,6 @@ async function openAdmin(
   return startAdmin({
     ...sources,
     metrics,
-    commands: await commands(),
     settings: config.admin,
     backup: config.backup,
     enabled: new Set(enabledExports(config)),

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { setKey } from '../src/auth/keys.ts';
 import { addSubscription } from '../src/auth/subscriptions.ts';
 import type { ContentType } from '../src/detection/content-type.ts';
-import { periodsText } from '../src/manual/periods.ts';
+import { words } from './support/manual.ts';
 import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
 import type { TestRow } from './support/store.ts';
 
@@ -202,7 +202,7 @@ test('a period that is still filling: what comes late is on pages not yet read, 
   } finally {
     await other.close();
   }
-  const told = periodsText().replace(/\s+/g, ' ');
+  const told = words('periods');
   assert.match(told, /ended less than two days ago is still filling.*no consistent snapshot/);
 });
 
