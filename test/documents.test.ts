@@ -22,7 +22,7 @@ import { PROBLEMS } from '../src/http/problem.ts';
 import { OWN_FOLDERS } from '../src/ingest/drop-folder.ts';
 import { terminalText } from '../src/manual/terminal.ts';
 import { TOPICS } from '../src/manual/topics.ts';
-import { example, tableRows, words } from './support/manual.ts';
+import { example, tableRows, topic, words } from './support/manual.ts';
 
 const root = path.join(import.meta.dirname, '..');
 const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
@@ -176,9 +176,8 @@ describe('the manual', () => {
     const inMain = sourceText.matchAll(/\blog\.(?:warn|error|fatal)\(\s*\{[^{}]*\},\s*'([^']+)'/g);
     const logged = [...inThreads, ...inMain].map(([, msg = '']) => msg);
     assert.match(sourceText, /`file \$\{record\.outcome\}`/);
-    const [, lines = ''] = (manual.get('operations') ?? '').split('| Line | What to do |');
     assert.deepEqual(
-      tableRows(`|---|\n${lines}`)
+      tableRows(topic('log-lines'))
         .map(([msg = '']) => msg)
         .sort(),
       ['file failed', 'file refused', ...new Set(logged)].sort(),
