@@ -55,7 +55,8 @@ function run(name: string, changes: Readonly<Record<string, string>> = {}): stri
   let code = example('troubleshooting', name);
   for (const [place, own] of Object.entries(places)) code = code.replaceAll(place, own);
   const log = appliance.serving().log.map((line) => `${JSON.stringify(line)}\n`);
-  writeFileSync(join(bin, 'log'), log.join(''));
+  // The journal of a service has systemd's own lines, too.
+  writeFileSync(join(bin, 'log'), `Started wirewatch.service.\n${log.join('')}`);
   const { env, cwd } = programCommand([]).options;
   const { stdout, stderr, status } = spawnSync('sh', ['-uc', code], {
     cwd: cwd ?? bin,
