@@ -85,6 +85,17 @@ describe('all documents', () => {
     }
   });
 
+  test('every invariant in ARCHITECTURE names tests that are there', () => {
+    const [, table = ''] = /^## Invariants\n([\s\S]*?)^## /m.exec(read('ARCHITECTURE.md')) ?? [];
+    const rows = tableRows(table);
+    assert.ok(rows.length >= 20);
+    for (const [promise, , tests = ''] of rows) {
+      const names = [...tests.matchAll(/`([a-z/-]+)`/g)].map(([, name]) => name);
+      assert.ok(names.length > 0, promise);
+      for (const name of names) assert.ok(existsSync(path.join(root, 'test', `${name}.test.ts`)), name);
+    }
+  });
+
   test('ARCHITECTURE names every room, CHANGELOG the version', () => {
     const rooms = tableRows(read('ARCHITECTURE.md'))
       .map(([room]) => room ?? '')
