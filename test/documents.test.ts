@@ -187,7 +187,7 @@ describe('the manual', () => {
       [...manual.keys()],
     );
     const contents = wirewatch(root, 'manual').stdout;
-    for (const name of manual.keys()) assert.match(contents, new RegExp(`^${name} `, 'm'));
+    for (const name of manual.keys()) assert.match(contents, new RegExp(`^  ${name} `, 'm'));
     const layout = { columns: 100, styled: false };
     assert.equal(
       wirewatch(root, 'manual', 'settings').stdout,
