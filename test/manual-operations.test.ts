@@ -1,10 +1,11 @@
-/** The manual's troubleshooting: each symptom is caused for real, and its commands show what the text says. */
+/** The manual for operators: each symptom is caused for real, and the commands shown for it do what the text says. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -16,8 +17,9 @@ import { after, before, describe, test } from 'node:test';
 import { formatWindowStart, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { programCommand } from './support/command.ts';
+import { assertSameContent, type Content, contentOfDetections } from './support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
-import { example, topic } from './support/manual.ts';
+import { example, tableRows, topic } from './support/manual.ts';
 import { until } from './support/until.ts';
 
 const SETTINGS = {
@@ -40,19 +42,25 @@ before(async () => {
   writeFileSync(join(bin, 'wirewatch'), `#!/bin/sh\nexec ${program} "$@"\n`);
   // In place of the journal: what this run has logged.
   writeFileSync(join(bin, 'journalctl'), `#!/bin/sh\ncat '${bin}/log'\n`);
-  for (const name of ['wirewatch', 'journalctl']) chmodSync(join(bin, name), 0o755);
+  // The tests stop and start it themselves.
+  writeFileSync(join(bin, 'systemctl'), '#!/bin/sh\n');
+  for (const name of ['wirewatch', 'journalctl', 'systemctl']) chmodSync(join(bin, name), 0o755);
 });
 after(() => appliance?.stop());
 
 /** Runs an example of the topic as it stands there, but for the places of the installation. */
 function run(name: string, changes: Readonly<Record<string, string>> = {}): string {
+  return runExample('troubleshooting', name, changes);
+}
+
+function runExample(of: string, name: string, changes: Readonly<Record<string, string>>): string {
   const places = {
     '/srv/exports': appliance.drop,
     '/var/lib/wirewatch': appliance.data,
     'wirewatch healthcheck': `wirewatch healthcheck --url ${appliance.serving().url}`,
     ...changes,
   };
-  let code = example('troubleshooting', name);
+  let code = example(of, name);
   for (const [place, own] of Object.entries(places)) code = code.replaceAll(place, own);
   const log = appliance.serving().log.map((line) => `${JSON.stringify(line)}\n`);
   // The journal of a service has systemd's own lines, too.
@@ -123,8 +131,8 @@ describe('no detections arrive', () => {
     await appliance.dropped(name, ndjson([row]));
     assert.match(run('no-detections'), new RegExp(`${name} +applied +1 +0 +0 `));
     await until('the alert', () => run('no-detections').includes('rows skipped'));
-    cli('subscription', 'add', '7009', '--account', 'agency');
-    assert.match(cli('ingest', 'replay').stdout, /1 detections? created/);
+    const replayed = runExample('operations', 'replay', { '7003': '7009', 'account acme': 'account agency' });
+    assert.match(replayed, /1 detections? created/);
   });
 });
 
@@ -267,24 +275,71 @@ describe('it does not start', () => {
     assert.equal(start().status, 78);
     renameSync(join(data, 'secret-away'), join(data, 'secret'));
 
-    const segment = join(data, 'log', '000000000001.zst');
-    const bytes = readFileSync(segment);
-    writeFileSync(
-      segment,
-      bytes.map((byte, at) => (at === 300 ? byte ^ 1 : byte)),
-    );
+    damageLog();
     const damaged = start();
     assert.equal(damaged.status, 78);
     assert.match(damaged.stderr, /restore BACKUP --replace.*rebuild --log/s);
-    assert.match(run('damaged'), /log damaged: 1/);
-    writeFileSync(segment, bytes);
+  });
+
+  test('a damaged log: a backup restored over it loses nothing; without one, new logs are made', async () => {
+    damageLog();
     assert.match(run('damaged'), /is good/);
+    const backup = `${appliance.data}-backup`;
+    const content = withoutLog(contentOfDetections(appliance.data));
+    assert.equal(cli('backup', backup).status, 0);
+    damageLog();
+    assert.match(run('damaged'), /log damaged: 1/);
+    const restored = runExample('operations', 'restore-over', { '/mnt/backups/wirewatch': backup });
+    assert.match(run('damaged'), /is good/, restored);
+    assertSameContent(withoutLog(contentOfDetections(appliance.data)), content);
+    damageLog();
+    assert.match(runExample('operations', 'new-logs', {}), /begins anew/);
+    assert.match(run('damaged'), /is good/);
+    assertSameContent(withoutLog(contentOfDetections(appliance.data)), content);
   });
 
   test('without an appliance, the commands say so', () => {
     assert.match(run('no-detections'), /^appliance +not running/m);
     assert.match(run('connect'), /nothing listens/);
   });
+});
+
+/** Flips a bit of the log; a second time, it is good again. */
+function damageLog(): void {
+  const segment = join(appliance.data, 'log', readdirSync(join(appliance.data, 'log'))[0] ?? '');
+  const bytes = readFileSync(segment);
+  writeFileSync(
+    segment,
+    bytes.map((byte, at) => (at === 300 ? byte ^ 1 : byte)),
+  );
+}
+
+/** The mark is another one in a log that was begun anew, and a start writes the last delivery time. */
+function withoutLog({ log_mark: _, delivery: __, ...others }: Content): Content {
+  return others;
+}
+
+test("the service's setup shows and writes what the manual lists; another supervisor finds its configuration", () => {
+  const root = `${appliance.data}-root`;
+  mkdirSync(join(root, 'usr', 'local', 'bin'), { recursive: true });
+  writeFileSync(join(root, 'usr', 'local', 'bin', 'wirewatch'), '', { mode: 0o755 });
+  const shown = runExample('service', 'setup', {
+    'wirewatch setup': `wirewatch setup --root ${root} --service --program /usr/local/bin/wirewatch --data /srv/wirewatch`,
+    '/srv/exports': '/srv/exports',
+  });
+  const [, listed = ''] = /^## Under systemd$([\s\S]*?)^###/m.exec(topic('service')) ?? [];
+  const files = tableRows(listed).map(([, file = '']) => file.replaceAll('`', ''));
+  assert.equal(files.length, 3);
+  for (const file of files) assert.ok(existsSync(join(root, file)), `${file}: ${shown}`);
+
+  const data = `${appliance.data}-supervised`;
+  const [setup = '', serve = ''] = example('service', 'no-service').trim().split('\n');
+  const words = (line: string) => line.replaceAll('/var/lib/wirewatch', data).split(' ').slice(1);
+  const own = programCommand(words(setup));
+  const { status, stderr } = spawnSync(own.command, own.args, { ...own.options, encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  assert.ok(existsSync(join(data, 'wirewatch.toml')));
+  assert.deepEqual(words(serve), ['serve', '--data', data]);
 });
 
 test('backups: the line says that none is scheduled, check that a folder cannot be made', () => {
