@@ -12,9 +12,9 @@ import { expectation, SETTINGS } from '../src/config/schema.ts';
 import { EXPORT_NAMES } from '../src/detection/content-type.ts';
 import { columnOf, FIELDS } from '../src/detection/fields.ts';
 import { ALERTS } from '../src/health/alerts.ts';
-import { PROBLEMS } from '../src/http/problem.ts';
 import { type ColumnKind, type ColumnName, EXPORT_COLUMNS } from '../src/ingest/export-columns.ts';
 import { PARTS } from '../src/manual/topics.ts';
+import { ERRORS } from '../src/openapi/errors.ts';
 import { MEASURED, type MeasuredFigure, shown } from '../test/bench/measured.ts';
 
 const FOLDER = path.join(import.meta.dirname, '..', 'src', 'manual');
@@ -114,12 +114,13 @@ function option({
 }
 
 function errorsTable(): string {
-  const rows = Object.entries(PROBLEMS).map(([code, { status, title }]) => [
+  const rows = Object.entries(ERRORS).map(([code, { status, title, action }]) => [
     `${status}`,
     `\`${code}\``,
     title,
+    action,
   ]);
-  return table(['Status', 'Code', 'Title'], rows);
+  return table(['Status', 'Code', 'Title', 'What a client does'], rows);
 }
 
 function settingsTable(): string {
