@@ -114,13 +114,12 @@ function option({
 }
 
 function errorsTable(): string {
-  const rows = Object.entries(ERRORS).map(([code, { status, title, action }]) => [
+  const rows = Object.entries(ERRORS).map(([code, { status, action }]) => [
     `${status}`,
     `\`${code}\``,
-    title,
     action,
   ]);
-  return table(['Status', 'Code', 'Title', 'What a client does'], rows);
+  return table(['Status', 'Code', 'What a client does'], rows);
 }
 
 function settingsTable(): string {

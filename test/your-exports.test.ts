@@ -175,7 +175,7 @@ describe('the page of your own exports', {
   test('the schedules call the script as the page ran it', () => {
     const called = 'python3 to_wirewatch.py treffer.csv /srv/wirewatch/drop --next next-window';
     assert.ok(example('your-exports', 'service-unit').includes(`ExecStart=/usr/bin/${called}\n`));
-    assert.ok(example('your-exports', 'crontab').endsWith(`${called}\n`));
+    assert.ok(example('your-exports', 'crontab').endsWith(`${called}'\n`));
     const ran = called.replace('/srv/wirewatch/drop', 'wirewatch-data/drop');
     assert.ok(blocks.some((block) => block.kind === 'run' && block.text.includes(ran)));
   });
