@@ -84,7 +84,7 @@ export const PARTS: readonly Part[] = [
     topics: [
       {
         name: 'client-guide',
-        title: 'writing a client: the copy, the stream, retries, testing on a laptop',
+        title: 'writing a client: the copy, the stream, errors, testing',
         markdown: clientGuide,
       },
       {
@@ -92,7 +92,7 @@ export const PARTS: readonly Part[] = [
         title: 'the change stream: parameters, answers, errors, a complete client',
         markdown: changeStream,
       },
-      { name: 'periods', title: 'reading a period; a full copy', markdown: periods },
+      { name: 'periods', title: 'the current state of a period', markdown: periods },
       { name: 'tokens', title: 'access tokens in place of a key (OAuth 2.0)', markdown: tokens },
       {
         name: 'pull',
