@@ -63,8 +63,11 @@ function blockOf([
   return background === undefined ? { kind: 'prints', text } : { kind: 'background', text };
 }
 
-const tools = ['python3', 'iconv', 'gzip', 'curl'];
-const missing = tools.filter((tool) => spawnSync(tool, ['--version']).error !== undefined);
+const ZONES = 'import zoneinfo; zoneinfo.ZoneInfo("Europe/Berlin")';
+const missing = [
+  ...['iconv', 'gzip', 'curl'].filter((tool) => spawnSync(tool, ['--version']).error !== undefined),
+  ...(spawnSync('python3', ['-c', ZONES]).status === 0 ? [] : ['python3 of version 3.9 with time zones']),
+];
 const isExecutable = process.env.WIREWATCH_PROGRAM !== undefined;
 
 describe('the page of your own exports', {
