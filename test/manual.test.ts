@@ -102,11 +102,22 @@ wirewatch   serve --data /a/very/long/path/that/is/longer/than/the/terminal
   );
 });
 
+test('the last column of a table is wrapped where the others leave room for it', () => {
+  const long = 'word '.repeat(8).trim();
+  assert.equal(
+    terminalText(`| Term | Meaning |\n|---|---|\n| one | ${long} |\n`, { columns: 40, styled: false }),
+    `TERM  MEANING
+one   word word word word word word word
+      word
+`,
+  );
+});
+
 test('a table that does not fit is shown row by row', () => {
   const long = 'word '.repeat(12).trim();
   assert.equal(
     terminalText(
-      `| Setting | Default | Meaning |\n|---|---|---|\n| one | \`1\` | ${long} |\n| two | | x |\n`,
+      `| Setting of many words | Default | Meaning |\n|---|---|---|\n| one | \`1\` | ${long} |\n| two | | x |\n`,
       {
         columns: 40,
         styled: false,
@@ -114,11 +125,11 @@ test('a table that does not fit is shown row by row', () => {
     ),
     `one
     Default: \`1\`
+    Meaning: word word word word word
     word word word word word word word
-    word word word word word
 
 two
-    x
+    Meaning: x
 `,
   );
 });

@@ -2,10 +2,10 @@
 import { spawnSync } from 'node:child_process';
 import type { Command } from 'commander';
 import { COLUMNS_MAX, COLUMNS_MIN, terminalText } from '../manual/terminal.ts';
-import { TOPICS } from '../manual/topics.ts';
+import { PARTS, TOPICS } from '../manual/topics.ts';
 import { Refused } from '../refused.ts';
 import { addExamples, commonOptions } from './options.ts';
-import { print, table } from './output.ts';
+import { print } from './output.ts';
 
 export function register(command: Command): void {
   command
@@ -57,9 +57,9 @@ function contents(): { topic: string; title: string }[] {
 }
 
 function contentsText(): string {
-  const rows = table(contents(), [
-    { title: 'TOPIC', value: ({ topic }) => topic },
-    { title: 'WHAT IS IN IT', value: ({ title }) => title },
-  ]);
-  return `${rows}\n\nRead one with: wirewatch manual TOPIC`;
+  const nameWidth = Math.max(...TOPICS.map(({ name }) => name.length));
+  const parts = PARTS.map(({ title, topics }) =>
+    [title, ...topics.map((topic) => `  ${topic.name.padEnd(nameWidth)}  ${topic.title}`)].join('\n'),
+  );
+  return `${parts.join('\n\n')}\n\nRead a topic with: wirewatch manual TOPIC`;
 }

@@ -80,31 +80,35 @@ function list({ items, ordered, start, loose }: Tokens.List, layout: TerminalLay
   return texts.join(loose ? '\n\n' : '\n');
 }
 
-/** In columns where a row fits into a line; else a row is its first cell, with the others indented below it. */
+/**
+ * In columns: the last one wrapped, where the others leave it at least half of the line. Else a row is its first cell,
+ * with the others indented below it.
+ */
 function table({ header, rows }: Tokens.Table, layout: TerminalLayout): string {
   const cells = (row: readonly Tokens.TableCell[]) => row.map(({ tokens }) => inline(tokens, layout));
   const head = cells(header);
   const body = rows.map(cells);
   const widths = head.map((_, at) => Math.max(...[head, ...body].map((row) => width(row[at] ?? ''))));
-  if (widths.reduce((sum, one) => sum + one + GAP.length, -GAP.length) <= layout.columns) {
-    const line = (row: readonly string[]) =>
-      row
-        .map((cell, at) => cell + ' '.repeat((widths[at] ?? 0) - width(cell)))
-        .join(GAP)
-        .trimEnd();
-    const titles = head.some((title) => title !== '') ? [line(head.map((title) => title.toUpperCase()))] : [];
-    return [...titles, ...body.map(line)].join('\n').replaceAll(NO_BREAK, ' ');
-  }
-  return body.map((row) => record(head, row, layout)).join('\n\n');
+  const before = widths.slice(0, -1).reduce((sum, one) => sum + one + GAP.length, 0);
+  if (before > layout.columns / 2) return body.map((row) => record(head, row, layout)).join('\n\n');
+  const line = (row: readonly string[]) => {
+    const first = row
+      .slice(0, -1)
+      .map((cell, at) => cell + ' '.repeat((widths[at] ?? 0) - width(cell)) + GAP);
+    const last = wrapped(row.at(-1) ?? '', layout.columns - before);
+    return (first.join('') + indented(last, ' '.repeat(before)).trimStart())
+      .trimEnd()
+      .replaceAll(NO_BREAK, ' ');
+  };
+  const titles = head.some((title) => title !== '') ? [line(head.map((title) => title.toUpperCase()))] : [];
+  return [...titles, ...body.map(line)].join('\n');
 }
 
 function record(head: readonly string[], row: readonly string[], layout: TerminalLayout): string {
   const [first = '', ...rest] = row;
   const lines = rest.map((cell, at) => {
-    const title = head[at + 1] ?? '';
-    const isLast = at === rest.length - 1;
-    const text = title === '' || isLast ? cell : `${title}: ${cell}`;
-    return cell === '' ? '' : indented(wrapped(text, layout.columns - 4), '    ');
+    const title = rest.length > 1 ? `${head[at + 1]}: ` : '';
+    return cell === '' ? '' : indented(wrapped(title + cell, layout.columns - 4), '    ');
   });
   const shown = layout.styled ? style(['bold'], first) : first;
   return [wrapped(shown, layout.columns), ...lines.filter((line) => line !== '')].join('\n');

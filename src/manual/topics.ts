@@ -4,8 +4,11 @@ import backup from './backup.md' with { type: 'text' };
 import changeStream from './change-stream.md' with { type: 'text' };
 import clientGuide from './client-guide.md' with { type: 'text' };
 import commands from './commands.md' with { type: 'text' };
+import concepts from './concepts.md' with { type: 'text' };
 import disasterRecovery from './disaster-recovery.md' with { type: 'text' };
 import exportFormat from './export-format.md' with { type: 'text' };
+import files from './files.md' with { type: 'text' };
+import glossary from './glossary.md' with { type: 'text' };
 import growth from './growth.md' with { type: 'text' };
 import installation from './installation.md' with { type: 'text' };
 import logFormat from './log-format.md' with { type: 'text' };
@@ -38,6 +41,11 @@ export const PARTS: readonly Part[] = [
   {
     title: 'Getting started',
     topics: [
+      {
+        name: 'concepts',
+        title: 'detections, versions, the change stream, exports, windows',
+        markdown: concepts,
+      },
       {
         name: 'quick-start',
         title: 'from nothing to the first page of the change stream',
@@ -117,6 +125,8 @@ export const PARTS: readonly Part[] = [
   {
     title: 'Reference',
     topics: [
+      { name: 'glossary', title: 'every term in one line', markdown: glossary },
+      { name: 'files', title: 'the data folder and the drop folder', markdown: files },
       { name: 'commands', title: 'every command with its options', markdown: commands },
       { name: 'settings', title: 'every setting, its default and where it can be given', markdown: settings },
       {
