@@ -1,7 +1,7 @@
 /** What the manual shows to operators is run as it stands there: backups, certificates, secrets, configurations. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { loadConfig } from '../src/config/load.ts';
@@ -43,16 +43,12 @@ function sh(folder: string, code: string, env: Readonly<Record<string, string>> 
 }
 
 /** Serves, reads a file with one row, and stops. */
-async function readOne(installation: Installation): Promise<void> {
+async function readOne(installation: Installation, row: object = {}): Promise<void> {
   const serving = await installation.serve();
-  await dropOne(installation, serving);
-  await serving.stop();
-}
-
-async function dropOne({ drop }: Installation, serving: Serving): Promise<void> {
   const name = fileName('newswire', nextWindowMs());
-  putFile(drop, name, ndjson([newRow()]));
+  putFile(installation.drop, name, ndjson([{ ...newRow(), ...row }]));
   await serving.logged(`${name} is applied`, ({ msg, file }) => msg === 'file applied' && file === name);
+  await serving.stop();
 }
 
 async function withInstallation(
@@ -110,6 +106,18 @@ test('the commands of the topic backup', () =>
     assert.match(until, /--until/);
     run(until);
     await readOne(installation);
+  }));
+
+test('what a removed customer leaves in the file of the database goes with a rebuild', () =>
+  withInstallation(async (installation, folder) => {
+    const marker = 'A headline of a customer who leaves';
+    await readOne(installation, { article_headline: marker });
+    installation.cli(['subscription', 'remove', '7001', '--yes']);
+    const hasRemains = () => readFileSync(join(installation.data, 'detections.db')).includes(marker);
+    assert.match(topic('backup'), /`wirewatch rebuild`, with Wirewatch stopped, makes a new file/);
+    assert.equal(hasRemains(), true, 'it leaves none: the topic backup says that it does');
+    sh(folder, 'wirewatch rebuild', { WIREWATCH_DATA: installation.data });
+    assert.equal(hasRemains(), false);
   }));
 
 test('a secret that leaked is replaced: cursors end, keys stay', () =>
