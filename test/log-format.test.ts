@@ -9,6 +9,7 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { crc32, zstdDecompressSync } from 'node:zlib';
 import { openAccess } from '../src/history/access.ts';
 import { encodeFrame } from '../src/history/frame.ts';
 import { ENDED_TABLE, LOGGED_TABLES } from '../src/history/projection.ts';
@@ -78,6 +79,44 @@ describe('the manual', () => {
       );
       db.close();
     });
+  }
+});
+
+/** By what the manual says of bytes, and nothing else: this must not use what reads the log in the program. */
+test('segments, frames and entries are as the manual specifies them', () => {
+  let entries = 0;
+  for (const folder of ['log', 'access-log']) {
+    const name = '000000000001.zst';
+    const bytes = readFileSync(join(FIXTURE, folder, name));
+    const frames: { kind: number; crc: Buffer }[] = [];
+    let before: string | null = null;
+    for (let at = 0; at < bytes.length; ) {
+      assert.equal(bytes.readUInt32LE(at), 0x184d2a50);
+      assert.equal(bytes.readUInt32LE(at + 4), 12);
+      const packed = bytes.subarray(at + 20, at + 20 + bytes.readUInt32LE(at + 8));
+      assert.equal(bytes.readUInt32LE(at + 12), crc32(packed));
+      const kind = bytes.readUInt32LE(at + 16);
+      const lines = zstdDecompressSync(packed).toString().split('\n');
+      assert.equal(lines.pop(), '', 'every line has a newline at its end');
+      if (kind === 0) {
+        const { wirewatch_log, format, first_entry } = JSON.parse(lines[0] ?? '');
+        const expected = { log: 'detections', 'access-log': 'access' }[folder];
+        assert.deepEqual([at, lines.length, wirewatch_log, format, first_entry], [0, 1, expected, 1, 1]);
+      } else if (kind === 1) frames.push({ kind, crc: Buffer.from(bytes.subarray(at + 12, at + 16)) });
+      else {
+        assert.equal(kind, 2);
+        const { commit } = JSON.parse(lines.at(-1) ?? '');
+        const { entry, after, frames: count, checksum, id } = commit;
+        entries = before === null ? 1 : entries + 1;
+        assert.deepEqual([entry, after, count], [entries, before, frames.length]);
+        assert.equal(checksum, crc32(Buffer.concat(frames.splice(0).map(({ crc }) => crc))));
+        assert.match(id, /^[0-9a-f]{16}$/);
+        before = id;
+      }
+      at += 20 + packed.length;
+    }
+    assert.ok(entries > 10);
+    assert.deepEqual(frames, []);
   }
 });
 

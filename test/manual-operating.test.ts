@@ -4,7 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe, test } from 'node:test';
+import { createAccessTokens } from '../src/auth/token.ts';
 import { loadConfig } from '../src/config/load.ts';
+import { entriesAfter } from '../src/history/log-reader.ts';
 import { TOPICS } from '../src/manual/topics.ts';
 import { createInstallation, type Installation, putFile, type Serving } from './support/appliance.ts';
 import { ask, connectTls, WITHOUT_OPENSSL } from './support/certificates.ts';
@@ -120,25 +122,34 @@ test('what a removed customer leaves in the file of the database goes with a reb
     assert.equal(hasRemains(), false);
   }));
 
-test('a secret that leaked is replaced: cursors end, keys stay', () =>
+test('a secret that leaked with the access log makes tokens, until it is replaced: cursors end, keys stay', () =>
   withInstallation(async (installation, folder) => {
     await readOne(installation);
-    const headers = { authorization: `Bearer ${installation.key}` };
-    const statusOf = async ({ url }: Serving, path: string) => {
+    const ask = async ({ url }: Serving, path: string, credential = installation.key) => {
+      const headers = { authorization: `Bearer ${credential}` };
       const answer = await fetch(`${url}${path}`, { headers });
       return { status: answer.status, body: JSON.parse(await answer.text()) };
     };
+    const lines = [...entriesAfter(join(installation.data, 'access-log'), 'access', null)].flatMap(
+      ({ part }) => part.lines,
+    );
+    const { row } = JSON.parse(lines.find((line) => line.startsWith('{"put":"api_key",')) ?? '');
+    const secret = readFileSync(join(installation.data, 'secret'));
+    const key = { id: row.id, prefix: row.prefix, hash: Buffer.from(row.hash, 'hex') };
+    const forged = createAccessTokens(secret).issue(key, ['detections:read'], Date.now());
+
     const first = await installation.serve();
-    const since = new Date(Date.now() - 3_600_000).toISOString();
-    const { body } = await statusOf(first, `/v1/detections/changes?since=${since}`);
+    const since = `/v1/detections/changes?since=${new Date(Date.now() - 3_600_000).toISOString()}`;
+    const { body } = await ask(first, since, forged);
     const next = `/v1/detections/changes?cursor=${body.next_cursor}`;
-    assert.equal((await statusOf(first, next)).status, 200);
+    assert.equal((await ask(first, next)).status, 200);
     await first.stop();
 
     sh(folder, example('security', 'new-secret').replace('wirewatch-data', installation.data));
     const second = await installation.serve();
-    assert.equal((await statusOf(second, next)).status, 400);
-    assert.equal((await statusOf(second, `/v1/detections/changes?since=${since}`)).status, 200);
+    assert.equal((await ask(second, next)).status, 400);
+    assert.equal((await ask(second, since, forged)).status, 401);
+    assert.equal((await ask(second, since)).status, 200);
     await second.stop();
   }));
 
