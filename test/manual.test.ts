@@ -6,9 +6,11 @@ import { test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { lexer } from 'marked';
 import { madeManual } from '../build/manual.ts';
+import { createProgram } from '../src/cli/program.ts';
 import { manualHtml } from '../src/manual/html.ts';
 import { terminalText } from '../src/manual/terminal.ts';
 import { TOPICS } from '../src/manual/topics.ts';
+import { tableRows } from './support/manual.ts';
 
 const FOLDER = path.join(import.meta.dirname, '..', 'src', 'manual');
 const files = readdirSync(FOLDER).filter((name) => name.endsWith('.md'));
@@ -32,6 +34,13 @@ test('every file of the folder is a topic, and begins with its title', () => {
       name,
     );
   }
+});
+
+test('the overview of the commands has each of them', async () => {
+  const [overview = ''] = read('commands.md').split('Every command takes these options:');
+  const named = tableRows(overview).flatMap(([, commands = '']) => commands.replaceAll('`', '').split(', '));
+  const { commands } = await createProgram();
+  assert.deepEqual(named.sort(), commands.map((one) => one.name()).sort());
 });
 
 test('its links lead to topics and headings that are there', () => {

@@ -127,15 +127,15 @@ export const PARTS: readonly Part[] = [
         title: 'metrics for Prometheus, the administration port, Grafana',
         markdown: monitoring,
       },
-      { name: 'backup', title: 'backups, their schedule, rehearsal and restore', markdown: backup },
+      { name: 'backup', title: 'backup, schedule, rehearsal, restore', markdown: backup },
       {
         name: 'disaster-recovery',
-        title: 'when the machine is lost: what to copy, in which order; a standby machine',
+        title: 'when the machine is lost: a second one takes over',
         markdown: disasterRecovery,
       },
       {
         name: 'security',
-        title: 'keys, addresses, TLS, proxies, the secret, the audit trail',
+        title: 'threat model, keys, addresses, TLS, proxies, the secret, the audit trail',
         markdown: security,
       },
     ],
@@ -146,7 +146,7 @@ export const PARTS: readonly Part[] = [
       { name: 'glossary', title: 'every term in one line', markdown: glossary },
       { name: 'files', title: 'the data folder and the drop folder', markdown: files },
       { name: 'commands', title: 'every command with its options', markdown: commands },
-      { name: 'settings', title: 'every setting, its default and where it can be given', markdown: settings },
+      { name: 'settings', title: 'every setting, its default, and where to set it', markdown: settings },
       {
         name: 'preseeding',
         title: 'accounts, subscriptions and keys in the configuration',
@@ -154,11 +154,11 @@ export const PARTS: readonly Part[] = [
       },
       {
         name: 'log-format',
-        title: 'the format of log/ and access-log/, to read them without this program',
+        title: 'the format of the log, with a reader in Python',
         markdown: logFormat,
       },
-      { name: 'speed', title: 'what was measured, against what, and what limits it', markdown: speed },
-      { name: 'growth', title: 'disk space, memory, limits', markdown: growth },
+      { name: 'speed', title: 'what was measured, compared with what', markdown: speed },
+      { name: 'growth', title: 'disk space to plan for, memory, limits', markdown: growth },
     ],
   },
 ];
