@@ -1,17 +1,14 @@
 /** What is served where, for those who run the appliance. */
-import type { CommandSummary } from '../manual/commands.ts';
-import { TOPICS } from '../manual/topics.ts';
+import { manualHtml } from '../manual/html.ts';
+import { PARTS, TOPICS, type Topic } from '../manual/topics.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import { consoleFiles } from '../packed.ts';
 import { document, html, type Page, STYLE } from './html.ts';
-import { manualHtml } from './manual-html.ts';
 import type { Metrics } from './metrics.ts';
 import type { StandingSources } from './standing.ts';
 
 export interface PageSources extends StandingSources {
   readonly metrics: Metrics;
-  /** For the manual's topic that lists them. */
-  readonly commands: readonly CommandSummary[];
 }
 
 export interface Content {
@@ -35,10 +32,10 @@ export function createPages(sources: PageSources): (path: string) => Promise<Con
     ['/openapi.json', once(openApi)],
     ['/metrics', async () => ({ contentType: metrics.contentType, body: await metrics.text() })],
   ]);
-  for (const { name } of TOPICS)
+  for (const topic of TOPICS)
     pages.set(
-      `${MANUAL}${name}`,
-      once(() => page(topic(sources, name))),
+      `${MANUAL}${topic.name}`,
+      once(() => page(topicPage(topic))),
     );
   return async (path) => (await pages.get(path)?.()) ?? null;
 }
@@ -68,14 +65,15 @@ function app(name: string, contentType: string): Content {
 }
 
 function contents(): Page {
-  const entries = TOPICS.map(
-    ({ name, title }) => html`<dt><a href="${MANUAL}${name}">${name}</a></dt><dd>${title}</dd>\n`,
-  );
-  return { title: 'Manual', body: html`<h1>Manual</h1>\n<dl>\n${entries}</dl>\n` };
+  const parts = PARTS.map(({ title, topics }) => {
+    const entries = topics.map(
+      (one) => html`<dt><a href="${MANUAL}${one.name}">${one.name}</a></dt><dd>${one.title}</dd>\n`,
+    );
+    return html`<h2>${title}</h2>\n<dl>\n${entries}</dl>\n`;
+  });
+  return { title: 'Manual', body: html`<h1>Manual</h1>\n${parts}` };
 }
 
-function topic({ commands }: PageSources, name: string): Page {
-  const text = TOPICS.find((known) => known.name === name)?.text(commands) ?? '';
-  const names = TOPICS.map((known) => known.name).filter((known) => known !== name);
-  return { title: name, body: html`${manualHtml(text, names)}` };
+function topicPage({ name, markdown }: Topic): Page {
+  return { title: name, body: { markup: manualHtml(markdown) } };
 }
