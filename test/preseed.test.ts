@@ -259,16 +259,16 @@ describe('a start', () => {
 
 describe('a configuration that cannot be applied ends the start with 78, and creates nothing', () => {
   const cases: readonly (readonly [name: string, toml: string, problem: RegExp])[] = [
-    ['an unknown account', SUBSCRIPTION, /subscriptions\[0\]\.account: there is no account acme/],
+    ['an unknown account', SUBSCRIPTION, /subscriptions\[0\]\.account: account acme does not exist/],
     [
       'a key of an unknown account',
       `${ACCOUNT}${SUBSCRIPTION}${KEY.replace('"acme"', '"nobody"')}`,
-      /keys\[0\]\.account: there is no account nobody/,
+      /keys\[0\]\.account: account nobody does not exist/,
     ],
     [
       'a key on a subscription that is not there',
       `${ACCOUNT}${KEY}`,
-      /keys\[0\]\.subscriptions: there is no subscription 7001/,
+      /keys\[0\]\.subscriptions: subscription 7001 does not exist/,
     ],
     [
       'a secret file that is not there',

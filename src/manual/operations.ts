@@ -122,7 +122,7 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   ],
   [
     'http server',
-    'The listening socket failed, for want of file descriptors for example. The line has the cause.',
+    'The listening socket failed, for example because no file descriptors were left. The line has the cause.',
   ],
   [
     'base_url is not set: links and error types name the listening address, which others may not reach. Set it with --base-url',
@@ -133,16 +133,16 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'Said at every start where [server] host is no address of this machine alone and the appliance speaks plain HTTP. Set [server] tls_certificate and tls_key; or put a proxy with TLS in front, on this machine with [server] host 127.0.0.1, on another with its address in [server] trusted_proxies.',
   ],
   [
-    'connections were closed at once: too many are open',
-    'At most one line a minute; connections says how many since the line before, address is that of the last one. limit is the setting: [server] max_connections, or max_connections_per_address. Raise it, or find out what keeps connections open from there.',
+    'new connections were closed: too many connections are open',
+    'At most one line per minute. connections is the number of connections closed since the previous line, and address is that of the last one. limit is the setting: [server] max_connections or max_connections_per_address. Raise it, or find out what keeps connections open at that address.',
   ],
   [
-    'X-Forwarded-For came from an address that is not trusted',
-    'Said once. If the address is that of your proxy, add it to [server] trusted_proxies: until then all its clients count as one address. If not, a client made the header up, and it was ignored.',
+    'ignored X-Forwarded-For from an address that is not a trusted proxy',
+    'Logged once. If the address is your proxy, add it to [server] trusted_proxies: until then all its clients count as one address. Otherwise a client made up the header, and nothing needs to be done.',
   ],
   [
-    'the new certificate cannot be used: the one before it stays in use',
-    'The files of [server] tls_certificate and tls_key have changed, and are no pair or cannot be read; the line says which and why. A pair that is good is taken into use by itself.',
+    'the new certificate cannot be used: the previous one stays in use',
+    'The files in [server] tls_certificate and tls_key changed, but they do not match or cannot be read; the line says which and why. A valid pair is loaded automatically.',
   ],
   [
     'a key still works, though the configuration has another one in its place',
@@ -181,7 +181,7 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'NOTIFY_SOCKET is set (Type=notify), but the program systemd-notify is missing or failed. The appliance runs; systemd would wait for its word in vain. Install it, or use Type=exec.',
   ],
   [
-    'a photo could not be sent as it was: the answer was cut off',
+    'a photo changed or could not be read while it was being sent: the response was cut off',
     'It was written to while it was read, or the disk failed; the line has the cause. Write photos under another name, then rename them.',
   ],
   [
@@ -226,8 +226,8 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   ],
   ['fault', 'A request failed with 500. The line has its request id and the cause.'],
   [
-    'the same fault again',
-    'What went before, "fault" or "unavailable", has the same cause still: at most one line a minute, with how often since the first line (count) and since the last (more). "the fault was not met again" says that a minute passed without it.',
+    'fault repeated',
+    'The "fault" or "unavailable" logged before occurred again, with the same cause: at most one line per minute, with the number of times since the first line (count) and since the previous one (more). "fault no longer occurs" means that a minute passed without it.',
   ],
 ];
 
