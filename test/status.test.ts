@@ -55,7 +55,7 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
 
   const text = statusOf();
   assert.match(text, /^appliance +running/);
-  assert.match(text, /^newswire +read up to .*, 19 days ago, but for 1 window: 1 failed$/m);
+  assert.match(text, /^newswire +read up to .*, 19 days ago, except 1 window: 1 failed$/m);
   assert.doesNotMatch(text, /complete/);
   assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last use .* ago$/m);
   assert.match(text, /^waiting +0 files in /m);

@@ -29,7 +29,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   config: ['auth', 'detection', 'nearest.ts', 'refused.ts', 'time-zone.ts', 'time.ts'],
   store: ['packed.ts', 'refused.ts', 'time.ts'],
   auth: ['detection', 'limits', 'refused.ts', 'store', 'time.ts'],
-  windows: ['detection', 'store', 'time.ts'],
+  windows: ['counted.ts', 'detection', 'store', 'time.ts'],
   history: ['detection', 'pace.ts', 'packed.ts', 'refused.ts', 'store', 'time.ts', 'version.ts'],
   ingest: [
     'detection',
@@ -54,7 +54,18 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'zone-days.ts',
   ],
   backup: ['history', 'ingest', 'packed.ts', 'refused.ts', 'store', 'time.ts', 'version.ts'],
-  health: ['detection', 'ingest', 'log.ts', 'pace.ts', 'query', 'refused.ts', 'store', 'time.ts', 'windows'],
+  health: [
+    'counted.ts',
+    'detection',
+    'ingest',
+    'log.ts',
+    'pace.ts',
+    'query',
+    'refused.ts',
+    'store',
+    'time.ts',
+    'windows',
+  ],
   check: [
     'auth',
     'backup',

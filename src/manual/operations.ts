@@ -4,16 +4,16 @@ import { page, paragraph, points, wrapped } from './text.ts';
 /** Lines of the log that want somebody, by their `msg`, and what to do. */
 export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   [
-    'the command for alerts cannot be run',
-    'The program of [alerts] command is not there, or the user of the appliance may not run it.',
+    'cannot run the alert command',
+    'The program in [alerts] command does not exist, or the user of the appliance has no permission to run it.',
   ],
   [
-    'the command for alerts failed',
-    'It ended with the exit code or by the signal in the line; SIGKILL, where it took more than 30 seconds.',
+    'the alert command failed',
+    'The line has its exit code or the signal that ended it; SIGKILL means that it ran for more than 30 seconds.',
   ],
   [
-    'the command for alerts is not run: too many wait for it',
-    'It takes all its time, again and again. See "wirewatch alert list" for what it was not told.',
+    'alert command skipped: too many alerts are waiting for it',
+    'The command is too slow. Run "wirewatch alert list" to see the alerts that it missed.',
   ],
   [
     'file failed',
