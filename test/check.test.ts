@@ -159,7 +159,7 @@ test('beside a running appliance it says what there is, and disturbs nothing', (
       const { port } = new URL(await running.url());
       // The last that a start writes.
       await running.until('that it is at rest', () =>
-        running.log().find(({ msg }) => msg === 'missing windows looked for'),
+        running.log().find(({ msg }) => msg === 'checked for missing windows'),
       );
       const before = picture(data);
       const { code, of, findings } = await check(data, '--port', port);
@@ -469,7 +469,7 @@ describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () =
       assert.equal(await run.ended, 78);
       assert.match(
         run.told(),
-        /cannot use the data folder .*: it is not there, and this user may not make it in /,
+        /cannot use the data folder .*: it does not exist, and this user has no permission to create it in /,
       );
       chmodSync(folder, 0o755);
     }));

@@ -62,7 +62,10 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
   assert.match(text, /^backup +none is scheduled/m);
   assert.match(
     text,
-    new RegExp(`^  failed  ${failedName.replaceAll('.', '\\.')}: rows or lines break the format$`, 'm'),
+    new RegExp(
+      `^  failed  ${failedName.replaceAll('.', '\\.')}: the file has rows or lines that do not match the export format$`,
+      'm',
+    ),
   );
 });
 

@@ -1,7 +1,7 @@
 /** Manual, topic `operations`: what can become of a file, and what to do about it. */
 import { page, paragraph, points, wrapped } from './text.ts';
 
-/** Lines of the log that want somebody, by their `msg`, and what to do. */
+/** Log lines that need attention, by their `msg`, and what to do. */
 export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   [
     'cannot run the alert command',
@@ -17,108 +17,108 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   ],
   [
     'file failed',
-    'Nothing of the file was applied. See "A file failed" above. The line has its name and the reason.',
+    'No rows of the file were applied. The line has its name and the reason. See "A file failed" above.',
   ],
   [
     'file refused',
-    'The name, or the window, is not one of an export, or the export is switched off. See refused/.',
+    'The file name or window is not valid for an export, or the export is switched off. Look in refused/.',
   ],
   [
-    'left alone in the drop folder: not a regular file with a readable name',
+    'ignored in the drop folder: not a regular file with a UTF-8 name',
     'A folder, link or pipe, or a name that is not UTF-8. Move it away.',
   ],
   [
-    'cannot delete an old file from the archive: check its rights; it is tried again in an hour',
-    'The line names the file and has the cause. Ingest goes on, and the other old files are deleted. Give the user of the appliance the right to delete it, or move away what is in its place.',
+    'cannot delete an old file from the archive: check its permissions; trying again in an hour',
+    'The line names the file and the cause. Ingest continues, and other old files are deleted. Give the user of the appliance permission to delete the file, or move away what is in its place.',
   ],
   [
-    'cannot take files without a record out of the archive: check its rights; it is tried again',
-    'After a lost end, archived files without a record are read again. The line names the first that could not be moved. Give the user of the appliance the right to move it.',
+    'cannot move files without a record out of the archive: check its permissions; trying again',
+    'After the end of the log was lost, archived files without a record are read again. The line names the first file that could not be moved. Give the user of the appliance permission to move it.',
   ],
   [
-    'cannot take the rows of removed subscriptions out of the log: it is tried again in an hour',
-    'The rows are gone from detections.db; no client sees them. The line has the cause. If the disk has no room, make some: one segment of the log is written anew at a time. If the log is damaged, see "wirewatch verify", and restore a backup over the data folder. The next start tries again, too.',
+    'cannot delete the rows of removed subscriptions from the log: trying again in an hour',
+    'The rows are already gone from detections.db, and no client sees them. The line has the cause. If the disk is full, free space: the log is rewritten one segment at a time. If the log is damaged, run "wirewatch verify" and restore a backup. The next start also tries again.',
   ],
   [
-    'cannot remove notes of readings that were given up',
-    'Files skipped-N.ndjson in .taken/ that nobody needs. The next start tries again; or delete them.',
+    'cannot delete temporary files of interrupted readings',
+    'Files named skipped-N.ndjson in .taken/ are no longer needed. The next start tries again, or you can delete them.',
   ],
   [
-    'cannot deal with a dropped file: check its rights; it is tried again',
-    'The user of the appliance must be able to read the file and to move it. It is tried again every ten seconds.',
+    'cannot process a dropped file: check its permissions; trying again',
+    'The user of the appliance needs permission to read and move the file. The appliance tries again every ten seconds.',
   ],
   [
-    'cannot move a file that was dealt with: check the rights of the folder',
-    'Its rows are in; only the file cannot go to its folder yet. Give the user of the appliance the right to write there.',
+    'cannot move a processed file: check the permissions of the folder',
+    'The file was processed, but cannot be moved to its folder yet. Give the user of the appliance write permission there.',
   ],
   [
-    'cannot use the drop folder: check that it is there and may be read and written',
-    'Nothing is read until it is. "the drop folder can be read again" says that it is over.',
+    'cannot use the drop folder: check that it exists and can be read and written',
+    'No files are read until the drop folder works again. Then the log says "the drop folder can be used again".',
   ],
   [
-    'no events from the drop folder: it is rescanned instead',
-    'The file system announces no changes: files are found every [ingest] rescan_seconds.',
+    'no file events from the drop folder: scanning it instead',
+    'The file system does not report changes. The appliance scans the folder every [ingest] rescan_seconds.',
   ],
   [
-    'cannot move a failed file whose window was read since to the archive',
-    'It stays in failed/, and nobody needs it: delete it with its note, or give the user of the appliance the right to move it.',
+    'cannot move a failed file to the archive after its window was read',
+    'The file stays in failed/ and is no longer needed. Delete it together with its .reason.json, or give the user of the appliance permission to move it.',
   ],
   [
-    'the disk is full: ingest waits until there is room',
-    'Reads go on. Make room; ingest goes on by itself within ten seconds, and nothing is lost.',
+    'the disk is full: ingest waits for free space',
+    'Clients can still read. Free space; ingest resumes automatically within ten seconds, and no data is lost.',
   ],
   [
-    'ingest has stopped after a fault; reads go on. Mend the cause and start again',
-    'The disk or the database failed. What was committed stays. Find the cause in the line, mend it, and restart the appliance.',
+    'ingest stopped because of an error; clients can still read. Fix the cause and restart',
+    'The disk or the database failed. Committed data is safe. The line has the cause: fix it, and restart the appliance.',
   ],
   [
-    'ingest waits until access.db can be read again; it goes on by itself',
-    'Keys cannot be checked either. Put access.db back from a copy, or mend its rights; no restart is needed.',
+    'access.db cannot be read: ingest waits and resumes automatically',
+    'Keys cannot be checked either. Fix the permissions of access.db, or restore the file. No restart is needed.',
   ],
   [
-    'cannot write the last notes',
-    'At a stop, notes could not be written. Nothing is lost; the next start makes up for them. Check the disk.',
+    'cannot write the final notes',
+    'During a stop, some notes could not be written. No data is lost, and the next start recovers them. Check the disk.',
   ],
   [
-    'cannot go on with a backfill: check its rights; it is tried again',
-    'A backfill is half applied, and its file in .taken/ cannot be read. Give the user of the appliance the right to read it, or put it back; it is tried again every ten seconds.',
+    'cannot resume a backfill: check its permissions; trying again',
+    'A backfill is half applied, and its file in .taken/ cannot be read. Restore the file, or give the user of the appliance permission to read it. The appliance tries again every ten seconds.',
   ],
   [
-    'detections.db is made from the log: it is served when that is done',
-    'detections.db was missing, damaged, of another version, or older than its log; the line has the reason. Until it is done, endpoints that read detections answer 500 with Retry-After. Nothing is lost.',
+    'rebuilding detections.db from the log: detections are unavailable until that is done',
+    'detections.db was missing, damaged, from another version, or older than its log; the line has the reason. Until the rebuild is done, requests for detections return 500 with Retry-After. No data is lost.',
   ],
   [
     'detections.db is damaged',
-    'A check against the log found a difference; the line says what. Restart the appliance: it makes the database anew, and nothing is lost. Check the disk.',
+    'The comparison with the log found a difference; the line has the details. Restart the appliance: it rebuilds the database, and no data is lost. Check the disk.',
   ],
-  ['the log is damaged', 'A check found a part of the log missing or changed. See the alert "log damaged".'],
+  [
+    'the log is damaged',
+    'Verification found that part of the log is missing or changed. See the alert "log damaged".',
+  ],
   [
     'detections.db was not compared with the log',
-    'The line has the reason: the log is damaged, or the disk has no room for the comparison (a fifth of the size of detections.db, and 512 MiB besides). Then the log alone was checked.',
+    'The line has the reason: the log is damaged, or the disk has too little free space for the comparison (a fifth of the size of detections.db plus 512 MiB). Only the log was checked.',
+  ],
+  ['cannot compare detections.db with the log: trying again within an hour', 'The line has the cause.'],
+  [
+    'access.db was rebuilt from its log',
+    'access.db was missing, damaged, from another version, or different from its log; the line has the reason. No data is lost. If the disk was the cause, replace it.',
   ],
   [
-    'comparing detections.db with the log failed: it is tried again within an hour',
-    'The line has the cause.',
+    'access.db was older than its log and was brought up to date',
+    'An older access.db was restored, or a command was killed between two writes. No data is lost, and revoked keys stay revoked.',
   ],
   [
-    'access.db was made anew from its log',
-    'access.db was missing, damaged, of another version, or not what its log says; the line has the reason. Nothing is lost. If the disk was the cause, replace it.',
-  ],
-  [
-    'access.db was older than its log, and has been brought to its end',
-    'An older access.db was restored, or a command was killed between its two writes. Nothing is lost, and revoked keys stay revoked.',
-  ],
-  [
-    'the access log is damaged; access.db has all of it',
-    'The appliance runs, but access.db could not be made anew from access-log/. Check the disk, and restore the damaged segment from a backup.',
+    'the access log is damaged, but access.db is complete',
+    'The appliance runs, but access.db could not be rebuilt from access-log/. Check the disk, and restore the damaged segment from a backup.',
   ],
   [
     'the appliance cannot start',
-    'Only where [log] file is set; on stderr the reason stands by itself. It says what to do.',
+    'Logged only if [log] file is set; otherwise the reason is on stderr. The reason says what to do.',
   ],
   [
     'a fault ended the appliance',
-    'It has to be started again (a service manager does). The line has the cause; keep it for a report.',
+    'The appliance must be started again; a service manager does that automatically. The line has the cause: keep it for a bug report.',
   ],
   [
     'http server',
@@ -126,11 +126,11 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   ],
   [
     'base_url is not set: links and error types name the listening address, which others may not reach. Set it with --base-url',
-    'Said at every start without [server] base_url; harmless where all clients are on this machine.',
+    'Logged at every start without [server] base_url. Harmless if all clients are on this machine.',
   ],
   [
     'keys cross the network in the clear: there is neither a certificate nor a trusted proxy',
-    'Said at every start where [server] host is no address of this machine alone and the appliance speaks plain HTTP. Set [server] tls_certificate and tls_key; or put a proxy with TLS in front, on this machine with [server] host 127.0.0.1, on another with its address in [server] trusted_proxies.',
+    'Logged at every start if [server] host is reachable from other machines and the appliance uses plain HTTP. Set [server] tls_certificate and tls_key, or use a TLS proxy: on this machine with [server] host 127.0.0.1, or on another machine with its address in [server] trusted_proxies.',
   ],
   [
     'new connections were closed: too many connections are open',
@@ -145,60 +145,60 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
     'The files in [server] tls_certificate and tls_key changed, but they do not match or cannot be read; the line says which and why. A valid pair is loaded automatically.',
   ],
   [
-    'a key still works, though the configuration has another one in its place',
-    'An entry of [[keys]], or its secret file, holds another key than it did. The key from before is not revoked by that. Once its client has the new one, run the command in the line: wirewatch key revoke ID.',
+    'a key still works although the configuration has replaced it',
+    'An entry in [[keys]], or its secret file, now contains another key. The previous key is not revoked automatically. When its client uses the new key, run the command in the line: wirewatch key revoke ID.',
   ],
   [
-    'what is there differs from the configuration, and stays as it is',
-    'An account, subscription or key of the configuration was changed, suspended or revoked by a command since. Bring the file up to date; see "wirewatch manual preseeding".',
+    'existing entries differ from the configuration and were not changed',
+    'An account, subscription or key in the configuration was later changed, suspended or revoked by a command. Update the configuration file; see "wirewatch manual preseeding".',
   ],
   [
-    'every user of this machine can read these secret files',
-    'Take the right to read them from others (chmod o-r), and think of making new keys.',
+    'these secret files can be read by every user of this machine',
+    'Remove the permission for others (chmod o-r), and consider creating new keys.',
   ],
   [
     'the administration can be reached from other machines: whoever reaches it can read it',
-    'Said at every start where [admin] host is no address of this machine alone. See that a firewall or a proxy guards its port.',
+    'Logged at every start if [admin] host is reachable from other machines. Protect the port with a firewall or a proxy.',
   ],
   [
     'a page of the administration failed',
-    'The line has the cause; keep it for a report. The API is not concerned.',
+    'The line has the cause: keep it for a bug report. The API is not affected.',
   ],
   [
     'unavailable',
-    'Keys cannot be checked, clients get 503. The line has the cause: access.db cannot be read.',
+    'Keys cannot be checked, and requests return 503. The line has the cause: access.db cannot be read.',
   ],
   [
-    'lines of the log are missing: it could not be written',
-    'The disk of the log was full, or what reads the log was too slow. The line says how many are missing. Nothing else was affected.',
+    'log lines were lost: the log could not be written',
+    'The disk of the log was full, or the program that reads the log was too slow. The line has the number of lost lines. Nothing else was affected.',
   ],
   [
-    'cannot open the log anew: lines go on into the file that was open',
-    'On SIGHUP the file [log] file could not be opened; the line has the cause. Mend the folder and send SIGHUP again.',
+    'cannot reopen the log file: lines still go to the previous file',
+    'After SIGHUP, the file in [log] file could not be opened; the line has the cause. Fix its folder and send SIGHUP again.',
   ],
   [
     'the service manager cannot be told: is systemd-notify installed?',
-    'NOTIFY_SOCKET is set (Type=notify), but the program systemd-notify is missing or failed. The appliance runs; systemd would wait for its word in vain. Install it, or use Type=exec.',
+    'NOTIFY_SOCKET is set (Type=notify), but the program systemd-notify is missing or failed. The appliance runs, but systemd does not know it. Install the program, or use Type=exec.',
   ],
   [
     'a photo changed or could not be read while it was being sent: the response was cut off',
-    'It was written to while it was read, or the disk failed; the line has the cause. Write photos under another name, then rename them.',
+    'The photo was modified while it was being read, or the disk failed; the line has the cause. Write photos under another name, then rename them.',
   ],
   [
-    'the disk is full: what the configuration names was not created. Make room and start again',
-    'The appliance started on a full disk: it answers those who have their keys, and ingest waits for room. Accounts, subscriptions and keys that are new in the configuration are created by the next start.',
+    'the disk is full: missing entries of the configuration were not created. Free space and restart',
+    'The appliance started on a full disk. Existing keys work, and ingest waits for free space. The next start creates the accounts, subscriptions and keys that are new in the configuration.',
   ],
   [
-    'cannot write how many rows were read: a restart would forget it',
-    'usage.db cannot be written; the line has the cause. Rows are still counted, and written as soon as possible: "used rows are written again". Where usage.db itself is damaged, restart the appliance.',
+    'cannot save the row counts of the daily allowance: a restart would lose them',
+    'usage.db cannot be written; the line has the cause. Rows are still counted, and saved as soon as possible: then the log says "row counts can be saved again". If usage.db is damaged, restart the appliance.',
   ],
   [
-    'usage.db cannot be used and begins anew: rows counted today start from zero',
-    'The line has the reason. Clients can read their daily rows once more today; nothing else is lost. The file is kept as usage.db.damaged until the next time: delete it. If the disk was full, the file stays in place.',
+    'usage.db cannot be used: the rows read today are counted from zero again',
+    'The line has the reason. Clients can use their daily allowance once more today; no other data is lost. The damaged file is kept as usage.db.damaged until the next time: delete it. If the disk was full, the file stays in place.',
   ],
   [
     'alert opened',
-    'Something is not as it should be: the line says what, whether it needs someone now (page_worthy), and what to do. See "wirewatch manual alerts".',
+    'A problem was found. The line says what it is, whether it needs someone now (page_worthy), and what to do. See "wirewatch manual alerts".',
   ],
   [
     'the scheduled backup failed: it is tried again',
@@ -210,19 +210,19 @@ export const LOG_LINES: readonly (readonly [msg: string, what: string])[] = [
   ],
   [
     'the backup folder is of another history: a new branch begins beside it',
-    'The log does not have the end of the backup that is there: something older was restored, or another machine writes to the same folder. If you did not expect that, find out which before [backup] keep_days are over: the old branch is deleted then.',
+    'The log does not contain the end of the existing backup: an older state was restored, or another machine writes to the same folder. If this is unexpected, find the cause before [backup] keep_days have passed: the old branch is deleted then.',
   ],
   [
-    'the end of the log is lost: versions are raised, once, and positions go on a year ahead',
-    'A client came with a cursor for a position that the log does not have: an older data folder was put back. See the alert "end of log lost".',
+    'the end of the log is lost: versions are raised once, and positions continue a year ahead',
+    'A client sent a cursor for a position that the log does not contain, because an older data folder was restored. See the alert "end of log lost".',
   ],
   [
-    'archived files without a record are read again',
-    'The end of the log was lost, and these files came after it. Nothing has to be done.',
+    'reading archived files without a record again',
+    'The end of the log was lost, and these files came after it. Nothing needs to be done.',
   ],
   [
-    'a restore that had been cut off was completed',
-    'A crash had ended "wirewatch restore" after the new state was complete. What was there before lies in replaced-TIME/ in the data folder.',
+    'completed an interrupted restore',
+    'A crash interrupted "wirewatch restore" after the new state was complete. The previous state is in replaced-TIME/ in the data folder.',
   ],
   ['fault', 'A request failed with 500. The line has its request id and the cause.'],
   [
