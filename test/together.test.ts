@@ -107,7 +107,7 @@ test('of two resets of one window the second finds it read, and reads no older f
     const [one, two] = outcomes();
     access.close();
     assert.ok(one?.ok === true && 'reset' in one && one.reset.outcome === 'applied', JSON.stringify(one));
-    assert.ok(two?.ok === false && /is done by now: nothing was read/.test(two.reason), JSON.stringify(two));
+    assert.ok(two?.ok === false && /is now done, so no file was read/.test(two.reason), JSON.stringify(two));
     assert.ok(await appliance.detection(idOf(newer)));
     assert.equal(await appliance.detection(idOf(older)), null);
 
@@ -225,7 +225,7 @@ describe('a restore', () => {
       if (said.length === 0) said.push(installation.cli(add, { anyStatus: true }).stderr);
     };
     assert.equal((await restore(options(installation.data, meanwhile))).kind, 'restored');
-    assert.match(said.join(), /^wirewatch: a restore into .* is under way/);
+    assert.match(said.join(), /^wirewatch: a restore into .* is running/);
     assert.equal(installation.cli(add).status, 0);
   });
 
