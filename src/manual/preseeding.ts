@@ -30,7 +30,7 @@ export function preseedingText(): string {
     fenced('toml', EXAMPLE),
     'What a start does',
     points(
-      'It creates what is missing, and never alters what exists: an account that was renamed or suspended, a subscription that was changed, a key that was revoked stay as they are. One line of the log, "what is there differs from the configuration, and stays as it is", names them, and in what they differ; what the file does not say is not compared.',
+      'It creates what is missing, and never alters what exists: an account that was renamed or suspended, a subscription that was changed, a key that was revoked stay as they are. One line of the log, "existing entries differ from the configuration and were not changed", names them, and in what they differ; what the file does not say is not compared.',
       'A key that was revoked stays revoked, and one whose account was removed is not created again, even if an older access.db is restored: the access log has both.',
       'An entry that is wrong, or cannot be created, stops the start with exit code 78 and a list of all problems, each with its path, counted from 0: keys[1].hash. Nothing is created then.',
       'Taking an entry out of the file removes nothing. Putting another key into an entry, or into its secret file, creates that key and leaves the one before: the start and "wirewatch check" name each key that still works so, with the command that revokes it. An entry that keeps its id cannot get another secret: make a new key with "wirewatch key generate".',
