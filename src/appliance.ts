@@ -369,7 +369,7 @@ function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger
       } catch {
         return true;
       }
-      // It may have been mended before the thread met what was wrong with it.
+      // It may have been fixed before the thread noticed the problem.
       return access.hasFailedWithin(KEYS_FAILED_LATELY_MS);
     },
     onInterrupted(fault) {

@@ -93,7 +93,7 @@ const QUERIES: readonly [query: string, expected: RegExp][] = [
   ['&domain=one.example%00', /^400 domain: /],
   ['&domain=one.example%0d%0aX:1', /^400 domain: /],
   ['&domain=%EF%BD%8Fne.example', /^200 0$/],
-  ['&fields=id%0a', /^400 fields: unknown path "id\\n"$/],
+  ['&fields=id%0a', /^400 fields: unknown path "id\\n"; GET \/v1\/schema\/detection lists the fields$/],
   ['&x%0d%0aSet-Cookie:%20a=1', /^400 unknown parameter/],
   [`&since=2026-11-21T00:00:00Z`, /^400 since: must not be repeated/],
   ['&cursor=x', /^400 since, cursor: /],
@@ -203,7 +203,7 @@ test('other versions, bodies and methods do no harm', async () => {
   for (const method of methods) {
     assert.match(
       await answerTo(GOOD, authorization, method),
-      /^405 This endpoint supports GET only\.$/,
+      /^405 This endpoint supports only GET\.$/,
       method,
     );
   }

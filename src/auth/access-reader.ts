@@ -199,7 +199,7 @@ function readKey(store: OpenStore, keyId: string, proof: KeyProof): StoredKey | 
 function fileState(path: string): string {
   const { dev, ino, size, mtimeMs } = statSync(path);
   // Opened, even for reading, an empty file makes SQLite delete the log beside it: what was committed last would
-  // be lost to the database that somebody is about to put back.
+  // be lost to the database that somebody is about to restore.
   if (size === 0) throw new Error(`${path} is empty`);
   return `${dev}:${ino}:${size}:${mtimeMs}`;
 }

@@ -3,7 +3,7 @@
  * what exists is neither altered nor revived.
  *
  * An operator's command of yesterday outweighs a file of last year: a key that was revoked stays revoked, and an
- * account that was suspended or changed stays as it is. What differs is said, so that the file can be mended.
+ * account that was suspended or changed stays as it is. Differences are reported, so that the file can be corrected.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { CONTENT_TYPES } from '../detection/content-type.ts';

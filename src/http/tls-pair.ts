@@ -1,6 +1,6 @@
 /**
  * The certificate and private key with which the server speaks TLS: read, and judged before they are used. What is
- * wrong is said in words, since OpenSSL's own tell nobody which file to mend.
+ * wrong is said in words, since OpenSSL's own messages tell nobody which file to fix.
  */
 import { createPrivateKey, constants as cryptoConstants, X509Certificate } from 'node:crypto';
 import { constants } from 'node:fs';

@@ -39,7 +39,7 @@ export const ERRORS = {
   method_not_allowed: {
     status: 405,
     title: 'Method not allowed',
-    detail: 'This endpoint supports GET only.',
+    detail: 'This endpoint supports only GET.',
     action: 'Use a method listed in `Allow`.',
   },
   content_too_large: {
