@@ -102,9 +102,15 @@ test('an account that exists, or does not, is exit code 1 and changes nothing', 
   await failing(1, /already.*account set acme/, 'account', 'add', 'acme', '--name', 'Else');
   assert.deepEqual(await json('account', 'show', 'acme'), found);
   for (const verb of ['show', 'suspend', 'resume']) {
-    await failing(1, /no account nobody.*wirewatch account add nobody --name/, 'account', verb, 'nobody');
+    await failing(
+      1,
+      /account nobody does not exist.*wirewatch account add nobody --name/,
+      'account',
+      verb,
+      'nobody',
+    );
   }
-  await failing(1, /no account nobody/, 'account', 'set', 'nobody', '--name', 'x');
+  await failing(1, /account nobody does not exist/, 'account', 'set', 'nobody', '--name', 'x');
 });
 
 test('malformed values are exit code 2', async () => {
@@ -159,14 +165,14 @@ test('subscription add, show and set print the subscription', async () => {
     content_types: ['image'],
   });
   assert.equal((await json(...args, '--name', '')).name, null);
-  await failing(1, /stays there/, ...args, '--account', 'other', '--name', 'Mine');
+  await failing(1, /cannot be moved/, ...args, '--account', 'other', '--name', 'Mine');
   assert.equal((await json('subscription', 'show', '999999999999999')).name, null);
 });
 
 test('a subscription needs its account and is added once', async () => {
-  await failing(1, /no account nobody/, 'subscription', 'add', '9001', '--account', 'nobody');
-  await failing(1, /already, of account other/, 'subscription', 'add', '8001', '--account', 'acme');
-  await failing(1, /no subscription 9001.*subscription add 9001/, 'subscription', 'show', '9001');
+  await failing(1, /account nobody does not exist/, 'subscription', 'add', '9001', '--account', 'nobody');
+  await failing(1, /already exists, in account other/, 'subscription', 'add', '8001', '--account', 'acme');
+  await failing(1, /subscription 9001 does not exist.*subscription add 9001/, 'subscription', 'show', '9001');
   const ids = (await json('subscription', 'list')).map((one: { id: number }) => one.id);
   assert.ok(ids.includes(7001) && !ids.includes(9001), ids.join());
 });
@@ -241,9 +247,9 @@ test("a key reads its own account's subscriptions and the types they have", asyn
   const count = (await json('key', 'list')).length;
   const create = (...more: string[]) => ['key', 'create', ...READ_7001, ...more];
   await failing(1, /8001 belongs to account other/, ...create('--subscriptions', '7001,8001'));
-  await failing(1, /no subscription 9999/, ...create('--subscriptions', '9999'));
-  await failing(1, /no content type image/, ...create('--subscriptions', '7002:image'));
-  await failing(1, /no account nobody/, ...create('--account', 'nobody'));
+  await failing(1, /subscription 9999 does not exist/, ...create('--subscriptions', '9999'));
+  await failing(1, /only the content type text, not image/, ...create('--subscriptions', '7002:image'));
+  await failing(1, /account nobody does not exist/, ...create('--account', 'nobody'));
   assert.equal((await json('key', 'list')).length, count, 'a refused key was stored');
 });
 
@@ -277,7 +283,7 @@ test('key set changes what is given and nothing else', async () => {
     'x',
   );
   assert.deepEqual(await json('key', 'show', made.id), { ...limited, expires_at: null });
-  await failing(1, /no key abcdefghij23/, 'key', 'set', 'abcdefghij23', '--name', 'x');
+  await failing(1, /key abcdefghij23 does not exist/, 'key', 'set', 'abcdefghij23', '--name', 'x');
 });
 
 test('what is missing is said at once, each with its meaning', async () => {
@@ -345,10 +351,10 @@ test('key rotate: --overlap and --expires; an end that comes before stays; what 
   const text = (await wirewatch('key', 'rotate', next.id, '--overlap', '0')).stdout;
   assert.match(text, new RegExp(`with the rights of ${next.id}, which ends at .*shown this one time`, 's'));
   assert.equal((await json('key', 'show', next.id)).status, 'expired');
-  await failing(1, /is expired.*Nothing was changed.*key create/, 'key', 'rotate', next.id);
+  await failing(1, /is expired, so it cannot be rotated.*key create/, 'key', 'rotate', next.id);
   await json('key', 'revoke', made.id, '--yes');
   await failing(1, /is revoked/, 'key', 'rotate', made.id);
-  await failing(1, /no key abcdefghij23/, 'key', 'rotate', 'abcdefghij23');
+  await failing(1, /key abcdefghij23 does not exist/, 'key', 'rotate', 'abcdefghij23');
   for (const wrong of ['7', '-1d', '1.5h', '367d', '1w', ''])
     await failing(2, /Expected a time/, 'key', 'rotate', again.id, '--overlap', wrong);
   const keys = await json('key', 'list');

@@ -216,7 +216,7 @@ describe('the program with [admin] port', () => {
 
   test('the status page shows the alert with what to do, and no page shows a secret', async () => {
     const status = await (await fetch(`${admin}/status`)).text();
-    assert.match(status, /failed windows[\s\S]*Read the reason beside the file/);
+    assert.match(status, /failed windows[\s\S]*Read the reason next to the file/);
     assert.match(status, /<rect class="failed"[^>]*><title>[^<]*: failed<\/title>/);
     const text = await (await fetch(`${admin}/metrics`)).text();
     const [, , id = '', secret = ''] = appliance.key.split('_');
@@ -411,7 +411,7 @@ test('a pause, an export that is off and windows that cannot be read are told on
   assert.match(body.markup, /<span class="state paused">paused<\/span>/);
   assert.match(
     body.markup,
-    /newswire<\/strong>: read up to 2026-11-21T09:00:00Z, 3 hours ago, but for 5 windows: 2 failed, 3 not arrived</,
+    /newswire<\/strong>: read up to 2026-11-21T09:00:00Z, 3 hours ago, except 5 windows: 2 failed, 3 not arrived</,
   );
   assert.match(body.markup, /imagewire<\/strong> is switched off/);
   assert.match(body.markup, /The windows cannot be read/);

@@ -193,7 +193,7 @@ test('a second appliance on the same folder is refused, and the first is not dis
   await serving(async () => {
     const second = serve();
     assert.equal(await second.ended, 1);
-    assert.match(second.told(), /another process already runs on the data folder .*--data/);
+    assert.match(second.told(), /another process is already using the data folder .*--data/);
     assert.ok(second.told().includes(appliance.data));
     assert.equal(second.printed(), '');
     assert.equal((await fetch(`${url}/nowhere`)).status, 404);

@@ -159,7 +159,7 @@ test('beside a running appliance it says what there is, and disturbs nothing', (
       const { port } = new URL(await running.url());
       // The last that a start writes.
       await running.until('that it is at rest', () =>
-        running.log().find(({ msg }) => msg === 'missing windows looked for'),
+        running.log().find(({ msg }) => msg === 'checked for missing windows'),
       );
       const before = picture(data);
       const { code, of, findings } = await check(data, '--port', port);
@@ -234,7 +234,7 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
       assert.match(of('administration').detail, /taken by another program/);
       assert.match(of('administration').what_to_do ?? '', /another \[admin\] port/);
       assert.match(of('log file').detail, /nowhere\/log: there is no such file or folder/);
-      assert.match(of('TLS').detail, /holds no certificate in PEM form/);
+      assert.match(of('TLS').detail, /no PEM certificate found/);
     } finally {
       for (const { close } of taken) close();
     }
@@ -423,7 +423,7 @@ test('what a start would refuse of the configured accounts is found; trying it c
     assert.match((await judged(right)).detail, /^a start creates 3 that are missing$/);
     const wrong = await judged(`${account}${subscription}${keyOf('other')}`);
     assert.deepEqual([wrong.code, wrong.status], [1, 'bad']);
-    assert.match(wrong.detail, /keys\[0\]\.account: there is no account other/);
+    assert.match(wrong.detail, /keys\[0\]\.account: account other does not exist/);
     const run = runProgram(['serve', '--data', data, '--config', file]);
     assert.equal(await run.ended, 78);
     assert.ok(run.told().includes(wrong.detail), 'the start says the same');
@@ -431,7 +431,11 @@ test('what a start would refuse of the configured accounts is found; trying it c
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
     const before = picture(data);
     assert.match((await judged(right)).detail, /^a start creates 2 that are missing$/);
-    assert.equal((await judged(`${account}${keyOf('acme')}`)).status, 'bad', 'there is no subscription 7001');
+    assert.equal(
+      (await judged(`${account}${keyOf('acme')}`)).status,
+      'bad',
+      'subscription 7001 does not exist',
+    );
     const differing = await judged('[[accounts]]\nid = "acme"\nname = "Another"\n');
     assert.equal(differing.status, 'warn');
     assert.match(differing.detail, /account acme: name/);
@@ -465,7 +469,7 @@ describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () =
       assert.equal(await run.ended, 78);
       assert.match(
         run.told(),
-        /cannot use the data folder .*: it is not there, and this user may not make it in /,
+        /cannot use the data folder .*: it does not exist, and this user has no permission to create it in /,
       );
       chmodSync(folder, 0o755);
     }));

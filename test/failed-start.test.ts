@@ -100,7 +100,7 @@ describe('a start fails', { skip: process.platform !== 'linux' && 'open files ar
   test('on a certificate that is not there', async () => {
     const path = join(folder, 'gone.pem');
     const env = { WIREWATCH_SERVER_TLS_CERTIFICATE: path, WIREWATCH_SERVER_TLS_KEY: path };
-    assert.match(await failedStart(env, 'configuration'), /gone\.pem: there is no such file/);
+    assert.match(await failedStart(env, 'configuration'), /gone\.pem: the file does not exist/);
   });
 
   test('on a drop folder that is none, which the ingest thread finds', async () => {

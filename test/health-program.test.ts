@@ -296,7 +296,7 @@ describe('a database that contradicts itself', () => {
     assert.equal((await appliance.get(changes)).status, 500);
     const open = await eventually('the alert', alerts, hasAlert('database damaged'));
     const alert = open.find(({ name }) => name === 'database damaged');
-    assert.match(String(alert?.detail), /has 3 rows for a page, of which 2 are found/);
+    assert.match(String(alert?.detail), /should have 3 rows, but 2 were read/);
     assert.equal((await health()).http, 503);
     // Neither is anything else of it.
     for (const row of rows) assert.equal((await appliance.get(`/v1/detections/${idOf(row)}`)).status, 500);

@@ -155,7 +155,7 @@ describe('a file', () => {
     for (const [name, why] of [
       ['wire.20261121T1010Z.ndjson', /the name/],
       ['newswire.20261121T1015Z.ndjson', /window start/],
-      [fileName('newswire', soon), /more than a day ahead/],
+      [fileName('newswire', soon), /more than a day in the future/],
     ] as const) {
       assert.equal((await appliance.dropped(name, '')).msg, 'file refused');
       const note = readFileSync(join(appliance.drop, 'refused', `${name}.reason.json`), 'utf8');

@@ -99,8 +99,8 @@ describe('a start', () => {
     return answer.status;
   };
   const lineOf = (run: RunningProgram, msg: string) => run.log().find((line) => line.msg === msg);
-  const DIFFERS = 'what is there differs from the configuration, and stays as it is';
-  const CREATED = 'created what the configuration names';
+  const DIFFERS = 'existing entries differ from the configuration and were not changed';
+  const CREATED = 'created the entries of the configuration that were missing';
 
   test('creates what is missing before it listens; keys work by hash and by secret file', async () => {
     await serving(config, async (run, url) => {
@@ -207,7 +207,7 @@ describe('a start', () => {
   });
 
   test('a key that an entry no longer has still works, and the start and check name the command that ends it', async () => {
-    const REPLACED = 'a key still works, though the configuration has another one in its place';
+    const REPLACED = 'a key still works although the configuration has replaced it';
     const other = join(folder, 'replaced');
     const secretFile = join(folder, 'rotated.key');
     const [first, second] = [await generated(), await generated()];
@@ -250,7 +250,7 @@ describe('a start', () => {
   test('a secret file that everybody may read is warned about', async () => {
     chmodSync(join(folder, 'filed.key'), 0o644);
     await serving(config, async (run) => {
-      const line = lineOf(run, 'every user of this machine can read these secret files');
+      const line = lineOf(run, 'these secret files can be read by every user of this machine');
       assert.deepEqual(line?.files, [join(folder, 'filed.key')]);
     });
     chmodSync(join(folder, 'filed.key'), 0o600);
@@ -259,16 +259,16 @@ describe('a start', () => {
 
 describe('a configuration that cannot be applied ends the start with 78, and creates nothing', () => {
   const cases: readonly (readonly [name: string, toml: string, problem: RegExp])[] = [
-    ['an unknown account', SUBSCRIPTION, /subscriptions\[0\]\.account: there is no account acme/],
+    ['an unknown account', SUBSCRIPTION, /subscriptions\[0\]\.account: account acme does not exist/],
     [
       'a key of an unknown account',
       `${ACCOUNT}${SUBSCRIPTION}${KEY.replace('"acme"', '"nobody"')}`,
-      /keys\[0\]\.account: there is no account nobody/,
+      /keys\[0\]\.account: account nobody does not exist/,
     ],
     [
       'a key on a subscription that is not there',
       `${ACCOUNT}${KEY}`,
-      /keys\[0\]\.subscriptions: there is no subscription 7001/,
+      /keys\[0\]\.subscriptions: subscription 7001 does not exist/,
     ],
     [
       'a secret file that is not there',

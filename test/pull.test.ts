@@ -338,7 +338,7 @@ describe('pull of some streams', () => {
         } else {
           edit(into, 'DROP TABLE selection; PRAGMA user_version = 1');
           const { code, told } = await pulled(args);
-          assert.deepEqual([code, /was made by another version.*--into/.test(told)], [1, true], told);
+          assert.deepEqual([code, /was created by another version.*--into/.test(told)], [1, true], told);
           return;
         }
         const { code, told } = await pulled([...args, '--subscription', '7001']);

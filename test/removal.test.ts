@@ -108,7 +108,7 @@ describe('beside a running appliance', () => {
       anyStatus: true,
     });
     assert.equal(status, 1);
-    assert.match(stderr, /no subscription 4711/);
+    assert.match(stderr, /subscription 4711 does not exist/);
   });
 
   test('a subscription is gone for its clients and from the database; cursors of others go on; it begins anew', async () => {
@@ -250,7 +250,7 @@ describe('half-way', () => {
       const line = await second.logged('what differs', ({ differences }) => differences !== undefined);
       assert.deepEqual(line.differences, [
         'subscription 7001: being removed',
-        'key abcdefghij23: of a subscription that is being removed',
+        'key abcdefghij23: its subscription is being removed',
       ]);
       await second.logged('the removal', ({ msg }) => msg === 'request served');
       await second.stop();

@@ -122,7 +122,7 @@ async function served(data: string): Promise<readonly Record<string, unknown>[]>
   await serving.url();
   if (!isThere)
     await serving.until('that it was made', () =>
-      serving.log().find(({ msg }) => msg === 'detections.db was brought to the end of the log'),
+      serving.log().find(({ msg }) => msg === 'detections.db was brought up to date from the log'),
     );
   serving.kill('SIGTERM');
   assert.equal(await serving.ended, 0);
@@ -146,7 +146,7 @@ describe('where the data folder has a log that continues the backup', () => {
       assertSameContent(contentOfDetections(data), expected);
       const log = await served(data);
       assert.ok(
-        !log.some(({ msg }) => /made anew|brought to the end/.test(String(msg))),
+        !log.some(({ msg }) => /made anew|brought up to date/.test(String(msg))),
         'it is as a stop leaves it',
       );
       // Whose search for missing windows is an entry of its own.
@@ -304,7 +304,7 @@ describe('into a folder', () => {
   test('while an appliance runs on it, it is refused, and that appliance goes on', async () => {
     const { status, stderr } = appliance.cli(['restore', backup, '--replace'], { anyStatus: true });
     assert.equal(status, 1);
-    assert.match(stderr, /an appliance runs on .*Stop it first; nothing was changed/);
+    assert.match(stderr, /the appliance is using .*Stop it first. Nothing was changed/);
     assert.equal((await appliance.get('/v1/me')).status, 200);
     assert.ok(isLocked(join(appliance.data, 'lock')));
   });
@@ -491,10 +491,10 @@ describe('a crash', () => {
     ]) {
       const { status, stderr } = run(...args, '--data', data);
       assert.equal(status, 78, stderr);
-      assert.match(stderr, /a restore into .* was cut off.*wirewatch serve/s);
+      assert.match(stderr, /a restore into .* was interrupted.*wirewatch serve/s);
     }
     const log = await served(data);
-    assert.ok(log.some(({ msg }) => msg === 'a restore that had been cut off was completed'));
+    assert.ok(log.some(({ msg }) => msg === 'completed an interrupted restore'));
     assert.equal(detectionsIn(join(data, 'replaced-20261121T101000Z')), 51);
   });
 });

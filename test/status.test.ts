@@ -55,14 +55,17 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
 
   const text = statusOf();
   assert.match(text, /^appliance +running/);
-  assert.match(text, /^newswire +read up to .*, 19 days ago, but for 1 window: 1 failed$/m);
+  assert.match(text, /^newswire +read up to .*, 19 days ago, except 1 window: 1 failed$/m);
   assert.doesNotMatch(text, /complete/);
   assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last use .* ago$/m);
   assert.match(text, /^waiting +0 files in /m);
   assert.match(text, /^backup +none is scheduled/m);
   assert.match(
     text,
-    new RegExp(`^  failed  ${failedName.replaceAll('.', '\\.')}: rows or lines break the format$`, 'm'),
+    new RegExp(
+      `^  failed  ${failedName.replaceAll('.', '\\.')}: the file has rows or lines that do not match the export format$`,
+      'm',
+    ),
   );
 });
 

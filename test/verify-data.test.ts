@@ -67,7 +67,7 @@ describe('stopped', () => {
     assert.match(stdout, /What to do:\n {2}Restart the appliance/);
     const serving = await installation.serve();
     await serving.logged('that it was made anew', ({ msg }) =>
-      msg.startsWith('detections.db was brought to'),
+      msg.startsWith('detections.db was brought up'),
     );
     await serving.stop();
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
@@ -132,7 +132,7 @@ describe('beside a running appliance', () => {
     await drops;
     const { status, stderr } = cli('rebuild');
     assert.equal(status, 1);
-    assert.match(stderr, /an appliance runs/);
+    assert.match(stderr, /the appliance is using/);
     await serving.stop();
     content = contentOfDetections(installation.data);
   });
@@ -152,7 +152,7 @@ describe('beside a running appliance', () => {
     await serving.stop();
     assert.ok(existsSync(join(installation.data, 'detections.db-damage')));
     const again = await installation.serve();
-    await again.logged('that it was made anew', ({ msg }) => msg.startsWith('detections.db was brought to'));
+    await again.logged('that it was made anew', ({ msg }) => msg.startsWith('detections.db was brought up'));
     await again.stop();
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
   });

@@ -45,7 +45,7 @@ function alert(name: string): AlertDocument | undefined {
 }
 
 const looked = () =>
-  appliance.serving().logged('that it looked', ({ msg }) => msg === 'missing windows looked for');
+  appliance.serving().logged('that it looked', ({ msg }) => msg === 'checked for missing windows');
 
 async function gaps(): Promise<{ window_start: string; status: string }[]> {
   const answer = await appliance.get('/v1/me');
@@ -146,7 +146,7 @@ test('window accept is for abandoned windows alone, and wants a file', async () 
   assert.match(done.stderr, /is done: only an abandoned one can be accepted/);
   const empty = appliance.cli(['window', 'accept', 'newswire', formatMs(at(6))], { anyStatus: true });
   assert.equal(empty.status, 1);
-  assert.match(empty.stderr, /no file of the window .* lies in held\//);
+  assert.match(empty.stderr, /held\/ and failed\/ contain no file for window /);
 });
 
 test('an accepted file that is bad makes the window failed', async () => {
@@ -156,7 +156,7 @@ test('an accepted file that is bad makes the window failed', async () => {
     anyStatus: true,
   });
   assert.equal(status, 1);
-  assert.match(stdout, /failed: rows or lines break the format/);
+  assert.match(stdout, /failed: the file has rows or lines that do not match the export format/);
   assert.deepEqual(starts('failed'), [formatMs(at(6))]);
 });
 

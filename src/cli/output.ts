@@ -4,6 +4,8 @@
 import { styleText } from 'node:util';
 import { printable } from '../printable.ts';
 
+export { counted, grouped } from '../counted.ts';
+
 /** Narrower than this no terminal is taken to be, nor one that does not know its width. */
 const WIDTH_LEAST = 40;
 export const WIDTH_DEFAULT = 80;
@@ -45,16 +47,6 @@ function painted(text: string, colours: Readonly<Record<string, Colour>>): strin
       ),
     text,
   );
-}
-
-/** A number of things: `1 key`, `12,000 keys`. */
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${grouped(count)} ${count === 1 ? one : many}`;
-}
-
-/** A number for people: with separators from five digits on. */
-export function grouped(count: number): string {
-  return Math.abs(count) < 10_000 ? String(count) : count.toLocaleString('en-US');
 }
 
 export type Column<Row> = {
