@@ -17,11 +17,13 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { createProgram } from '../src/cli/program.ts';
+import { loadConfig } from '../src/config/load.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import { PROBLEMS } from '../src/http/problem.ts';
 import { OWN_FOLDERS } from '../src/ingest/drop-folder.ts';
 import { terminalText } from '../src/manual/terminal.ts';
 import { TOPICS } from '../src/manual/topics.ts';
+import { openApiDocument } from '../src/openapi/document.ts';
 import { example, tableRows, topic, words } from './support/manual.ts';
 
 const root = path.join(import.meta.dirname, '..');
@@ -72,6 +74,39 @@ describe('all documents', () => {
     assert.match(judgeCommandLine('wirewatch undo all.db') ?? '', /no command/);
     assert.match(judgeCommandLine('wirewatch serve --colour red') ?? '', /no option/);
     assert.match(judgeCommandLine('wirewatch ingest status now') ?? '', /no argument/);
+  });
+
+  test('every setting that is named in them is one, or a member of an answer', () => {
+    const sections = [...new Set(SETTINGS.map(({ path }) => path.slice(0, path.lastIndexOf('.'))))];
+    const named = new RegExp(`\`((?:${sections.join('|')})\\.[a-z_]+)\``, 'g');
+    const settings = new Set(SETTINGS.map(({ path }) => path));
+    const answers = JSON.stringify(openApiDocument());
+    let found = 0;
+    for (const [name, text] of documents) {
+      for (const [, setting = ''] of text.matchAll(named)) {
+        if (/\.(?:db|json|md|toml|ts)$/.test(setting)) continue;
+        found += 1;
+        const isMember = answers.includes(`"${setting.slice(setting.lastIndexOf('.') + 1)}":`);
+        assert.ok(settings.has(setting) || isMember, `${name}: ${setting}`);
+      }
+    }
+    assert.ok(found > 80, `only ${found} were found`);
+  });
+
+  test('every configuration in them could be used', () => {
+    const folder = temporaryFolder();
+    const file = path.join(folder, 'wirewatch.toml');
+    let found = 0;
+    for (const [name, text] of documents) {
+      for (const [, toml = ''] of text.matchAll(/^```toml\n([\s\S]*?)```$/gm)) {
+        found += 1;
+        writeFileSync(file, toml);
+        const load = () => loadConfig({ flags: {}, env: {}, file, dataFolder: folder });
+        assert.doesNotThrow(load, `${name}: ${toml}`);
+      }
+    }
+    rmSync(folder, { recursive: true });
+    assert.ok(found > 3, `only ${found} were found`);
   });
 
   test('every environment variable in them is one that the program reads', () => {
@@ -152,9 +187,8 @@ describe('the manual', () => {
     const inMain = sourceText.matchAll(/\blog\.(?:warn|error|fatal)\(\s*\{[^{}]*\},\s*'([^']+)'/g);
     const logged = [...inThreads, ...inMain].map(([, msg = '']) => msg);
     assert.match(sourceText, /`file \$\{record\.outcome\}`/);
-    const [, lines = ''] = (manual.get('operations') ?? '').split('| Line | What to do |');
     assert.deepEqual(
-      tableRows(`|---|\n${lines}`)
+      tableRows(topic('log-lines'))
         .map(([msg = '']) => msg)
         .sort(),
       ['file failed', 'file refused', ...new Set(logged)].sort(),
@@ -162,22 +196,22 @@ describe('the manual', () => {
   });
 
   test('lists every error code with its status, and says to a client what else can come', () => {
-    const stream = words('change-stream');
+    const codes = tableRows(topic('change-stream')).map(([status, code]) => `${status} ${code}`);
     for (const [code, { status }] of Object.entries(PROBLEMS))
-      assert.match(stream, new RegExp(`\\b${status} ${code}\\b`), code);
+      assert.ok(codes.includes(`${status} \`${code}\``), code);
     const guide = words('client-guide');
     for (const said of [
       /last path segment of its type/,
-      /500, 502, 503, 504, and no answer at all/,
+      /500, 502, 503, 504, or no answer \|/,
       /502 and 504 come from a proxy.*not a problem document/,
-      /body that ends early.*store nothing of it, and repeat/,
+      /body that ends early \| Store nothing of it, and repeat/,
       /as_of is null.*or older than 31 days.*Date header/,
-      /One was removed: .*go on with the same cursor/,
-      /one subscription_id with one content_type.*up to 1,000 rows.*several streams gets 200/,
-      /web page cannot call the API.*OPTIONS with 405/,
+      /One was removed\..*go on with the same cursor/,
+      /one subscription_id with one content_type.*up to 1,000 rows.*several streams gets at most 200/,
+      /web page can't call the API.*OPTIONS with 405/,
     ])
       assert.match(guide, said);
-    assert.match(stream, /49\.5 passes min_score=50, and its band is low/);
+    assert.match(words('change-stream'), /49\.5 passes min_score=50, and its band is low/);
   });
 
   test('is printed as text and as JSON; an unknown topic is wrong usage', () => {

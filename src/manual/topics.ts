@@ -12,6 +12,7 @@ import glossary from './glossary.md' with { type: 'text' };
 import growth from './growth.md' with { type: 'text' };
 import installation from './installation.md' with { type: 'text' };
 import logFormat from './log-format.md' with { type: 'text' };
+import logLines from './log-lines.md' with { type: 'text' };
 import monitoring from './monitoring.md' with { type: 'text' };
 import operations from './operations.md' with { type: 'text' };
 import periods from './periods.md' with { type: 'text' };
@@ -23,6 +24,8 @@ import service from './service.md' with { type: 'text' };
 import settings from './settings.md' with { type: 'text' };
 import speed from './speed.md' with { type: 'text' };
 import tokens from './tokens.md' with { type: 'text' };
+import troubleshooting from './troubleshooting.md' with { type: 'text' };
+import yourExports from './your-exports.md' with { type: 'text' };
 
 export interface Topic {
   /** Name of its file without `.md`, and what `wirewatch manual` is asked for. */
@@ -53,7 +56,7 @@ export const PARTS: readonly Part[] = [
       },
       {
         name: 'installation',
-        title: 'the executable: what it needs, its checksum, what is inside it, how to build it',
+        title: 'the executable: requirements, install, update, build',
         markdown: installation,
       },
       {
@@ -67,8 +70,13 @@ export const PARTS: readonly Part[] = [
     title: 'Exports',
     topics: [
       {
+        name: 'your-exports',
+        title: 'from a CSV dump to a running feed, step by step',
+        markdown: yourExports,
+      },
+      {
         name: 'export-format',
-        title: 'the files in the drop folder, column by column, for those who write them',
+        title: 'the files in the drop folder: names, rows, columns',
         markdown: exportFormat,
       },
     ],
@@ -78,7 +86,7 @@ export const PARTS: readonly Part[] = [
     topics: [
       {
         name: 'client-guide',
-        title: 'writing a client: the copy, the stream, retries, testing on a laptop',
+        title: 'writing a client: the copy, the stream, errors, testing',
         markdown: clientGuide,
       },
       {
@@ -86,7 +94,7 @@ export const PARTS: readonly Part[] = [
         title: 'the change stream: parameters, answers, errors, a complete client',
         markdown: changeStream,
       },
-      { name: 'periods', title: 'reading a period; a full copy', markdown: periods },
+      { name: 'periods', title: 'the current state of a period', markdown: periods },
       { name: 'tokens', title: 'access tokens in place of a key (OAuth 2.0)', markdown: tokens },
       {
         name: 'pull',
@@ -100,13 +108,23 @@ export const PARTS: readonly Part[] = [
     topics: [
       {
         name: 'operations',
-        title: "files that failed, are held or were refused; replay, pause, damage, the program's log",
+        title: 'daily work: failed and held files, replay, removing customers, damage',
         markdown: operations,
+      },
+      {
+        name: 'troubleshooting',
+        title: 'by symptom: what to check, likely causes, the fix',
+        markdown: troubleshooting,
       },
       { name: 'alerts', title: 'every alert with what to do, health, missing windows', markdown: alerts },
       {
+        name: 'log-lines',
+        title: "the program's log: rotation, every warning and error",
+        markdown: logLines,
+      },
+      {
         name: 'monitoring',
-        title: 'metrics, the administration port, Prometheus, Grafana',
+        title: 'metrics for Prometheus, the administration port, Grafana',
         markdown: monitoring,
       },
       { name: 'backup', title: 'backup, schedule, rehearsal, restore', markdown: backup },
