@@ -67,7 +67,12 @@ async function makeHistory(): Promise<void> {
   };
   const first = nextWindowMs();
   const rows = Array.from({ length: 700 }, () =>
-    newRow({ exported_at: formatMs(first), article_url: 'https://example.com/ü' }),
+    newRow({
+      exported_at: formatMs(first),
+      article_url: 'https://example.com/ü',
+      // Begins as the mark of the base address does.
+      article_headline: '\u0001/headline',
+    }),
   );
   const scored = (from: number, to: number, members: Row) =>
     rows

@@ -105,7 +105,10 @@ function stateOf(id: string, line: Readonly<Record<string, unknown>>, text: stri
   return {
     id,
     // Byte for byte as it was rendered, whatever a later program would make of the same row.
-    rendered: text.slice(text.indexOf('"content_type":')).replace(`"${MARK_ESCAPED}/`, `"${BASE_URL_MARK}/`),
+    // Only the mark of its own address: what else an export gave may begin like it, such as a headline.
+    rendered: text
+      .slice(text.indexOf('"content_type":'))
+      .replace(`"image_url":"${MARK_ESCAPED}/`, `"image_url":"${BASE_URL_MARK}/`),
     exported_at_given: textOrNull(line.exported_at_given),
     url_withheld: textOrNull(line.url_withheld),
     first_detected_at: parseSeconds(line.first_detected_at) ?? 0,
