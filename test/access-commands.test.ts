@@ -228,7 +228,7 @@ test('key create for people: the key, that it is shown once, and a call to paste
   assert.equal(code, 0);
   const key = /^ {2}(ww_live_\S+)$/m.exec(stdout)?.[1] ?? '';
   assert.notEqual(parseKey(key), null, stdout);
-  assert.match(stdout, /cannot be shown again/);
+  assert.match(stdout, /It is shown only once/);
   assert.ok(
     stdout.includes(
       `curl -H 'Authorization: Bearer ${key}' 'http://127.0.0.1:8080/v1/detections/changes?since=`,
@@ -293,7 +293,7 @@ test('scopes that do nothing yet are called that, in the help and where one is g
   const help = (await wirewatch('key', 'create', '--help')).stdout.replace(/\s+/g, ' ');
   assert.match(
     help,
-    /detections:read; reports:read and exports:create are for later versions, no endpoint asks/,
+    /detections:read \(reports:read and exports:create are accepted, but no endpoint uses them yet\)/,
   );
   const made = async (scopes: string) => {
     const options = ['--account', 'acme', '--name', 'x', '--subscriptions', '7001', '--scopes', scopes];
@@ -343,7 +343,10 @@ test('key rotate: --overlap and --expires; an end that comes before stays; what 
   const again = await json('key', 'rotate', made.id, '--overlap', '366d');
   assert.deepEqual([again.expires_at, again.replaced_expires_at], Array(2).fill(next.replaced_expires_at));
   const text = (await wirewatch('key', 'rotate', next.id, '--overlap', '0')).stdout;
-  assert.match(text, new RegExp(`with the rights of ${next.id}, which ends at .*shown this one time`, 's'));
+  assert.match(
+    text,
+    new RegExp(`with the rights of ${next.id}. The old key expires at .*shown only once`, 's'),
+  );
   assert.equal((await json('key', 'show', next.id)).status, 'expired');
   await failing(1, /is expired.*Nothing was changed.*key create/, 'key', 'rotate', next.id);
   await json('key', 'revoke', made.id, '--yes');
@@ -380,7 +383,7 @@ test('key revoke ends the key for the next request, and may be repeated', async 
   assert.match(revoked.revoked_at, INSTANT);
   const second = await wirewatch('key', 'revoke', id);
   assert.equal(second.code, 0);
-  assert.match(second.stdout, /revoked already/);
+  assert.match(second.stdout, /already revoked/);
   assert.deepEqual(await json('key', 'revoke', id, '--yes'), revoked);
   assert.equal((await json('key', 'set', id, '--name', 'Gone')).status, 'revoked');
 });

@@ -186,7 +186,7 @@ test('overdue says when the newest was made, and when a restore was last rehears
     await close();
     return { late, failed: details[1] };
   };
-  const state = `${backups} was last brought up to date at ${madeAt}, and a restore from it was`;
+  const state = `${backups} was last updated at ${madeAt}, and a restore from it was`;
   const never = await detailOf();
   assert.equal(never.late, `${state} never rehearsed`);
   assert.equal(never.failed, `the disk is full. ${state} never rehearsed`);

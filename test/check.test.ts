@@ -142,7 +142,10 @@ test('an appliance that was started and does not run is bad, and nobody says tha
     const { code, of, findings } = await check(data, '--port', '0');
     assert.equal(code, 1);
     assert.equal(of('appliance').status, 'bad');
-    assert.match(of('appliance').detail, /^it does not run: .*alerts are known only as far as/);
+    assert.match(
+      of('appliance').detail,
+      /^not running: .*only alerts that follow from detections\.db are known/,
+    );
     assert.ok(!findings.some(({ check }) => check === 'alerts'));
   }));
 
@@ -183,7 +186,7 @@ test('beside a running appliance it says what there is, and disturbs nothing', (
       assert.ok(!running.told().includes('.check-'), running.told());
       assert.match(
         (await check(data, '--port', '1')).of('listening address').detail,
-        /elsewhere|may not listen/,
+        /another address|cannot listen/,
       );
     } finally {
       running.kill('SIGTERM');
@@ -230,8 +233,8 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
       assert.match(of('secret').detail, /5 bytes, not 32/);
       assert.equal(of('data folder').status, 'warn');
       assert.match(of('data folder').what_to_do ?? '', /chmod 0700/);
-      assert.match(of('listening address').detail, /taken by another program/);
-      assert.match(of('administration').detail, /taken by another program/);
+      assert.match(of('listening address').detail, /in use by another program/);
+      assert.match(of('administration').detail, /in use by another program/);
       assert.match(of('administration').what_to_do ?? '', /another \[admin\] port/);
       assert.match(of('log file').detail, /nowhere\/log: there is no such file or folder/);
       assert.match(of('TLS').detail, /holds no certificate in PEM form/);
@@ -365,7 +368,7 @@ describe('backups', () => {
     inFolder(async (folder) => {
       const yet = await findingOf(folder, 'every_minutes = 60\n');
       assert.equal(yet.status, 'warn');
-      assert.match(yet.detail, /there is none in .*data\/backups yet/);
+      assert.match(yet.detail, /no backup in .*data\/backups yet/);
       const lost = await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n');
       assert.equal(lost.status, 'bad');
       assert.match(lost.detail, /disk\/backups cannot be made: .*disk is not there/);
@@ -390,7 +393,7 @@ describe('backups', () => {
       assert.equal(late.status, 'warn');
       assert.match(
         late.detail,
-        /^overdue: every 60 minutes; .* was brought up to date at .*Z, 100 minutes ago, and a restore from it was never rehearsed$/,
+        /^overdue: every 60 minutes; .* was last updated at .*Z, 100 minutes ago, and a restore from it has never been rehearsed$/,
       );
       place(80);
       const untried = await findingOf(folder, settings);
@@ -435,7 +438,7 @@ test('what a start would refuse of the configured accounts is found; trying it c
     const differing = await judged('[[accounts]]\nid = "acme"\nname = "Another"\n');
     assert.equal(differing.status, 'warn');
     assert.match(differing.detail, /account acme: name/);
-    assert.equal((await judged(account)).detail, 'all are there');
+    assert.equal((await judged(account)).detail, 'all exist');
     assert.deepEqual(picture(data), before);
   }));
 
@@ -495,7 +498,7 @@ test('text for people: a line for each, what to do below it, a count at the end'
     assert.equal(await run.ended, 0);
     assert.match(run.printed(), /^ok {4}configuration {2,}no file/m);
     assert.match(run.printed(), /^warn {2}data folder .*\n +-> The first start/m);
-    assert.match(run.printed(), /\n0 bad, \d+ to look after, \d+ in order\.\n$/);
+    assert.match(run.printed(), /\n0 bad, \d+ warnings?, \d+ OK\.\n$/);
   }));
 
 describe('the rules', () => {

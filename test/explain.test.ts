@@ -46,7 +46,7 @@ test('a window that is applied: how many detections it makes, changes and leaves
   const scored = { ...known, strength_score: 12.5, last_scored_at: formatMs(windowMs) };
   const rows = [known, scored, newRow(), newRow({ subscription_id: 7999 })];
   const name = fileName('newswire', windowMs);
-  const { explained, line } = await foretold(name, ndjson(rows), /^it is applied and goes to archive\/$/);
+  const { explained, line } = await foretold(name, ndjson(rows), /^it is applied and moved to archive\/$/);
   const { created, updated, rescored, unchanged } = line;
   assert.deepEqual(explained.effect, { rows: 3, created, updated, rescored, unchanged });
   assert.deepEqual([created, updated, rescored, unchanged], [1, 1, 0, 1]);
@@ -57,7 +57,7 @@ test('a window that is applied: how many detections it makes, changes and leaves
   const again = await foretold(
     name,
     ndjson(rows),
-    new RegExp(`^it goes to archive/ and changes nothing: file ${line.number} `),
+    new RegExp(`^it is moved to archive/ and changes nothing: file number ${line.number} `),
   );
   assert.equal(again.explained.window_status, 'done');
   assert.equal(again.explained.same_content_as, line.number);
@@ -69,14 +69,18 @@ test('a window that is bad fails with the same reasons, and the next one for it 
   const windowMs = nextWindowMs();
   const bad = ndjson([newRow(), newRow({ strength_score: 'high' })]);
   const name = fileName('newswire', windowMs);
-  const { explained, line } = await foretold(name, bad, /^it goes to failed\/ with the reasons, and nothing/);
+  const { explained, line } = await foretold(
+    name,
+    bad,
+    /^it is moved to failed\/ with the reasons, and none/,
+  );
   assert.equal(explained.valid, false);
   assert.equal(explained.effect, null);
   assert.equal(explained.errors_total, 1);
   assert.deepEqual(explained.errors[0].line, 2);
   assert.equal(line.msg, 'file failed');
   const good = ndjson([newRow()]);
-  const held = await foretold(name, good, /^it goes to held\/: its window is failed$/);
+  const held = await foretold(name, good, /^it is moved to held\/: its window is failed$/);
   assert.equal(held.line.msg, 'file held');
 });
 
@@ -124,13 +128,13 @@ test('names without an id, and columns that may be misspelt, are noted', async (
 test('one whose packing is cut off is given time', async () => {
   const whole = packed('ndjson.gz', ndjson([newRow(), newRow()]));
   const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
-  await foretold(name, whole.subarray(0, -10), /^it is given time to grow, then goes to failed\//);
+  await foretold(name, whole.subarray(0, -10), /^it is moved to failed\/ unless it is still being written/);
 });
 
 test('an export that is switched off, whatever is in the file', async () => {
   for (const content of [ndjson([newRow({ unique_id: 'x' })]), 'no row']) {
     const name = fileName('imagewire', nextWindowMs());
-    const said = /^it goes to refused\/: the export imagewire is switched off/;
+    const said = /^it is moved to refused\/: the export imagewire is switched off/;
     assert.equal((await foretold(name, content, said)).line.msg, 'file refused');
   }
 });
@@ -141,10 +145,14 @@ test('a window that has not ended, one of tomorrow, and a name that is none', as
   assert.match(explain(early, ndjson([newRow()])).when_dropped, /^it stays where it is until its window has/);
   appliance.put(early, ndjson([newRow()]));
   const ahead = fileName('newswire', nowMs + 2 * DAY_MS);
-  await foretold(ahead, ndjson([newRow()]), /^it goes to refused\/: its window is more than a day ahead$/);
+  await foretold(
+    ahead,
+    ndjson([newRow()]),
+    /^it is moved to refused\/: its window is more than a day in the future$/,
+  );
   assert.ok(existsSync(join(appliance.drop, early)), 'a later file was dealt with, and it waits');
-  await foretold('newswire.tomorrow.xml', 'x', /^it goes to refused\/$/);
-  assert.match(explain('.newswire.part', 'x').when_dropped, /left alone until it has its final name/);
+  await foretold('newswire.tomorrow.xml', 'x', /^it is moved to refused\/$/);
+  assert.match(explain('.newswire.part', 'x').when_dropped, /ignored until it has its final name/);
 });
 
 test('a window of long ago is told to belong into a backfill', () => {
@@ -183,7 +191,7 @@ test('refused files stay in the status for a day, and open an alert', async () =
   for (let count = 0; count < 3; count += 1)
     await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   const { stdout } = appliance.cli(['ingest', 'status', '--files', '2']);
-  assert.match(stdout, /Not applied, in the last day:\n(.*\n)+.*newswire\.soon\.xml +refused/);
+  assert.match(stdout, /Files not applied in the last 24 hours:\n(.*\n)+.*newswire\.soon\.xml +refused/);
   const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '2', '--json']).stdout);
   assert.equal(status.not_applied[0].file, 'newswire.soon.xml');
   const list: { name: string; detail: string }[] = JSON.parse(
@@ -203,7 +211,10 @@ test('a name that was dropped before has a history without a file', async () => 
     explained.history.map(({ outcome }: { outcome: string }) => outcome),
     ['applied'],
   );
-  assert.match(appliance.cli(['ingest', 'explain', name]).stdout, /no file to look into, only its history/);
+  assert.match(
+    appliance.cli(['ingest', 'explain', name]).stdout,
+    /no longer there; only its history is known/,
+  );
   const unknown = appliance.cli(['ingest', 'explain', 'newswire.never.ndjson'], { anyStatus: true });
   assert.equal(unknown.status, 1);
 });

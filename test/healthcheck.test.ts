@@ -100,7 +100,7 @@ describe('what it says', () => {
     });
     const { code, told } = await healthcheck(['--url', gone]);
     assert.equal(code, 1);
-    assert.match(told, /nothing listens at .*wirewatch serve/);
+    assert.match(told, /nothing is listening at .*wirewatch serve/);
   });
 
   test('wrong usage is exit code 2, a wrong configuration 78', async () => {

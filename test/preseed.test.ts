@@ -194,7 +194,10 @@ describe('a start', () => {
     assert.equal(await start(), undefined);
     const rotate = runProgram(['key', 'rotate', 'abcdefghij23', '--data', other, '--config', file]);
     assert.equal(await rotate.ended, 0, rotate.told());
-    assert.match(rotate.printed(), /still names abcdefghij23: it stays as it is.*Take it out there\.\n$/);
+    assert.match(
+      rotate.printed(),
+      /still has an entry for abcdefghij23\. It does not bring the old key back; remove it\.\n$/,
+    );
     await json('key', 'set', 'abcdefghij23', '--expires', 'none', '--data', other);
     await json('key', 'revoke', 'abcdefghij23', '--yes', '--data', other);
     rmSync(join(other, 'access.db'));
@@ -390,12 +393,12 @@ describe('what is wrong with an entry is said by its path', () => {
     assert.equal(refusalOf(`${entry}id = "${id}"\n`), null);
     assert.match(
       refusalOf(`${entry}id = "abcdefghij23"\n`) ?? '',
-      new RegExp(`holds key ${id}, not abcdefghij23`),
+      new RegExp(`contains key ${id}, but the entry names abcdefghij23`),
     );
     assert.match(refusalOf(`${entry}${entry}`) ?? '', /keys\[1\]\.id: .* stands in keys\[0\] too/);
     writeFileSync(path, `${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`);
     const message = refusalOf(entry) ?? '';
-    assert.match(message, /holds no whole key/);
+    assert.match(message, /does not contain a complete key/);
     assert.ok(!message.includes(key.slice(-30)), message);
   });
 });

@@ -125,7 +125,7 @@ describe('pull', () => {
       // The change stream brings again what was delivered since the newest finished window: that is nothing new.
       assert.equal(
         printed,
-        `${count} detections added or changed in ${into}, which has ${count}. Run the same command again to go on.\n`,
+        `${count} detections added or changed in ${into}, which now has ${count}. Run the same command again to fetch later changes.\n`,
       );
       const again = JSON.parse((await pulled(pullArgs(folder, '--into', into, '--json'))).printed);
       assert.deepEqual(again, { into, rows_read: 0, stored: 0, detections: walked.size });
@@ -356,7 +356,7 @@ describe('pull of some streams', () => {
       assert.equal((await pulled(args)).code, 0);
       edit(join(folder, 'copy.db'), "UPDATE selection SET streams = '{}'");
       const { code, told } = await pulled(args);
-      assert.deepEqual([code, /does not say which streams it is of.*--into/.test(told)], [1, true], told);
+      assert.deepEqual([code, /does not name its streams.*--into/.test(told)], [1, true], told);
     }));
 
   test('more than 20 are refused before anything is read, and the file may be begun with fewer', () =>
@@ -469,7 +469,7 @@ test('the key file may be what key create --json printed', () =>
       writeFileSync(join(folder, 'key'), wrong);
       const refused = await pulled(args);
       assert.deepEqual(
-        [refused.code, /does not hold an API key/.test(refused.told)],
+        [refused.code, /does not contain an API key/.test(refused.told)],
         [1, true],
         refused.told,
       );
@@ -591,7 +591,7 @@ describe('pull, used wrongly', () => {
       assert.deepEqual([missing.code, /there is no key file/.test(missing.told)], [1, true], missing.told);
       writeFileSync(join(folder, 'key'), 'two words');
       const wrong = await pulled([...options, join(folder, 'key')]);
-      assert.deepEqual([wrong.code, /does not hold an API key/.test(wrong.told)], [1, true], wrong.told);
+      assert.deepEqual([wrong.code, /does not contain an API key/.test(wrong.told)], [1, true], wrong.told);
       assert.ok(!wrong.told.includes('two words'), 'what was in the file is not shown');
     }));
 
@@ -603,10 +603,14 @@ describe('pull, used wrongly', () => {
       const args = ['pull', '--base-url', 'http://127.0.0.1:1', ...options];
       writeFileSync(into, 'my notes');
       const foreign = await pulled(args);
-      assert.deepEqual([foreign.code, /is there already, and is no copy/.test(foreign.told)], [1, true]);
+      assert.deepEqual([foreign.code, /already exists, but is not a copy/.test(foreign.told)], [1, true]);
       writeFileSync(`${into}.place`, JSON.stringify({ bytes: 100, cursor: 'x', walk: null }));
       const shorter = await pulled(args);
-      assert.deepEqual([shorter.code, /lines are gone.*--into/.test(shorter.told)], [1, true], shorter.told);
+      assert.deepEqual(
+        [shorter.code, /lines are missing.*--into/.test(shorter.told)],
+        [1, true],
+        shorter.told,
+      );
       assert.equal(readFileSync(into, 'utf8'), 'my notes');
     }));
 

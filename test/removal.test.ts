@@ -101,7 +101,7 @@ describe('beside a running appliance', () => {
     ]) {
       const { status, stderr } = appliance.cli(args, { anyStatus: true });
       assert.equal(status, 2);
-      assert.match(stderr, /for good\..*confirm it with --yes/);
+      assert.match(stderr, /permanently removes.*Add --yes to confirm/);
     }
     assert.equal(appliance.cli(['subscription', 'show', '7001']).status, 0);
     const { status, stderr } = appliance.cli(['subscription', 'remove', '4711', '--yes'], {
@@ -177,7 +177,10 @@ describe('beside a running appliance', () => {
     const id = key.split('_')[2];
     const { stdout } = appliance.cli(['subscription', 'remove', '7003', '--yes']);
     assert.match(stdout, new RegExp(`nothing left to read: ${id}\\.`));
-    assert.match(stdout, /The log no longer holds them\. Files in archive\/ and backups do/);
+    assert.match(
+      stdout,
+      /The log no longer contains them\. Files in archive\/ and backups still contain them/,
+    );
     assert.match(stdout, /the file does not shrink/);
     const page = await changes(`since=${new Date().toISOString()}`, key);
     assert.deepEqual([page.data, page.has_more], [[], false]);

@@ -290,7 +290,7 @@ describe('into a folder', () => {
     const data = copyOf(stopped, 'replaced');
     const { status, stderr } = run('restore', backup, '--data', data);
     assert.equal(status, 1);
-    assert.match(stderr, /holds an installation .*add --replace/);
+    assert.match(stderr, /already contains an installation .*add --replace/);
     assertSame(contentOf(data), contentOf(stopped));
     const before = contentOf(data);
     const said = restored(backup, '--replace', '--data', data);
@@ -387,10 +387,7 @@ describe('a backup that is not good changes nothing', () => {
 
   test('one with an entry that leads out of the folder', () => {
     for (const path of ['../escaped', '/tmp/escaped', 'log/../../escaped', './secret', 'SECRET', 'log/x.zst'])
-      assertRefused(
-        forged('path.tar', 'secret', rename(path)),
-        /it is not a backup: .* does not belong there/,
-      );
+      assertRefused(forged('path.tar', 'secret', rename(path)), /it is not a backup: it contains /);
     assert.ok(!existsSync(join(work, 'escaped')));
   });
 
@@ -513,11 +510,11 @@ describe('a rehearsal', () => {
     assert.deepEqual([said.status, said.detections, said.compared, said.differences], [0, 50, 50, []]);
     assert.ok(said.seconds > 0 && said.state_of && said.backed_up_at);
     assert.equal(said.newer, 1, 'what the installation has since');
-    assert.match(said.not_noted, /a file has no room/);
+    assert.match(said.not_noted, /a \.tar file cannot record it/);
     assertSame(contentOf(data), before);
     assert.match(
       run('restore', '--rehearse', backup, '--data', data).stdout,
-      /can be restored.*All 50 rows.*has 1 newer.*has a note of this rehearsal/s,
+      /can be restored.*\(50 rows\).*has 1 newer row\..*time of this rehearsal is recorded in the backup/s,
     );
   });
 

@@ -157,7 +157,7 @@ describe('what is written', () => {
     const { stdout } = wirewatch('setup', '--root', bare, '--data', '/data', '--json');
     const result: Result = JSON.parse(stdout);
     assert.deepEqual(outcomes(result), ['/data/wirewatch.toml written']);
-    assert.match(result.next[0] ?? '', /^# No unit was written, since systemd was not found: --service /);
+    assert.match(result.next[0] ?? '', /^# No unit was written, because systemd was not found\. --service /);
     await inFolder(async (folder) => {
       const data = path.join(folder, 'data');
       const made = wirewatch(
@@ -334,7 +334,10 @@ describe('what is kept', () => {
     assert.equal(wirewatch(...args).status, 0, 'the same is asked for: nothing is missing');
     const end = wirewatch(...args, '--data', '/srv/elsewhere');
     assert.equal(end.status, 1);
-    assert.match(end.stdout, /Not applied:\n {2}\S*wirewatch\.service: it was changed since.*run this again/);
+    assert.match(
+      end.stdout,
+      /Not applied:\n {2}\S*wirewatch\.service: it was modified after.*run the command again/,
+    );
     const { files } = setup(root, '--data', '/srv/elsewhere', '--dry-run');
     assert.match(files.find(({ what }) => what === 'unit')?.text ?? '', /--data \/srv\/elsewhere /);
     writeFileSync(file, '[Service]\n');
@@ -386,7 +389,7 @@ describe('--undo', () => {
     const undone = setup(root, '--undo');
     assert.deepEqual(outcomes(undone), [`${CONFIG} removed`, `${UNIT} removed`, `${USER} removed`]);
     assert.deepEqual(undone.next, [
-      '# What is left; delete it by hand when nobody needs it any more:',
+      '# These remain. Delete them by hand when you no longer need them:',
       '# /var/lib/wirewatch: the data folder',
       '# /var/cache/wirewatch: the cache, which can be deleted at any time',
       `# ${PROGRAM}: the program`,
@@ -418,12 +421,15 @@ describe('--undo', () => {
     writeFileSync(path.join(root, CONFIG), read(root, CONFIG).replace('port = 8080', 'port = 8081'));
     const { files, not_applied } = setup(root, '--undo');
     assert.equal(not_applied.length, 1);
-    assert.match(not_applied[0] ?? '', /^\/etc\S+: it was changed since .* by hand: rm \S+wirewatch\.toml$/);
+    assert.match(
+      not_applied[0] ?? '',
+      /^\/etc\S+: it was modified after .* remove it anyway: rm \S+wirewatch\.toml$/,
+    );
     assert.equal(wirewatch('setup', '--undo', '--root', root).status, 1);
     assert.deepEqual(
       files.map(({ outcome, reason }) => [outcome, reason]),
       [
-        ['kept', 'it was changed since setup made it'],
+        ['kept', 'it was modified after setup wrote it'],
         ['removed', undefined],
         ['removed', undefined],
       ],
@@ -467,13 +473,13 @@ test('what cannot work is refused, with what to do', () => {
   assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not see it/);
   assert.match(refused(2, '--dynamic-user', '--drop', '/srv/exports'), /--dynamic-user: .*\/srv\/exports/);
   assert.match(refused(2, '--dynamic-user', '--user', 'news'), /give one of them/);
-  assert.match(refused(2, '--user', 'No Body'), /Expected the name of a user/);
+  assert.match(refused(2, '--user', 'No Body'), /Expected a user name/);
   assert.match(refused(78, '--port', '70000'), /--port: expected/);
   const root = newRoot();
   writeFileSync(path.join(root, 'etc'), '');
   const end = wirewatch('setup', '--root', root, '--service', '--program', PROGRAM);
   assert.equal(end.status, 1);
-  assert.match(end.stderr, /cannot read .*Run it as root/);
+  assert.match(end.stderr, /cannot read .*Run the command as root/);
 });
 
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;

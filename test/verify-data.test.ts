@@ -51,7 +51,7 @@ describe('stopped', () => {
   test('a good installation: exit code 0, and what was compared', () => {
     const { status, stdout } = cli('verify');
     assert.equal(status, 0, stdout);
-    assert.match(stdout, /is good: every entry of the log up to \d+ is whole/);
+    assert.match(stdout, /is intact: every log entry up to number \d+ is complete/);
     const { verified, ...document } = JSON.parse(cli('verify', '--json').stdout);
     assert.equal(verified, installation.data);
     assert.deepEqual(document, { ok: true, entry: document.entry, findings: [], not_compared: null });

@@ -53,13 +53,13 @@ async function gaps(): Promise<{ window_start: string; status: string }[]> {
 }
 
 test('a new installation has no missing windows, and every start looks for them', async () => {
-  assert.match(appliance.cli(['window', 'list']).stdout, /^No windows yet: /);
+  assert.match(appliance.cli(['window', 'list']).stdout, /^There are no windows yet\. /);
   // Once this run has looked, nothing becomes missing until the next day or start.
   await looked();
   await appliance.dropped(fileName('newswire', at(0)), ndjson([newRow()]));
   await appliance.dropped(fileName('newswire', at(3)), ndjson([newRow()]));
   assert.deepEqual(starts('missing'), []);
-  assert.equal(appliance.cli(['window', 'list', '--status', 'missing']).stdout, 'No such windows.\n');
+  assert.equal(appliance.cli(['window', 'list', '--status', 'missing']).stdout, 'No windows match.\n');
   assert.deepEqual(await gaps(), []);
 });
 
@@ -183,5 +183,5 @@ test('window expect sets from which one on windows are expected, beside the appl
   const future = formatMs(at(288 + 144));
   const early = appliance.cli(['window', 'expect', 'newswire', future], { anyStatus: true });
   assert.equal(early.status, 2);
-  assert.match(early.stderr, /has not begun: expected one that has/);
+  assert.match(early.stderr, /is in the future: expected one that has started/);
 });

@@ -1,9 +1,8 @@
 /**
- * A copy of a log, brought up to date: segments are appended to, new ones are added, and rewritten ones (after a removal)
- * are copied again. Every segment that is written to is read again and checked: its frames, its entries, and that it
- * joins the one before.
+ * Updates a copy of a log: appends to segments, adds new ones, and copies rewritten ones (after a removal) again. Every
+ * segment that is written to is read again and checked: its frames, its entries, and that it follows the previous one.
  *
- * At any moment the copy holds what it held before: an append ends with a torn entry at worst, which a reader cuts off,
+ * The copy keeps its earlier contents at any moment: an append ends with a torn entry at worst, which a reader ignores,
  * and any other segment appears by a rename.
  */
 import {
@@ -86,7 +85,7 @@ function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
       const bytes = isOpen ? endOf(segment, kind, end) : stats.size;
       const commit = bringUpToDate(options, { segment, copy, bytes, before, next, isStill });
       if (!isOpen) utimesSync(copy.path, stats.atime, stats.mtime);
-      else if (commit?.id !== end.id) throw new LogDamage(`${from} does not have entry ${end.entry}`);
+      else if (commit?.id !== end.id) throw new LogDamage(`${from} does not contain entry ${end.entry}`);
     }
     return true;
   } catch (error) {
@@ -161,7 +160,7 @@ function append<Result>(
     const buffer = Buffer.allocUnsafe(READ_BYTES);
     for (let at = begin; at < end; ) {
       const read = readSync(source, buffer, 0, Math.min(buffer.length, end - at), at);
-      if (read === 0) throw new LogDamage(`${from} is shorter than it was`);
+      if (read === 0) throw new LogDamage(`${from} has become shorter`);
       for (let written = 0; written < read; )
         written += writeSync(target, buffer, written, read - written, at + written);
       at += read;
@@ -215,7 +214,7 @@ function endOf(segment: Segment, kind: LogKind, { entry, id }: Mark): number {
       if (reader.last.id === id) return reader.end;
       break;
     }
-    throw new LogDamage(`${segment.path} does not have the entry ${entry}, ${id}`);
+    throw new LogDamage(`${segment.path} does not contain entry ${entry}, ${id}`);
   } finally {
     reader.close();
   }
@@ -325,7 +324,7 @@ function joined(
               isEndThere ||= last.id === end.id;
             }
             if (!isEndThere || last === undefined)
-              throw new LogDamage(`${segment.path} does not go on from ${end.id}`);
+              throw new LogDamage(`${segment.path} does not continue from ${end.id}`);
             if (reader.entriesBehind().length > 0)
               throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
             truncateSync(draft.path, reader.end);

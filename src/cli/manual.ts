@@ -1,4 +1,4 @@
-/** `wirewatch manual`: the manual, inside the program, so that it is there offline and fits the version. */
+/** `wirewatch manual`: the manual, bundled so that it is available offline and matches the version. */
 import { spawnSync } from 'node:child_process';
 import type { Command, Option } from 'commander';
 import type { CommandSummary, OptionSummary } from '../manual/commands.ts';
@@ -31,9 +31,9 @@ function printTopic(name: string, program: Command, json: boolean): void {
 }
 
 /**
- * Shows a text in the pager of the one who reads: `PAGER`, else less, which ends by itself where one page is enough.
+ * Shows a text in the user's pager: `PAGER`, else less, which exits by itself if the text fits on one screen.
  *
- * @returns false where there is none, or none is wanted (`PAGER=` or `PAGER=cat`)
+ * @returns false if there is no pager, or none is wanted (`PAGER=` or `PAGER=cat`)
  */
 function paged(text: string): boolean {
   const { PAGER } = process.env;
@@ -55,12 +55,12 @@ function contents(): { topic: string; title: string }[] {
 function contentsText(): string {
   const rows = table(contents(), [
     { title: 'TOPIC', value: ({ topic }) => topic },
-    { title: 'WHAT IS IN IT', value: ({ title }) => title },
+    { title: 'TITLE', value: ({ title }) => title },
   ]);
-  return `${rows}\n\nRead one with: wirewatch manual TOPIC`;
+  return `${rows}\n\nTo read one: wirewatch manual TOPIC`;
 }
 
-/** Every command that does something, the program itself first. */
+/** Every command that is not just a group of others, the program itself first. */
 export function commandSummaries(program: Command): CommandSummary[] {
   const summarize = (command: Command, name: string): CommandSummary[] => {
     const below = command.commands.flatMap((child) => summarize(child, `${name} ${child.name()}`));

@@ -1,11 +1,11 @@
 /**
- * Compares a copy with the service, the way that does not blame a client that does everything right.
+ * Compares a copy with the service, without false differences for a correct client.
  *
- * Three things can differ though a copy is good. A match that is scored again without a visible change keeps its
- * version and is not on the change stream: `last_scored_at` and `exported_at` are not compared. The address of the
- * appliance stands in `source.image_url`, and moving it makes no version: only what follows it is compared. And what
- * changed since the copy was brought up to date is on the stream behind its cursor: the stream is read after the
- * periods, so that it names everything that can have changed before they were read.
+ * Three things can differ although a copy is correct. A match that is scored again without a visible change keeps its
+ * version and is not on the change stream: `last_scored_at` and `exported_at` are not compared. `source.image_url`
+ * contains the address of the appliance, and a new address makes no version: only the rest is compared. And changes
+ * since the last update of the copy are on the stream after its cursor: the stream is read after the periods, so that
+ * it contains everything that can have changed before they were read.
  */
 import { hash } from 'node:crypto';
 import { SECOND_MS } from '../time.ts';
@@ -19,7 +19,7 @@ import { isSelected, parametersOf, type Selection } from './selection.ts';
 export interface Comparison {
   /** Detections of the copy. */
   readonly detections: number;
-  /** Detections that differ, and changed since the copy was brought up to date: nothing is said of them. */
+  /** Detections that differ, but changed after the copy was updated, and so are not compared. */
   readonly changed_since: number;
   readonly differences: readonly Difference[];
 }
