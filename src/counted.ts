@@ -1,11 +1,11 @@
-/** Numbers in texts for people. No I/O. */
+/** Numbers in texts for people. */
 
 /** A number of things: `1 key`, `12,000 keys`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
-/** A number with separators if it has five digits or more. */
+/** A number for people: with separators from five digits on. */
 export function grouped(count: number): string {
   return Math.abs(count) < 10_000 ? String(count) : count.toLocaleString('en-US');
 }

@@ -283,7 +283,7 @@ test('key set changes what is given and nothing else', async () => {
 test('what is missing is said at once, each with its meaning', async () => {
   await failing(
     2,
-    /required options missing:\n {2}--account <id> +account.*\n {2}--scopes <scopes> +what it may do.*\n {2}--subscriptions <list> +what it reads.*\nTry: wirewatch key create --help/,
+    /required options missing:\n {2}--account <id> +account.*\n {2}--scopes <scopes> +comma-separated scopes.*\n {2}--subscriptions <list> +subscriptions that the key may read.*\nTry: wirewatch key create --help/,
     ...['key', 'create', '--name', 'Test'],
   );
   await failing(2, /required option missing:\n {2}--name <name> /, 'account', 'add', 'third');
@@ -299,8 +299,8 @@ test('scopes that do nothing yet are called that, in the help and where one is g
     const options = ['--account', 'acme', '--name', 'x', '--subscriptions', '7001', '--scopes', scopes];
     return (await wirewatch('key', 'create', ...options)).stdout;
   };
-  assert.match(await made('reports:read'), /No endpoint.*asks for reports:read\. Without detections:read/);
-  assert.match(await made('detections:read,exports:create'), /No endpoint.*asks for exports:create\.\n/);
+  assert.match(await made('reports:read'), /No endpoint.*uses reports:read\. Without detections:read/);
+  assert.match(await made('detections:read,exports:create'), /No endpoint.*uses exports:create\.\n/);
   assert.doesNotMatch(await made('detections:read'), /No endpoint|Without/);
 });
 
@@ -361,7 +361,7 @@ test('key rotate: --overlap and --expires; an end that comes before stays; what 
 
 test('key revoke asks, and does nothing where there is nobody to answer', async () => {
   const { id } = await createKey();
-  await failing(2, /ends key .* \(Test, of account acme\) for good\..*--yes/, 'key', 'revoke', id);
+  await failing(2, /permanently revokes key .* \(Test\) of account acme\..*--yes/, 'key', 'revoke', id);
   assert.equal((await json('key', 'show', id)).status, 'active');
 });
 

@@ -236,7 +236,7 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
       assert.match(of('listening address').detail, /in use by another program/);
       assert.match(of('administration').detail, /in use by another program/);
       assert.match(of('administration').what_to_do ?? '', /another \[admin\] port/);
-      assert.match(of('log file').detail, /nowhere\/log: there is no such file or folder/);
+      assert.match(of('log file').detail, /nowhere\/log: no such file or folder/);
       assert.match(of('TLS').detail, /holds no certificate in PEM form/);
     } finally {
       for (const { close } of taken) close();

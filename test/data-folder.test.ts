@@ -241,7 +241,7 @@ test('so it does where it makes access.db anew, only to look into it', async (co
     }
     const status = runProgram(['ingest', 'status', '--data', data]);
     assert.equal(await status.ended, 0, status.told());
-    assert.match(status.told(), /access\.db was made anew from its log/);
+    assert.match(status.told(), /access\.db was rebuilt from its log/);
     for (const name of readdirSync(data)) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
   });
 });

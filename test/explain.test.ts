@@ -34,7 +34,7 @@ async function foretold(name: string, content: string | Buffer, said: RegExp) {
   const explained = explain(name, content);
   assert.match(explained.when_dropped, said);
   const line = await appliance.dropped(name, content);
-  const folder = /goes to (\w+\/)/.exec(explained.when_dropped)?.[1] ?? 'nowhere';
+  const folder = /moved to (\w+\/)/.exec(explained.when_dropped)?.[1] ?? 'nowhere';
   assert.ok(String(line.destination).startsWith(folder), JSON.stringify(line));
   return { explained, line };
 }
@@ -94,7 +94,7 @@ test('errors are counted by column and kind, with their first lines', () => {
     '  strength_score: expected a number from 0 to 100, found for example "high" (1200 times, lines 1, 2, 3, 4, 5, …)',
     '  article_id: expected an integer from 0 to 999999999999999, found -1 (line 1201)',
   ]);
-  assert.match(told, /^bad: 1201 errors in 1201 rows/);
+  assert.match(told, /^invalid: 1201 errors in 1201 rows/);
   const { error_groups } = JSON.parse(
     appliance.cli(['ingest', 'validate', path, '--json'], { anyStatus: true }).stdout,
   );
@@ -115,10 +115,10 @@ test('names without an id, and columns that may be misspelt, are noted', async (
   ];
   assert.equal(explain(name, ndjson(rows)).names_without_id, 1);
   const told = appliance.cli(['ingest', 'validate', join(appliance.data, name)]).stdout;
-  assert.match(told, /^good: 2 rows/);
+  assert.match(told, /^valid: 2 rows/);
   assert.match(
     told,
-    /1 row with an article_publisher_name and no article_publisher_id: the name is left out/,
+    /1 row with article_publisher_name but without article_publisher_id: the name is ignored/,
   );
   assert.match(told, /ignored columns: article_headlin \(did you mean article_headline\?\), publisher_name/);
   const line = await appliance.dropped(name, ndjson(rows));
@@ -158,7 +158,7 @@ test('a window that has not ended, one of tomorrow, and a name that is none', as
 test('a window of long ago is told to belong into a backfill', () => {
   const windowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - 91 * DAY_MS;
   const old = explain(fileName('newswire', windowMs), ndjson([newRow()]));
-  assert.match(old.advice, /more than 90 days ago\..*name the file newswire\.backfill-LABEL\.ndjson$/);
+  assert.match(old.advice, /more than 90 days ago\..*rename the file to newswire\.backfill-LABEL\.ndjson$/);
   assert.equal(explain(fileName('newswire', nextWindowMs()), ndjson([newRow()])).advice, null);
 });
 
@@ -176,7 +176,7 @@ test('the name of a dropped file is enough: the archived one is found, and unkno
   assert.deepEqual(explained.unknown_rows, { '7998:text': 1 });
   assert.match(
     appliance.cli(['ingest', 'explain', name]).stdout,
-    /1 row of 7998:text: there is no such subscription/,
+    /skipped: 1 row of 7998:text, because there is no such subscription/,
   );
   const list: { name: string; detail: string; what_to_do: string }[] = JSON.parse(
     appliance.cli(['alert', 'list', '--json']).stdout,

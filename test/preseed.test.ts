@@ -276,7 +276,7 @@ describe('a configuration that cannot be applied ends the start with 78, and cre
     [
       'a secret file that is not there',
       `${ACCOUNT}${SUBSCRIPTION}[[keys]]\nsecret_file = "nowhere.key"\n${TERMS}`,
-      /keys\[0\]\.secret_file: .*nowhere\.key: there is no such file or folder/,
+      /keys\[0\]\.secret_file: .*nowhere\.key: no such file or folder/,
     ],
   ];
   for (const [name, toml, problem] of cases) {
@@ -311,7 +311,7 @@ describe('what is wrong with an entry is said by its path', () => {
       '[[accounts]]\nid = "a b"\nname = "x"\n',
       /accounts\[0\]\.id: expected an account id.*found "a b"/,
     ],
-    ['an id twice', `${ACCOUNT}${ACCOUNT}`, /accounts\[1\]\.id: acme stands in accounts\[0\] too$/],
+    ['an id twice', `${ACCOUNT}${ACCOUNT}`, /accounts\[1\]\.id: acme is already used by accounts\[0\]$/],
     [
       'an allowance of 0',
       `${ACCOUNT}daily_rows = 0\n`,
@@ -347,7 +347,7 @@ describe('what is wrong with an entry is said by its path', () => {
       KEY.replace('detections:read', 'detections:write'),
       /keys\[0\]\.scopes: expected some of/,
     ],
-    ['an end that is none', `${KEY}expires = 2099-01-01\n`, /keys\[0\]\.expires: expected an instant/],
+    ['an end that is none', `${KEY}expires = 2099-01-01\n`, /keys\[0\]\.expires: expected a time/],
     [
       'a network that is none',
       `${KEY}allow_address = "10.0.0.0/33"\n`,
@@ -372,7 +372,7 @@ describe('what is wrong with an entry is said by its path', () => {
   });
 
   test('every problem is said at once', () => {
-    assert.match(refusal('[[accounts]]\n[[subscriptions]]\n[[keys]]\n'), /^9 settings are wrong:\n/);
+    assert.match(refusal('[[accounts]]\n[[subscriptions]]\n[[keys]]\n'), /^9 settings are invalid:\n/);
   });
 
   test('a secret file that holds another key, a mistyped one or the same one twice is refused', async () => {
@@ -395,7 +395,7 @@ describe('what is wrong with an entry is said by its path', () => {
       refusalOf(`${entry}id = "abcdefghij23"\n`) ?? '',
       new RegExp(`contains key ${id}, but the entry names abcdefghij23`),
     );
-    assert.match(refusalOf(`${entry}${entry}`) ?? '', /keys\[1\]\.id: .* stands in keys\[0\] too/);
+    assert.match(refusalOf(`${entry}${entry}`) ?? '', /keys\[1\]\.id: .* is already used by keys\[0\]/);
     writeFileSync(path, `${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`);
     const message = refusalOf(entry) ?? '';
     assert.match(message, /does not contain a complete key/);

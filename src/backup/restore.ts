@@ -156,11 +156,7 @@ export function explained(error: unknown, { root }: DataFolder, isUntouched: boo
     : 'The restored state is already in place: the next start completes the restore, or run the same command again.';
   const cause = { cause: error };
   if (isDiskFull(error))
-    return new Refused(
-      'failed',
-      `the disk of ${root} is full. ${state} Free some disk space and try again.`,
-      cause,
-    );
+    return new Refused('failed', `the disk of ${root} is full. ${state} Free space and try again.`, cause);
   const reason = error instanceof LogFailure ? error.message : reasonOf(error);
   if (error instanceof LogFailure || isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'EIO'))
     return new Refused('failed', `${reason}. ${state} Check the disk and the permissions.`, cause);

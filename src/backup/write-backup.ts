@@ -237,7 +237,7 @@ function requireInstallation(folder: DataFolder): void {
     'configuration',
     existsSync(log)
       ? `${root} cannot be backed up: ${existsSync(secret) ? accessLog : secret} is missing.`
-      : `there is nothing to back up in ${root} yet: Wirewatch has never been started on it. Start it with: wirewatch serve`,
+      : `there is nothing to back up in ${root} yet: Wirewatch has never been started with this data folder. Start it with: wirewatch serve`,
   );
 }
 
@@ -275,11 +275,7 @@ function explained(error: unknown, target: string, { root }: DataFolder): unknow
     );
   const reason = error instanceof LogFailure ? error.message : reasonOf(error);
   if (isDiskFull(error))
-    return new Refused(
-      'failed',
-      `the disk of ${target} is full. ${stays} Free some disk space and try again.`,
-      cause,
-    );
+    return new Refused('failed', `the disk of ${target} is full. ${stays} Free space and try again.`, cause);
   const path = error instanceof Error && 'path' in error ? String(error.path) : '';
   const isOfTarget = path === target || path.startsWith(target + sep);
   if (path.startsWith(root + sep) && !isOfTarget)

@@ -30,7 +30,7 @@ export async function checkRoom(check: string, folder: string): Promise<Finding>
 export function judgeRoom(check: string, freeBytes: number, allBytes: number): Finding {
   const detail = `${grouped(Math.floor(freeBytes / MIB))} MiB of ${grouped(Math.floor(allBytes / MIB))} MiB free`;
   const todo =
-    'Free some disk space, or have Wirewatch delete old files from archive/ with the setting [ingest] archive_days.';
+    'Free space on the disk, or have Wirewatch delete old files from archive/ with the setting [ingest] archive_days.';
   if (freeBytes < LEAST_BYTES) return bad(check, `${detail}: ingest stops when the disk is full`, todo);
   return isGettingFull(freeBytes, allBytes) ? warn(check, detail, todo) : ok(check, detail);
 }

@@ -61,7 +61,7 @@ function tellRecovered(recovered: Recovered): void {
   const said =
     recovered.kind === 'brought up'
       ? 'access.db was older than its log and has been updated from it'
-      : `access.db has been rebuilt from its log: ${printable(recovered.reason)}`;
+      : `access.db was rebuilt from its log: ${printable(recovered.reason)}`;
   process.stderr.write(`wirewatch: ${said}\n`);
 }
 

@@ -29,8 +29,8 @@ export function firstSteps(db: Database, options: string, nowMs: number): string
 /** For a terminal. */
 export function firstStepsText(commands: readonly string[], url: string, drop: string): string {
   return `
-Wirewatch is listening on ${url}. There is no API key yet that clients could use. To create one, run in another
-terminal:
+Wirewatch is listening on ${url}. There is no usable API key yet. To create one, run these
+commands in another terminal:
 
 ${commands.map((command) => `  ${command}`).join('\n')}
 

@@ -324,7 +324,7 @@ function explanationText(explanation: Explanation): string {
   const { effect, history, unknown_rows, window_status } = explanation;
   const unknown = Object.entries(unknown_rows).map(
     ([stream, rows]) =>
-      `  ${counted(rows, 'row')} of ${stream}, which would be skipped: there is no such subscription or content type`,
+      `  skipped: ${counted(rows, 'row')} of ${stream}, because there is no such subscription or content type`,
   );
   const lines = [
     explanation.file,

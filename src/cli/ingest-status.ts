@@ -181,7 +181,7 @@ function namesIn(folder: string): string[] {
 function waitingText({ waiting, waiting_files }: IngestStatus): string {
   const more = waiting - waiting_files.length;
   const names = [...waiting_files, ...(more > 0 ? [`${grouped(more)} more`] : [])];
-  return waiting === 0 ? 'no file' : `${counted(waiting, 'file')}: ${names.join(', ')}`;
+  return waiting === 0 ? 'no files' : `${counted(waiting, 'file')}: ${names.join(', ')}`;
 }
 
 export const NOT_RUNNING = 'not running; start it with: wirewatch serve';

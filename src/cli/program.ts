@@ -221,7 +221,7 @@ export function reportEnd(error: unknown): number {
 function adviceOn(error: unknown): string {
   if (isDamage(error))
     return '. Stop Wirewatch, find out what is damaged with "wirewatch verify", and restore a backup: wirewatch restore BACKUP --replace';
-  if (isDiskFull(error)) return '. Free some disk space and try again.';
+  if (isDiskFull(error)) return '. Free space and try again.';
   return isForbidden(error) || isErrorCode(error, 'EROFS')
     ? '. Run the command as the user that owns the data folder, or give the current user access.'
     : '';

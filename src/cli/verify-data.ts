@@ -74,7 +74,7 @@ function requireInstallation({ root, access, detections, secret, damage, serveLo
   if (!existsSync(detections) && !existsSync(secret))
     throw new Refused(
       'configuration',
-      `there is nothing to verify in ${root} yet: Wirewatch has never been started on it. Start it with: wirewatch serve`,
+      `there is nothing to verify in ${root} yet: Wirewatch has never been started with this data folder. Start it with: wirewatch serve`,
     );
 }
 

@@ -147,7 +147,7 @@ const Ingest = Type.Object(
     }),
     earliest_time: Type.String({
       format: 'setting-instant',
-      expected: 'a time in UTC, such as 2000-01-01T00:00:00Z',
+      expected: 'a time in UTC with Z, such as 2000-01-01T00:00:00Z',
       default: '2000-01-01T00:00:00Z',
       description: 'A row with an earlier first_detected_at is a bad row.',
     }),
