@@ -155,7 +155,7 @@ test('a named file that cannot be read is refused by its path', () => {
   assert.match(refusal({ env: { WIREWATCH_CONFIG: missing } }), /missing\.toml: no such file/);
   assert.match(refusal({ file: folder }), /it is a folder/);
   assert.match(refusal({ file: written(new Uint8Array([0x61, 0xff])) }), /not UTF-8/);
-  assert.match(refusal({ file: written(`# ${'x'.repeat(1024 * 1024)}`) }), /more than 1 MiB/);
+  assert.match(refusal({ file: written(`# ${'x'.repeat(1024 * 1024)}`) }), /larger than 1 MiB/);
 });
 
 test('a malformed file is refused with its line', () => {

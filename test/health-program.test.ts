@@ -202,7 +202,7 @@ describe('a new installation', () => {
     await appliance.serving().stop();
     const { status, stdout } = appliance.cli(['alert', 'list'], { anyStatus: true });
     assert.equal(status, 1);
-    assert.match(stdout, /^WHEN +ALERT +SINCE\nNOW +appliance not running +-\n/);
+    assert.match(stdout, /^URGENCY +ALERT +SINCE\nNOW +appliance not running +-\n/);
     const prose = stdout.replace(/\s+/g, ' ');
     assert.match(
       prose,

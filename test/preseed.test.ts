@@ -345,13 +345,13 @@ describe('what is wrong with an entry is said by its path', () => {
     [
       'a scope that is none',
       KEY.replace('detections:read', 'detections:write'),
-      /keys\[0\]\.scopes: expected some of/,
+      /keys\[0\]\.scopes: expected one or more of/,
     ],
     ['an end that is none', `${KEY}expires = 2099-01-01\n`, /keys\[0\]\.expires: expected a time/],
     [
       'a network that is none',
       `${KEY}allow_address = "10.0.0.0/33"\n`,
-      /keys\[0\]\.allow_address: expected an address/,
+      /keys\[0\]\.allow_address: expected addresses or networks/,
     ],
     [
       'a section in its place',
@@ -359,7 +359,11 @@ describe('what is wrong with an entry is said by its path', () => {
       /accounts: expected entries \[\[accounts\]\], found a section$/,
     ],
     ['too many', ACCOUNT.repeat(1001), /accounts: expected at most 1000 entries, found 1001$/],
-    ['[keys] beside [[keys]]', `[keys]\nprefix = "a"\n${KEY}`, /TOML cannot have \[keys\] and \[\[keys\]\]/],
+    [
+      '[keys] beside [[keys]]',
+      `[keys]\nprefix = "a"\n${KEY}`,
+      /TOML does not allow \[keys\] and \[\[keys\]\]/,
+    ],
   ];
   for (const [name, toml, problem] of cases) test(name, () => assert.match(refusal(toml), problem));
 

@@ -289,10 +289,10 @@ describe('what is kept', () => {
     const args = ['setup', '--root', root, '--service', '--program', PROGRAM];
     const end = wirewatch(...args, '--port', '9000', '--drop', '/srv/own');
     assert.equal(end.status, 1);
-    assert.match(end.stdout, /kept, a configuration is never written over/);
+    assert.match(end.stdout, /kept, setup never overwrites a configuration/);
     assert.match(
       end.stdout,
-      /^ {2}--port 9000: the configuration that is there says 7000; change server\.port in it$/m,
+      /^ {2}--port 9000: the existing configuration has 7000; change server\.port there$/m,
     );
     assert.doesNotMatch(end.stdout, /--drop "/);
     assert.equal(readFileSync(file, 'utf8'), own);
@@ -341,7 +341,7 @@ describe('what is kept', () => {
     const { files } = setup(root, '--data', '/srv/elsewhere', '--dry-run');
     assert.match(files.find(({ what }) => what === 'unit')?.text ?? '', /--data \/srv\/elsewhere /);
     writeFileSync(file, '[Service]\n');
-    assert.match(setup(root).not_applied.join(), /^[^,]*wirewatch\.service: setup did not make it, /);
+    assert.match(setup(root).not_applied.join(), /^[^,]*wirewatch\.service: setup did not write it, /);
   });
 });
 
@@ -468,11 +468,11 @@ describe('--undo', () => {
 });
 
 test('what cannot work is refused, with what to do', () => {
-  assert.match(refused(1, '--program', '/opt/none'), /--program: \S+\/opt\/none is not there\. Copy/);
+  assert.match(refused(1, '--program', '/opt/none'), /--program: \S+\/opt\/none does not exist\. Copy/);
   assert.match(refused(1, '--program', '/home/1/wirewatch'), /could not run \/home\/1\/wirewatch.*--program/);
-  assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not see it/);
+  assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not access it/);
   assert.match(refused(2, '--dynamic-user', '--drop', '/srv/exports'), /--dynamic-user: .*\/srv\/exports/);
-  assert.match(refused(2, '--dynamic-user', '--user', 'news'), /give one of them/);
+  assert.match(refused(2, '--dynamic-user', '--user', 'news'), /give only one of them/);
   assert.match(refused(2, '--user', 'No Body'), /Expected a user name/);
   assert.match(refused(78, '--port', '70000'), /--port: expected/);
   const root = newRoot();

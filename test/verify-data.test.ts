@@ -96,7 +96,7 @@ describe('stopped', () => {
     changed('DELETE FROM detection WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 9)');
     assert.match(
       cli('rebuild').stdout,
-      /^Made .* anew from [\d,]+ entries of the log: 300 detections, 300 versions\.$/m,
+      /^Rebuilt .* from [\d,]+ log entries: 300 detections, 300 versions\.$/m,
     );
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
     flip(firstSegment('log'));

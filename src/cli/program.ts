@@ -251,9 +251,16 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
   return program;
 }
 
-/** Lists all missing options; commander's own message names only the first. */
+/** Commander's message; it names only the first missing option, so all are listed instead. */
 function errorText(command: Command, message: string): string {
-  if (!message.startsWith('error: required option ')) return message.replace(/^error: /, 'wirewatch: ');
+  if (!message.startsWith('error: required option ')) {
+    return message
+      .replace(
+        /^error: command-argument value ('[\s\S]*') is invalid for argument '(\S+)'\./,
+        'error: $1 is not a valid <$2>.',
+      )
+      .replace(/^error: /, 'wirewatch: ');
+  }
   const missing = command.options.filter(
     (option) => option.mandatory && command.getOptionValue(option.attributeName()) === undefined,
   );

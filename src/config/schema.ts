@@ -180,7 +180,7 @@ const Limits = Type.Object(
     ),
     unseen_key_ids_per_minute: perMinute(
       30,
-      'Key ids not seen in the last 24 hours that one address may try per minute.',
+      'Requests per minute that one address may send with key ids not used from it in the last 24 hours.',
     ),
     daily_rows: Type.Integer({
       minimum: 1,

@@ -69,7 +69,7 @@ export function readContentTypes(items: readonly string[]): Reading<ContentType[
 export function readScopes(items: readonly string[]): Reading<Scope[]> {
   return items.length > 0 && items.every(isScope)
     ? read(SCOPES.filter((scope) => items.includes(scope)))
-    : wrong(`one or more of ${SCOPES.join(', ')}, separated by commas`);
+    : wrong(`one or more of ${SCOPES.join(', ')}`);
 }
 
 /** `7001`, `7002:text`; one subscription with two types as `7001:text`, `7001:image`. By id. */
