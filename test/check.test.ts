@@ -18,8 +18,8 @@ import { describe, test } from 'node:test';
 import { createKey } from '../src/auth/key.ts';
 import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
 import { checkClock } from '../src/check/clock.ts';
-import { judgeRoom, judgeSync } from '../src/check/disk.ts';
-import { fileSystemOf, judgeDataFileSystem } from '../src/check/file-system.ts';
+import { roomFinding, syncFinding } from '../src/check/disk.ts';
+import { fileSystemOf, fileSystemFinding } from '../src/check/file-system.ts';
 import type { Finding } from '../src/check/finding.ts';
 import { checkOpenFiles } from '../src/check/open-files.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../src/time.ts';
@@ -506,12 +506,12 @@ describe('the rules', () => {
 
   test('room: bad below 64 MiB, to look after while the alert would be open', () => {
     const room = (freeMib: number, allMib = 1_000_000) =>
-      judgeRoom('disk', freeMib * MIB, allMib * MIB).status;
+      roomFinding('disk', freeMib * MIB, allMib * MIB).status;
     assert.deepEqual([room(63), room(100), room(600), room(900_000)], ['bad', 'warn', 'warn', 'ok']);
   });
 
   test('sync: slow and impossibly fast disks are to be looked after', () => {
-    const sync = (ms: number) => judgeSync('sync', ms).status;
+    const sync = (ms: number) => syncFinding('sync', ms).status;
     assert.deepEqual(
       [sync(0.001), sync(0.02), sync(10), sync(60), sync(61)],
       ['warn', 'ok', 'ok', 'ok', 'warn'],
@@ -521,7 +521,7 @@ describe('the rules', () => {
   test('file systems: network is bad, FUSE and memory are to be looked after', {
     skip: process.platform !== 'linux',
   }, () => {
-    const judged = (type: number) => judgeDataFileSystem('disk', fileSystemOf(type)).status;
+    const judged = (type: number) => fileSystemFinding('disk', fileSystemOf(type)).status;
     assert.deepEqual([0x6969, 0xff534d42, 0xfe534d42, 0x517b, 0x01021997].map(judged), [
       'bad',
       'bad',

@@ -34,9 +34,9 @@ export interface LogCopyOptions {
   readonly from: string;
   readonly to: string;
   readonly kind: LogKind;
-  /** The entry with which the copy is to end; null: there is none. */
+  /** The last entry to copy; null: there is none. */
   readonly end: Mark | null;
-  /** Where a segment that is replaced goes. */
+  /** The folder for replaced segments. */
   readonly aside: string;
   readonly onBytes: (bytes: number) => void;
 }
@@ -45,7 +45,7 @@ const READ_BYTES = 1024 * 1024;
 /** Of a copy that was made to have the time of its original; some file systems keep no finer ones. */
 const SAME_TIME_MS = 2;
 
-/** @throws LogDamage where the log is damaged; then the copy stays as it was */
+/** @throws LogDamage if the log is damaged; then the copy is unchanged */
 export function copyLog(options: LogCopyOptions): void {
   const { to, end } = options;
   if (end === null) return;
@@ -94,7 +94,7 @@ function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
   }
 }
 
-/** The last entry of a copy, with which the next segment must join; undefined where the copy is missing or damaged. */
+/** The last entry of a copy, which the next segment must follow; undefined if the copy is missing or damaged. */
 function lastBefore(copy: Segment | undefined, kind: LogKind): Commit | null | undefined {
   if (copy === undefined) return null;
   try {
@@ -177,7 +177,7 @@ function append<Result>(
   }
 }
 
-/** Reads a segment to its end. @throws LogDamage where it is not whole, or does not join the entry before */
+/** Reads a segment to its end. @throws LogDamage if it is incomplete, or does not follow the entry before */
 function checked(segment: Segment, kind: LogKind, before: Commit | null | undefined): Commit | null {
   const reader = new EntryReader(segment, kind);
   try {
@@ -265,9 +265,9 @@ function beginsAlike(path: string, other: string, bytes: number): boolean {
 }
 
 /**
- * Lets a copy go on with the log that it was taken from, which may be damaged before the place at which the copy ends.
+ * Continues a copy with the log that it was taken from, which may be damaged before the end of the copy.
  *
- * @param end the last entry of the copy; @returns whether it goes on to the log's end; otherwise nothing was changed
+ * @param end the last entry of the copy; @returns whether it continues to the end of the log; otherwise nothing was changed
  */
 export function continueLog(from: string, to: string, kind: LogKind, end: Mark): boolean {
   const segments = listSegments(from);
@@ -293,7 +293,7 @@ export function continueLog(from: string, to: string, kind: LogKind, end: Mark):
   }
 }
 
-/** @param copy the copy's own part of this segment; @returns the segment's last entry; undefined where it does not go on */
+/** @param copy the copy's part of this segment; @returns the last entry of the segment; undefined if it does not continue the copy */
 function joined(
   segment: Segment,
   draft: Segment,

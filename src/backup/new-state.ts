@@ -66,9 +66,9 @@ const ACCESS_COUNTS = `
 export async function makeNewState(options: NewStateOptions): Promise<NewState> {
   const { source, stage, live, untilMs, onProgress } = options;
   const ends = await loadSource(source, stage, onProgress);
-  const isContinued = live !== null && goesOn(live.log, stage.log, 'detections', ends.log, live, stage);
+  const isContinued = live !== null && continuesLog(live.log, stage.log, 'detections', ends.log, live, stage);
   const isAccessContinued =
-    live !== null && goesOn(live.accessLog, stage.accessLog, 'access', ends.accessLog, live, stage);
+    live !== null && continuesLog(live.accessLog, stage.accessLog, 'access', ends.accessLog, live, stage);
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
   const ofAccess = makeAccess(stage);
   const lost = untilMs !== null ? 'until' : isContinued ? null : 'backup';
@@ -85,8 +85,8 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
   };
 }
 
-/** Lets the new log go on with that of the data folder. @param end null: the backup's log is empty */
-function goesOn(
+/** Continues the new log with that of the data folder. @param end null: the log of the backup is empty */
+function continuesLog(
   from: string,
   to: string,
   kind: LogKind,
@@ -95,7 +95,7 @@ function goesOn(
   stage: DataFolder,
 ): boolean {
   if (end !== null) return continueLog(from, to, kind, end);
-  // Every log goes on from an empty one; the secret says whether it is of the same installation.
+  // Every log continues an empty one; the secret tells whether it is of the same installation.
   if (!existsSync(live.secret) || !readFileSync(live.secret).equals(readFileSync(stage.secret))) return false;
   try {
     copyLog({ from, to, kind, end: findTail(from, kind).last, aside: stage.root, onBytes: () => {} });
@@ -107,7 +107,7 @@ function goesOn(
   }
 }
 
-/** What is known of the part of a history that is given up. */
+/** Facts of the discarded part of a history. */
 interface Cut {
   readonly entries: number;
   /** The last position that it gave out. */
@@ -118,7 +118,7 @@ interface Cut {
 
 const NOTHING_CUT: Cut = { entries: 0, position: 0, epochs: 0 };
 
-/** Cuts a log off behind the last entry that was written at or before a time. */
+/** Truncates a log after the last entry that was written at or before a time. */
 function cutLog(log: string, untilMs: number): Cut {
   let kept: { readonly path: string; readonly end: number; readonly mark: Mark } | null = null;
   for (const { segment, part } of entriesAfter(log, 'detections', null)) {
@@ -199,7 +199,7 @@ async function makeDetections(
   }
 }
 
-/** The last position of a database whose log does not go on from the backup; 0 where it cannot be read. */
+/** The last position of a database whose log does not continue the backup; 0 if it cannot be read. */
 function positionOf(path: string): number {
   let db: Database | null = null;
   try {

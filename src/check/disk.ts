@@ -23,11 +23,11 @@ const FALSE_MS = 0.008;
 export async function checkRoom(check: string, folder: string): Promise<Finding> {
   const disk = await statfs(folder).catch(reasonOf);
   if (typeof disk === 'string') return warn(check, `${folder}: ${disk}`, 'Check that the disk is mounted.');
-  return judgeRoom(check, disk.bavail * disk.bsize, disk.blocks * disk.bsize);
+  return roomFinding(check, disk.bavail * disk.bsize, disk.blocks * disk.bsize);
 }
 
 /** The rule of {@link checkRoom}. @param freeBytes what this user can still write */
-export function judgeRoom(check: string, freeBytes: number, allBytes: number): Finding {
+export function roomFinding(check: string, freeBytes: number, allBytes: number): Finding {
   const detail = `${grouped(Math.floor(freeBytes / MIB))} MiB of ${grouped(Math.floor(allBytes / MIB))} MiB free`;
   const todo =
     'Free space on the disk, or have Wirewatch delete old files from archive/ with the setting [ingest] archive_days.';
@@ -48,7 +48,7 @@ export function checkSync(folder: string): Finding {
         fsyncSync(file);
         return performance.now() - before;
       });
-      return judgeSync(check, times.sort((one, other) => one - other)[Math.floor(SYNCS / 2)] ?? 0);
+      return syncFinding(check, times.sort((one, other) => one - other)[Math.floor(SYNCS / 2)] ?? 0);
     } finally {
       closeSync(file);
     }
@@ -64,7 +64,7 @@ export function checkSync(folder: string): Finding {
 }
 
 /** The rule of {@link checkSync}. @param medianMs of several syncs of one page */
-export function judgeSync(check: string, medianMs: number): Finding {
+export function syncFinding(check: string, medianMs: number): Finding {
   const shown = `${medianMs < 1 ? medianMs.toFixed(3) : medianMs.toFixed(1)} ms (median of ${SYNCS})`;
   if (medianMs > SLOW_MS) {
     return warn(

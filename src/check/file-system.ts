@@ -49,11 +49,11 @@ export async function checkDataFileSystem(folder: string): Promise<Finding> {
   const check = 'data file system';
   const found = await statfs(folder).then((disk) => fileSystemOf(disk.type), reasonOf);
   if (typeof found === 'string') return warn(check, `${folder}: ${found}`, 'Check that the disk is mounted.');
-  return judgeDataFileSystem(check, found);
+  return fileSystemFinding(check, found);
 }
 
 /** The rule of {@link checkDataFileSystem}, separate for its tests. */
-export function judgeDataFileSystem(check: string, found: FileSystem | null): Finding {
+export function fileSystemFinding(check: string, found: FileSystem | null): Finding {
   const move = 'Stop Wirewatch, move the data folder to a local disk, and name it with --data.';
   switch (found?.kind) {
     case undefined:

@@ -14,7 +14,7 @@ export function register(command: Command, wholeProgram: () => Promise<Command>)
       if (!isShell(shell))
         throw new Refused(
           'usage',
-          `no completion for ${JSON.stringify(shell)}: expected ${SHELLS.join(', ')}`,
+          `there is no completion script for ${JSON.stringify(shell)}: expected bash, zsh or fish`,
         );
       const script = completionScript(shell, commandLine(await wholeProgram()));
       print({ shell, script }, { json: commonOptions(self).json, text: script });

@@ -35,7 +35,7 @@ export async function removeWithRows(command: Command, yes: boolean, options: Re
   const { subscriptions, described } = withAccess(command, options.look);
   const none = { detections: 0, versions: 0 };
   const rows = withDetections(config, none, (db) => countRows(db, subscriptions));
-  const what = `This permanently removes ${described}, with ${rowsText(rows)}.`;
+  const what = `This permanently removes ${described}, including ${rowsText(rows)}.`;
   if (!yes) await confirm(what, options.word);
   let removed: Removed | null = null;
   const outcome = await serveAdded(command, (access) =>

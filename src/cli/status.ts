@@ -70,7 +70,7 @@ async function watched(command: Command, json: boolean): Promise<never> {
   if (json || process.stdout.isTTY !== true)
     throw new Refused(
       'usage',
-      '--watch needs a terminal and cannot be combined with --json: leave out --watch, or for a file or a pipe use --json alone',
+      '--watch needs a terminal, and cannot be combined with --json. Leave out --watch to print the status once.',
     );
   for (;;) {
     const text = printable(statusText(await statusOf(command), Date.now()));

@@ -77,7 +77,7 @@ export async function writeExportFile(
   return { file, export: sample.exportName, window_start: windowStart, rows };
 }
 
-/** The path under which the file will lie when it is whole. */
+/** The path of the complete file. */
 export function sampleFilePath(
   folder: string,
   { exportName, windowStartMs, form, backfill }: SampleFile,
@@ -104,7 +104,7 @@ export async function refuseTaken(file: string): Promise<void> {
 
 /**
  * The file's bytes in pieces: one piece is in memory at a time, and the next is made when the disk wants it.
- * Each line is encoded on its own: joined first, one line in Greek would make a whole piece twice as wide.
+ * Each line is encoded on its own: joined first, one line in Greek would make the entire piece twice as wide.
  */
 function* chunks(sample: SampleFile, onRows: (rows: number) => void): Generator<Buffer, void, undefined> {
   const isCsv = sample.form.startsWith('csv');

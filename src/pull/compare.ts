@@ -49,7 +49,7 @@ interface Own {
 type Found = Difference & { readonly row?: Detection };
 
 /**
- * @param since where the stream is read from when the copy has no cursor: when it was brought up to date
+ * @param since where the stream is read from if the copy has no cursor: the time of its last update
  * @throws Refused `failed` for a copy or an answer that cannot be read
  */
 export async function compareCopy(
@@ -89,7 +89,7 @@ export async function compareCopy(
   };
 }
 
-/** What is left in `own` at the end is not in the service. */
+/** Detections that are left in `own` at the end are not in the service. */
 function compareRow(own: Map<string, Own>, row: Detection, found: Map<string, Found>): void {
   const { id, version } = row;
   const mine = own.get(id);
@@ -111,7 +111,7 @@ function difference(
   return { id, kind, copy_version, service_version, fields: [] };
 }
 
-/** The copy's detections, the highest version of each: of lines, earlier ones stand there, too. */
+/** The detections of the copy, the highest version of each: an NDJSON copy contains earlier ones, too. */
 async function readOwn(copy: CopyRows, { selection, dateMs }: Start): Promise<Map<string, Own>> {
   const own = new Map<string, Own>();
   for await (const row of copy.rows()) {
@@ -139,7 +139,7 @@ async function changedIds(
   }
 }
 
-/** Says in which members the rows differ that have one version. */
+/** Names the members in which rows of the same version differ. */
 async function nameFields(copy: CopyRows, found: Found[]): Promise<void> {
   const places = new Map(found.flatMap(({ id, row }, at) => (row === undefined ? [] : [[id, at] as const])));
   if (places.size === 0) return;

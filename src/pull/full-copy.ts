@@ -18,7 +18,7 @@ import { monthsBack } from './months.ts';
 import { isSelected, type Selection } from './selection.ts';
 
 const LIMIT = 1000;
-/** `since` reaches back 31 days: a walk that is older begins anew, and a day is left for the rest of one that is not. */
+/** `since` goes back 31 days: an older walk starts again, and a newer one has a day left for its rest. */
 const SINCE_AGE_MS_MAX = 30 * DAY_MS;
 
 const Step = Type.Object({
@@ -109,7 +109,7 @@ function stillRead(walk: Walk, me: Me): Walk {
   return { ...walk, steps, cursor: steps[0] === walk.steps[0] ? walk.cursor : null };
 }
 
-/** The periods of a whole walk, one stream after the other, the present month of each first. */
+/** The periods of a complete walk, one stream after the other, the present month of each first. */
 export function stepsOf({ me, dateMs, selection }: Start): Step[] {
   const today = utcDay(dateMs);
   return me.subscriptions.flatMap(({ id, data_starts }) =>

@@ -34,7 +34,7 @@ type Noted = Static<typeof Noted>;
 
 /** @throws Refused `failed` when another pull is at work on it, or it is no copy */
 export function openLines(path: string): Copy {
-  // A database has a lock of its own; of two that append lines, each would cut off the other's.
+  // SQLite has its own lock; two processes that append lines would each cut off the other's.
   const release = takeLock(`${path}.lock`);
   if (release === null)
     throw new Refused('failed', `another pull is at work on ${path}. Stop it first, or name another file.`);
