@@ -353,7 +353,7 @@ test('key rotate: --overlap and --expires; an end that comes before stays; what 
   await failing(1, /is revoked/, 'key', 'rotate', made.id);
   await failing(1, /no key abcdefghij23/, 'key', 'rotate', 'abcdefghij23');
   for (const wrong of ['7', '-1d', '1.5h', '367d', '1w', ''])
-    await failing(2, /Expected a time/, 'key', 'rotate', again.id, '--overlap', wrong);
+    await failing(2, /Expected a duration/, 'key', 'rotate', again.id, '--overlap', wrong);
   const keys = await json('key', 'list');
   assert.equal((await json('key', 'show', again.id)).status, 'active');
   assert.equal((await json('key', 'list')).length, keys.length);

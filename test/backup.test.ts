@@ -220,7 +220,7 @@ describe('a folder', () => {
     backUp(folder);
     const release = takeLock(join(folder, 'lock'));
     try {
-      assert.match(refusal(['backup', folder]), /another backup into .*two is under way/);
+      assert.match(refusal(['backup', folder]), /another backup into .*two is running/);
     } finally {
       release?.();
     }
@@ -233,8 +233,8 @@ describe('a folder', () => {
       join(appliance.data, 'log'),
       join(appliance.data, 'access-log', 'x'),
     ])
-      assert.match(refusal(['backup', place]), /belongs to the data folder/);
-    assert.match(refusal(['backup', join(appliance.drop, 'x')]), /belongs to the drop folder/);
+      assert.match(refusal(['backup', place]), /is part of the data folder/);
+    assert.match(refusal(['backup', join(appliance.drop, 'x')]), /is part of the drop folder/);
     assert.match(refusal(['backup', target('nowhere/one')]), /cannot write .*nowhere/);
     assert.ok(!existsSync(target('nowhere')));
     writeFileSync(target('a-file'), '');
@@ -386,7 +386,7 @@ describe('a file', () => {
   test('that exists is replaced with --force only', () => {
     const file = target('there.tar');
     writeFileSync(file, 'something else');
-    assert.match(refusal(['backup', file]), /there\.tar exists.*--force/);
+    assert.match(refusal(['backup', file]), /there\.tar already exists.*--force/);
     assert.equal(readFileSync(file, 'utf8'), 'something else');
     backUp(file, '--force');
     assertGood(file);

@@ -19,7 +19,7 @@ import { createKey } from '../src/auth/key.ts';
 import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
 import { checkClock } from '../src/check/clock.ts';
 import { roomFinding, syncFinding } from '../src/check/disk.ts';
-import { fileSystemOf, fileSystemFinding } from '../src/check/file-system.ts';
+import { fileSystemFinding, fileSystemOf } from '../src/check/file-system.ts';
 import type { Finding } from '../src/check/finding.ts';
 import { checkOpenFiles } from '../src/check/open-files.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../src/time.ts';

@@ -162,7 +162,10 @@ describe('pull --compare', () => {
       const { code, printed } = await run(argsIn(folder, '--into', into, '--compare'));
       assert.equal(code, 1);
       assert.match(printed, /other content +1 +1 +article\./);
-      assert.match(printed, /4 detections of .*copy\.db, which has 31, differ from the service\.$/m);
+      assert.match(
+        printed,
+        /^The copy .*copy\.db differs from the service: 4 differences in 31 detections\.$/m,
+      );
     }));
 
   test('says nothing of what changed since the copy was brought up to date', () =>

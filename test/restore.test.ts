@@ -218,7 +218,7 @@ describe('where the end of the log is, or may be, lost', () => {
       [],
     );
     const { stdout } = run('restore', file, '--data', join(work, 'told'));
-    assert.match(stdout, /raised by 1,000, once, and positions go on a year ahead/);
+    assert.match(stdout, /raised by 1,000, once, and positions continue a year ahead/);
     assert.ok(stdout.trimEnd().endsWith(`wirewatch serve --data ${join(work, 'told')}`), stdout);
   });
 
@@ -249,7 +249,7 @@ describe('where the end of the log is, or may be, lost', () => {
     run('key', 'revoke', id, '--yes', '--data', data);
     const refused = run('restore', file, '--replace', '--until', '2020-01-01T00:00:00Z', '--data', data);
     assert.equal(refused.status, 1);
-    assert.match(refused.stderr, /nothing that was written until 2020-01-01T00:00:00Z\. Nothing was changed/);
+    assert.match(refused.stderr, /contains nothing from before 2020-01-01T00:00:00Z\. Nothing was changed/);
     const said = restored(backup, '--replace', '--until', formatMs(backedUpAtMs), '--data', data);
     assert.deepEqual(
       [said.detections, said.log, said.raised, said.orphans.length],
@@ -395,7 +395,7 @@ describe('a backup that is not good changes nothing', () => {
     for (const type of ['1', '2', '6'])
       assertRefused(
         forged('link.tar', 'secret', linkTo(type, '/etc/passwd')),
-        /it is not a backup: "secret" \(\w+\) does not belong there|linkpath forbidden/,
+        /it is not a backup: it contains "secret" \(\w+\)|linkpath forbidden/,
       );
   });
 
@@ -554,7 +554,7 @@ describe('a rehearsal', () => {
     assert.equal(said.status, 1);
     assert.match(
       said.differences.join(),
-      /50 rows in the backup, 51 here; they differ between rows 1 and 50/,
+      /50 rows in the backup, 51 in the installation; they differ between rows 1 and 50/,
     );
     assert.match(said.not_noted, /it differs/);
   });
@@ -573,7 +573,7 @@ describe('a rehearsal', () => {
     run('subscription', 'remove', '7001', '--yes', '--data', data);
     const said = rehearsed(backup, '--data', data);
     assert.equal(said.status, 1);
-    assert.match(said.differences.join(), /50 rows in the backup, 0 here/);
+    assert.match(said.differences.join(), /50 rows in the backup, 0 in the installation/);
     assert.equal(run('restore', '--rehearse', join(work, 'text.tar'), '--data', data).status, 1);
     assert.equal(run('restore', '--rehearse', '--replace', backup, '--data', data).status, 2);
   });

@@ -101,7 +101,7 @@ function textOf(data: string, restored: Restored, untilMs: number | null, option
       ? raisedText(untilMs)
       : 'Nothing was lost, and clients notice nothing: positions, versions and cursors are the same.',
     ...(orphans.length === 0 ? [] : [orphansText(orphans, untilMs)]),
-    `Start the appliance with: wirewatch serve${options}`,
+    `Start Wirewatch with: wirewatch serve${options}`,
   ].join('\n\n');
 }
 
