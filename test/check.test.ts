@@ -377,7 +377,7 @@ describe('backups', () => {
       assert.equal((await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n')).status, 'warn');
       writeFileSync(join(folder, 'disk', 'backups'), '');
       const file = await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n');
-      assert.deepEqual([file.status, /is no folder/.test(file.detail)], ['bad', true]);
+      assert.deepEqual([file.status, /is not a folder/.test(file.detail)], ['bad', true]);
     }));
 
   test('scheduled: it must not be older than the alert allows, and a restore from it rehearsed', () =>

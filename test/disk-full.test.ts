@@ -271,7 +271,7 @@ test('on a full disk, a start that would have to revoke a key in an older access
     writeFileSync(join(data, 'access.db'), older);
     const run = start();
     assert.equal(await run.ended, 1);
-    assert.match(run.told(), /disk is full\. Free space and try again/);
+    assert.match(run.told(), /disk is full\. Make room and try again/);
   });
 });
 
