@@ -206,7 +206,7 @@ test('a port that is taken is exit code 1, since it may become free, with what t
       const { port } = new URL(url);
       const second = runProgram(['serve', '--data', join(folder, 'data'), '--port', port]);
       assert.equal(await second.ended, 1);
-      const told = `cannot listen on 127\\.0\\.0\\.1, port ${port}: another program listens there.*--port`;
+      const told = `cannot listen on 127\\.0\\.0\\.1, port ${port}: another program is using this address.*--port`;
       assert.match(second.told(), new RegExp(told));
       const third = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
       await third.url();

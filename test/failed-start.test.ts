@@ -85,7 +85,7 @@ async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<s
 describe('a start fails', { skip: process.platform !== 'linux' && 'open files are read from /proc' }, () => {
   test('on a port that is in use', async () => {
     const told = await failedStart({ WIREWATCH_SERVER_PORT: takenPort }, 'failed');
-    assert.match(told, /another program listens there/);
+    assert.match(told, /another program is using this address/);
   });
 
   test("on the administration's port, which is in use; the other one is free again", async () => {

@@ -51,7 +51,7 @@ describe('stopped', () => {
   test('a good installation: exit code 0, and what was compared', () => {
     const { status, stdout } = cli('verify');
     assert.equal(status, 0, stdout);
-    assert.match(stdout, /is good: every entry of the log up to \d+ is whole/);
+    assert.match(stdout, /is intact: every log entry up to number \d+ is complete/);
     const { verified, ...document } = JSON.parse(cli('verify', '--json').stdout);
     assert.equal(verified, installation.data);
     assert.deepEqual(document, { ok: true, entry: document.entry, findings: [], not_compared: null });
@@ -96,7 +96,7 @@ describe('stopped', () => {
     changed('DELETE FROM detection WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 9)');
     assert.match(
       cli('rebuild').stdout,
-      /^Made .* anew from [\d,]+ entries of the log: 300 detections, 300 versions\.$/m,
+      /^Rebuilt .* from [\d,]+ log entries: 300 detections, 300 versions\.$/m,
     );
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
     flip(firstSegment('log'));

@@ -1,8 +1,9 @@
-/** `wirewatch ingest status`: where ingest stands. */
+/** `wirewatch ingest status`: the state of ingest. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
+import { counted, grouped } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
 import { compareFiles, judgeName } from '../ingest/export-name.ts';
 import {
@@ -21,7 +22,7 @@ import { NOTHING_READ, type Reach, reachText, readReach } from '../windows/reach
 import { withAccess } from './access.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
-import { counted, grouped, print, table } from './output.ts';
+import { print, table } from './output.ts';
 
 const FILES_DEFAULT = 10;
 const FILES_MAX = 1000;
@@ -80,10 +81,10 @@ function shownCount(count: number | undefined): string | undefined {
 export function registerStatus(ingest: Command): void {
   const command = ingest
     .command('status')
-    .description('whether the appliance runs, what waits, and the last files it dealt with')
+    .description('show whether Wirewatch is running, which files are waiting, and the files processed last')
     .option(
       '--files <number>',
-      `how many of the last files are shown (default: ${FILES_DEFAULT})`,
+      `how many of the last files to show (default: ${FILES_DEFAULT})`,
       integerValue(0, FILES_MAX),
     )
     .action((options: { files?: number }, self: Command) => {
@@ -100,12 +101,12 @@ export interface IngestStatus {
   readonly running: boolean;
   readonly paused_since: string | null;
   readonly drop: string;
-  /** Export files in the drop folder, also those that were taken and could not be recorded yet. */
+  /** Export files in the drop folder, including those that were taken but are not recorded yet. */
   readonly waiting: number;
-  /** Their names, in the order in which they are read: the first ones. */
+  /** The first of their names, in the order in which they are read. */
   readonly waiting_files: readonly string[];
   readonly exports: Record<ExportName, { enabled: boolean } & Reach>;
-  /** The long file that is being read, and how far; null: there is none. */
+  /** The long file that is being read, and how many rows of it; null if there is none. */
   readonly reading: ReadingNote | null;
   /** A backfill that is being applied. */
   readonly applying: readonly { file: string; rows: number; rows_applied: number }[];
@@ -160,7 +161,7 @@ const NOTHING_INGESTED: {
   notApplied: FileRecord[];
 } = { reach: { newswire: NOTHING_READ, imagewire: NOTHING_READ }, applying: [], files: [], notApplied: [] };
 
-/** Names of the export files that wait, in the order in which they are read. */
+/** Names of the waiting export files, in the order in which they are read. */
 function waitingFiles(drop: string, isRecorded: (number: number) => boolean): string[] {
   const taken = namesIn(join(drop, '.taken')).flatMap((name) => {
     const [, number, dropped = ''] = /^(\d+)\.(.+)$/s.exec(name) ?? [];
@@ -180,15 +181,28 @@ function namesIn(folder: string): string[] {
 function waitingText({ waiting, waiting_files }: IngestStatus): string {
   const more = waiting - waiting_files.length;
   const names = [...waiting_files, ...(more > 0 ? [`${grouped(more)} more`] : [])];
-  return waiting === 0 ? 'no file' : `${counted(waiting, 'file')}: ${names.join(', ')}`;
+  return waiting === 0 ? 'no files' : `${counted(waiting, 'file')}: ${names.join(', ')}`;
+}
+
+export const NOT_RUNNING = 'not running; start it with: wirewatch serve';
+
+export function pauseText({ paused_since }: Pick<IngestStatus, 'paused_since'>): string {
+  return paused_since === null
+    ? 'not paused'
+    : `paused since ${paused_since}; resume with: wirewatch ingest resume`;
+}
+
+/** How many rows of a backfill have been applied. */
+export function applyingText({ file, rows, rows_applied }: IngestStatus['applying'][number]): string {
+  return `${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`;
 }
 
 function statusText(status: IngestStatus): string {
   const { newswire, imagewire } = status.exports;
   const newest = (state: { enabled: boolean } & Reach) => (state.enabled ? reachText(state) : 'switched off');
   const lines = [
-    `appliance    ${status.running ? 'running' : 'not running; start it with: wirewatch serve'}`,
-    `ingest       ${status.paused_since === null ? 'not paused' : `paused since ${status.paused_since}; go on with: wirewatch ingest resume`}`,
+    `appliance    ${status.running ? 'running' : NOT_RUNNING}`,
+    `ingest       ${pauseText(status)}`,
     `drop folder  ${status.drop}`,
     `waiting      ${waitingText(status)}`,
     `newswire     ${newest(newswire)}`,
@@ -196,16 +210,13 @@ function statusText(status: IngestStatus): string {
     ...(status.reading === null
       ? []
       : [`reading      ${status.reading.file}: ${counted(status.reading.rows, 'row')} so far`]),
-    ...status.applying.map(
-      ({ file, rows, rows_applied }) =>
-        `backfill     ${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`,
-    ),
+    ...status.applying.map((file) => `backfill     ${applyingText(file)}`),
   ];
   const shown = new Set(status.files.map(({ number }) => number));
   const others = status.not_applied.filter(({ number }) => !shown.has(number));
   const tables = [
-    ...(others.length === 0 ? [] : [`Not applied, in the last day:\n${fileTable(others)}`]),
-    ...(status.files.length === 0 ? [] : [`The last files:\n${fileTable(status.files)}`]),
+    ...(others.length === 0 ? [] : [`Files not applied in the last 24 hours:\n${fileTable(others)}`]),
+    ...(status.files.length === 0 ? [] : [`Files processed last:\n${fileTable(status.files)}`]),
   ];
   return [lines.join('\n'), ...tables].join('\n\n');
 }

@@ -1,5 +1,4 @@
-/** `wirewatch status`: how things stand, on one screen. */
-import { existsSync } from 'node:fs';
+/** `wirewatch status`: the current state on one screen. */
 import { statfs } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
@@ -15,7 +14,7 @@ import { isLocked } from '../store/locks.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
 import { withAccess } from './access.ts';
 import { openAlertsOf } from './alert.ts';
-import { configOf, folderOf } from './config.ts';
+import { configOf, folderOf, requireInstallation } from './config.ts';
 import { type IngestStatus, ingestStatus } from './ingest-status.ts';
 import { usageOfKeys } from './key-usage.ts';
 import { listeningUrl } from './local-address.ts';
@@ -30,14 +29,14 @@ const WATCH_EVERY_MS = 2 * SECOND_MS;
 export interface Status {
   readonly at: string;
   readonly running: boolean;
-  /** Null where only the appliance knows which port it picked. */
+  /** Null if the port is 0: only the running appliance knows which one it picked. */
   readonly url: string | null;
   /** Null when detections.db cannot be read; `reason` says why. */
   readonly ingest: Omit<IngestStatus, 'files'> | null;
   readonly reason: string | null;
-  /** The newest files that failed, were held or refused. */
+  /** The newest files that failed, were held or were refused. */
   readonly unread_files: IngestStatus['files'];
-  /** Where no appliance runs, only those that follow from the database. */
+  /** If no appliance runs, only those that follow from the database. */
   readonly alerts: readonly AlertDocument[];
   readonly keys: {
     readonly active: number;
@@ -45,7 +44,7 @@ export interface Status {
     readonly last_used_at: string | null;
   };
   readonly disks: readonly { readonly folder: string; readonly free_bytes: number; readonly bytes: number }[];
-  /** Null where none is scheduled. */
+  /** Null if no backup is scheduled. */
   readonly backup: { readonly folder: string; readonly newest_at: string | null } | null;
   /** When detections.db was last compared with its log; null: not yet. */
   readonly verified_at: string | null;
@@ -53,7 +52,7 @@ export interface Status {
 
 export function register(command: Command): void {
   command
-    .option('--watch', 'keep it current on the terminal, until Ctrl-C')
+    .option('--watch', 'refresh the screen until you press Ctrl-C')
     .action(async ({ watch }: { watch?: boolean }, self: Command) => {
       const { json } = commonOptions(self);
       if (watch === true) {
@@ -69,10 +68,13 @@ export function register(command: Command): void {
 
 async function watched(command: Command, json: boolean): Promise<never> {
   if (json || process.stdout.isTTY !== true)
-    throw new Refused('usage', '--watch needs a terminal and goes without --json: leave one of them out');
+    throw new Refused(
+      'usage',
+      '--watch needs a terminal, and cannot be combined with --json. Leave out --watch to print the status once.',
+    );
   for (;;) {
     const text = printable(statusText(await statusOf(command), Date.now()));
-    // From the top of the screen, each line cleared behind its end, and everything below.
+    // Drawn over the last one, from the top of the screen; the rest of each line and of the screen is cleared.
     process.stdout.write(`\x1b[H${text.replaceAll('\n', '\x1b[K\n')}\x1b[J`);
     await sleep(WATCH_EVERY_MS);
   }
@@ -82,12 +84,7 @@ async function watched(command: Command, json: boolean): Promise<never> {
 async function statusOf(command: Command): Promise<Status> {
   const config = configOf(command);
   const folder = folderOf(config);
-  if (!existsSync(folder.access) && !existsSync(folder.accessLog)) {
-    throw new Refused(
-      'configuration',
-      `there is no installation in ${folder.root}. Name its data folder with --data.`,
-    );
-  }
+  requireInstallation(config);
   const nowMs = Date.now();
   const running = isLocked(folder.serveLock);
   const { keys, ...ingested } = withAccess(command, (access) => ({
@@ -108,7 +105,7 @@ async function statusOf(command: Command): Promise<Status> {
   };
 }
 
-/** A damaged database is what alerts tell of; the rest of the screen is worth having all the same. */
+/** An alert reports a damaged database; the rest of the screen is useful all the same. */
 function ingestOf(access: Database, config: Config): Pick<Status, 'ingest' | 'reason' | 'unread_files'> {
   try {
     const { files, ...ingest } = ingestStatus(access, config, FILES_READ);
