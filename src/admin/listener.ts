@@ -17,6 +17,8 @@ import { type Content, createPages, type PageSources } from './pages.ts';
 
 export interface AdminOptions extends PageSources {
   readonly settings: Settings['admin'];
+  /** Whether its certificate is not that of the server. */
+  readonly hasOwnCertificate: boolean;
   readonly console: ConsoleOptions;
   /** Told when the certificate is about to expire, or its files cannot be used. */
   readonly conditions: TlsRenewalOptions['conditions'];
@@ -47,7 +49,7 @@ const PLAIN = 'text/plain; charset=utf-8';
 /** @throws Refused `failed` when it cannot listen, `configuration` when not with the certificate that is set */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const { settings, log, now, conditions } = options;
-  const tls = await openTls(settings);
+  const tls = await openTls(settings, options.hasOwnCertificate);
   const timeouts = { headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS };
   const secured = tls === null ? null : createTlsServer({ ...timeouts, ...secureContext(tls.pair) });
   const server: Server = secured ?? createServer(timeouts);
@@ -88,9 +90,10 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   };
 }
 
-async function openTls({ tls_certificate, tls_key }: Settings['admin']) {
+async function openTls({ tls_certificate, tls_key }: Settings['admin'], isOwn: boolean) {
   if (tls_certificate === '') return null;
-  const paths = { certificate: tls_certificate, key: tls_key };
+  const section = isOwn ? ({ section: 'admin' } as const) : {};
+  const paths = { ...section, certificate: tls_certificate, key: tls_key };
   return { paths, pair: judgeTlsPair(paths, await readTlsFiles(paths)) };
 }
 
