@@ -137,7 +137,17 @@ function judgeRequest(
   }
   if (route.scope !== null) requireScope(credential, route.scope);
   const requireAllowance = () => judge.allowance.require(credential, nowMs);
-  const answer = route.answer({ ...call, requireAllowance }, credential);
+  const authenticateAgain = () => {
+    const { rate } = exchange;
+    // What is refused as not authenticated has no headers of a rate.
+    exchange.rate = null;
+    const again = authenticate(judge.access, authorization, address, judge.now(), judge.tokens);
+    exchange.rate = rate;
+    if (route.scope !== null) requireScope(again, route.scope);
+    return again;
+  };
+  const keyed = { ...call, requireAllowance, authenticateAgain, now: judge.now };
+  const answer = route.answer(keyed, credential);
   const counted = ({ rows }: Answer) => judge.allowance.count(credential, rows ?? 0, nowMs);
   if (!(answer instanceof Promise)) {
     counted(answer);
@@ -205,12 +215,15 @@ function openExchange(
 }
 
 function send(judge: Judge, exchange: Exchange, answer: Answer): void {
+  if (answer.waited_ms !== undefined && exchange.key_id !== null)
+    exchange.rate = judge.rate.current(exchange.key_id, judge.now());
   const sending = sendAnswer(exchange, answer, judge.isClosing());
   const keyId = provenKeyId(exchange, answer);
   if (keyId !== null) judge.keyUses.note(keyId, judge.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
   logRequest(judge, exchange, answer, durationMs);
-  judge.traffic?.answered(exchange.endpoint, answer.status, durationMs / 1000, answer.rows ?? 0);
+  const workedMs = durationMs - (answer.waited_ms ?? 0);
+  judge.traffic?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
   const { request_id } = exchange;
   sending?.catch((error: unknown) =>
     judge.log.warn({ request_id, err: error }, 'a photo could not be sent as it was: the answer was cut off'),
@@ -273,6 +286,7 @@ function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs
       ...(key_id !== null || claimed_key_id === null ? {} : { claimed_key_id }),
       ...(limit === null ? {} : { limit }),
       duration_ms: Math.round(durationMs * 1000) / 1000,
+      ...(answer.waited_ms === undefined ? {} : { waited_ms: Math.round(answer.waited_ms * 1000) / 1000 }),
     },
     'request',
   );

@@ -52,6 +52,7 @@ import { judgeTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-p
 import { watchTlsPair } from './tls-renewal.ts';
 import { NO_ENDPOINT, type Traffic } from './traffic.ts';
 import { createProxyWarning } from './untrusted-proxy.ts';
+import type { Waiting } from './waiting.ts';
 
 export interface ServerOptions {
   readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
@@ -73,6 +74,8 @@ export interface ServerOptions {
   readonly keyUses: Pick<KeyUses, 'note'>;
   /** Told of an authentic cursor that the log never gave out, which proves that its end is lost. */
   readonly onEndLost: (position: number) => void;
+  /** Those who wait for the next change; closed with the server. */
+  readonly waiting: Waiting;
   /** null where nobody counts. */
   readonly traffic: Traffic | null;
   readonly log: Logger;
@@ -150,6 +153,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     certificateExpiresMs: () => pair?.validToMs ?? null,
     async close(graceMs) {
       state.isClosing = true;
+      options.waiting.close();
       renewal?.close();
       await closeServer(server, graceMs);
       judge.faults.close();
@@ -182,6 +186,7 @@ function createRoutes(
     secret,
     recentDeliveries,
     onEndLost,
+    waiting,
     now,
     times = CONNECTION_TIMES,
   }: ServerOptions,
@@ -195,7 +200,7 @@ function createRoutes(
   const cursors = createStreamCursors(secret);
   const { detections, access } = stores;
   return [
-    changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl, onEndLost }),
+    changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl, onEndLost, waiting }),
     periodRoute({ detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl }),
     detectionRoute({ detections, enabledContentTypes, baseUrl }),
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),

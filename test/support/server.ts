@@ -13,6 +13,7 @@ import type { HealthSource } from '../../src/health/monitor.ts';
 import type { ConnectionTimes } from '../../src/http/connection-times.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import type { Traffic } from '../../src/http/traffic.ts';
+import { createWaiting, type Waiting } from '../../src/http/waiting.ts';
 import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
 import { createKeyUses, type KeyUses } from '../../src/limits/key-uses.ts';
 import type { Logger } from '../../src/log.ts';
@@ -39,6 +40,7 @@ export interface TestServer {
   readonly keyUses: KeyUses;
   /** Sets the clock. */
   setNow(nowMs: number): void;
+  readonly waiting: Waiting;
   /** Makes a key; by default for all of both subscriptions, with the scope to read detections. */
   makeKey(terms?: Partial<KeyTerms & Pick<NewKey, 'account_id'>>): { id: string; key: string };
   get(path: string, key?: string, init?: RequestInit): Promise<Response>;
@@ -98,6 +100,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const recentDeliveries = new Map<number, number>();
   const dailyRows = createDailyRows();
   const keyUses = createKeyUses();
+  const waiting = createWaiting();
   let nowMs = NOW_MS;
   const closeStores = () => {
     reader.close();
@@ -112,6 +115,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     secret: TEST_SECRET,
     recentDeliveries,
     onEndLost: options.onEndLost ?? (() => {}),
+    waiting,
     dailyRows,
     keyUses,
     traffic: options.traffic ?? null,
@@ -133,6 +137,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     recentDeliveries,
     dailyRows,
     keyUses,
+    waiting,
     setNow(ms) {
       nowMs = ms;
     },
