@@ -19,6 +19,8 @@ import { Refused } from '../refused.ts';
 import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
+import type { Cors } from './cors.ts';
+import type { Encoder } from './encoding.ts';
 import type { FaultLog } from './fault-log.ts';
 import { loggedPath } from './logged-path.ts';
 import { isProblemCode, type Problem } from './problem.ts';
@@ -42,6 +44,8 @@ export interface Judge {
   readonly connections: Connections;
   readonly faults: FaultLog;
   readonly traffic: Traffic | null;
+  readonly encode: Encoder;
+  readonly cors: Cors;
 }
 
 /** One host and port, or nothing (RFC 9112, 3.2; RFC 9110, 7.2); with a comma it would be two. */
@@ -70,6 +74,14 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
   const found = judge.find(path, request.method ?? '');
   if (found.kind === 'route') return false;
   const exchange = openExchange(judge, request, response);
+  const preflight =
+    request.method === 'OPTIONS' && found.kind === 'no_method'
+      ? judge.cors.preflight(request.headers.origin, request.headers['access-control-request-method'])
+      : null;
+  if (preflight !== null) {
+    send(judge, exchange, { status: 204, body: '', headers: preflight });
+    return true;
+  }
   const headers = found.kind === 'no_method' ? ['Allow', found.allow] : [];
   sendProblem(judge, exchange, unroutedProblem(found), headers);
   return true;
@@ -92,7 +104,11 @@ export function answerRequest(
 ): void {
   const exchange = openExchange(judge, request, response, route.path);
   try {
-    const answer = judgeRequest(judge, route, request, exchange);
+    const acceptEncoding = request.headers['accept-encoding'];
+    const encode = (plain: Answer) =>
+      judge.encode(plain, typeof acceptEncoding === 'string' ? acceptEncoding : undefined);
+    const made = judgeRequest(judge, route, request, exchange);
+    const answer = made instanceof Promise ? made.then(encode) : encode(made);
     if (!(answer instanceof Promise)) {
       send(judge, exchange, answer);
       return;
@@ -207,6 +223,7 @@ function openExchange(
       request.socket.remoteAddress,
       typeof forwarded === 'string' ? forwarded : forwarded?.join(','),
     ),
+    cors: judge.cors.headers(request.headers.origin),
     claimed_key_id: null,
     key_id: null,
     rate: null,

@@ -27,7 +27,9 @@ import { createClientAddress } from './client-address.ts';
 import { createConnectionRoom, type RoomOptions } from './connection-room.ts';
 import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { watchConnections } from './connections.ts';
+import { createCors } from './cors.ts';
 import { guardDamaged } from './damage.ts';
+import { createEncoder } from './encoding.ts';
 import { changesRoute } from './endpoints/changes.ts';
 import { detectionRoute } from './endpoints/detection.ts';
 import { healthRoute } from './endpoints/health.ts';
@@ -130,6 +132,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     connections: watchConnections(server, room),
     faults: createFaultLog(options),
     traffic: options.traffic,
+    encode: config.server.compression ? createEncoder() : (answer) => answer,
+    cors: createCors(config.server.cors_origins),
     keyUses: options.keyUses,
   };
   answerMalformed(server, judge);

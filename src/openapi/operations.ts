@@ -24,7 +24,9 @@ import {
   HEAD_TOO_LARGE,
   header,
   keyedProblems,
+  NEXT_LINK,
   openProblems,
+  optional,
   problem,
   RETRY_AFTER,
   type Response,
@@ -50,7 +52,11 @@ export interface Operation {
   readonly responses: Readonly<Record<string, Response>>;
 }
 
-const ETAG = { ETag: header(text('^"[^"]+"$'), 'Names this content.') };
+const WAITED = {
+  'Preference-Applied': optional(text('^wait=\\d+$'), 'That it waited, at most so many seconds.'),
+};
+const ETAG = { ETag: header(text('^(W/)?"[^"]+"$'), 'Names this content.') };
+const VALIDATORS = { ...ETAG, 'Last-Modified': header(text(' GMT$'), 'When the file was written.') };
 const PHOTO_CACHE = 'public, max-age=31536000, immutable';
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/webp', 'image/gif', 'image/tiff'];
 
@@ -70,6 +76,7 @@ const CHANGES: Operation = {
       cacheControl: 'no-store',
       rate: 'always',
       schema: 'ChangesPage',
+      headers: { ...NEXT_LINK, ...WAITED },
       examples: CHANGES_EXAMPLES,
     }),
     ...keyedProblems(),
@@ -93,6 +100,7 @@ const PERIOD: Operation = {
       cacheControl: 'no-store',
       rate: 'always',
       schema: 'RangePage',
+      headers: NEXT_LINK,
       examples: PERIOD_EXAMPLES,
     }),
     ...keyedProblems(),
@@ -139,7 +147,7 @@ const ME: Operation = {
       rate: 'always',
       schema: 'Me',
       examples: ME_EXAMPLES,
-      headers: { Vary: header(Type.Literal('Authorization'), 'What is kept is kept by credential.') },
+      headers: { Vary: header(text('\\bAuthorization\\b'), 'What is kept is kept by credential.') },
     }),
     ...keyedProblems(),
     429: problem(['rate_limited'], 'once verified', RETRY_AFTER),
@@ -320,7 +328,7 @@ function tokenResponses(): Record<string, Response> {
 
 function photoResponses(): Record<string, Response> {
   const headers = {
-    ...ETAG,
+    ...VALIDATORS,
     'Accept-Ranges': header(Type.Literal('bytes'), 'Parts can be asked for.'),
     'X-Content-Type-Options': header(Type.Literal('nosniff'), 'It is what it says it is.'),
   };
@@ -343,7 +351,7 @@ function photoResponses(): Record<string, Response> {
       description: 'The client has it already.',
       cacheControl: PHOTO_CACHE,
       rate: 'never',
-      headers: ETAG,
+      headers: VALIDATORS,
     }),
     ...openProblems(),
     404: problem(['not_found'], 'never'),

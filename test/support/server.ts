@@ -51,6 +51,7 @@ export interface TestServerOptions {
   readonly base_url?: string;
   readonly host?: string;
   readonly trusted_proxies?: string[];
+  readonly cors_origins?: string[];
   readonly max_connections?: number;
   readonly max_connections_per_address?: number;
   /** Paths of PEM files. */
@@ -184,6 +185,8 @@ function configOf(options: TestServerOptions): ServerOptions['config'] {
       trusted_proxies: options.trusted_proxies ?? [],
       tls_certificate: options.tls?.certificate ?? '',
       tls_key: options.tls?.key ?? '',
+      compression: true,
+      cors_origins: options.cors_origins ?? [],
       max_connections: options.max_connections ?? 100,
       max_connections_per_address: options.max_connections_per_address ?? 100,
     },

@@ -18,6 +18,7 @@ import type { StreamCursors } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import type { Database } from '../../store/database.ts';
 import { SECOND_MS } from '../../time.ts';
+import { nextLink } from '../next-link.ts';
 import { preferredWaitSeconds } from '../prefer.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 import type { Waiting } from '../waiting.ts';
@@ -33,11 +34,12 @@ export interface ChangesSources {
   readonly waiting: Waiting;
 }
 
+const PATH = '/v1/detections/changes';
 const DATA_START = Buffer.from('{"data":[');
 
 export function changesRoute(sources: ChangesSources): KeyedRoute {
   return {
-    path: '/v1/detections/changes',
+    path: PATH,
     method: 'GET',
     head: false,
     access: 'key',
@@ -56,7 +58,7 @@ function answerChanges(
   call.requireAllowance();
   const page = pageOf(sources, query);
   const seconds = isCaughtUp(page) ? preferredWaitSeconds(call.request.headers.prefer) : null;
-  if (seconds === null) return answerOf(sources, page, call.nowMs);
+  if (seconds === null) return answerOf(sources, call, page, call.nowMs);
   return answerAfterWait(sources, call, { asked, page, seconds });
 }
 
@@ -119,17 +121,24 @@ async function answerAfterWait(
     if (!isCaughtUp(page)) break;
   }
   socket.setTimeout(idleMs ?? 0);
-  const answer = answerOf(sources, page, call.now());
+  const answer = answerOf(sources, call, page, call.now());
   return {
     ...answer,
-    headers: ['Preference-Applied', `wait=${seconds}`],
+    headers: [...(answer.headers ?? []), 'Preference-Applied', `wait=${seconds}`],
     waited_ms: performance.now() - begun,
   };
 }
 
-function answerOf({ cursors }: ChangesSources, page: ChangesPage, nowMs: number): Answer {
-  const body = renderPage(page, cursors.encode(page.position), nowMs);
-  return { status: 200, rows: page.rows, position: page.position, body };
+function answerOf(
+  { cursors, baseUrl }: ChangesSources,
+  { query }: KeyedCall,
+  page: ChangesPage,
+  nowMs: number,
+): Answer {
+  const { rows, position } = page;
+  const cursor = cursors.encode(position);
+  const answer = { status: 200, rows, position, body: renderPage(page, cursor, nowMs) };
+  return page.has_more ? { ...answer, headers: nextLink(baseUrl(), PATH, query, cursor) } : answer;
 }
 
 function pageOf({ detections, onEndLost }: ChangesSources, query: ChangesQuery): ChangesPage {
