@@ -10,6 +10,7 @@ import { type Api, createApi } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
 import { type Copy, type OnPage, openCopy, type PageRead } from '../pull/copy.ts';
 import { openCopyRows } from '../pull/copy-rows.ts';
+import { csvForm } from '../pull/csv.ts';
 import { catchUp } from '../pull/following.ts';
 import { copyAll, type Start } from '../pull/full-copy.ts';
 import { openLines } from '../pull/lines.ts';
@@ -29,6 +30,9 @@ import { print } from './output.ts';
 import { printComparison } from './pull-compare.ts';
 import { type PullProgress, pullProgress } from './pull-progress.ts';
 
+/** How long the service is asked to wait for a change; proxies give up on a silent answer after a minute. */
+const WAIT_SECONDS = 50;
+/** Where the service does not wait. */
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
 
@@ -72,7 +76,7 @@ export function register(command: Command): void {
       `how long to wait when nothing is new (default: ${POLL_SECONDS_DEFAULT})`,
       integerValue(1, POLL_SECONDS_MAX),
     )
-    .option('--format <format>', 'sqlite or ndjson (default: sqlite)')
+    .option('--format <format>', 'sqlite, ndjson or csv (default: sqlite)')
     .option(
       '--compare',
       'compare the copy with the whole service instead, and change nothing; exit code 1 when they differ',
@@ -155,7 +159,7 @@ function selectionOf({ subscription, contentType }: PullOptions): Selection {
 
 async function pull(options: PullOptions): Promise<Pulled> {
   const session = begin(options);
-  const copy = open(options);
+  const copy = await open(session.api, options);
   let rows_read = 0;
   let stored = 0;
   const onPage = (page: PageRead) => {
@@ -191,8 +195,11 @@ async function readOn(
     process.stderr.write(`${beginsAnew(options)}\n`);
   });
   for (;;) {
-    await catchUp(api, copy, selection, since, onPage);
+    // Whoever sets how often to ask is not made to wait for an answer.
+    const waitSeconds = options.follow === true && options.pollSeconds === undefined ? WAIT_SECONDS : 0;
+    const hasWaited = await catchUp(api, copy, selection, since, onPage, waitSeconds);
     if (options.follow !== true) return;
+    if (hasWaited) continue;
     await sleep((options.pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, { signal });
   }
 }
@@ -203,7 +210,9 @@ async function compare(options: PullOptions): Promise<Comparison> {
   const { into, since, full, follow } = options;
   if (full === true || follow === true)
     throw new Refused('usage', '--compare reads what is there: leave --full and --follow out');
-  const copy = openCopyRows(into, formatOf(options));
+  const format = formatOf(options);
+  if (format === 'csv') throw new Refused('usage', '--compare reads a copy in SQLite or NDJSON, not in CSV');
+  const copy = openCopyRows(into, format);
   const { api, signal, shown } = begin(options);
   try {
     if (since !== undefined && copy.cursor !== null)
@@ -261,7 +270,8 @@ async function beginning(
 }
 
 function beginsAnew({ into, format }: PullOptions): string {
-  const kept = format === 'ndjson' ? 'what is read again is appended again' : 'what was read stays';
+  const kept =
+    format === 'ndjson' || format === 'csv' ? 'what is read again is appended again' : 'what was read stays';
   return `the full copy in ${printable(into)} was begun too long ago: the change stream reaches back 31 days. It begins anew; ${kept}.`;
 }
 
@@ -281,13 +291,22 @@ function contentTypeValue(value: string): ContentType {
   throw new InvalidArgumentError('Expected text or image.');
 }
 
-function open(options: PullOptions): Copy {
-  return formatOf(options) === 'sqlite' ? openCopy(options.into) : openLines(options.into);
+async function open(api: Api, options: PullOptions): Promise<Copy> {
+  switch (formatOf(options)) {
+    case 'sqlite':
+      return openCopy(options.into);
+    case 'ndjson':
+      return openLines(options.into);
+    case 'csv':
+      return openLines(options.into, csvForm((await api.get('/v1/schema/detection')).body));
+  }
 }
 
-function formatOf({ format = 'sqlite' }: PullOptions): 'sqlite' | 'ndjson' {
-  if (format === 'sqlite' || format === 'ndjson') return format;
-  throw new Refused('usage', `--format ${format}: expected sqlite or ndjson`);
+type Format = 'sqlite' | 'ndjson' | 'csv';
+
+function formatOf({ format = 'sqlite' }: PullOptions): Format {
+  if (format === 'sqlite' || format === 'ndjson' || format === 'csv') return format;
+  throw new Refused('usage', `--format ${format}: expected sqlite, ndjson or csv`);
 }
 
 function readKey(path: string): string {
