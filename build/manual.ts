@@ -12,27 +12,27 @@ import { expectation, SETTINGS } from '../src/config/schema.ts';
 import { EXPORT_NAMES } from '../src/detection/content-type.ts';
 import { columnOf, FIELDS } from '../src/detection/fields.ts';
 import { ALERTS } from '../src/health/alerts.ts';
-import { PROBLEMS } from '../src/http/problem.ts';
 import { type ColumnKind, type ColumnName, EXPORT_COLUMNS } from '../src/ingest/export-columns.ts';
 import { PARTS } from '../src/manual/topics.ts';
+import { ERRORS } from '../src/openapi/errors.ts';
 import { MEASURED, type MeasuredFigure, shown } from '../test/bench/measured.ts';
 
 const FOLDER = path.join(import.meta.dirname, '..', 'src', 'manual');
 /** What the description of a detection's field does not say to somebody who writes exports. */
 const COLUMN_NOTES: Partial<Record<ColumnName, string>> = {
   first_detected_at: 'The earliest that was ever given for a detection counts.',
-  last_scored_at: 'Decides which of two rows is newer. It is not compared with first_detected_at.',
+  last_scored_at: 'Decides which of two rows is newer. It is not compared with `first_detected_at`.',
   first_detected_estimated:
-    'Default: false, in a backfill true. It belongs to the earliest first_detected_at; at the same instant, false wins.',
+    'Default: `false`, in a backfill `true`. It belongs to the earliest `first_detected_at`; at the same instant, `false` wins.',
   exported_at: 'Default: when the row was read.',
   source_image_url:
     'Default: a signed address at which Wirewatch serves the photo from the folder `photos.folder`.',
   article_url: 'Print articles: shown to customers whose account has `--print-metadata on`.',
   article_domain:
-    'Reduced to the registered domain, in lower case and punycode. Default: taken from article_url.',
-  article_publisher_id: 'Without it the detection has no publisher, and article_publisher_name is ignored.',
+    'Reduced to the registered domain, in lower case and punycode. Default: taken from `article_url`.',
+  article_publisher_id: 'Without it the detection has no publisher, and `article_publisher_name` is ignored.',
   article_publisher_name: 'White space around it is removed.',
-  article_print: 'Default: false.',
+  article_print: 'Default: `false`.',
 };
 const MADE = /(<!-- made by npm run manual: ([a-z-]+) -->\n)[\s\S]*?(?=<!-- end -->)/g;
 
@@ -114,12 +114,12 @@ function option({
 }
 
 function errorsTable(): string {
-  const rows = Object.entries(PROBLEMS).map(([code, { status, title }]) => [
+  const rows = Object.entries(ERRORS).map(([code, { status, action }]) => [
     `${status}`,
     `\`${code}\``,
-    title,
+    action,
   ]);
-  return table(['Status', 'Code', 'Title'], rows);
+  return table(['Status', 'Code', 'What a client does'], rows);
 }
 
 function settingsTable(): string {

@@ -162,22 +162,22 @@ describe('the manual', () => {
   });
 
   test('lists every error code with its status, and says to a client what else can come', () => {
-    const stream = words('change-stream');
+    const codes = tableRows(topic('change-stream')).map(([status, code]) => `${status} ${code}`);
     for (const [code, { status }] of Object.entries(PROBLEMS))
-      assert.match(stream, new RegExp(`\\b${status} ${code}\\b`), code);
+      assert.ok(codes.includes(`${status} \`${code}\``), code);
     const guide = words('client-guide');
     for (const said of [
       /last path segment of its type/,
-      /500, 502, 503, 504, and no answer at all/,
+      /500, 502, 503, 504, or no answer \|/,
       /502 and 504 come from a proxy.*not a problem document/,
-      /body that ends early.*store nothing of it, and repeat/,
+      /body that ends early \| Store nothing of it, and repeat/,
       /as_of is null.*or older than 31 days.*Date header/,
-      /One was removed: .*go on with the same cursor/,
-      /one subscription_id with one content_type.*up to 1,000 rows.*several streams gets 200/,
-      /web page cannot call the API.*OPTIONS with 405/,
+      /One was removed\..*go on with the same cursor/,
+      /one subscription_id with one content_type.*up to 1,000 rows.*several streams gets at most 200/,
+      /web page can't call the API.*OPTIONS with 405/,
     ])
       assert.match(guide, said);
-    assert.match(stream, /49\.5 passes min_score=50, and its band is low/);
+    assert.match(words('change-stream'), /49\.5 passes min_score=50, and its band is low/);
   });
 
   test('is printed as text and as JSON; an unknown topic is wrong usage', () => {

@@ -203,7 +203,7 @@ test('a period that is still filling: what comes late is on pages not yet read, 
     await other.close();
   }
   const told = words('periods');
-  assert.match(told, /ended less than two days ago is still filling.*no consistent snapshot/);
+  assert.match(told, /ended less than two days ago is still filling.*not a consistent snapshot/);
 });
 
 test('a cursor is refused once period, zone, sort, subscriptions or filters change', async () => {

@@ -23,6 +23,7 @@ import service from './service.md' with { type: 'text' };
 import settings from './settings.md' with { type: 'text' };
 import speed from './speed.md' with { type: 'text' };
 import tokens from './tokens.md' with { type: 'text' };
+import yourExports from './your-exports.md' with { type: 'text' };
 
 export interface Topic {
   /** Name of its file without `.md`, and what `wirewatch manual` is asked for. */
@@ -67,8 +68,13 @@ export const PARTS: readonly Part[] = [
     title: 'Exports',
     topics: [
       {
+        name: 'your-exports',
+        title: 'from a CSV dump to a running feed, step by step',
+        markdown: yourExports,
+      },
+      {
         name: 'export-format',
-        title: 'the files in the drop folder, column by column, for those who write them',
+        title: 'the files in the drop folder: names, rows, columns',
         markdown: exportFormat,
       },
     ],
@@ -78,7 +84,7 @@ export const PARTS: readonly Part[] = [
     topics: [
       {
         name: 'client-guide',
-        title: 'writing a client: the copy, the stream, retries, testing on a laptop',
+        title: 'writing a client: the copy, the stream, errors, testing',
         markdown: clientGuide,
       },
       {
@@ -86,7 +92,7 @@ export const PARTS: readonly Part[] = [
         title: 'the change stream: parameters, answers, errors, a complete client',
         markdown: changeStream,
       },
-      { name: 'periods', title: 'reading a period; a full copy', markdown: periods },
+      { name: 'periods', title: 'the current state of a period', markdown: periods },
       { name: 'tokens', title: 'access tokens in place of a key (OAuth 2.0)', markdown: tokens },
       {
         name: 'pull',
