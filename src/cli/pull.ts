@@ -5,7 +5,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { isBaseUrl, wholeNumber } from '../config/format.ts';
 import { type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
-import { readMe } from '../pull/answers.ts';
+import { readMe, readSchema } from '../pull/answers.ts';
 import { type Api, createApi } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
 import { type Copy, type OnPage, openCopy, type PageRead } from '../pull/copy.ts';
@@ -298,7 +298,7 @@ async function open(api: Api, options: PullOptions): Promise<Copy> {
     case 'ndjson':
       return openLines(options.into);
     case 'csv':
-      return openLines(options.into, csvForm((await api.get('/v1/schema/detection')).body));
+      return openLines(options.into, csvForm(readSchema((await api.get('/v1/schema/detection')).body)));
   }
 }
 
