@@ -30,6 +30,7 @@ export async function catchUp(
     const isNew = page.data.length > 0 || page.next_cursor !== cursor;
     const stored = isNew ? copy.store(page.data, { cursor: page.next_cursor }) : 0;
     onPage({ what: 'change stream', rows: page.data.length, stored });
-    if (!page.has_more) return reply.hasWaited;
+    // One that brought something did not wait: the next one may.
+    if (!page.has_more && (waitSeconds === 0 || page.data.length === 0)) return reply.hasWaited;
   }
 }
