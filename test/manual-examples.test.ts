@@ -165,7 +165,7 @@ describe("the manual's calls", { skip: !has('curl') && 'curl is not installed' }
   test('a token is asked for again after a 502', () =>
     throughFaults([{ kind: 'status', status: 502 }], async (url, folder, asked) => {
       const script = example('tokens', 'token-in-body').replaceAll('http://127.0.0.1:8080', url);
-      const env = { PATH: process.env.PATH, KEY: appliance.key, ...more };
+      const env = { PATH: process.env.PATH, KEY: appliance.key };
       const child = spawn('sh', ['-eu', '-c', script], { cwd: folder, env });
       const [printed] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
       assert.equal(JSON.parse(printed).key.id, appliance.key.split('_')[2]);
