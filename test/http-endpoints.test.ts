@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { addSubscription } from '../src/auth/subscriptions.ts';
-import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
+import { NOW_MS, PLAIN, startTestServer, type TestServer } from './support/server.ts';
 
 const MINUTE_MS = 60_000;
 let server: TestServer;
@@ -38,9 +38,6 @@ async function changes(query: string) {
     ids: page.data.map((row: { id: string; version: number }) => `${row.id} ${row.version}`),
   };
 }
-
-/** fetch would ask for a compressed answer. */
-const PLAIN = { headers: { 'accept-encoding': 'identity' } };
 
 test('a page has its members in order, and every header that the contract names', async () => {
   const response = await server.get(SINCE, key, PLAIN);

@@ -32,7 +32,8 @@ export function createEncoder(): Encoder {
     const { body } = answer;
     if (answer.status === 304 || (typeof body === 'object' && 'handle' in body)) return answer;
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : sizeOf(body);
-    if (bytes < BYTES_MIN) return answer;
+    // A strong entity tag is of one sequence of bytes (RFC 9110, 8.8.1).
+    if (bytes < BYTES_MIN || answer.headers?.includes('ETag') === true) return answer;
     const varying = { ...answer, headers: [...(answer.headers ?? []), 'Vary', 'Accept-Encoding'] };
     const encoding = encodingFor(acceptEncoding);
     if (encoding === null) return varying;
@@ -40,7 +41,7 @@ export function createEncoder(): Encoder {
     return inTurn(() => PACK[encoding](plain)).then((packed) => ({
       ...varying,
       body: [packed],
-      headers: [...weakened(varying.headers), 'Content-Encoding', encoding],
+      headers: [...varying.headers, 'Content-Encoding', encoding],
     }));
   };
 }
@@ -62,11 +63,6 @@ export function encodingFor(header: string | undefined): Encoding | null {
   return best === undefined || weightOf(best) === 0 || weightOf(best) < (weights.get('identity') ?? 0)
     ? null
     : best;
-}
-
-/** Another sequence of bytes must not have the same strong entity tag (RFC 9110, 8.8.1). */
-function weakened(headers: readonly string[]): string[] {
-  return headers.map((value, at) => (headers[at - 1] === 'ETag' ? `W/${value}` : value));
 }
 
 function sizeOf(pieces: readonly Buffer[]): number {

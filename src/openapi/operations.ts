@@ -55,7 +55,7 @@ export interface Operation {
 const WAITED = {
   'Preference-Applied': optional(text('^wait=\\d+$'), 'The request has waited, at most this many seconds.'),
 };
-const ETAG = { ETag: header(text('^(W/)?"[^"]+"$'), 'Identifies this version of the content.') };
+const ETAG = { ETag: header(text('^"[^"]+"$'), 'Identifies this version of the content.') };
 const VALIDATORS = { ...ETAG, 'Last-Modified': header(text(' GMT$'), 'When the file was last changed.') };
 const PHOTO_CACHE = 'public, max-age=31536000, immutable';
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/webp', 'image/gif', 'image/tiff'];

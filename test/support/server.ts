@@ -23,6 +23,9 @@ import { openWriter } from '../../src/store/writer.ts';
 import { checkAnswersOf } from './checked-fetch.ts';
 import { createTestStore, type TestStore } from './store.ts';
 
+/** fetch would ask for a compressed answer. */
+export const PLAIN = { headers: { 'accept-encoding': 'identity' } };
+
 export const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
 export const TEST_SECRET = Buffer.alloc(32, 7);
 
