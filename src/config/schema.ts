@@ -6,12 +6,13 @@
  */
 import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
 import { grouped } from '../counted.ts';
-import { isAddress, isAddressOrNetwork, isBaseUrl, isUtcInstant, NO_PROXY } from './format.ts';
+import { isAddress, isAddressOrNetwork, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './format.ts';
 
 FormatRegistry.Set('setting-address', isAddress);
 FormatRegistry.Set('setting-proxy', (text) => text === NO_PROXY || isAddressOrNetwork(text));
 FormatRegistry.Set('setting-base-url', (text) => text === '' || isBaseUrl(text));
 FormatRegistry.Set('setting-instant', isUtcInstant);
+FormatRegistry.Set('setting-origin', (text) => text === '*' || isOrigin(text));
 
 const closed = { additionalProperties: false };
 /** Far above any sensible rate, so that a test can turn a rate limit off. */
@@ -62,6 +63,22 @@ const Server = Type.Object(
       description:
         'PEM file with the private key of the certificate, without a passphrase. A relative path starts at the folder of this file.',
     }),
+    compression: Type.Boolean({
+      default: true,
+      description: 'Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.',
+    }),
+    cors_origins: Type.Array(
+      Type.String({
+        format: 'setting-origin',
+        expected: 'an origin such as https://dashboard.example.org, or "*"',
+      }),
+      {
+        maxItems: 100,
+        default: [],
+        description:
+          'Origins of web pages that may call the API from a browser. Empty: none. "*": every page; it still needs a key.',
+      },
+    ),
     max_connections: Type.Integer({
       minimum: 1,
       maximum: 1_000_000,

@@ -5,7 +5,7 @@
  * | option | meaning |
  * |---|---|
  * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
- * | `--only page`, `period`, `light`, `stall`, `start` | a part of it |
+ * | `--only page`, `period`, `light`, `stall`, `follow`, `start` | a part of it |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | what millions of rows cost, see growth.ts; with `--against` also the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { against, withBuilt } from './against.ts';
 import { type Bench, figureTable, type Row, SUBSCRIPTIONS } from './common.ts';
+import { following } from './following.ts';
 import { growth } from './growth.ts';
 import { ingest } from './ingest.ts';
 import { light } from './light.ts';
@@ -101,7 +102,9 @@ async function main(): Promise<void> {
       print(results);
       const waits = wanted('stall') ? await anew(bench, appliance, (fresh) => stalls(bench, fresh)) : [];
       if (waits.length > 0) note(figureTable('a bare server', waits));
-      keep('limits', [...results.map(ofRow), ...waits.map(ofFigure)]);
+      const followed = wanted('follow') ? await following(bench, appliance) : [];
+      if (followed.length > 0) note(figureTable('plain', followed));
+      keep('limits', [...results.map(ofRow), ...waits.map(ofFigure), ...followed.map(ofFigure)]);
     } finally {
       await appliance.stop();
     }
