@@ -13,7 +13,7 @@ const FIELDS = [{ name: 'search', label: 'Search the manual' }] as const;
 export function Manual({ route }: { route: Route }): VNode {
   const search = route.parameters.get('search');
   const topics = useReading<ManualTopics>(`/console/manual${queryOf({ search })}`);
-  return html`<div class="manual">
+  return html`<div class=${route.name === '' ? 'manual' : 'manual has-topic'}>
     <nav aria-label="Topics of the manual">
       <${Filters} fields=${FIELDS} route=${{ ...route, name: '' }} submit="Search" />
       <${Read} of=${topics}>${(answer: ManualTopics) => html`<${Topics} of=${answer} search=${search} current=${route.name} />`}</${Read}>
@@ -40,7 +40,7 @@ function Topics({
 
 function Topic({ name }: { name: string }): VNode {
   const reading = useReading<ManualTopic>(`/console/manual/${encodeURIComponent(name)}`);
-  return html`<article><${Heading} about=${name}>${name}</${Heading}><${Read} of=${reading}>${(topic: ManualTopic) => html`<${Text} html=${topic.html} />`}</${Read}></article>`;
+  return html`<article><p class="back"><a href=${linkTo('manual')}>All topics</a></p><${Heading} about=${name}>${name}</${Heading}><${Read} of=${reading}>${(topic: ManualTopic) => html`<${Text} html=${topic.html} />`}</${Read}></article>`;
 }
 
 /** A link of the manual: to another topic, or to a section of this one. */
