@@ -27,7 +27,6 @@ import {
   type UsageKeeperOptions,
 } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
-import type { CommandSummary } from './manual/commands.ts';
 import { paced } from './pace.ts';
 import { prepareAccess } from './prepare-access.ts';
 import { noteDamage } from './store/damage.ts';
@@ -71,8 +70,6 @@ export interface ApplianceOptions {
   readonly log: Logger;
   /** Of bootIngestThread; ended when the start fails. */
   readonly ingestThread: Worker;
-  /** Every command, for the manual that the administration shows. */
-  readonly commands: () => Promise<readonly CommandSummary[]>;
   /** Shows on a terminal how far a long file is. */
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }

@@ -1,5 +1,6 @@
 /** The operator's command for alerts: what it is given, one at a time, bounded, and never in the way. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { pino } from 'pino';
 import { type AlertCommand, createAlertCommand } from '../src/health/alert-command.ts';
 import { startAppliance } from './support/appliance.ts';
 import { fileName, nextWindowMs } from './support/export-files.ts';
+import { example } from './support/manual.ts';
 import { until } from './support/until.ts';
 
 let folder: string;
@@ -114,5 +116,29 @@ test('the appliance runs the program of [alerts] command', async () => {
     );
   } finally {
     await appliance.stop();
+  }
+});
+
+test("the manual's script mails each alert, and marks those that need someone now", {
+  skip: spawnSync('jq', ['--version']).status !== 0 && 'jq is not installed',
+}, async () => {
+  const shown = JSON.parse(example('alerts', 'alert'));
+  assert.deepEqual(Object.keys(shown), ['event', ...Object.keys(ALERT)]);
+  const script = join(folder, 'script');
+  writeFileSync(script, example('alerts', 'alert-script'), { mode: 0o755 });
+  writeFileSync(join(folder, 'mail'), `#!/bin/sh\n{ echo "$2 $3"; cat; } > '${folder}/mailed'\n`, {
+    mode: 0o755,
+  });
+  for (const page_worthy of [false, true]) {
+    const { status, stderr } = spawnSync(script, ['--to', 'desk@agency.example'], {
+      input: `${JSON.stringify({ event: 'opened', ...ALERT, page_worthy })}\n`,
+      env: { PATH: `${folder}:${process.env.PATH}` },
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, stderr);
+    assert.equal(
+      readFileSync(join(folder, 'mailed'), 'utf8'),
+      `${page_worthy ? 'NOW ' : ''}Wirewatch: failed windows opened desk@agency.example\n${ALERT.detail}\n\n${ALERT.what_to_do}\n`,
+    );
   }
 });

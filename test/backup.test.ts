@@ -473,6 +473,15 @@ describe('segments', () => {
     assert.equal(copy(from, to), 0);
   });
 
+  test('of a log without its beginning are not copied', () => {
+    const [from, to] = [target('log-6'), target('copy-6')];
+    makeLog(from, 20).close();
+    const [first = ''] = readdirSync(from);
+    rmSync(join(from, first));
+    assert.throws(() => copy(from, to), LogDamage);
+    assert.deepEqual(readdirSync(to), []);
+  });
+
   test('that are of another log are not copied', () => {
     const [from, to] = [target('log-3'), target('copy-3')];
     makeLog(from, 20).close();

@@ -463,7 +463,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'window accept: for abandoned ones | windows-program | window accept is for abandoned windows alone, and wants a file',
     'a bad second file leaves a window done | ingest-folder | a bad second file for a window that is done fails, and the window stays done',
     'a pause closes ingest stalled | health | a pause closes it',
-    'which alerts need someone now | alerts | README and manual list every alert, which need someone now, and what to do',
+    'which alerts need someone now | alerts | the manual lists every alert, which need someone now, and what to do',
   ]),
   ...rules('Export format: files', [
     'names, windows and what is refused | ingest-folder | every other name goes to refused/ with a reason, its content untouched',

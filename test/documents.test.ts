@@ -16,23 +16,21 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
-import type { Command } from 'commander';
-import { commandSummaries } from '../src/cli/manual.ts';
 import { createProgram } from '../src/cli/program.ts';
+import { loadConfig } from '../src/config/load.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import { PROBLEMS } from '../src/http/problem.ts';
 import { OWN_FOLDERS } from '../src/ingest/drop-folder.ts';
-import { EXPORT_COLUMNS } from '../src/ingest/export-columns.ts';
-import { LOG_LINES } from '../src/manual/operations.ts';
-import { WIDTH } from '../src/manual/text.ts';
+import { terminalText } from '../src/manual/terminal.ts';
 import { TOPICS } from '../src/manual/topics.ts';
-import { CSV_WRITER, PYTHON_CLIENT, PYTHON_WRITER, SHELL_WRITER } from '../src/manual/writers.ts';
+import { openApiDocument } from '../src/openapi/document.ts';
+import { example, tableRows, topic, words } from './support/manual.ts';
 
 const root = path.join(import.meta.dirname, '..');
 const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
 const readme = read('README.md');
 const program = await createProgram();
-const manual = new Map(TOPICS.map((topic) => [topic.name, topic.text(commandSummaries(program))]));
+const manual = new Map(TOPICS.map(({ name, markdown }) => [name, markdown]));
 const sourceText = sourceFiles('src').map(read).join('\n');
 
 function sourceFiles(folder: string): string[] {
@@ -41,55 +39,9 @@ function sourceFiles(folder: string): string[] {
     .map((name) => path.join(folder, name));
 }
 
-function section(title: string): string {
-  const [, text] = new RegExp(`^## ${title}\\n([\\s\\S]*?)(?=^## |$(?![\\s\\S]))`, 'm').exec(readme) ?? [];
-  assert.ok(text, `README has no section ${title}`);
-  return text;
-}
-
-/** The cells of the rows of every table in a text, without the head. */
-function tableRows(text: string): string[][] {
-  return [...text.matchAll(/^\|(?!-)(.*)\|$/gm)].map(([, row = '']) =>
-    row.split('|').map((cell) => cell.trim()),
-  );
-}
-
-function everyCommand(command: Command): Command[] {
-  return [command, ...command.commands.flatMap(everyCommand)];
-}
-
 describe('README', () => {
-  test('its table of settings is the settings, with their defaults', () => {
-    const rows = tableRows(section('Settings')).slice(1);
-    assert.deepEqual(
-      rows.map(([name, value]) => [name, value]),
-      SETTINGS.map(({ path, schema }) => [`\`${path}\``, `\`${JSON.stringify(schema.default)}\``]),
-    );
-  });
-
-  test('its table of commands is the commands, with what each has below it', () => {
-    const rows = tableRows(section('Commands')).slice(1);
-    assert.deepEqual(
-      rows.map(([name]) => name).sort(),
-      program.commands.map((one) => `\`wirewatch ${one.name()}\``).sort(),
-    );
-    for (const [name = '', what = ''] of rows) {
-      const command = program.commands.find((one) => name === `\`wirewatch ${one.name()}\``);
-      const named = [...what.matchAll(/`([a-z]+)`/g)].map(([, word]) => word);
-      assert.deepEqual(named.sort(), command?.commands.map((one) => one.name()).sort(), name);
-    }
-  });
-
-  test('what it says is served is what is served', () => {
-    const routes = sourceFiles('src/http/endpoints').flatMap((file) => {
-      const [, where] = /^ {4}path: '([^']+)'/m.exec(read(file)) ?? [];
-      const [, method] = /^ {4}method: '([A-Z]+)'/m.exec(read(file)) ?? [];
-      return where === undefined ? [] : [`${method} ${where}`];
-    });
-    const named = [...section('What this version serves').matchAll(/^- `([A-Z]+ \/[^`]+)`/gm)].map(
-      ([, one]) => one,
-    );
-    assert.deepEqual(named.sort(), routes.sort());
+  test('fits into 150 lines', () => {
+    assert.ok(readme.split('\n').length <= 151);
   });
 
   test('its links lead somewhere, and so do those of the other documents', () => {
@@ -124,6 +76,39 @@ describe('all documents', () => {
     assert.match(judgeCommandLine('wirewatch ingest status now') ?? '', /no argument/);
   });
 
+  test('every setting that is named in them is one, or a member of an answer', () => {
+    const sections = [...new Set(SETTINGS.map(({ path }) => path.slice(0, path.lastIndexOf('.'))))];
+    const named = new RegExp(`\`((?:${sections.join('|')})\\.[a-z_]+)\``, 'g');
+    const settings = new Set(SETTINGS.map(({ path }) => path));
+    const answers = JSON.stringify(openApiDocument());
+    let found = 0;
+    for (const [name, text] of documents) {
+      for (const [, setting = ''] of text.matchAll(named)) {
+        if (/\.(?:db|json|md|toml|ts)$/.test(setting)) continue;
+        found += 1;
+        const isMember = answers.includes(`"${setting.slice(setting.lastIndexOf('.') + 1)}":`);
+        assert.ok(settings.has(setting) || isMember, `${name}: ${setting}`);
+      }
+    }
+    assert.ok(found > 80, `only ${found} were found`);
+  });
+
+  test('every configuration in them could be used', () => {
+    const folder = temporaryFolder();
+    const file = path.join(folder, 'wirewatch.toml');
+    let found = 0;
+    for (const [name, text] of documents) {
+      for (const [, toml = ''] of text.matchAll(/^```toml\n([\s\S]*?)```$/gm)) {
+        found += 1;
+        writeFileSync(file, toml);
+        const load = () => loadConfig({ flags: {}, env: {}, file, dataFolder: folder });
+        assert.doesNotThrow(load, `${name}: ${toml}`);
+      }
+    }
+    rmSync(folder, { recursive: true });
+    assert.ok(found > 3, `only ${found} were found`);
+  });
+
   test('every environment variable in them is one that the program reads', () => {
     const settings = new Set(SETTINGS.map(({ variable }) => variable));
     for (const [name, text] of documents) {
@@ -132,6 +117,17 @@ describe('all documents', () => {
           settings.has(variable) || new RegExp(`env(ironment)?\\.${variable}\\b`).test(sourceText);
         assert.ok(isRead, `${name}: ${variable}`);
       }
+    }
+  });
+
+  test('every invariant in ARCHITECTURE names tests that are there', () => {
+    const [, table = ''] = /^## Invariants\n([\s\S]*?)^## /m.exec(read('ARCHITECTURE.md')) ?? [];
+    const rows = tableRows(table);
+    assert.ok(rows.length >= 20);
+    for (const [promise, , tests = ''] of rows) {
+      const names = [...tests.matchAll(/`([a-z/-]+)`/g)].map(([, name]) => name);
+      assert.ok(names.length > 0, promise);
+      for (const name of names) assert.ok(existsSync(path.join(root, 'test', `${name}.test.ts`)), name);
     }
   });
 
@@ -186,75 +182,36 @@ test('no text calls data complete up to a time: windows before it may have faile
 });
 
 describe('the manual', () => {
-  test('names every setting, and every command with its options', () => {
-    const settings = manual.get('settings') ?? '';
-    for (const { section, name, variable, schema } of SETTINGS) {
-      assert.ok(settings.includes(`[${section}] ${name} = ${JSON.stringify(schema.default)}\n`), name);
-      assert.match(settings, new RegExp(`\\b${variable}\\b`));
-    }
-    const commands = manual.get('commands') ?? '';
-    for (const command of everyCommand(program)) {
-      if (command.commands.length > 0) continue;
-      const names = [command.name()];
-      for (let up = command.parent; up !== null; up = up.parent) names.unshift(up.name());
-      const [, own] =
-        new RegExp(`\\n\\n(${names.join(' ')}(?: [<[].*)?\\n[\\s\\S]*?)(?=\\n\\n|\\n$)`).exec(commands) ?? [];
-      assert.ok(own, names.join(' '));
-      for (const { flags } of command.options)
-        assert.ok(own.includes(`\n    ${flags}\n`), `${names.join(' ')} ${flags}`);
-    }
-  });
-
-  test('names every column of the exports, once, with the right duty', () => {
-    const format = manual.get('export-format') ?? '';
-    for (const { name, required } of EXPORT_COLUMNS) {
-      const heads = [...format.matchAll(new RegExp(`^${name} +(required|optional), `, 'gm'))];
-      assert.deepEqual(
-        heads.map(([, duty]) => duty),
-        [required ? 'required' : 'optional'],
-        name,
-      );
-    }
-  });
-
-  test('lists every line of the log that wants somebody, and no other', () => {
+  test('lists every log line of level warn or error, and no other', () => {
     const inThreads = sourceText.matchAll(/\blog\(\s*'(?:warn|error)',\s*'([^']+)'/g);
     const inMain = sourceText.matchAll(/\blog\.(?:warn|error|fatal)\(\s*\{[^{}]*\},\s*'([^']+)'/g);
     const logged = [...inThreads, ...inMain].map(([, msg = '']) => msg);
     assert.match(sourceText, /`file \$\{record\.outcome\}`/);
     assert.deepEqual(
-      LOG_LINES.map(([msg]) => msg).sort(),
+      tableRows(topic('log-lines'))
+        .map(([msg = '']) => msg)
+        .sort(),
       ['file failed', 'file refused', ...new Set(logged)].sort(),
     );
-    for (const [msg] of LOG_LINES)
-      assert.ok(manual.get('operations')?.replace(/\s+/g, ' ').includes(msg), msg);
   });
 
   test('lists every error code with its status, and says to a client what else can come', () => {
-    const stream = manual.get('change-stream')?.replace(/\s+/g, ' ') ?? '';
+    const codes = tableRows(topic('change-stream')).map(([status, code]) => `${status} ${code}`);
     for (const [code, { status }] of Object.entries(PROBLEMS))
-      assert.match(stream, new RegExp(`\\b${status} ${code}\\b`), code);
-    const guide = manual.get('client-guide')?.replace(/\s+/g, ' ') ?? '';
+      assert.ok(codes.includes(`${status} \`${code}\``), code);
+    const guide = words('client-guide');
     for (const said of [
       /last path segment of its type/,
-      /500, 502, 503, 504, and no answer at all/,
+      /500, 502, 503, 504, or no answer \|/,
       /502 and 504 come from a proxy.*not a problem document/,
-      /body that ends early.*store nothing of it, and repeat/,
+      /body that ends early \| Store nothing of it, and repeat/,
       /as_of is null.*or older than 31 days.*Date header/,
-      /One was removed: .*go on with the same cursor/,
-      /one subscription_id with one content_type.*up to 1,000 rows.*several streams gets 200/,
-      /web page cannot call the API.*OPTIONS with 405/,
+      /One was removed\..*go on with the same cursor/,
+      /one subscription_id with one content_type.*up to 1,000 rows.*several streams gets at most 200/,
+      /web page can't call the API.*OPTIONS with 405/,
     ])
       assert.match(guide, said);
-    assert.match(stream, /49\.5 passes min_score=50, and its band is low/);
-  });
-
-  test('fits a terminal, but for code', () => {
-    for (const [name, text] of manual) {
-      const prose = text.replace(/^```[\s\S]*?^```$/gm, '');
-      for (const line of prose.split('\n')) assert.ok(line.length <= WIDTH, `${name}: ${line}`);
-      assert.doesNotMatch(text, /undefined|\[object|[ \t]$/m, name);
-    }
+    assert.match(words('change-stream'), /49\.5 passes min_score=50, and its band is low/);
   });
 
   test('is printed as text and as JSON; an unknown topic is wrong usage', () => {
@@ -264,10 +221,14 @@ describe('the manual', () => {
       [...manual.keys()],
     );
     const contents = wirewatch(root, 'manual').stdout;
-    for (const name of manual.keys()) assert.match(contents, new RegExp(`^${name} `, 'm'));
-    assert.equal(wirewatch(root, 'manual', 'settings').stdout, manual.get('settings'));
+    for (const name of manual.keys()) assert.match(contents, new RegExp(`^  ${name} `, 'm'));
+    const layout = { columns: 100, styled: false };
+    assert.equal(
+      wirewatch(root, 'manual', 'settings').stdout,
+      terminalText(manual.get('settings') ?? '', layout),
+    );
     const json = JSON.parse(wirewatch(root, 'manual', 'security', '--json').stdout);
-    assert.deepEqual(json, { topic: 'security', text: manual.get('security') });
+    assert.deepEqual(json, { topic: 'security', markdown: manual.get('security') });
     const unknown = wirewatch(root, 'manual', 'cooking');
     assert.equal(unknown.status, 2);
     assert.match(unknown.stderr, /no topic "cooking".*export-format/);
@@ -299,8 +260,7 @@ describe("the manual's writers", () => {
   after(() => rmSync(folder, { recursive: true }));
 
   /** Runs an example of the manual; @returns the one file that it dropped, by its name */
-  function dropped(code: string, run: () => ReturnType<typeof spawnSync>): string {
-    assert.ok(manual.get('export-format')?.includes(code.trim()), 'it is not what the manual shows');
+  function dropped(run: () => ReturnType<typeof spawnSync>): string {
     const there = readdirSync(drop);
     const { status, stderr } = run();
     assert.equal(status, 0, String(stderr));
@@ -320,15 +280,13 @@ describe("the manual's writers", () => {
   }
 
   for (const [name, code] of [
-    ['shell', SHELL_WRITER],
-    ['CSV', CSV_WRITER],
+    ['shell', example('export-format', 'shell-writer')],
+    ['CSV', example('export-format', 'csv-writer')],
   ] as const) {
     test(`the ${name} example writes what is valid`, {
       skip: !has('gzip') && 'gzip is not installed',
     }, () => {
-      assertValid(
-        dropped(code, () => spawnSync('sh', ['-eu', '-c', code], { cwd: folder, encoding: 'utf8' })),
-      );
+      assertValid(dropped(() => spawnSync('sh', ['-eu', '-c', code], { cwd: folder, encoding: 'utf8' })));
     });
   }
 
@@ -336,8 +294,11 @@ describe("the manual's writers", () => {
     skip: !has('python3') && 'python3 is not installed',
   }, () => {
     assertValid(
-      dropped(PYTHON_WRITER, () =>
-        spawnSync('python3', ['-c', PYTHON_WRITER], { cwd: folder, encoding: 'utf8' }),
+      dropped(() =>
+        spawnSync('python3', ['-c', example('export-format', 'python-writer')], {
+          cwd: folder,
+          encoding: 'utf8',
+        }),
       ),
     );
   });
@@ -348,6 +309,9 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
   const bin = path.join(folder, 'bin');
   const env = cleanEnv({ PATH: `${bin}${path.delimiter}${process.env.PATH}`, WIREWATCH_SERVER_PORT: '0' });
   const since = new Date(Date.now() - 1000).toISOString();
+  /** Where a person takes a moment to read on, a script waits until nothing is left to be read. */
+  const UNTIL_READ =
+    'while [ -n "$(find wirewatch-data/drop -maxdepth 1 -name \'*.ndjson*\')$(ls -A wirewatch-data/drop/.taken)" ]; do sleep 0.1; done\n';
   let appliance: ChildProcess | null = null;
   let url = '';
 
@@ -405,21 +369,43 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     assert.equal(prepared.status, 0, prepared.stderr);
     url = await start(codes[background] ?? '');
 
-    // Where a person takes a moment to read on, a script waits until nothing is left to be read.
-    const isBusy = `[ -n "$(find wirewatch-data/drop -maxdepth 1 -name '*.ndjson*')$(ls -A wirewatch-data/drop/.taken)" ]`;
+    const [drop = '', calls = ''] = codes.slice(background + 1);
+    const dropped = sh(drop);
+    assert.equal(dropped.status, 0, dropped.stderr);
+    const { status, stdout, stderr } = sh(`${UNTIL_READ}${calls}`);
+    assert.equal(status, 0, stderr);
+    const [me, first, next, ...others] = stdout.replaceAll('}{', '}\n{').trim().split('\n');
+    assert.deepEqual(others, []);
+    assert.deepEqual(
+      JSON.parse(me ?? '').subscriptions.map(({ id }: { id: number }) => id),
+      [7001],
+    );
+    assert.deepEqual(
+      JSON.parse(first ?? '').data.map(({ id }: { id: string }) => id),
+      ['t.7001.9001.501'],
+    );
+    assert.deepEqual(JSON.parse(next ?? '').data, []);
+  });
+
+  test('the quick start goes on from there', () => {
+    const [dropCode, readCode] = ['drop', 'read'].map((name) => example('quick-start', name));
+    const { key } = JSON.parse(readFileSync(path.join(folder, 'key.json'), 'utf8'));
     const { status, stdout, stderr } = sh(
-      codes.slice(background + 1).join(`while ${isBusy}; do sleep 0.1; done\n`),
+      (dropCode ?? '').replace('wirewatch ingest', `${UNTIL_READ}wirewatch ingest`) +
+        (readCode ?? '').replace('ww_live_…', key),
     );
     assert.equal(status, 0, stderr);
     assert.equal(stdout.match(/ applied +20 /g)?.length, 2, stdout);
     const page = JSON.parse(stdout.slice(stdout.indexOf('{"data":')));
     assert.equal(page.data.length, 3);
-    assert.equal(page.data[0].subscription_id, 7001);
     assert.match(page.next_cursor, /^[\w-]+$/);
+    const [, more = ''] = topic('quick-start').match(/(curl [^\n]*cursor=NEXT_CURSOR")/) ?? [];
+    const next = sh(`KEY=${key}\n${more.replace('NEXT_CURSOR', page.next_cursor)}`);
+    assert.ok(JSON.parse(next.stdout).data.length >= 37);
   });
 
-  test('the files that are there then are those that README lists', () => {
-    const text = section('Files');
+  test('the files that are there then are those that the manual lists', () => {
+    const text = manual.get('files') ?? '';
     const own = /(-wal|-shm|-journal)$/;
     const found = readdirSync(path.join(folder, 'wirewatch-data')).filter(
       (name) => !own.test(name) && name !== 'drop',
@@ -445,8 +431,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
   test("the manual's client reads it whole, and goes on where it was", {
     skip: !has('python3') && 'python3 is not installed',
   }, async () => {
-    assert.ok(manual.get('change-stream')?.includes(PYTHON_CLIENT.trim()));
-    const { key } = JSON.parse(readFileSync(path.join(folder, 'acme-key.json'), 'utf8'));
+    const { key } = JSON.parse(readFileSync(path.join(folder, 'key.json'), 'utf8'));
     const answer = await fetch(`${url}/v1/detections/changes?since=${since}&limit=1000`, {
       headers: { authorization: `Bearer ${key}` },
     });
@@ -454,7 +439,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     const expected = `${new Set(data.map(({ id }) => id)).size} detections\n`;
     assert.ok(data.length >= 30);
     const client = (env: Record<string, string>) =>
-      spawnSync('python3', ['-c', PYTHON_CLIENT], {
+      spawnSync('python3', ['-c', example('change-stream', 'python-client')], {
         cwd: folder,
         encoding: 'utf8',
         env: cleanEnv({ BASE_URL: url, KEY: key, ...env }),

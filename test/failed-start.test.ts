@@ -63,7 +63,6 @@ async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<s
     kind: 'appliance',
     log: pino({ level: 'silent' }),
     ingestThread,
-    commands: async () => [],
     onProgress: () => {},
   });
   const refusal = await start.then(

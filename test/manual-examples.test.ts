@@ -10,8 +10,6 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
-import { TOKEN_IN_BODY } from '../src/manual/tokens.ts';
-import { CSV_WRITER, PYTHON_CLIENT, PYTHON_WRITER, SHELL_WRITER } from '../src/manual/writers.ts';
 import { formatWindowStart, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
@@ -54,8 +52,10 @@ time.sleep = sleep
 exec(compile(sys.argv[1], "client.py", "exec"))
 `;
 
+import { example } from './support/manual.ts';
+
 function startClient(folder: string, url: string, env: Record<string, string>) {
-  const child = spawn('python3', ['-c', WITHOUT_SLEEP, PYTHON_CLIENT], {
+  const child = spawn('python3', ['-c', WITHOUT_SLEEP, example('change-stream', 'python-client')], {
     cwd: folder,
     env: { PATH: process.env.PATH, BASE_URL: url, KEY: appliance.key, SINCE: since, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -164,13 +164,41 @@ describe("the manual's Python client", { skip: !has('python3') && 'python3 is no
 describe("the manual's calls", { skip: !has('curl') && 'curl is not installed' }, () => {
   test('a token is asked for again after a 502', () =>
     throughFaults([{ kind: 'status', status: 502 }], async (url, folder, asked) => {
-      const script = TOKEN_IN_BODY.replaceAll('http://127.0.0.1:8080', url);
+      const script = example('tokens', 'token-in-body').replaceAll('http://127.0.0.1:8080', url);
       const env = { PATH: process.env.PATH, KEY: appliance.key };
       const child = spawn('sh', ['-eu', '-c', script], { cwd: folder, env });
       const [printed] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
       assert.equal(JSON.parse(printed).key.id, appliance.key.split('_')[2]);
       assert.deepEqual(asked, ['/oauth/token', '/oauth/token', '/v1/me']);
     }));
+});
+
+/** Runs an example that calls the service. @returns what it prints */
+async function called(code: string): Promise<Record<string, unknown>> {
+  const script = code.replaceAll('http://127.0.0.1:8080', appliance.serving().url);
+  const env = { PATH: process.env.PATH, KEY: appliance.key };
+  const child = spawn('sh', ['-eu', '-c', script], { env });
+  const [printed] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return JSON.parse(printed);
+}
+
+describe("the manual's first calls", { skip: !has('curl') && 'curl is not installed' }, () => {
+  test('show the key, a page of the stream and a page of a period', async () => {
+    const me = await called(example('client-guide', 'first-call'));
+    assert.ok(Array.isArray(me.subscriptions) && me.subscriptions.length > 0);
+
+    const stream = example('change-stream', 'first-page').replace(/since=[^&]+/, `since=${since}`);
+    const { data, next_cursor } = await called(stream);
+    assert.ok(Array.isArray(data) && data.length > 0 && typeof next_cursor === 'string');
+
+    const [today = ''] = new Date().toISOString().split('T');
+    const starts = /"text":"([^"]+)"/.exec(JSON.stringify(me))?.[1];
+    const days = example('periods', 'first-page')
+      .replace(/from=[\d-]+/, `from=${starts}`)
+      .replace(/to=[\d-]+/, `to=${today}`);
+    const period = await called(days);
+    assert.ok(Array.isArray(period.data) && period.data.length > 0);
+  });
 });
 
 describe("the manual's writers on a full disk", {
@@ -181,9 +209,14 @@ describe("the manual's writers on a full disk", {
     formatWindowStart((Math.floor(Date.now() / WINDOW_MS) - before) * WINDOW_MS),
   );
   for (const [name, command, code, drafts] of [
-    ['shell', 'sh', SHELL_WRITER, ['.newswire.20261120T1010Z.ndjson.gz']],
-    ['CSV', 'sh', CSV_WRITER, ['newswire.20261120T1020Z.csv.part']],
-    ['Python', 'python3', PYTHON_WRITER, [`.imagewire.${last}.ndjson.gz`, `.imagewire.${next}.ndjson.gz`]],
+    ['shell', 'sh', example('export-format', 'shell-writer'), ['.newswire.20261120T1010Z.ndjson.gz']],
+    ['CSV', 'sh', example('export-format', 'csv-writer'), ['newswire.20261120T1020Z.csv.part']],
+    [
+      'Python',
+      'python3',
+      example('export-format', 'python-writer'),
+      [`.imagewire.${last}.ndjson.gz`, `.imagewire.${next}.ndjson.gz`],
+    ],
   ] as const) {
     test(
       `the ${name} example puts no part of a file under the name that is read`,

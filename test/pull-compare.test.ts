@@ -4,11 +4,11 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
-import { clientGuideText } from '../src/manual/client-guide.ts';
 import { openApiDocument } from '../src/openapi/document.ts';
 import { DAY_MS, formatMs } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './support/export-files.ts';
+import { words } from './support/manual.ts';
 import { inFolder, runProgram } from './support/program.ts';
 
 let appliance: Appliance;
@@ -86,7 +86,7 @@ function edit(path: string, sql: string): void {
 }
 
 test('the guide and the OpenAPI document say which members change in place', () => {
-  for (const text of [clientGuideText(), JSON.stringify(openApiDocument())])
+  for (const text of [words('client-guide'), JSON.stringify(openApiDocument())])
     assert.match(text.replace(/[\s`]+/g, ' '), /last_scored_at and exported_at.*brought up to date in place/);
 });
 

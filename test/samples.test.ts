@@ -4,9 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { METRICS } from '../src/manual/monitoring.ts';
 import { SAMPLES } from '../src/samples/samples.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from './support/certificates.ts';
+import { metricsOfManual } from './support/manual.ts';
 import { inFolder, runProgram } from './support/program.ts';
 
 const CONFIG = join(import.meta.dirname, '../config');
@@ -35,8 +35,8 @@ test('the program lists and prints them; another name is exit code 2', async () 
 });
 
 describe('metrics in rules and dashboard', () => {
-  const own = new Set(METRICS.map(([name]) => name));
-  const labels = new Map(METRICS.map(([name, of]) => [name, of.split(', ')]));
+  const own = new Set(metricsOfManual().map(({ name }) => name));
+  const labels = new Map(metricsOfManual().map(({ name, labels: of }) => [name, of]));
 
   test('are all there', () => {
     for (const name of ['prometheus-rules.yml', 'grafana-dashboard.json']) {

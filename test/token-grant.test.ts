@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { resumeAccount, suspendAccount } from '../src/auth/accounts.ts';
 import { revokeKey, setKey } from '../src/auth/keys.ts';
 import type { Scope } from '../src/auth/scopes.ts';
-import { TOKEN_IN_BODY, TOKEN_WITH_BASIC } from '../src/manual/tokens.ts';
+import { example } from './support/manual.ts';
 import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
 import {
   assertHeaders,
@@ -194,7 +194,7 @@ test("the manual's calls do what they say", {
     const env = { PATH: process.env.PATH, KEY: client.key };
     return JSON.parse((await promisify(execFile)('sh', ['-eu', '-c', script], { env })).stdout);
   };
-  assert.equal((await run(TOKEN_IN_BODY)).key.id, client.id);
-  const answer = await run(TOKEN_WITH_BASIC);
+  assert.equal((await run(example('tokens', 'token-in-body'))).key.id, client.id);
+  const answer = await run(example('tokens', 'token-with-basic'));
   assert.deepEqual([answer.token_type, answer.scope], ['Bearer', 'detections:read']);
 });

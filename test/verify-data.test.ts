@@ -111,6 +111,13 @@ describe('stopped', () => {
     content = contentOfDetections(installation.data);
   });
 
+  test('a log that was begun anew can be backed up', () => {
+    const backup = `${installation.data}-backup`;
+    assert.equal(cli('backup', backup).stderr, '');
+    assert.equal(run('verify', backup), 0);
+    assert.equal(cli('restore', backup, '--rehearse').status, 0);
+  });
+
   test('where there is nothing: exit code 78', () => {
     for (const command of ['verify', 'rebuild'])
       assert.equal(run(command, '--data', join(installation.data, 'nowhere')), 78, command);

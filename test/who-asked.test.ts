@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createKey } from '../src/auth/key.ts';
 import { openLog } from '../src/log.ts';
-import { FAIL2BAN_FILTER } from '../src/manual/security.ts';
+import { example } from './support/manual.ts';
 import { exchangeBytes } from './support/raw-http.ts';
 import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
 import { inBody, makeClient, postToken } from './support/token-client.ts';
@@ -165,7 +165,8 @@ test('what is no request has the address of the peer', async () => {
 /** What the manual's filter finds in a line: the address, or null. As fail2ban reads it (jail.conf(5)). */
 function filtered(line: string): string | null {
   const entries = new Map(
-    FAIL2BAN_FILTER.replaceAll('%%', '%')
+    example('security', 'fail2ban-filter')
+      .replaceAll('%%', '%')
       .split(/\n(?=\S)/)
       .map((entry) => [entry.split(' = ', 1)[0], entry.slice(entry.indexOf(' = ') + 3).trim()]),
   );
@@ -215,7 +216,7 @@ const withoutFail2ban =
 
 test('fail2ban itself reads it so', { skip: withoutFail2ban }, () => {
   const filter = join(folder, 'wirewatch.conf');
-  writeFileSync(filter, FAIL2BAN_FILTER.trimStart());
+  writeFileSync(filter, example('security', 'fail2ban-filter'));
   const { stdout } = spawnSync('fail2ban-regex', ['-o', 'ip', logFile, filter], { encoding: 'utf8' });
   assert.deepEqual(stdout.trim().split('\n'), [...Array(5).fill(GUESSER), '2001:db8::66']);
 });

@@ -10,10 +10,8 @@ import { FILE_OUTCOMES } from '../ingest/file-record.ts';
 import { type DealtWith, ROW_OUTCOMES } from '../ingest/ingest-settings.ts';
 import { LIMITS, type Limit } from '../limits/limit.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
-import type { Now } from '../time.ts';
 import { COMMIT, VERSION } from '../version.ts';
 import { processFacts } from './process-facts.ts';
-import { createRecent, type Recent } from './recent.ts';
 import { type Fact, facts, type StandingSources, type Value } from './standing.ts';
 
 /** Light requests take a tenth of a millisecond, the largest pages some of them; seconds mean that something is wrong. */
@@ -21,7 +19,6 @@ const DURATION_BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.0
 const TOKEN_ENDPOINT = '/oauth/token';
 
 export interface Metrics {
-  readonly recent: Recent;
   readonly contentType: string;
   /** In the text format of Prometheus. */
   text(): Promise<string>;
@@ -34,11 +31,10 @@ export interface Metrics {
 }
 
 /** @param counts what the console shows over time is counted there as well */
-export function createMetrics(now: Now, counts: Pick<RequestCounts, 'add' | 'refuse'>): Metrics {
+export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Metrics {
   const registry = new Registry();
   const traffic = trafficMetrics(registry);
   const ingest = ingestMetrics(registry);
-  const recent = createRecent(now);
   new Gauge({
     name: 'wirewatch_build_info',
     help: 'Which build this is; always 1.',
@@ -46,7 +42,6 @@ export function createMetrics(now: Now, counts: Pick<RequestCounts, 'add' | 'ref
     registers: [registry],
   }).set({ version: VERSION, commit: COMMIT }, 1);
   return {
-    recent,
     contentType: registry.contentType,
     text: () => registry.metrics(),
     answered(endpoint, status, seconds, rows) {
@@ -54,7 +49,6 @@ export function createMetrics(now: Now, counts: Pick<RequestCounts, 'add' | 'ref
       counts.add('requests', 1);
       if (status >= 400) counts.add('refused', 1);
       if (rows > 0) counts.add('rows_served', rows);
-      if (rows > 0) recent.add('served', rows);
     },
     refused: (limit) => traffic.refused.inc({ limit }),
     turnedAway: counts.refuse,
@@ -62,9 +56,7 @@ export function createMetrics(now: Now, counts: Pick<RequestCounts, 'add' | 'ref
       ingest(file);
       const { created, updated, rescored, unchanged } = file.rows;
       const read = created + updated + rescored + unchanged;
-      if (file.outcome !== 'applied' || read === 0) return;
-      counts.add('rows_ingested', read);
-      recent.add('ingested', read);
+      if (file.outcome === 'applied' && read > 0) counts.add('rows_ingested', read);
     },
     watch: (sources) => watchStanding(registry, sources),
   };

@@ -5,7 +5,6 @@ import { type Config, enabledExports } from '../config/load.ts';
 import type { Conditions } from '../health/conditions.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import type { Logger } from '../log.ts';
-import type { CommandSummary } from '../manual/commands.ts';
 import { reasonOf } from '../refused.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
@@ -22,7 +21,6 @@ export interface OpenAdminOptions
   readonly folder: DataFolder;
   readonly secret: Buffer;
   readonly conditions: Conditions;
-  readonly commands: () => Promise<readonly CommandSummary[]>;
   readonly server: Pick<AdminOptions, 'connections' | 'certificateExpiresMs'> & { readonly url: string };
 }
 
@@ -33,22 +31,20 @@ export function isAdminOn({ admin }: Pick<Config, 'admin'>, kind: InstallationKi
 
 export async function loadMetrics(counts: RequestCounts): Promise<Metrics> {
   const { createMetrics } = await import('./metrics.ts');
-  return createMetrics(Date.now, counts);
+  return createMetrics(counts);
 }
 
 /** @throws Refused `failed` when it cannot listen */
 export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Promise<Admin> {
   const { startAdmin } = await import('./listener.ts');
-  const { config, folder, server, commands, conditions, log } = options;
+  const { config, folder, server, conditions, log } = options;
   const access = createFileReader(folder.access);
-  const summaries = await commands();
   const admin = await startAdmin({
     ...options,
     ...server,
     metrics,
-    commands: summaries,
     settings: config.admin,
-    console: await consoleOptions(options, access, summaries),
+    console: await consoleOptions(options, access),
     // The server tells of the certificate that it shares.
     conditions: config.server.tls_certificate === '' ? conditions : { set() {} },
     backup: config.backup,
@@ -70,7 +66,6 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
 async function consoleOptions(
   { config, kind, folder, secret, monitor, detections, server, log }: OpenAdminOptions,
   access: FileReader,
-  commands: readonly CommandSummary[],
 ): Promise<ConsoleOptions> {
   const { NotReadable, Sessions } = await import('./console/sessions.ts');
   const epoch = () => {
@@ -91,7 +86,6 @@ async function consoleOptions(
       daily_rows: config.limits.daily_rows,
       key_prefix: config.keys.prefix,
       base_url: config.server.base_url === '' ? server.url : config.server.base_url,
-      commands,
     },
     sessions: new Sessions(secret, epoch, Date.now()),
     isDemo: kind === 'demo',

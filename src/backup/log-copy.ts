@@ -28,6 +28,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import type { Commit, LogKind, Mark } from '../history/format.ts';
 import { isLogError, LogDamage } from '../history/log-error.ts';
+import { requireBeginning } from '../history/log-reader.ts';
 import { EntryReader, listSegments, type Segment } from '../history/segment.ts';
 import { syncFolder } from '../store/folder.ts';
 
@@ -110,7 +111,7 @@ interface CopyStep {
   readonly segment: Segment;
   readonly copy: Segment;
   readonly bytes: number;
-  /** The entry before the segment's first; undefined: not known. */
+  /** The entry before the segment's first; null: it is the first segment; undefined: not known. */
   readonly before: Commit | null | undefined;
   /** The segment that follows, which must join it; undefined: it is the last. */
   readonly next: Segment | undefined;
@@ -178,13 +179,21 @@ function append<Result>(
   }
 }
 
-/** Reads a segment to its end. @throws LogDamage where it is not whole, or does not join the entry before */
+/**
+ * Reads a segment to its end.
+ *
+ * @param before null: it is the first segment; undefined: not known
+ * @throws LogDamage where it is not whole, or does not join the entry before
+ */
 function checked(segment: Segment, kind: LogKind, before: Commit | null | undefined): Commit | null {
   const reader = new EntryReader(segment, kind);
   try {
     let last = before;
-    for (let part = reader.next(last); part !== null; part = reader.next(last))
-      if (part.kind === 'commit') last = part.commit;
+    for (let part = reader.next(last ?? undefined); part !== null; part = reader.next(last ?? undefined)) {
+      if (part.kind !== 'commit') continue;
+      if (last === null) requireBeginning(part.commit);
+      last = part.commit;
+    }
     if (!reader.isWhole) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
     return last ?? null;
   } finally {

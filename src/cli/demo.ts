@@ -26,11 +26,10 @@ const LOOK_EVERY_MS = 100;
 /** How long the day may take before the calls are printed all the same. */
 const DAY_TIMEOUT_MS = 120 * SECOND_MS;
 
-export function register(command: Command, wholeProgram: () => Promise<Command>): void {
+export function register(command: Command): void {
   command.action(async (_options, self: Command) => {
     const { json } = commonOptions(self);
     const serving = await serveAppliance(self, 'demo', {
-      wholeProgram,
       ingestThread: bootIngestThread(),
     });
     if (isQuiet(serving.log.level)) serving.log.level = 'warn';

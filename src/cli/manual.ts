@@ -1,24 +1,24 @@
 /** `wirewatch manual`: the manual, inside the program, so that it is there offline and fits the version. */
 import { spawnSync } from 'node:child_process';
-import type { Command, Option } from 'commander';
-import type { CommandSummary, OptionSummary } from '../manual/commands.ts';
-import { TOPICS } from '../manual/topics.ts';
+import type { Command } from 'commander';
+import { COLUMNS_MAX, COLUMNS_MIN, terminalText } from '../manual/terminal.ts';
+import { PARTS, TOPICS } from '../manual/topics.ts';
 import { Refused } from '../refused.ts';
 import { addExamples, commonOptions } from './options.ts';
-import { print, table } from './output.ts';
+import { print } from './output.ts';
 
-export function register(command: Command, wholeProgram: () => Promise<Command>): void {
+export function register(command: Command): void {
   command
     .argument('[topic]', TOPICS.map(({ name }) => name).join(', '))
-    .action(async (topic: string | undefined, _options: unknown, self: Command) => {
+    .action((topic: string | undefined, _options: unknown, self: Command) => {
       const { json } = commonOptions(self);
       if (topic === undefined) print(contents(), { json, text: contentsText });
-      else printTopic(topic, await wholeProgram(), json);
+      else printTopic(topic, json);
     });
   addExamples(command, ['manual', 'manual export-format | less']);
 }
 
-function printTopic(name: string, program: Command, json: boolean): void {
+function printTopic(name: string, json: boolean): void {
   const topic = TOPICS.find((known) => known.name === name);
   if (topic === undefined) {
     throw new Refused(
@@ -26,8 +26,12 @@ function printTopic(name: string, program: Command, json: boolean): void {
       `the manual has no topic ${JSON.stringify(name)}. Topics: ${TOPICS.map((known) => known.name).join(', ')}`,
     );
   }
-  const text = topic.text(commandSummaries(program));
-  if (json || !process.stdout.isTTY || !paged(text)) print({ topic: topic.name, text }, { json, text });
+  const { isTTY, columns } = process.stdout;
+  const text = terminalText(topic.markdown, {
+    columns: isTTY ? Math.min(Math.max(columns, COLUMNS_MIN), COLUMNS_MAX) : COLUMNS_MAX,
+    styled: isTTY && process.stdout.hasColors(),
+  });
+  if (json || !isTTY || !paged(text)) print({ topic: topic.name, markdown: topic.markdown }, { json, text });
 }
 
 /**
@@ -53,42 +57,9 @@ function contents(): { topic: string; title: string }[] {
 }
 
 function contentsText(): string {
-  const rows = table(contents(), [
-    { title: 'TOPIC', value: ({ topic }) => topic },
-    { title: 'WHAT IS IN IT', value: ({ title }) => title },
-  ]);
-  return `${rows}\n\nRead one with: wirewatch manual TOPIC`;
-}
-
-/** Every command that does something, the program itself first. */
-export function commandSummaries(program: Command): CommandSummary[] {
-  const summarize = (command: Command, name: string): CommandSummary[] => {
-    const below = command.commands.flatMap((child) => summarize(child, `${name} ${child.name()}`));
-    const isGroup = command.commands.length > 0 && command.parent !== null;
-    return isGroup ? below : [summaryOf(command, name), ...below];
-  };
-  return summarize(program, program.name());
-}
-
-function summaryOf(command: Command, name: string): CommandSummary {
-  const usage = [
-    name,
-    ...command.registeredArguments.map((one) => (one.required ? `<${one.name()}>` : `[${one.name()}]`)),
-  ];
-  return {
-    usage: usage.join(' '),
-    description: command.description(),
-    options: command.options.map(optionOf),
-  };
-}
-
-function optionOf(option: Option): OptionSummary {
-  const { flags, description, argChoices, defaultValue, defaultValueDescription, mandatory } = option;
-  const given: unknown = defaultValueDescription ?? defaultValue;
-  const facts = [
-    ...(argChoices === undefined ? [] : [`one of ${argChoices.join(', ')}`]),
-    ...(given === undefined ? [] : [`default: ${given}`]),
-    ...(mandatory ? ['required'] : []),
-  ];
-  return { flags, description: facts.length === 0 ? description : `${description} (${facts.join('; ')})` };
+  const nameWidth = Math.max(...TOPICS.map(({ name }) => name.length));
+  const parts = PARTS.map(({ title, topics }) =>
+    [title, ...topics.map((topic) => `  ${topic.name.padEnd(nameWidth)}  ${topic.title}`)].join('\n'),
+  );
+  return `${parts.join('\n\n')}\n\nRead a topic with: wirewatch manual TOPIC`;
 }

@@ -23,7 +23,7 @@ interface CommandEntry {
 /**
  * Adds the command's arguments, options, subcommands and action.
  *
- * @param wholeProgram the command line with every command registered, for the manual
+ * @param wholeProgram the command line with every command registered, for completion
  */
 export type Register = (command: Command, wholeProgram: () => Promise<Command>) => void;
 

@@ -3,13 +3,13 @@ import type { Command } from 'commander';
 import { bootIngestThread } from '../ingest/ingest-client.ts';
 import { addExamples, addSettingFlags } from './options.ts';
 
-export function register(command: Command, wholeProgram: () => Promise<Command>): void {
+export function register(command: Command): void {
   command.action(async (_options, self: Command) => {
     // Its code loads on another processor while this thread loads the server's.
     const ingestThread = bootIngestThread();
     const { serveAppliance, untilSignal } = await import('./serving.ts');
     const { adviseOnStart } = await import('./start-advice.ts');
-    const serving = await serveAppliance(self, 'appliance', { wholeProgram, ingestThread });
+    const serving = await serveAppliance(self, 'appliance', { ingestThread });
     adviseOnStart(serving, self);
     await untilSignal(serving);
   });

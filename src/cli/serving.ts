@@ -30,7 +30,6 @@ export interface Serving {
 
 export interface ServeOptions {
   /** For the manual that the administration shows. */
-  readonly wholeProgram: () => Promise<Command>;
   readonly ingestThread: Worker;
 }
 
@@ -38,7 +37,7 @@ export interface ServeOptions {
 export async function serveAppliance(
   command: Command,
   kind: InstallationKind,
-  { wholeProgram, ingestThread }: ServeOptions,
+  { ingestThread }: ServeOptions,
 ): Promise<Serving> {
   const common = commonOptions(command);
   const config = loadConfig({
@@ -58,10 +57,6 @@ export async function serveAppliance(
     kind,
     log,
     ingestThread,
-    commands: async () => {
-      const { commandSummaries } = await import('./manual.ts');
-      return commandSummaries(await wholeProgram());
-    },
     onProgress: shown.update,
   }).catch((error) => {
     // stderr is told by whoever ends the process; a file would have nothing of it.

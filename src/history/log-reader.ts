@@ -183,8 +183,12 @@ export function* entriesAfter(folder: string, kind: LogKind, after: Mark | null)
   }
 }
 
-/** A log begins with its first entry, or with one that holds all that there was (`rebuild --log`). */
-function requireBeginning({ entry, after, operation }: Commit): void {
+/**
+ * A log begins with its first entry, or with one that holds all that there was (`rebuild --log`).
+ *
+ * @throws LogDamage when this entry is neither
+ */
+export function requireBeginning({ entry, after, operation }: Commit): void {
   if ((entry === 1 && after === null) || operation.kind === SNAPSHOT) return;
   throw new LogDamage(`it begins with entry ${entry}: what came before is missing`);
 }

@@ -1,93 +1,166 @@
-/** The manual's topics, in the order in which they are listed. */
-import { alertsText } from './alerts.ts';
-import { backupText } from './backup.ts';
-import { changeStreamText } from './change-stream.ts';
-import { clientGuideText } from './client-guide.ts';
-import { type CommandSummary, commandsText } from './commands.ts';
-import { disasterRecoveryText } from './disaster-recovery.ts';
-import { exportFormatText } from './export-format.ts';
-import { growthText } from './growth.ts';
-import { installationText } from './installation.ts';
-import { logFormatText } from './log-format.ts';
-import { monitoringText } from './monitoring.ts';
-import { operationsText } from './operations.ts';
-import { periodsText } from './periods.ts';
-import { preseedingText } from './preseeding.ts';
-import { pullText } from './pull.ts';
-import { quickStartText } from './quick-start.ts';
-import { securityText } from './security.ts';
-import { serviceText } from './service.ts';
-import { settingsText } from './settings.ts';
-import { speedText } from './speed.ts';
-import { tokensText } from './tokens.ts';
+/** The manual: its topics, in the order in which they are listed. Each is a Markdown file of this folder. */
+import alerts from './alerts.md' with { type: 'text' };
+import backup from './backup.md' with { type: 'text' };
+import changeStream from './change-stream.md' with { type: 'text' };
+import clientGuide from './client-guide.md' with { type: 'text' };
+import commands from './commands.md' with { type: 'text' };
+import concepts from './concepts.md' with { type: 'text' };
+import disasterRecovery from './disaster-recovery.md' with { type: 'text' };
+import exportFormat from './export-format.md' with { type: 'text' };
+import files from './files.md' with { type: 'text' };
+import glossary from './glossary.md' with { type: 'text' };
+import growth from './growth.md' with { type: 'text' };
+import installation from './installation.md' with { type: 'text' };
+import logFormat from './log-format.md' with { type: 'text' };
+import logLines from './log-lines.md' with { type: 'text' };
+import monitoring from './monitoring.md' with { type: 'text' };
+import operations from './operations.md' with { type: 'text' };
+import periods from './periods.md' with { type: 'text' };
+import preseeding from './preseeding.md' with { type: 'text' };
+import pull from './pull.md' with { type: 'text' };
+import quickStart from './quick-start.md' with { type: 'text' };
+import security from './security.md' with { type: 'text' };
+import service from './service.md' with { type: 'text' };
+import settings from './settings.md' with { type: 'text' };
+import speed from './speed.md' with { type: 'text' };
+import tokens from './tokens.md' with { type: 'text' };
+import troubleshooting from './troubleshooting.md' with { type: 'text' };
+import yourExports from './your-exports.md' with { type: 'text' };
 
 export interface Topic {
+  /** Name of its file without `.md`, and what `wirewatch manual` is asked for. */
   readonly name: string;
+  /** What is in it, on one line. */
   readonly title: string;
-  /** @param commands every command of the program, for the topic that lists them */
-  readonly text: (commands: readonly CommandSummary[]) => string;
+  readonly markdown: string;
 }
 
-export const TOPICS: readonly Topic[] = [
-  { name: 'quick-start', title: 'from nothing to the first page of the change stream', text: quickStartText },
+interface Part {
+  readonly title: string;
+  readonly topics: readonly Topic[];
+}
+
+export const PARTS: readonly Part[] = [
   {
-    name: 'installation',
-    title: 'the executable: what it needs, its checksum, what is inside, building it',
-    text: installationText,
+    title: 'Getting started',
+    topics: [
+      {
+        name: 'concepts',
+        title: 'detections, versions, the change stream, exports, windows',
+        markdown: concepts,
+      },
+      {
+        name: 'quick-start',
+        title: 'from nothing to the first page of the change stream',
+        markdown: quickStart,
+      },
+      {
+        name: 'installation',
+        title: 'the executable: requirements, install, update, build',
+        markdown: installation,
+      },
+      {
+        name: 'service',
+        title: 'running it permanently: systemd, containers, other supervisors',
+        markdown: service,
+      },
+    ],
   },
   {
-    name: 'service',
-    title: 'to run it for good: under systemd, in a container, under another supervisor',
-    text: serviceText,
-  },
-  { name: 'commands', title: 'every command with its options', text: commandsText },
-  { name: 'settings', title: 'every setting, its default and where it can be given', text: settingsText },
-  {
-    name: 'preseeding',
-    title: 'accounts, subscriptions and keys in the configuration',
-    text: preseedingText,
-  },
-  {
-    name: 'export-format',
-    title: 'the files that are dropped, for those who write them',
-    text: exportFormatText,
+    title: 'Exports',
+    topics: [
+      {
+        name: 'your-exports',
+        title: 'from a CSV dump to a running feed, step by step',
+        markdown: yourExports,
+      },
+      {
+        name: 'export-format',
+        title: 'the files in the drop folder: names, rows, columns',
+        markdown: exportFormat,
+      },
+    ],
   },
   {
-    name: 'client-guide',
-    title: 'for those who write a client: the copy, the stream, trying again, bad days on a laptop',
-    text: clientGuideText,
-  },
-  { name: 'change-stream', title: 'how a client reads, for those who write one', text: changeStreamText },
-  { name: 'pull', title: 'the client that comes with it: a copy that stays up to date', text: pullText },
-  { name: 'periods', title: 'reading what was found in a period; a full copy', text: periodsText },
-  {
-    name: 'tokens',
-    title: 'access tokens in place of the key, for those who write a client',
-    text: tokensText,
-  },
-  { name: 'alerts', title: 'every alert and what to do about it, health, missing windows', text: alertsText },
-  {
-    name: 'operations',
-    title: 'files that failed, were held or refused; replay, pause, the log',
-    text: operationsText,
-  },
-  { name: 'speed', title: 'what was measured, against what, and what limits it', text: speedText },
-  { name: 'growth', title: 'room on disk, memory, time; what does not move', text: growthText },
-  {
-    name: 'backup',
-    title: 'backup, schedule, rehearsal, restore, an older data folder that is put back',
-    text: backupText,
+    title: 'Clients',
+    topics: [
+      {
+        name: 'client-guide',
+        title: 'writing a client: the copy, the stream, errors, testing',
+        markdown: clientGuide,
+      },
+      {
+        name: 'change-stream',
+        title: 'the change stream: parameters, answers, errors, a complete client',
+        markdown: changeStream,
+      },
+      { name: 'periods', title: 'the current state of a period', markdown: periods },
+      { name: 'tokens', title: 'access tokens in place of a key (OAuth 2.0)', markdown: tokens },
+      {
+        name: 'pull',
+        title: 'the client that comes with Wirewatch: a copy that stays up to date',
+        markdown: pull,
+      },
+    ],
   },
   {
-    name: 'disaster-recovery',
-    title: 'when the machine dies: what to copy, in which order; a second machine kept ready',
-    text: disasterRecoveryText,
+    title: 'Operating',
+    topics: [
+      {
+        name: 'operations',
+        title: 'daily work: failed and held files, replay, removing customers, damage',
+        markdown: operations,
+      },
+      {
+        name: 'troubleshooting',
+        title: 'by symptom: what to check, likely causes, the fix',
+        markdown: troubleshooting,
+      },
+      { name: 'alerts', title: 'every alert with what to do, health, missing windows', markdown: alerts },
+      {
+        name: 'log-lines',
+        title: "the program's log: rotation, every warning and error",
+        markdown: logLines,
+      },
+      {
+        name: 'monitoring',
+        title: 'metrics for Prometheus, the administration port, Grafana',
+        markdown: monitoring,
+      },
+      { name: 'backup', title: 'backup, schedule, rehearsal, restore', markdown: backup },
+      {
+        name: 'disaster-recovery',
+        title: 'when the machine is lost: a second one takes over',
+        markdown: disasterRecovery,
+      },
+      {
+        name: 'security',
+        title: 'threat model, keys, addresses, TLS, proxies, the secret, the audit trail',
+        markdown: security,
+      },
+    ],
   },
   {
-    name: 'log-format',
-    title: 'what stands in log/ and access-log/, to read it without this program',
-    text: logFormatText,
+    title: 'Reference',
+    topics: [
+      { name: 'glossary', title: 'every term in one line', markdown: glossary },
+      { name: 'files', title: 'the data folder and the drop folder', markdown: files },
+      { name: 'commands', title: 'every command with its options', markdown: commands },
+      { name: 'settings', title: 'every setting, its default, and where to set it', markdown: settings },
+      {
+        name: 'preseeding',
+        title: 'accounts, subscriptions and keys in the configuration',
+        markdown: preseeding,
+      },
+      {
+        name: 'log-format',
+        title: 'the format of the log, with a reader in Python',
+        markdown: logFormat,
+      },
+      { name: 'speed', title: 'what was measured, compared with what', markdown: speed },
+      { name: 'growth', title: 'disk space to plan for, memory, limits', markdown: growth },
+    ],
   },
-  { name: 'monitoring', title: 'metrics, the status page, rules for Prometheus', text: monitoringText },
-  { name: 'security', title: 'keys, addresses, TLS, the base address, the secret', text: securityText },
 ];
+
+export const TOPICS: readonly Topic[] = PARTS.flatMap(({ topics }) => topics);

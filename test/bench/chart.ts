@@ -1,10 +1,5 @@
 /** What was measured, as a picture: a bar for each figure, by how it stands to what it is compared with. */
-import {
-  type MeasuredFigure,
-  type MeasuredGroup,
-  type MeasuredGroups,
-  shown,
-} from '../../src/manual/measured.ts';
+import { type MeasuredFigure, type MeasuredGroup, type MeasuredGroups, shown } from './measured.ts';
 
 const WIDTH = 920;
 const LABEL = 430;

@@ -1,8 +1,8 @@
 /** What the measures share: the data set, a row of the result, and how one is held against its limit. */
 
-import { shown } from '../../src/manual/measured.ts';
 import { openReader } from '../../src/store/database.ts';
 import type { Measured } from './load.ts';
+import { shown } from './measured.ts';
 
 export const SUBSCRIPTIONS = [7001, 7002, 7003, 7004];
 export const CONNECTIONS = 8;

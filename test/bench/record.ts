@@ -1,17 +1,17 @@
 /**
- * Keeps what was measured where the documents take it from: `src/manual/measured.json`, and a picture of it. Written
+ * Keeps what was measured where the documents take it from: `test/bench/measured.json`, and a picture of it. Written
  * with `--record` alone, so that a look at the speed of one's own machine changes no file.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import type { MeasuredGroup, MeasuredGroups } from '../../src/manual/measured.ts';
 import { chart } from './chart.ts';
 import { type Figure, type Row, timesAsGood } from './common.ts';
+import type { MeasuredGroup, MeasuredGroups } from './measured.ts';
 
-const MEASURED = fileURLToPath(new URL('../../src/manual/measured.json', import.meta.url));
-const PICTURE = fileURLToPath(new URL('../../src/manual/measured.svg', import.meta.url));
+const MEASURED = fileURLToPath(new URL('./measured.json', import.meta.url));
+const PICTURE = fileURLToPath(new URL('./measured.svg', import.meta.url));
 
 export type GroupName = keyof MeasuredGroups;
 

@@ -1,9 +1,8 @@
 /** The manual: its topics, a search in them, one of them as HTML (api-records.ts). */
-import { TOPICS, type Topic } from '../../manual/topics.ts';
+import { manualHtml } from '../../manual/html.ts';
+import { TOPICS } from '../../manual/topics.ts';
 import { parseParameters, readText } from '../../query/parameters.ts';
 import { Refused } from '../../refused.ts';
-import { html } from '../html.ts';
-import { manualHtml } from '../manual-html.ts';
 import type { ManualTopic, ManualTopics } from './api-records.ts';
 import type { Read } from './reads.ts';
 import type { Sources } from './sources.ts';
@@ -11,14 +10,13 @@ import type { Sources } from './sources.ts';
 const SEARCH_CHARACTERS_MAX = 100;
 const EXCERPT_CHARACTERS = 120;
 
-export function readManualTopics({ settings }: Sources, { query }: Read): ManualTopics {
+export function readManualTopics(_sources: Sources, { query }: Read): ManualTopics {
   const search = readText(parseParameters(query, { search: 'single' }), 'search') ?? '';
   const words = search.slice(0, SEARCH_CHARACTERS_MAX).toLowerCase().split(/\s+/).filter(Boolean);
-  const topics = TOPICS.flatMap((topic) => {
-    const text = topic.text(settings.commands);
-    const lower = `${topic.title} ${text}`.toLowerCase();
+  const topics = TOPICS.flatMap(({ name, title, markdown }) => {
+    const lower = `${title} ${markdown}`.toLowerCase();
     if (!words.every((word) => lower.includes(word))) return [];
-    return [{ name: topic.name, title: topic.title, excerpt: excerptOf(text, words[0]) }];
+    return [{ name, title, excerpt: excerptOf(markdown, words[0]) }];
   });
   return { topics };
 }
@@ -33,12 +31,10 @@ function excerptOf(text: string, word: string | undefined): string {
     .trim();
 }
 
-export function readManualTopic({ settings }: Sources, { path, query }: Read): ManualTopic {
+export function readManualTopic(_sources: Sources, { path, query }: Read): ManualTopic {
   parseParameters(query, {});
   const name = path.slice(path.indexOf('/') + 1);
-  const topic: Topic | undefined = TOPICS.find((known) => known.name === name);
+  const topic = TOPICS.find((known) => known.name === name);
   if (topic === undefined) throw new Refused('not_found', 'There is no such topic of the manual.');
-  const others = TOPICS.map((known) => known.name).filter((known) => known !== name);
-  const body = manualHtml(topic.text(settings.commands), others);
-  return { name, title: topic.title, html: html`${body}`.markup };
+  return { name, title: topic.title, html: manualHtml(topic.markdown) };
 }

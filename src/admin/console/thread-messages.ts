@@ -1,6 +1,5 @@
 /** What the main thread and the thread of the console say to each other. */
 import type { ExportName } from '../../detection/content-type.ts';
-import type { CommandSummary } from '../../manual/commands.ts';
 import type { EventName } from './api.ts';
 
 /** Plain data, fixed at the start. */
@@ -17,7 +16,6 @@ export interface ConsoleSettings {
   readonly key_prefix: string;
   /** Where clients reach the API. */
   readonly base_url: string;
-  readonly commands: readonly CommandSummary[];
 }
 
 /** A request whose session was checked. */

@@ -1,0 +1,211 @@
+/**
+ * `npm run manual`: writes the parts of the manual that the code knows better into src/manual/*.md.
+ *
+ * Such a part stands between `<!-- made by npm run manual: NAME -->` and `<!-- end -->`. A test holds what is there
+ * against what would be written.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Command, Option } from 'commander';
+import { createProgram } from '../src/cli/program.ts';
+import { expectation, SETTINGS } from '../src/config/schema.ts';
+import { EXPORT_NAMES } from '../src/detection/content-type.ts';
+import { columnOf, FIELDS } from '../src/detection/fields.ts';
+import { ALERTS } from '../src/health/alerts.ts';
+import { type ColumnKind, type ColumnName, EXPORT_COLUMNS } from '../src/ingest/export-columns.ts';
+import { PARTS } from '../src/manual/topics.ts';
+import { ERRORS } from '../src/openapi/errors.ts';
+import { MEASURED, type MeasuredFigure, shown } from '../test/bench/measured.ts';
+
+const FOLDER = path.join(import.meta.dirname, '..', 'src', 'manual');
+/** What the description of a detection's field does not say to somebody who writes exports. */
+const COLUMN_NOTES: Partial<Record<ColumnName, string>> = {
+  first_detected_at: 'The earliest that was ever given for a detection counts.',
+  last_scored_at: 'Decides which of two rows is newer. It is not compared with `first_detected_at`.',
+  first_detected_estimated:
+    'Default: `false`, in a backfill `true`. It belongs to the earliest `first_detected_at`; at the same instant, `false` wins.',
+  exported_at: 'Default: when the row was read.',
+  source_image_url:
+    'Default: a signed address at which Wirewatch serves the photo from the folder `photos.folder`.',
+  article_url: 'Print articles: shown to customers whose account has `--print-metadata on`.',
+  article_domain:
+    'Reduced to the registered domain, in lower case and punycode. Default: taken from `article_url`.',
+  article_publisher_id: 'Without it the detection has no publisher, and `article_publisher_name` is ignored.',
+  article_publisher_name: 'White space around it is removed.',
+  article_print: 'Default: `false`.',
+};
+const MADE = /(<!-- made by npm run manual: ([a-z-]+) -->\n)[\s\S]*?(?=<!-- end -->)/g;
+
+/** @returns every file of the manual, by its name, as it should be */
+export async function madeManual(): Promise<Map<string, string>> {
+  const parts = await madeParts();
+  const names = readdirSync(FOLDER).filter((name) => name.endsWith('.md'));
+  return new Map(names.map((name) => [name, withParts(name, parts)]));
+}
+
+function withParts(name: string, parts: ReadonlyMap<string, string>): string {
+  return readFileSync(path.join(FOLDER, name), 'utf8').replace(MADE, (_, head: string, part: string) => {
+    const text = parts.get(part);
+    if (text === undefined)
+      throw new Error(`${name}: nothing makes a part ${part}. Parts: ${[...parts.keys()].join(', ')}`);
+    return `${head}\n${text}\n\n`;
+  });
+}
+
+async function madeParts(): Promise<Map<string, string>> {
+  const program = await createProgram();
+  return new Map([
+    ['topics', topicLists()],
+    ['commands', commandsBelow(program, program.name()).join('\n\n')],
+    ['common-options', program.options.map(option).join('\n')],
+    ['settings', settingsTable()],
+    ['alerts-now', alertsTable(true)],
+    ['alerts-later', alertsTable(false)],
+    ['columns', columnsTable()],
+    ['errors', errorsTable()],
+    ...(['limits', 'earlier', 'growth', 'peers'] as const).map(
+      (group) => [`measured-${group}`, measured(group)] as const,
+    ),
+  ]);
+}
+
+function topicLists(): string {
+  const topic = ({ name, title }: { name: string; title: string }) => `- [${name}](${name}.md): ${title}`;
+  return PARTS.map(({ title, topics }) => `## ${title}\n\n${topics.map(topic).join('\n')}`).join('\n\n');
+}
+
+/** Every command that does something by itself. */
+function commandsBelow(group: Command, name: string): string[] {
+  return group.commands.flatMap((command) => {
+    const full = `${name} ${command.name()}`;
+    return command.commands.length > 0 ? commandsBelow(command, full) : [commandText(command, full)];
+  });
+}
+
+function commandText(command: Command, name: string): string {
+  const values = command.registeredArguments.map((one) =>
+    one.required ? `<${one.name()}>` : `[${one.name()}]`,
+  );
+  const options = command.options.map(option).join('\n');
+  const parts = [
+    `## ${name}`,
+    sentence(command.description()),
+    `\`${[name, ...values].join(' ')}\``,
+    options,
+  ];
+  return parts.filter((part) => part !== '').join('\n\n');
+}
+
+function option({
+  flags,
+  description,
+  argChoices,
+  defaultValue,
+  defaultValueDescription,
+  mandatory,
+}: Option): string {
+  const given: unknown = defaultValueDescription ?? defaultValue;
+  const facts = [
+    ...(argChoices === undefined ? [] : [`one of ${argChoices.join(', ')}`]),
+    ...(given === undefined ? [] : [`default: ${given}`]),
+    ...(mandatory ? ['required'] : []),
+  ];
+  return `- \`${flags}\`: ${description}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`;
+}
+
+function errorsTable(): string {
+  const rows = Object.entries(ERRORS).map(([code, { status, action }]) => [
+    `${status}`,
+    `\`${code}\``,
+    action,
+  ]);
+  return table(['Status', 'Code', 'What a client does'], rows);
+}
+
+function settingsTable(): string {
+  const rows = SETTINGS.map(({ path, description, schema, flag }) => [
+    `\`${path}\``,
+    `\`${JSON.stringify(schema.default)}\``,
+    `${description} Expected: ${expectation(schema)}.${flag === null ? '' : ` Flag: \`${flag}\`.`}`,
+  ]);
+  return table(['Setting', 'Default', 'Meaning'], rows);
+}
+
+function alertsTable(isPageWorthy: boolean): string {
+  const rows = Object.entries(ALERTS)
+    .filter(([, { page_worthy }]) => page_worthy === isPageWorthy)
+    .map(([name, { opens, closes, what_to_do }]) => [
+      `**${name}**`,
+      sentence(opens),
+      sentence(closes),
+      what_to_do,
+    ]);
+  return table(['Alert', 'Opens when', 'Closes when', 'What to do'], rows);
+}
+
+function columnsTable(): string {
+  const descriptions = new Map(FIELDS.map((field) => [columnOf(field.path), field.description]));
+  const rows = EXPORT_COLUMNS.map(({ name, required, exports, kind }) => [
+    `\`${name}\``,
+    required ? 'yes' : 'no',
+    exports.length === EXPORT_NAMES.length ? 'both' : exports.join(', '),
+    `${kindText(kind)}. ${descriptions.get(name) ?? ''} ${COLUMN_NOTES[name] ?? ''}`.trim(),
+  ]);
+  return table(['Column', 'Required', 'Export', 'Type and meaning'], rows);
+}
+
+function kindText(kind: ColumnKind): string {
+  switch (kind.type) {
+    case 'integer':
+      return `Integer, ${kind.least.toLocaleString('en-US')} to ${kind.most.toLocaleString('en-US')}`;
+    case 'score':
+      return 'Number, 0 to 100 in newswire, 0 to 99 in imagewire';
+    case 'boolean':
+      return 'Boolean';
+    case 'address':
+      return 'Address';
+    case 'string':
+      return kind.characters_max === undefined ? 'String' : `String, up to ${kind.characters_max} characters`;
+    case 'timestamp':
+      return {
+        none: 'Timestamp',
+        latest: 'Timestamp, not after the latest',
+        both: 'Timestamp, from the earliest to the latest',
+      }[kind.bound];
+  }
+}
+
+function measured(name: keyof typeof MEASURED): string {
+  const group = MEASURED[name];
+  if (group === undefined) return 'Not measured yet.';
+  const { how, commit, day, machine, figures } = group;
+  const hasOther = figures.some(({ before }) => before !== null);
+  const rows = figures.map((figure) => measuredRow(figure, hasOther));
+  const head = hasOther ? ['What', 'Measured', 'Beside', 'Ratio'] : ['What', 'Measured'];
+  return `\`${how}\`, ${day}, commit ${commit}, ${machine}:\n\n${table(head, rows)}`;
+}
+
+function measuredRow(
+  { what, against, unit, now, before, ratio }: MeasuredFigure,
+  hasOther: boolean,
+): string[] {
+  const row = [against === undefined ? what : `${what}, against ${against}`, `${shown(now)} ${unit}`];
+  return hasOther
+    ? [...row, before === null ? '' : shown(before), ratio === null ? '' : ratio.toFixed(2)]
+    : row;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line)].join('\n');
+}
+
+/** A name such as detections.db keeps its small letter. */
+function sentence(text: string): string {
+  const begun = text.replace(/^[a-z]+(?=[ ,])/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}
+
+if (process.argv[1] === import.meta.filename)
+  for (const [name, text] of await madeManual()) writeFileSync(path.join(FOLDER, name), text);

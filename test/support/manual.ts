@@ -1,0 +1,40 @@
+/** What the manual's Markdown says: its topics, examples and tables, for the tests that hold them. */
+import assert from 'node:assert/strict';
+import { TOPICS } from '../../src/manual/topics.ts';
+
+/** @returns the Markdown of a topic */
+export function topic(name: string): string {
+  const found = TOPICS.find((one) => one.name === name);
+  assert.ok(found, `the manual has no topic ${name}`);
+  return found.markdown;
+}
+
+/** @returns a topic as words with single spaces, without the marks of code */
+export function words(name: string): string {
+  return topic(name).replaceAll(/\s+/g, ' ').replaceAll('`', '');
+}
+
+/** @returns the code that stands behind `<!-- example: NAME -->` */
+export function example(of: string, name: string): string {
+  const [, code] =
+    new RegExp(`<!-- example: ${name} -->\\n\`\`\`[a-z]+\\n([\\s\\S]*?)\`\`\``).exec(topic(of)) ?? [];
+  assert.ok(code, `${of} has no example ${name}`);
+  return code;
+}
+
+/** The cells of the rows of every table in a text, without the heads. */
+export function tableRows(text: string): string[][] {
+  return [...text.matchAll(/^\|(?!-)(.*)\|$(?!\n\|-)/gm)].map(([, row = '']) =>
+    row.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|')),
+  );
+}
+
+/** Every metric that the manual names, with its labels. */
+export function metricsOfManual(): { name: string; labels: string[] }[] {
+  return tableRows(topic('monitoring'))
+    .filter(([name = '']) => name.startsWith('`wirewatch_'))
+    .map(([name = '', labels = '']) => ({
+      name: name.replaceAll('`', ''),
+      labels: labels.replaceAll('`', '').split(', ').filter(Boolean),
+    }));
+}
