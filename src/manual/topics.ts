@@ -5,6 +5,7 @@ import changeStream from './change-stream.md' with { type: 'text' };
 import clientGuide from './client-guide.md' with { type: 'text' };
 import commands from './commands.md' with { type: 'text' };
 import concepts from './concepts.md' with { type: 'text' };
+import consoleTopic from './console.md' with { type: 'text' };
 import disasterRecovery from './disaster-recovery.md' with { type: 'text' };
 import exportFormat from './export-format.md' with { type: 'text' };
 import files from './files.md' with { type: 'text' };
@@ -115,6 +116,11 @@ export const PARTS: readonly Part[] = [
         name: 'troubleshooting',
         title: 'by symptom: what to check, likely causes, the fix',
         markdown: troubleshooting,
+      },
+      {
+        name: 'console',
+        title: 'Wirewatch in a browser: log in, what it shows, what it can do',
+        markdown: consoleTopic,
       },
       { name: 'alerts', title: 'every alert with what to do, health, missing windows', markdown: alerts },
       {
