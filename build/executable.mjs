@@ -140,7 +140,7 @@ function fillCache({ staging, binary, target }) {
 /** The addon for the target that is inside better-sqlite3's package. */
 function addonPath(target) {
   const path = join(root, 'node_modules', 'better-sqlite3', 'prebuilds', `${target}.node`);
-  if (!existsSync(path)) throw new BuildRefused(`better-sqlite3 brings no addon for ${target}.`);
+  if (!existsSync(path)) throw new BuildRefused(`better-sqlite3 has no addon for ${target}.`);
   return path;
 }
 
@@ -148,16 +148,16 @@ function addonPath(target) {
 function requireSound(bytes, target) {
   if (bytes.length > BYTES_MAX) {
     throw new BuildRefused(
-      `the executable has ${bytes.length} bytes, more than ${BYTES_MAX}: too much is inside.`,
+      `the executable has ${bytes.length.toLocaleString('en-US')} bytes, more than the limit of ${BYTES_MAX.toLocaleString('en-US')}.`,
     );
   }
   const { machine } = TARGETS[target];
   if (machine !== undefined && elfMachine(bytes) !== machine) {
     throw new BuildRefused(
-      `what was made is no program for ${target}: its header says ${elfMachine(bytes)}.`,
+      `the executable is not for ${target}: the machine in its header is ${elfMachine(bytes)}.`,
     );
   }
-  if (!bytes.includes(FUSE_SET)) throw new BuildRefused('what was made would start as plain Node.');
+  if (!bytes.includes(FUSE_SET)) throw new BuildRefused('the executable would start as plain Node.');
 }
 
 async function main() {
@@ -166,16 +166,18 @@ async function main() {
   const output = join(root, 'dist', values.target === undefined ? 'wirewatch' : `wirewatch-${target}`);
   await makeExecutable({ output, target });
   const megabytes = Math.round(statSync(output).size / 1e6);
-  say(`${output}, ${megabytes} MB, Node ${process.versions.node}; with .sha256 and .cdx.json beside it`);
+  say(
+    `wrote ${output} (${megabytes} MB, Node ${process.versions.node}), and beside it its .sha256 and .cdx.json`,
+  );
   if (target !== hostTarget) {
     say(
-      `it was not run: this machine is ${hostTarget}. Try "wirewatch version --json" and your exports there first.`,
+      `the executable was not tested, because this machine is ${hostTarget}. Before you use it, try "wirewatch version --json" and your exports on a ${target} machine.`,
     );
     return;
   }
   const { status, stdout, stderr } = spawnSync(output, ['--version'], { env: {}, encoding: 'utf8' });
-  if (status !== 0) throw new BuildRefused(`it does not run here: ${stderr}`);
-  say(`it runs: ${stdout.trim()}`);
+  if (status !== 0) throw new BuildRefused(`the executable does not run on this machine: ${stderr}`);
+  say(`the executable runs: ${stdout.trim()}`);
 }
 
 function say(text) {

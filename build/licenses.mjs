@@ -55,7 +55,7 @@ export function refuseHidden(root, inputs) {
       const isPackage = place !== undefined && existsSync(join(place, 'package.json'));
       if (place === own || !(isPackage || source.includes('node_modules'))) continue;
       throw new Error(
-        `${input} has code inside that is not its own (${source}): the list of what is inside would not name it. Bundle the package from its own files (OWN_FILES in build/bundle.mjs).`,
+        `${input} contains code of another package (${source}), which the list of bundled packages would not name. Bundle the package from its own files (OWN_FILES in build/bundle.mjs).`,
       );
     }
   }
@@ -95,7 +95,7 @@ function packageLicense(folder) {
   const holder = typeof author === 'string' ? author.replace(/ *[<(].*/, '') : author?.name;
   if (license !== 'MIT' || !holder) {
     throw new Error(
-      `${name} ${version} has no licence text (${license}): it must not be passed on without one.`,
+      `${name} ${version} has no licence text (${license}): it must not be distributed without one.`,
     );
   }
   return { name, version, license, text: mitText(holder) };

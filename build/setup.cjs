@@ -1,9 +1,9 @@
 /**
- * Makes the project ready to run, before every npm script: dependencies as package-lock.json has them, then the
- * bundle in dist/. Where all is in place this takes a few milliseconds and the bundler's tenth of a second.
+ * Prepares the project before every npm script: installs the dependencies of package-lock.json, then makes the bundle in
+ * dist/. If everything is in place, this takes a few milliseconds and the bundler's tenth of a second.
  *
- * It starts on whatever Node the host has, so it keeps to syntax and functions that Node 8 knows: a host that is
- * too old must be told so, not get a syntax error. The program itself runs on the Node that the lockfile pins, which
+ * It starts on whatever Node the host has, so it uses only syntax and functions of Node 8: a host that is too old must
+ * get a message, not a syntax error. The program itself runs on the Node that the lockfile pins, which
  * is installed with the other packages. All that is printed here goes to stderr: stdout belongs to the command.
  */
 'use strict';
@@ -37,15 +37,15 @@ function main() {
   const pinned = PINNED_NODES[platform];
   if (pinned === undefined) {
     fail(
-      `there is no pinned Node for ${platform}. Wirewatch runs on: ${Object.keys(PINNED_NODES).join(', ')}.\n` +
-        'Use one of these, or a container or virtual machine of that kind.',
+      `Wirewatch does not run on ${platform}, but on: ${Object.keys(PINNED_NODES).join(', ')}.\n` +
+        'Use one of these, or a container or virtual machine with one.',
     );
   }
   const pinnedNode = path.join(modules, pinned);
   if (!isInstalled(pinnedNode)) {
     checkHost();
     withLock(() => {
-      // The one who held the lock before us may have done it all.
+      // The process that held the lock before us may have done it.
       if (!isInstalled(pinnedNode)) install(pinnedNode);
     });
   }
@@ -53,18 +53,18 @@ function main() {
   bundle(pinnedNode);
 }
 
-/** Does node_modules hold what package-lock.json asks for, and the Node for this platform? */
+/** Whether node_modules contains the packages of package-lock.json, and the Node for this platform. */
 function isInstalled(pinnedNode) {
   if (!fs.existsSync(pinnedNode)) return false;
   const wanted = lockfileHash();
   if (readText(stampFile) === wanted) return true;
-  // Installed by hand (`npm ci`, an image, a copied folder): npm's own account of what is there decides.
+  // Installed by hand (`npm ci`, an image, a copied folder): npm's own list of installed packages decides.
   if (!matchesLockfile()) return false;
   writeStamp(wanted);
   return true;
 }
 
-/** Every locked package is there in the locked version, but for optional ones, which differ by platform. */
+/** Every locked package is installed in the locked version, except for optional ones, which differ by platform. */
 function matchesLockfile() {
   const lockfile = readJson(path.join(root, 'package-lock.json'));
   const installed = readJson(path.join(modules, '.package-lock.json'));
@@ -78,21 +78,21 @@ function matchesLockfile() {
   });
 }
 
-/** Ends here, with advice, when the host's Node or npm cannot install the packages. */
+/** Exits with advice if the host's Node or npm cannot install the packages. */
 function checkHost() {
   const advice =
-    `To install its packages, Wirewatch needs Node ${NODE_MAJOR_MIN} or newer with npm ${NPM_MAJOR_MIN} or newer ` +
-    '(any newer one will do:\nthe program itself then runs on a Node of its own). Install a current Node LTS from ' +
-    'your system or from nodejs.org, and try again.';
+    `To install its packages, Wirewatch needs Node ${NODE_MAJOR_MIN} or newer with npm ${NPM_MAJOR_MIN} or newer. ` +
+    'The program itself\nthen runs on its own Node. Install a current Node LTS from your system or from nodejs.org, ' +
+    'and try again.';
   if (major(process.version) < NODE_MAJOR_MIN) fail(`this is Node ${process.version}.\n${advice}`);
   const found = runNpm(['--version']);
-  if (found.error || found.status !== 0) fail(`npm does not run: ${reason(found)}.\n${advice}`);
+  if (found.error || found.status !== 0) fail(`cannot run npm: ${reason(found)}.\n${advice}`);
   const npmVersion = found.stdout.trim();
   if (major(npmVersion) < NPM_MAJOR_MIN) fail(`this is npm ${npmVersion}.\n${advice}`);
 }
 
 function install(pinnedNode) {
-  say('installing the packages that package-lock.json names (npm ci) ...');
+  say('installing the packages of package-lock.json (npm ci) ...');
   // None of the packages needs its install script, so none is run. What is set around us (NODE_ENV=production,
   // npm --silent, --prefix) may neither leave out the bundler nor hide the reason of a failure.
   const options = ['--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error'];
@@ -100,11 +100,11 @@ function install(pinnedNode) {
   if (result.error || result.status !== 0) {
     process.stderr.write(`${result.stdout || ''}${result.stderr || ''}`);
     fail(
-      `npm ci failed: ${reason(result)}; what npm said stands above. It needs a package registry, or a filled npm cache.`,
+      `npm ci failed: ${reason(result)}. Its output is above. It needs access to a package registry, or a filled npm cache.`,
     );
   }
   if (!fs.existsSync(pinnedNode))
-    fail(`npm ci succeeded, but ${pinnedNode} is missing. Remove node_modules, try again.`);
+    fail(`npm ci succeeded, but ${pinnedNode} is missing. Remove node_modules and try again.`);
   writeStamp(lockfileHash());
 }
 
@@ -137,7 +137,7 @@ function bundle(pinnedNode) {
   const result = childProcess.spawnSync(pinnedNode, [script], { cwd: root, stdio: ['ignore', 2, 2] });
   if (result.error && result.error.code === 'ENOENT') {
     fail(
-      `${pinnedNode} does not start here: it needs glibc 2.28 or newer (a musl system such as Alpine has none).`,
+      `cannot start ${pinnedNode}: it needs glibc 2.28 or newer, which a musl system such as Alpine does not have.`,
     );
   }
   if (result.error || result.status !== 0) fail(`bundling failed: ${reason(result)}.`);
@@ -173,7 +173,7 @@ function withLock(work) {
   while (!takeLock()) {
     if (Date.now() > deadline) {
       fail(
-        `another set-up has been at work for ten minutes. If there is none, remove ${lockFolder} and try again.`,
+        `another set-up has been running for ten minutes. If there is none, remove ${lockFolder} and try again.`,
       );
     }
     if (!told) say('waiting for another set-up to finish ...');
@@ -198,7 +198,7 @@ function takeLock() {
   return true;
 }
 
-/** Its process is gone; or it never wrote its number, and has had time to. */
+/** Its process is gone, or has not written its number although it has had the time. */
 function isAbandoned() {
   const pid = Number(readText(path.join(lockFolder, 'pid')));
   if (!pid) {
@@ -220,7 +220,7 @@ function releaseLock() {
   removeLock(`${lockFolder}.done-${process.pid}`);
 }
 
-/** Moved aside first: of several who want to remove an abandoned lock, one succeeds. */
+/** Moved aside first: if several processes remove an abandoned lock, one of them succeeds. */
 function removeLock(aside) {
   try {
     fs.renameSync(lockFolder, aside);
@@ -240,7 +240,7 @@ function lockfileHash() {
   return crypto.createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Only a later start's shortcut: where it cannot be written (a read-only checkout), nothing is lost. */
+/** Only speeds up later starts: if it cannot be written (a read-only checkout), nothing is lost. */
 function writeStamp(hash) {
   try {
     fs.writeFileSync(stampFile, hash);

@@ -23,7 +23,7 @@ export const TARGETS = {
 
 export const hostTarget = `${process.platform}-${process.arch}`;
 
-/** What the person who builds can mend; shown without a stack. */
+/** An error that the person who builds can fix; shown without a stack. */
 export class BuildRefused extends Error {}
 
 /** The first Node that takes `execArgv` and `execArgvExtension` (build/executable.mjs). */
@@ -33,25 +33,25 @@ const GUARDED_SINCE = [24, 7, 0];
 export function requireTarget(target) {
   if (target.startsWith('win')) {
     throw new BuildRefused(
-      'there is no executable for Windows: nobody has run the appliance there, and how it guards its folders is ' +
-        'made for file systems with owners and modes. Use Linux, also under WSL 2 or in a container.',
+      'there is no executable for Windows: Wirewatch has never been run there, and it protects its folders with file ' +
+        'owners and modes. Use Linux, for example under WSL 2 or in a container.',
     );
   }
   if (!Object.hasOwn(TARGETS, target)) {
-    throw new BuildRefused(`unknown target ${target}. Known are: ${Object.keys(TARGETS).join(', ')}.`);
+    throw new BuildRefused(`unknown target ${target}: expected one of ${Object.keys(TARGETS).join(', ')}.`);
   }
   const { version } = lockedPackage(target);
   if (isBefore(version, GUARDED_SINCE)) {
     throw new BuildRefused(
-      `${target} would get Node ${version}, the newest there is for it. Before ${GUARDED_SINCE.join('.')} an executable loads code that ` +
-        'NODE_OPTIONS names and opens a debugger on a signal, whatever it was built with. It can be built once the ' +
-        'package registry has a newer Node for it.',
+      `the newest Node for ${target} is ${version}. Before ${GUARDED_SINCE.join('.')}, an executable always loads code that ` +
+        'NODE_OPTIONS names, and opens a debugger on a signal. It can be built once the package registry has a newer ' +
+        'Node for this target.',
     );
   }
   if (target === hostTarget) return;
   if (target.startsWith('darwin')) {
     throw new BuildRefused(
-      `${target} is built on a Mac of that kind only: macOS runs nothing that is not signed, and signing needs a Mac.`,
+      `${target} can only be built on such a Mac: macOS runs only signed programs, and signing needs a Mac.`,
     );
   }
   if (version !== process.versions.node) {
@@ -128,7 +128,7 @@ function fetchPackage(name, folder) {
     : spawnSync('npm', args, { encoding: 'utf8' });
   if (error === undefined && status === 0) return;
   throw new BuildRefused(
-    `npm could not fetch ${name}, which a package registry or npm's cache has to give:\n${error?.message ?? stderr.trim()}`,
+    `npm could not fetch ${name} from a package registry or its cache:\n${error?.message ?? stderr.trim()}`,
   );
 }
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# For /etc/letsencrypt/renewal-hooks/deploy/wirewatch, mode 0755: certbot runs it as root after each renewal.
-# Run it once by hand for the first certificate:
+# Install as /etc/letsencrypt/renewal-hooks/deploy/wirewatch, mode 0755: certbot runs it as root after each renewal.
+# For the first certificate, run it once by hand:
 #   RENEWED_DOMAINS=detections.example.org RENEWED_LINEAGE=/etc/letsencrypt/live/detections.example.org sh THIS_FILE
 # Set in wirewatch.toml:
 #   [server] tls_certificate = "/etc/wirewatch/tls/fullchain.pem", tls_key = "/etc/wirewatch/tls/privkey.pem"
-# Wirewatch reads both files every two seconds: no reload is needed.
+# Wirewatch checks both files every two seconds: no reload is needed.
 set -eu
 umask 077
 domain=detections.example.org
@@ -17,7 +17,7 @@ case " $RENEWED_DOMAINS " in
 esac
 
 install -d -m 0750 -g "$group" "$folder"
-# Copied beside, then renamed: what Wirewatch reads is always a whole file.
+# Copy, then rename: Wirewatch never reads an incomplete file.
 for name in privkey fullchain; do
     install -m 0640 -g "$group" "$RENEWED_LINEAGE/$name.pem" "$folder/$name.pem.new"
 done

@@ -95,7 +95,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const folder = dataFolder(config.dataFolder);
   ensureFolder(folder);
   const releaseLocks = await takeServeLocks(folder, () =>
-    log.info({ data: folder.root }, 'a command is at work on the data folder: it is asked to give way'),
+    log.info({ data: folder.root }, 'another command is using the data folder: asking it to hand over'),
   );
   begun.push(releaseLocks);
   completeCutOffRestore(folder, log);
@@ -133,10 +133,10 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
       case 'trouble':
         return conditions.set(message.name, message.detail);
       case 'recovering':
-        reader.await(`it is made from the log: ${message.reason}`);
+        reader.await(`detections.db is being rebuilt from the log: ${message.reason}`);
         log.warn(
           { reason: message.reason },
-          'detections.db is made from the log: it is served when that is done',
+          'rebuilding detections.db from the log: detections are unavailable until that is done',
         );
         return recovering.resolve();
       case 'dealt_with':
@@ -220,7 +220,7 @@ function completeCutOffRestore(folder: DataFolder, log: Logger): void {
   } finally {
     releaseState();
   }
-  log.warn({ data: folder.root }, 'a restore that had been cut off was completed');
+  log.warn({ data: folder.root }, 'completed an interrupted restore');
 }
 
 function scheduleBackups(config: Config, conditions: Conditions, log: Logger): Schedule {
@@ -252,7 +252,7 @@ function scheduleScrubs(
 
 function countRows(path: string, log: Logger): DailyRows {
   const stored = readUsageAtStart(path, (reason) =>
-    log.warn({ reason }, 'usage.db cannot be used and begins anew: rows counted today start from zero'),
+    log.warn({ reason }, 'usage.db cannot be used: the rows read today are counted from zero again'),
   );
   return createDailyRows(stored);
 }
@@ -266,8 +266,12 @@ function keepUsage(
     ...counted,
     writer: createUsageWriter({ path }),
     onFailure: (error) => {
-      if (error === null) log.info('used rows are written again');
-      else log.warn({ err: error }, 'cannot write how many rows were read: a restart would forget it');
+      if (error === null) log.info('row counts can be saved again');
+      else
+        log.warn(
+          { err: error },
+          'cannot save the row counts of the daily allowance: a restart would lose them',
+        );
     },
   });
 }
@@ -332,17 +336,17 @@ function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger
       } catch {
         return true;
       }
-      // It may have been mended before the thread met what was wrong with it.
+      // It may have been fixed before the thread noticed the problem.
       return access.hasFailedWithin(KEYS_FAILED_LATELY_MS);
     },
     onInterrupted(fault) {
       for (const name of TROUBLE_NAMES) conditions.set(name, null);
       conditions.set('ingest stopped', `access.db: ${fault.message}`);
-      log.error({ err: fault }, 'ingest waits until access.db can be read again; it goes on by itself');
+      log.error({ err: fault }, 'access.db cannot be read: ingest waits and resumes automatically');
     },
     onResumed() {
       conditions.set('ingest stopped', null);
-      log.info('ingest goes on');
+      log.info('ingest resumed');
     },
   };
 }
@@ -356,7 +360,7 @@ async function reportEnd(ingest: IngestClient, conditions: Conditions, log: Logg
     conditions.set('ingest stopped', fault.message);
     log.error(
       { err: fault },
-      'ingest has stopped after a fault; reads go on. Mend the cause and start again',
+      'ingest stopped because of an error; clients can still read. Fix the cause and restart',
     );
   }
 }

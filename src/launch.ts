@@ -1,9 +1,9 @@
 /**
- * What `node dist/main.cjs` runs first, and each of its threads: refuses a Node that cannot run the program, has Node
- * keep what it compiles, and loads the program (src/main.ts, bundled as program.cjs) or the thread (src/worker.ts).
+ * The entry point of `node dist/main.cjs` and of each of its threads: refuses a Node that cannot run the program, turns
+ * on Node's compile cache, and loads the program (src/main.ts, bundled as program.cjs) or the thread (src/worker.ts).
  *
- * A file of its own, in syntax that older Nodes read: SQLite's addon ends them with a segmentation fault and not a
- * word. The executable brings its Node, and does not need it.
+ * A separate file, in syntax that older versions of Node can read: SQLite's addon would crash them with a segmentation
+ * fault and no message. The executable contains its own Node, and does not need this.
  */
 import { existsSync } from 'node:fs';
 import nodeModule from 'node:module';
@@ -12,17 +12,17 @@ import { isMainThread } from 'node:worker_threads';
 import { pasted } from './setup/shell.ts';
 
 const NODE_MAJOR_MIN = 24;
-/** As cli/program.ts has it: a wrong installation. */
+/** As in cli/program.ts: a wrong installation. */
 const EXIT_CONFIGURATION = 78;
 
 const version = process.versions.node;
 if (Number(version.split('.')[0]) < NODE_MAJOR_MIN) {
   process.stderr.write(
-    `wirewatch: this is Node ${version}, but it needs Node ${NODE_MAJOR_MIN}. ${advice()}\n`,
+    `wirewatch: this is Node ${version}, but Wirewatch needs Node ${NODE_MAJOR_MIN} or newer. ${advice()}\n`,
   );
   process.exitCode = EXIT_CONFIGURATION;
 } else {
-  // Beside the bundle, and made anew when it changes; where that cannot be written, every start compiles.
+  // Beside the bundle, and renewed when the bundle changes; if the folder is not writable, every start compiles.
   nodeModule.enableCompileCache(join(import.meta.dirname, 'compiled'));
   nodeModule.createRequire(import.meta.url)(isMainThread ? './program.cjs' : './worker.cjs');
 }
@@ -35,5 +35,5 @@ function advice(): string {
   const command = existsSync(node)
     ? [node, script, ...args]
     : ['npm', '--prefix', root, 'run', 'wirewatch', '--', ...args];
-  return `Run it as:\n  ${command.map(pasted).join(' ')}`;
+  return `Run it with:\n  ${command.map(pasted).join(' ')}`;
 }

@@ -70,13 +70,15 @@ export async function openLog({ level, file, terminal }: LogFileOptions): Promis
 
 function openFileLog(level: string, file: string): Log {
   const { log, output } = writeLines(level, openedFile(file), (error) => {
-    process.stderr.write(`wirewatch: cannot write the log ${file}: ${error.message}. It is tried again.\n`);
+    process.stderr.write(
+      `wirewatch: cannot write to the log file ${file}: ${error.message}. Wirewatch keeps trying.\n`,
+    );
   });
   const reopen = () => {
     try {
       output.switchTo(openLogFile(file));
     } catch (error) {
-      log.warn({ err: error, file }, 'cannot open the log anew: lines go on into the file that was open');
+      log.warn({ err: error, file }, 'cannot reopen the log file: lines still go to the previous file');
     }
   };
   return { log, kind: 'file', reopen };
@@ -89,7 +91,7 @@ function openedFile(file: string): number {
     const reason = reasonOf(error, file);
     throw new Refused(
       'configuration',
-      `[log] file: cannot open ${file}: ${reason}. Make its folder, writable for this user, or name another file.`,
+      `[log] file: cannot open ${file}: ${reason}. Create its folder and make it writable for this user, or name another file.`,
       { cause: error },
     );
   }
@@ -100,8 +102,7 @@ function writeLines(
   fd: number,
   onFailure: (error: Error) => void,
 ): { log: Logger; output: LogOutput } {
-  const onLost = (lines: number) =>
-    log.warn({ lines }, 'lines of the log are missing: it could not be written');
+  const onLost = (lines: number) => log.warn({ lines }, 'log lines were lost: the log could not be written');
   const output = new LogOutput(fd, { onFailure, onLost });
   const log = loggerOn(level, output);
   return { log, output };
@@ -112,7 +113,7 @@ async function terminalLogger(level: string, { beforeLine }: TerminalOptions): P
   const { default: pretty } = await import('pino-pretty');
   const format = pretty.prettyFactory({
     colorize: process.stderr.hasColors(),
-    translateTime: 'SYS:HH:MM:ss',
+    translateTime: 'SYS:HH:MM:ss Z',
     singleLine: true,
   });
   return loggerOn(level, {

@@ -38,36 +38,30 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
 function logRecovered(recovered: Recovered, log: Logger): void {
   switch (recovered.kind) {
     case 'made anew':
-      log.warn({ reason: recovered.reason }, 'access.db was made anew from its log');
+      log.warn({ reason: recovered.reason }, 'access.db was rebuilt from its log');
       break;
     case 'brought up':
-      log.warn(
-        { entries: recovered.entries },
-        'access.db was older than its log, and has been brought to its end',
-      );
+      log.warn({ entries: recovered.entries }, 'access.db was older than its log and was brought up to date');
       break;
     case 'log damaged':
-      log.error({ reason: recovered.reason }, 'the access log is damaged; access.db has all of it');
+      log.error({ reason: recovered.reason }, 'the access log is damaged, but access.db is complete');
   }
 }
 
 function createConfigured(access: Database, { seeds, readable_by_all }: ReadSeeds, log: Logger): void {
   if (readable_by_all.length > 0)
-    log.warn({ files: readable_by_all }, 'every user of this machine can read these secret files');
+    log.warn({ files: readable_by_all }, 'these secret files can be read by every user of this machine');
   const preseeded = unlessFull(log, () => preseed(access, seeds, Date.now()));
   if (preseeded === null) return;
   const { created, differences, replaced } = preseeded;
   const { accounts, subscriptions, keys } = created;
   if (accounts.length + subscriptions.length + keys.length > 0)
-    log.info(created, 'created what the configuration names');
+    log.info(created, 'created the entries of the configuration that were missing');
   if (differences.length > 0)
-    log.warn({ differences }, 'what is there differs from the configuration, and stays as it is');
+    log.warn({ differences }, 'existing entries differ from the configuration and were not changed');
   for (const { id, place } of replaced) {
     const next = `wirewatch key revoke ${id}`;
-    log.warn(
-      { key_id: id, place, next },
-      'a key still works, though the configuration has another one in its place',
-    );
+    log.warn({ key_id: id, place, next }, 'a key still works although the configuration has replaced it');
   }
 }
 
@@ -79,7 +73,7 @@ function unlessFull<Result>(log: Logger, work: () => Result): Result | null {
     if (!isDiskFull(error)) throw error;
     log.error(
       { err: error },
-      'the disk is full: what the configuration names was not created. Make room and start again',
+      'the disk is full: missing entries of the configuration were not created. Free space and restart',
     );
     return null;
   }

@@ -1,8 +1,8 @@
 /**
- * The one exception that is expected: something asked for is refused, with a reason for the one who asked.
+ * The only expected exception: a request or a command is refused, with a reason for the person who made it.
  *
- * Everything else that is thrown is a fault of the program or its surroundings. For HTTP, one table turns a
- * code into a status (contract: Errors); for commands, one turns it into an exit code.
+ * Anything else that is thrown is an error in the program or its environment. For HTTP, one table turns a code into a
+ * status (contract: Errors); for commands, another turns it into an exit code.
  */
 export type RefusedCode =
   | 'invalid_request'
@@ -18,7 +18,7 @@ export type RefusedCode =
   | 'usage'
   /** The configuration or the data folder is wrong: exit code 78. */
   | 'configuration'
-  /** What the operator asked for cannot be done as things stand: exit code 1. */
+  /** What the operator asked for is not possible now: exit code 1. */
   | 'failed';
 
 export interface RefusedOptions extends ErrorOptions {
@@ -39,24 +39,24 @@ export class Refused extends Error {
   }
 }
 
-/** What the system's commonest codes mean, for those who do not know them. */
+/** What the most common error codes of the system mean. */
 const WORDS: ReadonlyMap<unknown, string> = new Map([
-  ['EACCES', 'this user has no right to it'],
-  ['EADDRINUSE', 'another program listens there'],
-  ['EADDRNOTAVAIL', 'this machine has no such address'],
-  ['EISDIR', 'it is a folder'],
-  ['ENOENT', 'there is no such file or folder'],
+  ['EACCES', 'permission denied'],
+  ['EADDRINUSE', 'another program is using this address'],
+  ['EADDRNOTAVAIL', 'this machine does not have this address'],
+  ['EISDIR', 'it is a folder, not a file'],
+  ['ENOENT', 'no such file or folder'],
   ['ENOSPC', 'the disk is full'],
-  ['ENOTDIR', 'it is no folder'],
-  ['ENOTFOUND', 'the name cannot be resolved'],
-  ['EPERM', 'the system does not allow it'],
-  ['EROFS', 'it is mounted read-only'],
+  ['ENOTDIR', 'it is not a folder'],
+  ['ENOTFOUND', 'the host name cannot be resolved'],
+  ['EPERM', 'operation not permitted'],
+  ['EROFS', 'the file system is read-only'],
 ]);
 
 /**
- * What anything that was thrown says, in words.
+ * The message of anything that was thrown, in plain words.
  *
- * @param told the path that the sentence names already; another one is added
+ * @param told the path that the sentence already names; a different one is added
  */
 export function reasonOf(error: unknown, told = ''): string {
   if (!(error instanceof Error)) return String(error);
@@ -65,7 +65,7 @@ export function reasonOf(error: unknown, told = ''): string {
   return 'path' in error && error.path !== told ? `${words} (${error.path})` : words;
 }
 
-/** The code by which Node, SQLite and TLS name an error; empty where there is none. */
+/** The error code of Node, SQLite or TLS; empty if there is none. */
 export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
@@ -76,7 +76,7 @@ export function isErrorCode(error: unknown, ...codes: string[]): boolean {
 
 const PROBLEMS_SHOWN_MAX = 100;
 
-/** Several problems as one detail. @param heading said behind their number, such as `settings are wrong` */
+/** Several problems as one detail. @param heading follows their number, such as `settings are wrong` */
 export function listed(problems: readonly string[], heading: string): string {
   const [first] = problems;
   if (problems.length === 1 && first !== undefined) return first;

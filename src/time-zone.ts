@@ -27,7 +27,7 @@ export function zoneName(text: string): string | null {
  */
 export function zoneId(name: string): string {
   const zone = runtimeZone(name);
-  if (zone === null) throw new Error(`the runtime does not know the time zone ${name}`);
+  if (zone === null) throw new Error(`this version of Node does not know the time zone ${name}`);
   return zone;
 }
 

@@ -16,7 +16,7 @@ export type WorkerRole =
   | { readonly role: 'console'; readonly settings: ConsoleSettings };
 
 const role: WorkerRole = workerData;
-if (parentPort === null) throw new Error('a worker has a parent');
+if (parentPort === null) throw new Error('worker.ts must run in a worker thread');
 void work(parentPort);
 
 /** Loads what the role needs and nothing else. A failure ends the thread with an error, which the main thread hears of. */

@@ -102,9 +102,15 @@ test('an account that exists, or does not, is exit code 1 and changes nothing', 
   await failing(1, /already.*account set acme/, 'account', 'add', 'acme', '--name', 'Else');
   assert.deepEqual(await json('account', 'show', 'acme'), found);
   for (const verb of ['show', 'suspend', 'resume']) {
-    await failing(1, /no account nobody.*wirewatch account add nobody --name/, 'account', verb, 'nobody');
+    await failing(
+      1,
+      /account nobody does not exist.*wirewatch account add nobody --name/,
+      'account',
+      verb,
+      'nobody',
+    );
   }
-  await failing(1, /no account nobody/, 'account', 'set', 'nobody', '--name', 'x');
+  await failing(1, /account nobody does not exist/, 'account', 'set', 'nobody', '--name', 'x');
 });
 
 test('malformed values are exit code 2', async () => {
@@ -159,14 +165,14 @@ test('subscription add, show and set print the subscription', async () => {
     content_types: ['image'],
   });
   assert.equal((await json(...args, '--name', '')).name, null);
-  await failing(1, /stays there/, ...args, '--account', 'other', '--name', 'Mine');
+  await failing(1, /cannot be moved/, ...args, '--account', 'other', '--name', 'Mine');
   assert.equal((await json('subscription', 'show', '999999999999999')).name, null);
 });
 
 test('a subscription needs its account and is added once', async () => {
-  await failing(1, /no account nobody/, 'subscription', 'add', '9001', '--account', 'nobody');
-  await failing(1, /already, of account other/, 'subscription', 'add', '8001', '--account', 'acme');
-  await failing(1, /no subscription 9001.*subscription add 9001/, 'subscription', 'show', '9001');
+  await failing(1, /account nobody does not exist/, 'subscription', 'add', '9001', '--account', 'nobody');
+  await failing(1, /already exists, in account other/, 'subscription', 'add', '8001', '--account', 'acme');
+  await failing(1, /subscription 9001 does not exist.*subscription add 9001/, 'subscription', 'show', '9001');
   const ids = (await json('subscription', 'list')).map((one: { id: number }) => one.id);
   assert.ok(ids.includes(7001) && !ids.includes(9001), ids.join());
 });
@@ -228,7 +234,7 @@ test('key create for people: the key, that it is shown once, and a call to paste
   assert.equal(code, 0);
   const key = /^ {2}(ww_live_\S+)$/m.exec(stdout)?.[1] ?? '';
   assert.notEqual(parseKey(key), null, stdout);
-  assert.match(stdout, /cannot be shown again/);
+  assert.match(stdout, /It is shown only once/);
   assert.ok(
     stdout.includes(
       `curl -H 'Authorization: Bearer ${key}' 'http://127.0.0.1:8080/v1/detections/changes?since=`,
@@ -241,9 +247,9 @@ test("a key reads its own account's subscriptions and the types they have", asyn
   const count = (await json('key', 'list')).length;
   const create = (...more: string[]) => ['key', 'create', ...READ_7001, ...more];
   await failing(1, /8001 belongs to account other/, ...create('--subscriptions', '7001,8001'));
-  await failing(1, /no subscription 9999/, ...create('--subscriptions', '9999'));
-  await failing(1, /no content type image/, ...create('--subscriptions', '7002:image'));
-  await failing(1, /no account nobody/, ...create('--account', 'nobody'));
+  await failing(1, /subscription 9999 does not exist/, ...create('--subscriptions', '9999'));
+  await failing(1, /only the content type text, not image/, ...create('--subscriptions', '7002:image'));
+  await failing(1, /account nobody does not exist/, ...create('--account', 'nobody'));
   assert.equal((await json('key', 'list')).length, count, 'a refused key was stored');
 });
 
@@ -277,13 +283,13 @@ test('key set changes what is given and nothing else', async () => {
     'x',
   );
   assert.deepEqual(await json('key', 'show', made.id), { ...limited, expires_at: null });
-  await failing(1, /no key abcdefghij23/, 'key', 'set', 'abcdefghij23', '--name', 'x');
+  await failing(1, /key abcdefghij23 does not exist/, 'key', 'set', 'abcdefghij23', '--name', 'x');
 });
 
 test('what is missing is said at once, each with its meaning', async () => {
   await failing(
     2,
-    /required options missing:\n {2}--account <id> +account.*\n {2}--scopes <scopes> +what it may do.*\n {2}--subscriptions <list> +what it reads.*\nTry: wirewatch key create --help/,
+    /required options missing:\n {2}--account <id> +account.*\n {2}--scopes <scopes> +comma-separated scopes.*\n {2}--subscriptions <list> +subscriptions that the key may read.*\nTry: wirewatch key create --help/,
     ...['key', 'create', '--name', 'Test'],
   );
   await failing(2, /required option missing:\n {2}--name <name> /, 'account', 'add', 'third');
@@ -293,14 +299,14 @@ test('scopes that do nothing yet are called that, in the help and where one is g
   const help = (await wirewatch('key', 'create', '--help')).stdout.replace(/\s+/g, ' ');
   assert.match(
     help,
-    /detections:read; reports:read and exports:create are for later versions, no endpoint asks/,
+    /detections:read \(reports:read and exports:create are accepted, but no endpoint uses them yet\)/,
   );
   const made = async (scopes: string) => {
     const options = ['--account', 'acme', '--name', 'x', '--subscriptions', '7001', '--scopes', scopes];
     return (await wirewatch('key', 'create', ...options)).stdout;
   };
-  assert.match(await made('reports:read'), /No endpoint.*asks for reports:read\. Without detections:read/);
-  assert.match(await made('detections:read,exports:create'), /No endpoint.*asks for exports:create\.\n/);
+  assert.match(await made('reports:read'), /No endpoint.*uses reports:read\. Without detections:read/);
+  assert.match(await made('detections:read,exports:create'), /No endpoint.*uses exports:create\.\n/);
   assert.doesNotMatch(await made('detections:read'), /No endpoint|Without/);
 });
 
@@ -343,14 +349,17 @@ test('key rotate: --overlap and --expires; an end that comes before stays; what 
   const again = await json('key', 'rotate', made.id, '--overlap', '366d');
   assert.deepEqual([again.expires_at, again.replaced_expires_at], Array(2).fill(next.replaced_expires_at));
   const text = (await wirewatch('key', 'rotate', next.id, '--overlap', '0')).stdout;
-  assert.match(text, new RegExp(`with the rights of ${next.id}, which ends at .*shown this one time`, 's'));
+  assert.match(
+    text,
+    new RegExp(`with the rights of ${next.id}. The old key expires at .*shown only once`, 's'),
+  );
   assert.equal((await json('key', 'show', next.id)).status, 'expired');
-  await failing(1, /is expired.*Nothing was changed.*key create/, 'key', 'rotate', next.id);
+  await failing(1, /is expired, so it cannot be rotated.*key create/, 'key', 'rotate', next.id);
   await json('key', 'revoke', made.id, '--yes');
   await failing(1, /is revoked/, 'key', 'rotate', made.id);
-  await failing(1, /no key abcdefghij23/, 'key', 'rotate', 'abcdefghij23');
+  await failing(1, /key abcdefghij23 does not exist/, 'key', 'rotate', 'abcdefghij23');
   for (const wrong of ['7', '-1d', '1.5h', '367d', '1w', ''])
-    await failing(2, /Expected a time/, 'key', 'rotate', again.id, '--overlap', wrong);
+    await failing(2, /Expected a duration/, 'key', 'rotate', again.id, '--overlap', wrong);
   const keys = await json('key', 'list');
   assert.equal((await json('key', 'show', again.id)).status, 'active');
   assert.equal((await json('key', 'list')).length, keys.length);
@@ -358,7 +367,7 @@ test('key rotate: --overlap and --expires; an end that comes before stays; what 
 
 test('key revoke asks, and does nothing where there is nobody to answer', async () => {
   const { id } = await createKey();
-  await failing(2, /ends key .* \(Test, of account acme\) for good\..*--yes/, 'key', 'revoke', id);
+  await failing(2, /permanently revokes key .* \(Test\) of account acme\..*--yes/, 'key', 'revoke', id);
   assert.equal((await json('key', 'show', id)).status, 'active');
 });
 
@@ -380,7 +389,7 @@ test('key revoke ends the key for the next request, and may be repeated', async 
   assert.match(revoked.revoked_at, INSTANT);
   const second = await wirewatch('key', 'revoke', id);
   assert.equal(second.code, 0);
-  assert.match(second.stdout, /revoked already/);
+  assert.match(second.stdout, /already revoked/);
   assert.deepEqual(await json('key', 'revoke', id, '--yes'), revoked);
   assert.equal((await json('key', 'set', id, '--name', 'Gone')).status, 'revoked');
 });

@@ -333,9 +333,7 @@ describe('refused, and nothing is changed', () => {
       (error) =>
         error instanceof Refused &&
         error.code === 'configuration' &&
-        /cannot be relied on: .*Nothing was changed\. Restore a backup .* wirewatch rebuild --log/.test(
-          error.message,
-        ),
+        /is damaged: .*Nothing was changed\. Restore a backup .* wirewatch rebuild --log/.test(error.message),
     );
     assert.deepEqual(readFileSync(folder.access), before);
   };

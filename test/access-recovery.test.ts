@@ -17,8 +17,8 @@ import {
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { runProgram } from './support/program.ts';
 
-const MADE_ANEW = 'access.db was made anew from its log';
-const BROUGHT_UP = 'access.db was older than its log, and has been brought to its end';
+const MADE_ANEW = 'access.db was rebuilt from its log';
+const BROUGHT_UP = 'access.db was older than its log and was brought up to date';
 
 let installation: Installation;
 let revoked: string;
@@ -108,7 +108,7 @@ describe('a start finds', () => {
     assert.equal(await run.ended, 78);
     assert.match(
       run.told(),
-      /access-log cannot be relied on: it is missing.* Nothing was changed\. Restore a backup/,
+      /access-log is damaged: the log is missing.* Nothing was changed\. Restore a backup/,
     );
     renameSync(`${log}-away`, log);
     await (await installation.serve()).stop();

@@ -90,7 +90,7 @@ describe('the client behind proxies', () => {
       assert.equal(client(peer, '198.51.100.9'), normalAddress(peer));
     }
     assert.deepEqual(set, [
-      ['proxy not trusted', 'X-Forwarded-For came from 10.0.0.2, which is not trusted'],
+      ['proxy not trusted', '10.0.0.2 sent X-Forwarded-For, but is not a trusted proxy'],
     ]);
     assert.deepEqual(
       lines.map(({ level, address }) => [level, address]),

@@ -71,7 +71,8 @@ describe('the program with [admin] port', () => {
         path,
       );
       assert.deepEqual(openTags(text), [], path);
-      waiting.push(...[...text.matchAll(/href="([^"]+)"/g)].map(([, target = '']) => target));
+      const targets = [...text.matchAll(/href="([^"]+)"/g)].map(([, target = '']) => target);
+      waiting.push(...targets.filter((target) => !target.startsWith('data:')));
     }
     for (const { name } of TOPICS) assert.ok(seen.has(`/manual/${name}`), name);
     for (const path of ['/metrics', '/openapi.json', '/style.css', '/manual.css'])

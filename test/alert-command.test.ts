@@ -79,28 +79,28 @@ test('one that fails, is not there, reads nothing or does not end is logged, and
   const failing = command('process.exit(3)');
   failing.run('opened', ALERT);
   failing.run('closed', ALERT);
-  await until('both failed', () => logged('the command for alerts failed').length === 2);
+  await until('both failed', () => logged('the alert command failed').length === 2);
   assert.equal(lines[0]?.code, 3);
 
   const missing = createAlertCommand([join(folder, 'missing')], log);
   missing.run('opened', ALERT);
   missing.run('closed', ALERT);
-  await until('neither was run', () => logged('the command for alerts cannot be run').length === 2);
-  assert.equal(logged('the command for alerts failed').length, 2, 'said once');
+  await until('neither was run', () => logged('cannot run the alert command').length === 2);
+  assert.equal(logged('the alert command failed').length, 2, 'said once');
 
   const hanging = command('setInterval(() => {}, 1000)', 50);
   hanging.run('opened', ALERT);
   hanging.run('closed', ALERT);
-  await until('both were ended', () => logged('the command for alerts failed').length === 4);
+  await until('both were ended', () => logged('the alert command failed').length === 4);
   assert.equal(lines.at(-1)?.signal, 'SIGKILL');
 });
 
 test('no more than a hundred wait, and none is run once it is closed', async () => {
   const hanging = command('setInterval(() => {}, 1000)');
   for (let count = 0; count < 102; count += 1) hanging.run('opened', ALERT);
-  assert.equal(logged('the command for alerts is not run: too many wait for it').length, 1);
+  assert.equal(logged('alert command skipped: too many alerts are waiting for it').length, 1);
   hanging.close();
-  await until('it was ended', () => logged('the command for alerts failed').length === 1);
+  await until('it was ended', () => logged('the alert command failed').length === 1);
 });
 
 test('the appliance runs the program of [alerts] command', async () => {

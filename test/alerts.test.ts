@@ -126,7 +126,7 @@ describe('windows', () => {
       name: 'late windows',
       page_worthy: false,
       since: formatMs(lateFrom),
-      detail: `newswire: the window ${formatMs(START)} is more than an hour overdue, and a later window was read`,
+      detail: `newswire: the window ${formatMs(START)} is more than an hour overdue, but a later window was read`,
       what_to_do: ALERTS['late windows'].what_to_do,
     });
     assert.match(
@@ -214,7 +214,7 @@ describe('files', () => {
     file({ outcome: 'refused', report: { reason: 'too far ahead' } });
     assert.equal(
       alerts()[0]?.detail,
-      `2 files were refused, the last one newswire.file-${lastNumber}.ndjson: too far ahead`,
+      `2 files were refused, most recently newswire.file-${lastNumber}.ndjson: too far ahead`,
     );
     assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
   });
@@ -231,7 +231,7 @@ describe('files', () => {
       assert.deepEqual([skipped?.name, others.length], ['rows skipped', 0]);
       assert.equal(
         skipped?.detail,
-        `newswire: newswire.file-${lastNumber}.ndjson had rows that were left out: ${report.bad_rows > 0 ? '2 bad' : '3 of subscription 7009 (text)'}`,
+        `newswire: rows were skipped in newswire.file-${lastNumber}.ndjson: ${report.bad_rows > 0 ? '2 bad rows' : '3 rows of subscription 7009 (text)'}`,
       );
       assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
       store.writer.exec('DELETE FROM ingest_file');

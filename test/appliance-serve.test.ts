@@ -193,7 +193,7 @@ test('a second appliance on the same folder is refused, and the first is not dis
   await serving(async () => {
     const second = serve();
     assert.equal(await second.ended, 1);
-    assert.match(second.told(), /another process already runs on the data folder .*--data/);
+    assert.match(second.told(), /another process is already using the data folder .*--data/);
     assert.ok(second.told().includes(appliance.data));
     assert.equal(second.printed(), '');
     assert.equal((await fetch(`${url}/nowhere`)).status, 404);
@@ -206,7 +206,7 @@ test('a port that is taken is exit code 1, since it may become free, with what t
       const { port } = new URL(url);
       const second = runProgram(['serve', '--data', join(folder, 'data'), '--port', port]);
       assert.equal(await second.ended, 1);
-      const told = `cannot listen on 127\\.0\\.0\\.1, port ${port}: another program listens there.*--port`;
+      const told = `cannot listen on 127\\.0\\.0\\.1, port ${port}: another program is using this address.*--port`;
       assert.match(second.told(), new RegExp(told));
       const third = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
       await third.url();

@@ -222,7 +222,7 @@ test('a cursor of another installation, or one that was altered, is 400', async 
     });
     const { next_cursor: foreign } = JSON.parse(await response.text());
     await serving.stop();
-    const detail = /^400 cursor: not one that this endpoint gave$/;
+    const detail = /^400 cursor: invalid; use next_cursor from this endpoint, or start again with since$/;
     assert.match(await refusal(`cursor=${foreign}`), detail);
     const [, own = ''] = (await end()).split('=');
     const swapped = own.slice(0, 5) + own.slice(6) + own.slice(5, 6);

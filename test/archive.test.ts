@@ -115,7 +115,7 @@ test('a backfill whose file is away waits for it, and nothing else does', async 
   await appliance.restart();
   const stuck = await appliance
     .serving()
-    .logged('that it is stuck', ({ msg }) => msg.startsWith('cannot go on with a backfill'));
+    .logged('that it is stuck', ({ msg }) => msg.startsWith('cannot resume a backfill'));
   assert.equal(stuck.file, name);
   await apply();
   const isToldStuck = () => {
@@ -129,7 +129,7 @@ test('a backfill whose file is away waits for it, and nothing else does', async 
 });
 
 describe('[ingest] archive_days', () => {
-  const DELETED = 'old files deleted from the archive';
+  const DELETED = 'deleted old files from the archive';
   const settings = { WIREWATCH_INGEST_ARCHIVE_DAYS: '1' };
   let files: string[];
 
@@ -199,12 +199,14 @@ test('files without a record that cannot be taken out of the archive stop nothin
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(BUSY)}`,
     WIREWATCH_TEST_BUSY: flag,
   });
-  await serving.logged('that it is stuck', ({ msg }) => /^cannot take files without a record/.test(msg));
+  await serving.logged('that it is stuck', ({ msg }) => /^cannot move files without a record/.test(msg));
   const name = fileName('newswire', nextWindowMs());
   appliance.put(name, ndjson([newRow()]));
   await serving.logged('another file', ({ msg, file }) => msg === 'file applied' && file === name);
   assert.ok(existsSync(orphan));
   rmSync(flag);
-  await serving.logged('that they are read', ({ msg }) => /^archived files without a record/.test(msg));
+  await serving.logged('that they are read', ({ msg }) =>
+    /^reading archived files without a record/.test(msg),
+  );
   await serving.stop();
 });

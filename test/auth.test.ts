@@ -322,9 +322,9 @@ test('a mistyped key hears that its checksum does not fit, one that was cut off 
   const typo = `${key.slice(0, -9)}${other}${key.slice(-8)}`;
   const detail = (text: string) =>
     refusal('unauthorized', () => authenticate(store, `Bearer ${text}`, HERE, NOW_MS));
-  assert.match(detail(typo), /mistyped.*checksum.*Copy it again/);
-  assert.match(detail(key.slice(0, -1)), /Check that it was copied whole/);
-  assert.doesNotMatch(detail(key), /mistyped|copied/, 'unknown');
+  assert.match(detail(typo), /typing error: its checksum does not match. Copy the key again/);
+  assert.match(detail(key.slice(0, -1)), /Check that the complete key was copied/);
+  assert.doesNotMatch(detail(key), /typing error|copied/, 'unknown');
 });
 
 test('the claimed key id is read from the form alone', () => {

@@ -80,8 +80,8 @@ describe('at every step of a run', () => {
   type Fault = 'killed' | 'disk full' | 'folder gone';
   for (const [fault, told] of [
     ['killed', /killed/],
-    ['disk full', /is full.*held before is still good/],
-    ['folder gone', /cannot write .*folder.*held before is still good/],
+    ['disk full', /is full.*earlier backup is still valid/],
+    ['folder gone', /cannot write .*folder.*earlier backup is still valid/],
   ] as const)
     test(fault, async () => {
       let steps = 0;

@@ -186,16 +186,16 @@ test('overdue says when the newest was made, and when a restore was last rehears
     await close();
     return { late, failed: details[1] };
   };
-  const state = `${backups} was last brought up to date at ${madeAt}, and a restore from it was`;
+  const state = `${backups} was last updated at ${madeAt}, and a restore from it`;
   const never = await detailOf();
-  assert.equal(never.late, `${state} never rehearsed`);
-  assert.equal(never.failed, `the disk is full. ${state} never rehearsed`);
+  assert.equal(never.late, `${state} has never been rehearsed`);
+  assert.equal(never.failed, `the disk is full. ${state} has never been rehearsed`);
 
   const rehearsed = installation.cli(['restore', '--rehearse', backups, '--json']);
   assert.equal(JSON.parse(rehearsed.stdout).not_noted, null);
   const { rehearsedMs } = backupTimes(backups);
   assert.ok(rehearsedMs !== null && Math.abs(Date.now() - rehearsedMs) < MINUTE_MS);
-  const lately = `${state} last rehearsed at ${formatMs(rehearsedMs)}`;
+  const lately = `${state} was last rehearsed at ${formatMs(rehearsedMs)}`;
   assert.equal((await detailOf()).late, lately);
 
   noteRehearsal(branch, nowMs - 31 * DAY_MS);

@@ -220,7 +220,7 @@ describe('a folder', () => {
     backUp(folder);
     const release = takeLock(join(folder, 'lock'));
     try {
-      assert.match(refusal(['backup', folder]), /another backup into .*two is under way/);
+      assert.match(refusal(['backup', folder]), /another backup into .*two is running/);
     } finally {
       release?.();
     }
@@ -233,8 +233,8 @@ describe('a folder', () => {
       join(appliance.data, 'log'),
       join(appliance.data, 'access-log', 'x'),
     ])
-      assert.match(refusal(['backup', place]), /belongs to the data folder/);
-    assert.match(refusal(['backup', join(appliance.drop, 'x')]), /belongs to the drop folder/);
+      assert.match(refusal(['backup', place]), /is part of the data folder/);
+    assert.match(refusal(['backup', join(appliance.drop, 'x')]), /is part of the drop folder/);
     assert.match(refusal(['backup', target('nowhere/one')]), /cannot write .*nowhere/);
     assert.ok(!existsSync(target('nowhere')));
     writeFileSync(target('a-file'), '');
@@ -313,7 +313,7 @@ describe('a folder is restorable at any moment', () => {
         await own.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
         const { status, stderr } = own.cli(['backup', folder], { anyStatus: true });
         assert.equal(status, 1);
-        assert.match(stderr, /the disk of .* is full.*held before is still good/);
+        assert.match(stderr, /the disk of .* is full.*earlier backup is still valid/);
         assertGood(folder);
       } finally {
         await own.stop();
@@ -347,7 +347,7 @@ describe('a folder is restorable at any moment', () => {
     damaged.fill(0x5a, Math.floor(good.length / 2), Math.floor(good.length / 2) + 20);
     const times = statSync(original);
     writeFileSync(original, damaged);
-    assert.match(refusal(['backup', folder]), /the log is damaged.*held before is still good/s);
+    assert.match(refusal(['backup', folder]), /the log is damaged.*earlier backup is still valid/s);
     assertGood(folder);
     writeFileSync(original, whole);
     utimesSync(original, times.atime, times.mtime);
@@ -386,7 +386,7 @@ describe('a file', () => {
   test('that exists is replaced with --force only', () => {
     const file = target('there.tar');
     writeFileSync(file, 'something else');
-    assert.match(refusal(['backup', file]), /there\.tar exists.*--force/);
+    assert.match(refusal(['backup', file]), /there\.tar already exists.*--force/);
     assert.equal(readFileSync(file, 'utf8'), 'something else');
     backUp(file, '--force');
     assertGood(file);
@@ -409,9 +409,9 @@ describe('a file', () => {
 
 test('it says what it wrote and how to go on', () => {
   const { stdout } = appliance.cli(['backup', target('said')]);
-  assert.match(stdout, /holds the state of .* bytes written/);
+  assert.match(stdout, /now contains the state of .* bytes written/);
   assert.match(stdout, /wirewatch verify .*said/);
-  assert.match(stdout, /holds the secret/);
+  assert.match(stdout, /contains the secret/);
 });
 
 test('what is no installation is refused with exit code 78', () => {
@@ -425,7 +425,7 @@ test('what is no installation is refused with exit code 78', () => {
   run('account', 'add', 'a', '--name', 'A', '--data', target('fresh'));
   const fresh = run('backup', target('none'), '--data', target('fresh'));
   assert.equal(fresh.status, 78);
-  assert.match(fresh.stderr, /nothing to back up .*no appliance was ever started/);
+  assert.match(fresh.stderr, /nothing to back up .*Wirewatch has never been started/);
 });
 
 test('without a running appliance it works as well', async () => {

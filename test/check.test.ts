@@ -18,8 +18,8 @@ import { describe, test } from 'node:test';
 import { createKey } from '../src/auth/key.ts';
 import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
 import { checkClock } from '../src/check/clock.ts';
-import { judgeRoom, judgeSync } from '../src/check/disk.ts';
-import { fileSystemOf, judgeDataFileSystem } from '../src/check/file-system.ts';
+import { roomFinding, syncFinding } from '../src/check/disk.ts';
+import { fileSystemFinding, fileSystemOf } from '../src/check/file-system.ts';
 import type { Finding } from '../src/check/finding.ts';
 import { checkOpenFiles } from '../src/check/open-files.ts';
 import { DAY_MS, formatMs, MINUTE_MS } from '../src/time.ts';
@@ -142,7 +142,10 @@ test('an appliance that was started and does not run is bad, and nobody says tha
     const { code, of, findings } = await check(data, '--port', '0');
     assert.equal(code, 1);
     assert.equal(of('appliance').status, 'bad');
-    assert.match(of('appliance').detail, /^it does not run: .*alerts are known only as far as/);
+    assert.match(
+      of('appliance').detail,
+      /^not running: .*only alerts that follow from detections\.db are known/,
+    );
     assert.ok(!findings.some(({ check }) => check === 'alerts'));
   }));
 
@@ -159,7 +162,7 @@ test('beside a running appliance it says what there is, and disturbs nothing', (
       const { port } = new URL(await running.url());
       // The last that a start writes.
       await running.until('that it is at rest', () =>
-        running.log().find(({ msg }) => msg === 'missing windows looked for'),
+        running.log().find(({ msg }) => msg === 'checked for missing windows'),
       );
       const before = picture(data);
       const { code, of, findings } = await check(data, '--port', port);
@@ -174,16 +177,16 @@ test('beside a running appliance it says what there is, and disturbs nothing', (
         'drop folder',
       ])
         assert.equal(of(name).status, 'ok', JSON.stringify(of(name)));
-      assert.match(of('appliance').detail, /it runs/);
-      assert.match(of('listening address').detail, /the appliance runs/);
+      assert.match(of('appliance').detail, /^running$/);
+      assert.match(of('listening address').detail, /in use, as expected while Wirewatch is running/);
       assert.match(of('administration').detail, /off/);
-      assert.match(of('keys').detail, /expire within 14 days: [a-z2-7]{12} \(Soon\)/);
+      assert.match(of('keys').detail, /^1 key expires within 14 days: [a-z2-7]{12} \(Soon\)/);
       assert.ok(['ok', 'warn'].includes(of('drop events').status));
       assert.deepEqual(picture(data), before);
       assert.ok(!running.told().includes('.check-'), running.told());
       assert.match(
         (await check(data, '--port', '1')).of('listening address').detail,
-        /elsewhere|may not listen/,
+        /another address|cannot listen/,
       );
     } finally {
       running.kill('SIGTERM');
@@ -226,15 +229,15 @@ test('damage, a lost secret, open rights, a taken port and a certificate that is
       const { code, of } = await check(data, '--config', file, '--port', port);
       assert.equal(code, 1);
       assert.equal(of('access.db').status, 'bad', JSON.stringify(of('access.db')));
-      assert.match(of('access.db').what_to_do ?? '', /from the log/);
-      assert.match(of('secret').detail, /5 bytes, not 32/);
+      assert.match(of('access.db').what_to_do ?? '', /from its log/);
+      assert.match(of('secret').detail, /5 bytes, expected 32/);
       assert.equal(of('data folder').status, 'warn');
       assert.match(of('data folder').what_to_do ?? '', /chmod 0700/);
-      assert.match(of('listening address').detail, /taken by another program/);
-      assert.match(of('administration').detail, /taken by another program/);
+      assert.match(of('listening address').detail, /in use by another program/);
+      assert.match(of('administration').detail, /in use by another program/);
       assert.match(of('administration').what_to_do ?? '', /another \[admin\] port/);
-      assert.match(of('log file').detail, /nowhere\/log: there is no such file or folder/);
-      assert.match(of('TLS').detail, /holds no certificate in PEM form/);
+      assert.match(of('log file').detail, /nowhere\/log: no such file or folder/);
+      assert.match(of('TLS').detail, /no PEM certificate found/);
     } finally {
       for (const { close } of taken) close();
     }
@@ -280,7 +283,7 @@ test('a drop folder whose own folder is something else is bad', () =>
     writeFileSync(join(drop, 'failed'), '');
     const { code, of } = await check(join(folder, 'data'), '--drop', drop, '--port', '0');
     assert.equal(code, 1);
-    assert.match(of('drop folder').detail, /failed cannot be written to/);
+    assert.match(of('drop folder').detail, /failed: this user cannot write to it/);
     assert.deepEqual(readdirSync(drop), ['failed']);
   }));
 
@@ -358,23 +361,23 @@ describe('backups', () => {
     inFolder(async (folder) => {
       const { status, detail } = await findingOf(folder, '');
       assert.equal(status, 'ok');
-      assert.match(detail, /^none is scheduled .*wirewatch backup FOLDER$/);
+      assert.match(detail, /^not scheduled: .*wirewatch backup FOLDER$/);
     }));
 
   test('scheduled: the folder, or its parent, must be usable', () =>
     inFolder(async (folder) => {
       const yet = await findingOf(folder, 'every_minutes = 60\n');
       assert.equal(yet.status, 'warn');
-      assert.match(yet.detail, /there is none in .*data\/backups yet/);
+      assert.match(yet.detail, /no backup in .*data\/backups yet/);
       const lost = await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n');
       assert.equal(lost.status, 'bad');
-      assert.match(lost.detail, /disk\/backups cannot be made: .*disk is not there/);
+      assert.match(lost.detail, /disk\/backups cannot be created: .*disk does not exist/);
       assert.match(lost.what_to_do ?? '', /^Mount its disk/);
       mkdirSync(join(folder, 'disk'));
       assert.equal((await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n')).status, 'warn');
       writeFileSync(join(folder, 'disk', 'backups'), '');
       const file = await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n');
-      assert.deepEqual([file.status, /is no folder/.test(file.detail)], ['bad', true]);
+      assert.deepEqual([file.status, /is not a folder/.test(file.detail)], ['bad', true]);
     }));
 
   test('scheduled: it must not be older than the alert allows, and a restore from it rehearsed', () =>
@@ -390,7 +393,7 @@ describe('backups', () => {
       assert.equal(late.status, 'warn');
       assert.match(
         late.detail,
-        /^overdue: every 60 minutes; .* was brought up to date at .*Z, 100 minutes ago, and a restore from it was never rehearsed$/,
+        /^overdue: every 60 minutes; .* was last updated at .*Z, 100 minutes ago, and a restore from it has never been rehearsed$/,
       );
       place(80);
       const untried = await findingOf(folder, settings);
@@ -420,22 +423,22 @@ test('what a start would refuse of the configured accounts is found; trying it c
       return { code, ...of('configured accounts') };
     };
     const right = `${account}${subscription}${keyOf('acme')}`;
-    assert.match((await judged(right)).detail, /^a start creates 3 that are missing$/);
+    assert.match((await judged(right)).detail, /^the next start creates 3 missing entries$/);
     const wrong = await judged(`${account}${subscription}${keyOf('other')}`);
     assert.deepEqual([wrong.code, wrong.status], [1, 'bad']);
-    assert.match(wrong.detail, /keys\[0\]\.account: there is no account other/);
+    assert.match(wrong.detail, /keys\[0\]\.account: account other does not exist/);
     const run = runProgram(['serve', '--data', data, '--config', file]);
     assert.equal(await run.ended, 78);
     assert.ok(run.told().includes(wrong.detail), 'the start says the same');
 
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
     const before = picture(data);
-    assert.match((await judged(right)).detail, /^a start creates 2 that are missing$/);
+    assert.match((await judged(right)).detail, /^the next start creates 2 missing entries$/);
     assert.equal((await judged(`${account}${keyOf('acme')}`)).status, 'bad', 'there is no subscription 7001');
     const differing = await judged('[[accounts]]\nid = "acme"\nname = "Another"\n');
     assert.equal(differing.status, 'warn');
     assert.match(differing.detail, /account acme: name/);
-    assert.equal((await judged(account)).detail, 'all are there');
+    assert.equal((await judged(account)).detail, 'all exist');
     assert.deepEqual(picture(data), before);
   }));
 
@@ -465,7 +468,7 @@ describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () =
       assert.equal(await run.ended, 78);
       assert.match(
         run.told(),
-        /cannot use the data folder .*: it is not there, and this user may not make it in /,
+        /cannot use the data folder .*: it does not exist, and this user has no permission to create it in /,
       );
       chmodSync(folder, 0o755);
     }));
@@ -493,9 +496,9 @@ test('text for people: a line for each, what to do below it, a count at the end'
   inFolder(async (folder) => {
     const run = runProgram(['check', '--data', join(folder, 'data'), '--port', '0']);
     assert.equal(await run.ended, 0);
-    assert.match(run.printed(), /^ok {4}configuration {2,}no file/m);
+    assert.match(run.printed(), /^ok {4}configuration {2,}no configuration file/m);
     assert.match(run.printed(), /^warn {2}data folder .*\n +-> The first start/m);
-    assert.match(run.printed(), /\n0 bad, \d+ to look after, \d+ in order\.\n$/);
+    assert.match(run.printed(), /\n0 bad, \d+ warnings?, \d+ OK\.\n$/);
   }));
 
 describe('the rules', () => {
@@ -503,12 +506,12 @@ describe('the rules', () => {
 
   test('room: bad below 64 MiB, to look after while the alert would be open', () => {
     const room = (freeMib: number, allMib = 1_000_000) =>
-      judgeRoom('disk', freeMib * MIB, allMib * MIB).status;
+      roomFinding('disk', freeMib * MIB, allMib * MIB).status;
     assert.deepEqual([room(63), room(100), room(600), room(900_000)], ['bad', 'warn', 'warn', 'ok']);
   });
 
   test('sync: slow and impossibly fast disks are to be looked after', () => {
-    const sync = (ms: number) => judgeSync('sync', ms).status;
+    const sync = (ms: number) => syncFinding('sync', ms).status;
     assert.deepEqual(
       [sync(0.001), sync(0.02), sync(10), sync(60), sync(61)],
       ['warn', 'ok', 'ok', 'ok', 'warn'],
@@ -518,7 +521,7 @@ describe('the rules', () => {
   test('file systems: network is bad, FUSE and memory are to be looked after', {
     skip: process.platform !== 'linux',
   }, () => {
-    const judged = (type: number) => judgeDataFileSystem('disk', fileSystemOf(type)).status;
+    const judged = (type: number) => fileSystemFinding('disk', fileSystemOf(type)).status;
     assert.deepEqual([0x6969, 0xff534d42, 0xfe534d42, 0x517b, 0x01021997].map(judged), [
       'bad',
       'bad',

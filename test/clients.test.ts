@@ -254,7 +254,7 @@ test('a client that is typed from the document compiles, and calls every endpoin
     const result = JSON.parse(told[0]);
     const expected = 'changes, changes again, period, detection, me, schema, token, health, head schema';
     assert.deepEqual(result.called, [...expected.split(', '), 'head health', 'photo']);
-    assert.equal(result.detail, 'No detection with this id can be read with this key.');
+    assert.equal(result.detail, 'No detection with this id is available to this key.');
     assert.equal(result.id, textId);
   });
 });

@@ -113,5 +113,5 @@ test('every command, option and topic is in every script', async () => {
 test('another shell is wrong usage', async () => {
   const program = runProgram(['completion', 'tcsh']);
   assert.equal(await program.ended, 2);
-  assert.match(program.told(), /no completion for "tcsh": expected bash, zsh, fish/);
+  assert.match(program.told(), /no completion script for "tcsh": expected bash, zsh or fish/);
 });

@@ -94,7 +94,7 @@ test('the defaults', () => {
     verify: { every_hours: 24 },
     alerts: { command: [] },
     log: { level: 'info', file: '' },
-    admin: { host: '127.0.0.1', port: 0 },
+    admin: { host: '127.0.0.1', port: 0, tls_certificate: '', tls_key: '' },
     dataFolder: folder,
     configFile: null,
     earliestTimeMs: Date.parse('2000-01-01T00:00:00Z'),
@@ -151,11 +151,11 @@ test('which file: the flag, then WIREWATCH_CONFIG, then wirewatch.toml in the da
 
 test('a named file that cannot be read is refused by its path', () => {
   const missing = path.join(folder, 'missing.toml');
-  assert.match(refusal({ file: missing }), /missing\.toml: there is no such file/);
-  assert.match(refusal({ env: { WIREWATCH_CONFIG: missing } }), /missing\.toml: there is no such file/);
+  assert.match(refusal({ file: missing }), /missing\.toml: no such file/);
+  assert.match(refusal({ env: { WIREWATCH_CONFIG: missing } }), /missing\.toml: no such file/);
   assert.match(refusal({ file: folder }), /it is a folder/);
   assert.match(refusal({ file: written(new Uint8Array([0x61, 0xff])) }), /not UTF-8/);
-  assert.match(refusal({ file: written(`# ${'x'.repeat(1024 * 1024)}`) }), /more than 1 MiB/);
+  assert.match(refusal({ file: written(`# ${'x'.repeat(1024 * 1024)}`) }), /larger than 1 MiB/);
 });
 
 test('a malformed file is refused with its line', () => {
@@ -168,7 +168,7 @@ test('a wrong value is refused with its place, what was expected and what was fo
   const file = written('[ingest]\nquiet_ms = -5\n');
   assert.equal(
     refusal({ file }),
-    `${file}, [ingest] quiet_ms: expected a whole number from 0 to 3600000, found -5`,
+    `${file}, [ingest] quiet_ms: expected a whole number from 0 to 3,600,000, found -5`,
   );
   assert.equal(
     refusalOfVariable('WIREWATCH_INGEST_REQUIRE_TRAILER', 'yes'),
@@ -176,7 +176,7 @@ test('a wrong value is refused with its place, what was expected and what was fo
   );
   assert.equal(
     refusal({ flags: { port: 'abc' } }),
-    '--port: expected a whole number from 0 to 65535, found "abc"',
+    '--port: expected a whole number from 0 to 65,535, found "abc"',
   );
   assert.match(
     refusalOfFile('[ingest]\nbad_rows = "drop"\n'),
@@ -192,7 +192,7 @@ test('a wrong value is refused with its place, what was expected and what was fo
 test('all problems are listed, also of what something stronger overrides', () => {
   const file = written('[server]\nport = -1\nprot = 1\n[keys]\nprefix = "W"\n');
   const message = refusal({ file, env: { WIREWATCH_LOG_LEVEL: 'loud' }, flags: { port: '80' } });
-  assert.match(message, /^4 settings are wrong:\n/);
+  assert.match(message, /^4 settings are invalid:\n/);
   for (const place of ['[server] port:', '[server] prot:', '[keys] prefix:', 'WIREWATCH_LOG_LEVEL:']) {
     assert.ok(message.includes(place), place);
   }
@@ -227,7 +227,7 @@ test('an unknown setting is refused, with the one that was meant', () => {
 test('a variable of a section that names no setting is refused; others with our prefix are left alone', () => {
   assert.equal(
     refusalOfVariable('WIREWATCH_LIMITS_REQUEST_PER_MINUTE', '1'),
-    'WIREWATCH_LIMITS_REQUEST_PER_MINUTE: unknown setting; the nearest known one is WIREWATCH_LIMITS_REQUESTS_PER_MINUTE',
+    'WIREWATCH_LIMITS_REQUEST_PER_MINUTE: unknown setting; the closest known one is WIREWATCH_LIMITS_REQUESTS_PER_MINUTE',
   );
   load({
     env: {
@@ -291,7 +291,7 @@ test('API and administration cannot have one port of one host', () => {
   ] as const)
     assert.throws(
       () => load({ file: file(one, other) }),
-      /\[admin\] port: \[server\] port and \[admin\] port are both 9464\. Give/,
+      /\[admin\] port: \[server\] port and \[admin\] port are both 9464\. Set \[admin\] port/,
       `${one} ${other}`,
     );
   for (const [one, other] of [
@@ -347,7 +347,7 @@ test('addresses, networks, prefixes and instants', () => {
     assert.match(refusalOfVariable('WIREWATCH_KEYS_PREFIX', text), /expected a lower-case letter/);
   }
   for (const text of ['2001-01-01', '2001-02-30T00:00:00Z', '2001-01-01T00:00:00+00:00']) {
-    assert.match(refusalOfVariable('WIREWATCH_INGEST_EARLIEST_TIME', text), /expected an instant with Z/);
+    assert.match(refusalOfVariable('WIREWATCH_INGEST_EARLIEST_TIME', text), /expected a time in UTC with Z/);
   }
 });
 
@@ -355,7 +355,7 @@ test("TOML's own instant is as good as one in quotes", () => {
   const config = load({ file: written('[ingest]\nearliest_time = 2001-02-03T04:05:06Z\n') });
   assert.equal(config.ingest.earliest_time, '2001-02-03T04:05:06Z');
   assert.equal(config.earliestTimeMs, Date.UTC(2001, 1, 3, 4, 5, 6));
-  assert.match(refusalOfFile('[ingest]\nearliest_time = 2001-02-03\n'), /expected an instant with Z/);
+  assert.match(refusalOfFile('[ingest]\nearliest_time = 2001-02-03\n'), /expected a time in UTC with Z/);
 });
 
 test('a relative drop folder counts from the file in which it stands, else from where the command is run', () => {

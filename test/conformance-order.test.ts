@@ -36,7 +36,7 @@ const TOLD: Readonly<Record<Wrong, readonly [number, string, boolean, RegExp]>> 
   store: [503, 'unavailable', false, /cannot be verified/],
   suspended: [403, 'forbidden', false, /suspended/],
   address: [403, 'forbidden', false, /address/],
-  rate: [429, 'rate_limited', true, /with this key/],
+  rate: [429, 'rate_limited', true, /^This key is limited to/],
   scope: [403, 'forbidden', true, /scope/],
   parameter: [400, 'invalid_request', true, /nope/],
   allowance: [429, 'daily_allowance', true, /allowance/],

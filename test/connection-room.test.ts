@@ -87,7 +87,7 @@ test('connections from one address are bounded, and leave the others room', { sk
   await closed(await client('127.0.0.2'));
   await idleClient('127.0.0.3');
   assert.deepEqual(refused, ['connections_per_address', 'connections_per_address']);
-  const lines = () => server.lines.filter(({ msg }) => String(msg).startsWith('connections were closed'));
+  const lines = () => server.lines.filter(({ msg }) => String(msg).startsWith('new connections were closed'));
   assert.deepEqual(
     lines().map(({ address, limit, connections }) => [address, limit, connections]),
     [['127.0.0.2', 'connections_per_address', 1]],

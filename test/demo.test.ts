@@ -146,7 +146,7 @@ test('keys and calls work, exports keep coming, and it can be started again wher
     });
     const serve = runProgram(['serve', '--data', data, '--port', '0']);
     assert.equal(await serve.ended, 78);
-    assert.match(serve.told(), /made by "wirewatch demo".*--data/);
+    assert.match(serve.told(), /created by "wirewatch demo".*--data/);
   });
 });
 
@@ -196,7 +196,7 @@ test('it leaves the folder of an installation in use alone', async () => {
     const before = readdirSync(installation.data);
     const run = runProgram(['demo', '--data', installation.data, '--port', '0']);
     assert.equal(await run.ended, 78);
-    assert.match(run.told(), /belongs to an installation in use.*--data/);
+    assert.match(run.told(), /belongs to an existing installation.*--data/);
     assert.equal(run.printed(), '');
     const made = readdirSync(installation.data).filter(
       (name) => !before.includes(name) && !name.startsWith('lock'),

@@ -21,7 +21,7 @@ import { fileName, idOf, ndjson, newRow, nextWindowMs } from './support/export-f
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 import { until } from './support/until.ts';
 
-const FULL = 'the disk is full: ingest waits until there is room';
+const FULL = 'the disk is full: ingest waits for free space';
 const DISK_MIB = 32;
 const SETTINGS = {
   WIREWATCH_INGEST_QUIET_MS: '20',
@@ -209,7 +209,9 @@ for (const [how, end] of [
       writeFileSync(config, '[[accounts]]\nid = "late"\nname = "Late"\n');
       const run = start('--config', config);
       const url = await run.url();
-      assert.ok(run.log().some(({ msg }) => /^the disk is full: what the configuration names/.test(msg)));
+      assert.ok(
+        run.log().some(({ msg }) => /^the disk is full: missing entries of the configuration/.test(msg)),
+      );
       const opened = await run.until('the alert', () => alertLine(run, 'opened'));
       assert.equal(opened.page_worthy, true);
       assert.equal((await fetch(`${url}/v1/health`)).status, 503);
@@ -252,10 +254,10 @@ test('a start on a full disk that has no room for a usage.db: rows are counted, 
     assert.equal((await fetch(`${url}/v1/detections/${idOf(row)}`, { headers })).status, 200);
     const logged = (msg: string) => run.log().find((line) => line.msg === msg);
     await run.until('the failed write', () =>
-      logged('cannot write how many rows were read: a restart would forget it'),
+      logged('cannot save the row counts of the daily allowance: a restart would lose them'),
     );
     rmSync(join(seen(), 'ballast'));
-    await run.until('the write', () => logged('used rows are written again'));
+    await run.until('the write', () => logged('row counts can be saved again'));
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
   });
@@ -271,7 +273,7 @@ test('on a full disk, a start that would have to revoke a key in an older access
     writeFileSync(join(data, 'access.db'), older);
     const run = start();
     assert.equal(await run.ended, 1);
-    assert.match(run.told(), /disk is full\. Make room and try again/);
+    assert.match(run.told(), /disk is full\. Free space and try again/);
   });
 });
 
@@ -283,7 +285,7 @@ test("without a file of SQLite's that a full disk has no room for, a start is ex
     for (const name of ['access.db', 'detections.db']) rmSync(join(data, `${name}-shm`));
     const run = start();
     assert.equal(await run.ended, 1);
-    assert.match(run.told(), /cannot open .*access\.db: the disk is full\. Make room and try again/);
+    assert.match(run.told(), /cannot open .*access\.db: the disk is full\. Free space and try again/);
   });
 });
 
@@ -317,7 +319,7 @@ test('no room for two databases: the one that is damaged is given up for the one
     });
     const url = await run.url();
     await run.until('that it was made', () =>
-      run.log().find(({ msg }) => msg === 'detections.db was brought to the end of the log'),
+      run.log().find(({ msg }) => msg === 'detections.db was brought up to date from the log'),
     );
     assert.deepEqual(await streamOf(url, key), Array(1000).fill(1));
     run.kill('SIGTERM');

@@ -34,7 +34,7 @@ async function foretold(name: string, content: string | Buffer, said: RegExp) {
   const explained = explain(name, content);
   assert.match(explained.when_dropped, said);
   const line = await appliance.dropped(name, content);
-  const folder = /goes to (\w+\/)/.exec(explained.when_dropped)?.[1] ?? 'nowhere';
+  const folder = /moved to (\w+\/)/.exec(explained.when_dropped)?.[1] ?? 'nowhere';
   assert.ok(String(line.destination).startsWith(folder), JSON.stringify(line));
   return { explained, line };
 }
@@ -46,7 +46,7 @@ test('a window that is applied: how many detections it makes, changes and leaves
   const scored = { ...known, strength_score: 12.5, last_scored_at: formatMs(windowMs) };
   const rows = [known, scored, newRow(), newRow({ subscription_id: 7999 })];
   const name = fileName('newswire', windowMs);
-  const { explained, line } = await foretold(name, ndjson(rows), /^it is applied and goes to archive\/$/);
+  const { explained, line } = await foretold(name, ndjson(rows), /^it is applied and moved to archive\/$/);
   const { created, updated, rescored, unchanged } = line;
   assert.deepEqual(explained.effect, { rows: 3, created, updated, rescored, unchanged });
   assert.deepEqual([created, updated, rescored, unchanged], [1, 1, 0, 1]);
@@ -57,7 +57,7 @@ test('a window that is applied: how many detections it makes, changes and leaves
   const again = await foretold(
     name,
     ndjson(rows),
-    new RegExp(`^it goes to archive/ and changes nothing: file ${line.number} `),
+    new RegExp(`^it is moved to archive/ and changes nothing: file number ${line.number} `),
   );
   assert.equal(again.explained.window_status, 'done');
   assert.equal(again.explained.same_content_as, line.number);
@@ -69,14 +69,18 @@ test('a window that is bad fails with the same reasons, and the next one for it 
   const windowMs = nextWindowMs();
   const bad = ndjson([newRow(), newRow({ strength_score: 'high' })]);
   const name = fileName('newswire', windowMs);
-  const { explained, line } = await foretold(name, bad, /^it goes to failed\/ with the reasons, and nothing/);
+  const { explained, line } = await foretold(
+    name,
+    bad,
+    /^it is moved to failed\/ with the reasons, and none/,
+  );
   assert.equal(explained.valid, false);
   assert.equal(explained.effect, null);
   assert.equal(explained.errors_total, 1);
   assert.deepEqual(explained.errors[0].line, 2);
   assert.equal(line.msg, 'file failed');
   const good = ndjson([newRow()]);
-  const held = await foretold(name, good, /^it goes to held\/: its window is failed$/);
+  const held = await foretold(name, good, /^it is moved to held\/: its window is failed$/);
   assert.equal(held.line.msg, 'file held');
 });
 
@@ -88,9 +92,9 @@ test('errors are counted by column and kind, with their first lines', () => {
   const told = appliance.cli(['ingest', 'validate', path], { anyStatus: true }).stdout;
   assert.deepEqual(told.split('\n').slice(1, -1), [
     '  strength_score: expected a number from 0 to 100, found for example "high" (1200 times, lines 1, 2, 3, 4, 5, …)',
-    '  article_id: expected an integer from 0 to 999999999999999, found -1 (line 1201)',
+    '  article_id: expected an integer from 0 to 999,999,999,999,999, found -1 (line 1201)',
   ]);
-  assert.match(told, /^bad: 1201 errors in 1201 rows/);
+  assert.match(told, /^invalid: 1201 errors in 1201 rows/);
   const { error_groups } = JSON.parse(
     appliance.cli(['ingest', 'validate', path, '--json'], { anyStatus: true }).stdout,
   );
@@ -111,10 +115,10 @@ test('names without an id, and columns that may be misspelt, are noted', async (
   ];
   assert.equal(explain(name, ndjson(rows)).names_without_id, 1);
   const told = appliance.cli(['ingest', 'validate', join(appliance.data, name)]).stdout;
-  assert.match(told, /^good: 2 rows/);
+  assert.match(told, /^valid: 2 rows/);
   assert.match(
     told,
-    /1 row with an article_publisher_name and no article_publisher_id: the name is left out/,
+    /1 row with article_publisher_name but without article_publisher_id: the name is ignored/,
   );
   assert.match(told, /ignored columns: article_headlin \(did you mean article_headline\?\), publisher_name/);
   const line = await appliance.dropped(name, ndjson(rows));
@@ -124,13 +128,13 @@ test('names without an id, and columns that may be misspelt, are noted', async (
 test('one whose packing is cut off is given time', async () => {
   const whole = packed('ndjson.gz', ndjson([newRow(), newRow()]));
   const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
-  await foretold(name, whole.subarray(0, -10), /^it is given time to grow, then goes to failed\//);
+  await foretold(name, whole.subarray(0, -10), /^it is moved to failed\/ unless it is still being written/);
 });
 
 test('an export that is switched off, whatever is in the file', async () => {
   for (const content of [ndjson([newRow({ unique_id: 'x' })]), 'no row']) {
     const name = fileName('imagewire', nextWindowMs());
-    const said = /^it goes to refused\/: the export imagewire is switched off/;
+    const said = /^it is moved to refused\/: the export imagewire is switched off/;
     assert.equal((await foretold(name, content, said)).line.msg, 'file refused');
   }
 });
@@ -141,16 +145,20 @@ test('a window that has not ended, one of tomorrow, and a name that is none', as
   assert.match(explain(early, ndjson([newRow()])).when_dropped, /^it stays where it is until its window has/);
   appliance.put(early, ndjson([newRow()]));
   const ahead = fileName('newswire', nowMs + 2 * DAY_MS);
-  await foretold(ahead, ndjson([newRow()]), /^it goes to refused\/: its window is more than a day ahead$/);
+  await foretold(
+    ahead,
+    ndjson([newRow()]),
+    /^it is moved to refused\/: its window is more than a day in the future$/,
+  );
   assert.ok(existsSync(join(appliance.drop, early)), 'a later file was dealt with, and it waits');
-  await foretold('newswire.tomorrow.xml', 'x', /^it goes to refused\/$/);
-  assert.match(explain('.newswire.part', 'x').when_dropped, /left alone until it has its final name/);
+  await foretold('newswire.tomorrow.xml', 'x', /^it is moved to refused\/$/);
+  assert.match(explain('.newswire.part', 'x').when_dropped, /ignored until it has its final name/);
 });
 
 test('a window of long ago is told to belong into a backfill', () => {
   const windowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - 91 * DAY_MS;
   const old = explain(fileName('newswire', windowMs), ndjson([newRow()]));
-  assert.match(old.advice, /more than 90 days ago\..*name the file newswire\.backfill-LABEL\.ndjson$/);
+  assert.match(old.advice, /more than 90 days ago\..*rename the file to newswire\.backfill-LABEL\.ndjson$/);
   assert.equal(explain(fileName('newswire', nextWindowMs()), ndjson([newRow()])).advice, null);
 });
 
@@ -168,13 +176,13 @@ test('the name of a dropped file is enough: the archived one is found, and unkno
   assert.deepEqual(explained.unknown_rows, { '7998:text': 1 });
   assert.match(
     appliance.cli(['ingest', 'explain', name]).stdout,
-    /1 row of 7998:text: there is no such subscription/,
+    /skipped: 1 row of 7998:text, because there is no such subscription/,
   );
   const list: { name: string; detail: string; what_to_do: string }[] = JSON.parse(
     appliance.cli(['alert', 'list', '--json']).stdout,
   );
   const skipped = list.find((alert) => alert.name === 'rows skipped');
-  assert.match(skipped?.detail ?? '', /rows that were left out: 1 of subscription 7998 \(text\)$/);
+  assert.match(skipped?.detail ?? '', /rows were skipped in .*: 1 row of subscription 7998 \(text\)$/);
   assert.ok(skipped?.what_to_do.endsWith(`wirewatch ingest explain ${name}`), skipped?.what_to_do);
 });
 
@@ -183,7 +191,7 @@ test('refused files stay in the status for a day, and open an alert', async () =
   for (let count = 0; count < 3; count += 1)
     await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   const { stdout } = appliance.cli(['ingest', 'status', '--files', '2']);
-  assert.match(stdout, /Not applied, in the last day:\n(.*\n)+.*newswire\.soon\.xml +refused/);
+  assert.match(stdout, /Files not applied in the last 24 hours:\n(.*\n)+.*newswire\.soon\.xml +refused/);
   const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '2', '--json']).stdout);
   assert.equal(status.not_applied[0].file, 'newswire.soon.xml');
   const list: { name: string; detail: string }[] = JSON.parse(
@@ -203,7 +211,10 @@ test('a name that was dropped before has a history without a file', async () => 
     explained.history.map(({ outcome }: { outcome: string }) => outcome),
     ['applied'],
   );
-  assert.match(appliance.cli(['ingest', 'explain', name]).stdout, /no file to look into, only its history/);
+  assert.match(
+    appliance.cli(['ingest', 'explain', name]).stdout,
+    /no longer there; only its history is known/,
+  );
   const unknown = appliance.cli(['ingest', 'explain', 'newswire.never.ndjson'], { anyStatus: true });
   assert.equal(unknown.status, 1);
 });

@@ -85,7 +85,7 @@ async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<s
 describe('a start fails', { skip: process.platform !== 'linux' && 'open files are read from /proc' }, () => {
   test('on a port that is in use', async () => {
     const told = await failedStart({ WIREWATCH_SERVER_PORT: takenPort }, 'failed');
-    assert.match(told, /another program listens there/);
+    assert.match(told, /another program is using this address/);
   });
 
   test("on the administration's port, which is in use; the other one is free again", async () => {
@@ -100,7 +100,7 @@ describe('a start fails', { skip: process.platform !== 'linux' && 'open files ar
   test('on a certificate that is not there', async () => {
     const path = join(folder, 'gone.pem');
     const env = { WIREWATCH_SERVER_TLS_CERTIFICATE: path, WIREWATCH_SERVER_TLS_KEY: path };
-    assert.match(await failedStart(env, 'configuration'), /gone\.pem: there is no such file/);
+    assert.match(await failedStart(env, 'configuration'), /gone\.pem: the file does not exist/);
   });
 
   test('on a drop folder that is none, which the ingest thread finds', async () => {

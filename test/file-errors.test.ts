@@ -86,9 +86,7 @@ test('a file that cannot be taken is told, tried again, and keeps no other', { s
       'file applied',
     );
     for (const name of names) assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
-    const told = appliance
-      .serving()
-      .log.filter(({ msg }) => msg.startsWith('cannot deal with a dropped file'));
+    const told = appliance.serving().log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
     assert.deepEqual(new Set(told.map(({ file }) => file)), new Set(names));
     await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
   } finally {

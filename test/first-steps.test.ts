@@ -90,13 +90,16 @@ test('on a terminal it is a paragraph with lines to paste', { skip: terminalMiss
       { through: onTerminal },
     );
     const shown = () => run.printed().replaceAll('\r', '');
-    await run.until('the paragraph', () => /manual quick-start" goes on/.exec(shown()) ?? undefined);
-    assert.match(shown(), /^Wirewatch listens on http:\/\/127\.0\.0\.1:\d+\. Nobody can read from it yet\./m);
+    await run.until('the paragraph', () => /see: wirewatch manual quick-start/.exec(shown()) ?? undefined);
+    assert.match(
+      shown(),
+      /^Wirewatch is listening on http:\/\/127\.0\.0\.1:\d+\. There is no usable API key yet\./m,
+    );
     assert.ok(
       shown().includes(`\n  wirewatch account add acme --name "Acme News" --data ${data}\n`),
       shown(),
     );
-    assert.ok(shown().includes(`Export files go into ${path.join(data, 'drop')}\n`));
+    assert.ok(shown().includes(`Drop export files into ${path.join(data, 'drop')}\n`));
     await stop(run);
   });
 });

@@ -578,7 +578,7 @@ test('the command writes what it says, and refuses to do it twice', (t) => {
   );
   const again = wirewatch(...args);
   assert.equal(again.status, 1);
-  assert.match(again.stderr, /newswire\.20261121T1010Z\.csv is there already/);
+  assert.match(again.stderr, /newswire\.20261121T1010Z\.csv already exists/);
   assert.equal(again.stdout, '');
 });
 

@@ -58,7 +58,7 @@ describe('what it says', () => {
       assert.deepEqual([code, printed], [1, '']);
       assert.equal(
         told,
-        'wirewatch: degraded: 2 open alerts need someone now; the newest finished window of newswire ended at 2026-11-21T10:00:00Z; no window of imagewire is finished yet. See: wirewatch alert list\n',
+        'wirewatch: degraded: 2 open alerts need attention now; the newest finished window of newswire ended at 2026-11-21T10:00:00Z; no window of imagewire has been finished yet. See: wirewatch alert list\n',
       );
       const document = JSON.parse((await healthcheck(['--url', url, '--json'])).printed);
       assert.deepEqual([document.healthy, document.status, document.health.status], [false, 503, 'degraded']);
@@ -79,7 +79,10 @@ describe('what it says', () => {
       async (url) => {
         const { code, told } = await healthcheck(['--url', url]);
         assert.equal(code, 1);
-        assert.match(told, /^wirewatch: .*answered 200, and not as the appliance does.*\n$/);
+        assert.match(
+          told,
+          /^wirewatch: .*answered with status 200, but the answer is not from Wirewatch.*\n$/,
+        );
       },
     ));
 
@@ -100,7 +103,7 @@ describe('what it says', () => {
     });
     const { code, told } = await healthcheck(['--url', gone]);
     assert.equal(code, 1);
-    assert.match(told, /nothing listens at .*wirewatch serve/);
+    assert.match(told, /nothing is listening at .*wirewatch serve/);
   });
 
   test('wrong usage is exit code 2, a wrong configuration 78', async () => {
@@ -123,7 +126,7 @@ test('it finds the running appliance by the settings', () =>
       for (const args of [['--host', '0.0.0.0', '--port', port], []]) {
         const { code, told } = await healthcheck(args, { WIREWATCH_SERVER_PORT: port });
         assert.equal(code, 1);
-        assert.match(told, /degraded: no file was read yet\. See: wirewatch ingest status\n$/);
+        assert.match(told, /degraded: no export file has been read yet\. See: wirewatch ingest status\n$/);
       }
     } finally {
       running.kill('SIGTERM');

@@ -214,7 +214,10 @@ test('a log of another database, and a newer format, are refused', () =>
     assert.throws(() => findTail(folder, 'access'), LogDamage);
     const header = { wirewatch_log: 'detections', format: 2, program: '9', first_entry: 1 };
     writeFileSync(last(folder), encodeFrame('header', `${JSON.stringify(header)}\n`));
-    assert.throws(() => findTail(folder, 'detections'), /format 2, this program knows 1.*version 9/);
+    assert.throws(
+      () => findTail(folder, 'detections'),
+      /format 2, but this version of Wirewatch supports format 1.*[Vv]ersion 9/,
+    );
   }));
 
 test('an entry whose frames do not add up is damage', () =>

@@ -72,12 +72,12 @@ test('a broken body is answered in its turn, after the requests before it', asyn
   const received = await exchangeBytes(server.port, `${bytes}${CHUNKED}zz\r\n`);
   const answers = checkedAnswers(received, [POST_TOKEN, 'GET /v1/me', POST_TOKEN, POST_TOKEN]);
   assert.deepEqual(
-    answers.map(({ status, body }) => [status, /form|ended too early/.exec(body)?.[0]]),
+    answers.map(({ status, body }) => [status, /form|incomplete/.exec(body)?.[0]]),
     [
       [400, 'form'],
       [200, undefined],
       [400, 'form'],
-      [400, 'ended too early'],
+      [400, 'incomplete'],
     ],
   );
 });

@@ -68,7 +68,7 @@ test('a head that is too large is 431; one of a legal size passes', async () => 
   assertProblem(await exchange(large), 431, 'invalid_request');
   const legal = parseReply(await exchange(get(`${GOOD}&source_id=${'x'.repeat(20_000)}`)));
   assert.equal(legal.status, 400);
-  assert.match(legal.body, /source_id: at most 200 characters/);
+  assert.match(legal.body, /source_id: must not exceed 200 characters/);
 });
 
 test('a head that is too slow is 408', () => {

@@ -66,7 +66,7 @@ test('a head that comes slowly, and a connection that says nothing, are 408 and 
   clearInterval(trickle);
   await until('the clients know', () => half.ended() && silent.ended());
   for (const { received } of [half, silent]) {
-    assert.match(received(), /^HTTP\/1\.1 408 [\s\S]*\r\nX-Request-Id: [\s\S]*did not arrive in time/);
+    assert.match(received(), /^HTTP\/1\.1 408 [\s\S]*\r\nX-Request-Id: [\s\S]*was not received in time/);
   }
 });
 

@@ -139,8 +139,8 @@ test('a window that has not ended stays where it is; one more than a day ahead i
   );
   assert.equal(ahead.msg, 'file refused');
   const { reason, next } = reasonBeside(ahead.destination);
-  assert.match(reason, /more than a day ahead/);
-  assert.match(next, /what the reason says, then drop the file again/);
+  assert.match(reason, /more than a day in the future/);
+  assert.match(next, /the problem given as the reason, then drop the file again/);
   assert.doesNotMatch(next, /name/, 'the name is right');
 });
 
@@ -174,9 +174,7 @@ test('links, pipes and folders are left alone, whatever they are called', async 
     assert.ok(lstatSync(toNothing).isSymbolicLink() && lstatSync(toFolder).isSymbolicLink());
     assert.ok(lstatSync(folder).isDirectory() && lstatSync(pipe).isFIFO());
     assert.equal(await appliance.detection(idOf(row)), null);
-    const alone = appliance
-      .serving()
-      .log.filter(({ msg }) => msg.startsWith('left alone in the drop folder'));
+    const alone = appliance.serving().log.filter(({ msg }) => msg.startsWith('ignored in the drop folder'));
     assert.equal(alone.length, 6, 'each is named once on the log');
     for (const path of [toFile, toNothing, toFolder, folder, pipe, inDrop('root')])
       rmSync(path, { recursive: true });
@@ -220,7 +218,7 @@ test('the same content for the same window changes nothing', async () => {
   const first = await appliance.dropped(name, ndjson(rows));
   const again = await appliance.dropped(name, ndjson(rows));
   assert.equal(again.msg, 'file repeated');
-  assert.equal(again.reason, `the same content as file ${first.number}`);
+  assert.equal(again.reason, `same content as file ${first.number}, which was already applied`);
   assert.equal(again.destination, String(first.destination).replace(/\.ndjson$/, `.${again.number}.ndjson`));
   for (const line of [first, again]) {
     assert.equal(readFileSync(inDrop(String(line.destination)), 'utf8'), ndjson(rows));
@@ -304,7 +302,7 @@ test('window reset --all reads the held file of every failed window', async () =
     appliance.cli(['alert', 'list', '--json']).stdout,
   );
   const told = list.find(({ name }) => name === 'held windows');
-  assert.match(told?.what_to_do ?? '', /Have them read with: wirewatch window reset newswire --all$/);
+  assert.match(told?.what_to_do ?? '', /To read them, run: wirewatch window reset newswire --all$/);
   const reset = JSON.parse(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout);
   assert.deepEqual(
     reset.map(({ window_start, status }: Record<string, string>) => [window_start, status]),
@@ -486,7 +484,7 @@ test('a file whose rows are mostly bad fails as a whole, and its notes are bound
     line: 0,
     column: null,
     value: 101,
-    expected: 'at most 100 bad rows, or a tenth of the 1,009 in the file, to leave them out',
+    expected: 'at most 100 bad rows, or 10% of the 1009 rows in the file, so that they can be skipped',
   });
   assert.deepEqual([errors.length, errors[1].line], [20, 909]);
   assert.ok(errors_total > 101);
@@ -583,7 +581,7 @@ test('one of the own folders that is a link is refused at the start', async () =
     symlinkSync(elsewhere, inDrop('refused'));
     const result = appliance.cli(['serve', '--port', '0'], { anyStatus: true });
     assert.equal(result.status, 78);
-    assert.match(result.stderr, /refused is not a folder: expected a real folder, no link/);
+    assert.match(result.stderr, /refused is not a folder: expected a real folder, not a link/);
   } finally {
     rmSync(inDrop('refused'));
     rmSync(elsewhere, { recursive: true });
@@ -641,7 +639,7 @@ test('failed_windows = read reads a file for a failed window, and the one that f
   assert.equal(readFileSync(inDrop(archive, `${name}.failed`), 'utf8').slice(0, 7), 'broken ');
   assert.match(
     reasonBeside(join(archive, `${name}.failed`)).next,
-    /^Nothing is to be done: the window was read/,
+    /^Nothing needs to be done: the window was read/,
   );
   assert.equal(readdirSync(inDrop(archive)).filter((file) => file.startsWith(`${name}.failed`)).length, 4);
 });

@@ -204,18 +204,18 @@ for (const column of [
       assert.deepEqual(others, []);
       assert.equal(error.column, column);
       assert.equal(error.value, row[column] ?? null);
-      assert.equal(error.expected, `a value: ${column} is required`);
+      assert.equal(error.expected, 'a value: this column is required');
     }
   });
 }
 
-const AN_ID = 'an integer from 1 to 999999999999999';
-const AN_ID_OR_ZERO = 'an integer from 0 to 999999999999999';
+const AN_ID = 'an integer from 1 to 999,999,999,999,999';
+const AN_ID_OR_ZERO = 'an integer from 0 to 999,999,999,999,999';
 const A_TIME = 'an ISO 8601 time with Z or an offset, such as 2026-11-21T10:10:00Z';
-const A_STRING = 'a string of Unicode text';
-const AN_ADDRESS = 'an absolute http or https address';
-const WITH_SCHEME = 'an absolute address that begins with http:// or https://';
-const NO_BLANKS = 'an address without white space and control characters';
+const A_STRING = 'a string of valid Unicode';
+const AN_ADDRESS = 'an absolute URL that begins with http:// or https://';
+const WITH_SCHEME = 'an absolute URL that begins with http:// or https://';
+const NO_BLANKS = 'a URL without white space or control characters';
 
 const WRONG: readonly [column: string, values: readonly unknown[], expected: string, exports?: ExportName][] =
   [
@@ -266,7 +266,7 @@ const WRONG: readonly [column: string, values: readonly unknown[], expected: str
     [
       'article_url',
       ['https://', 'https:///path', 'http://?q', 'https://user@/a', 'https://:8080/a'],
-      'an address with a host',
+      'a URL with a host',
     ],
     ['article_url', ['https://example.com/a b', ' https://example.com', 'https://example.com\n'], NO_BLANKS],
     [
@@ -405,7 +405,7 @@ test('an address has at most 8 KiB as it is given', async () => {
   const detection = await detectionOf([newRow({ article_url: longest })]);
   assert.equal(detection.article.url, encodeURI(longest));
   const [error] = await reasonsAgainst(newRow({ article_url: `${longest}x` }));
-  assert.deepEqual([error.column, error.expected], ['article_url', 'an address of at most 8 KiB']);
+  assert.deepEqual([error.column, error.expected], ['article_url', 'a URL of at most 8 KiB']);
 });
 
 test('text of any language, quotes and control characters come out as they went in', async () => {
@@ -576,7 +576,7 @@ const FOREIGN = {
 for (const exportName of ['newswire', 'imagewire'] as const) {
   test(`a column of the other export is an error in ${exportName}, also when it is null`, async () => {
     for (const column of FOREIGN[exportName]) {
-      const expected = `no column ${column} in a file of ${exportName}`;
+      const expected = `no column ${column} in ${exportName} files`;
       const errors = await reasonsAgainst(newRow({ [column]: null }), exportName);
       assert.deepEqual(errors, [{ line: 2, column, value: null, expected }]);
       const name = fileName(exportName, nextWindowMs(), 'csv');
@@ -598,9 +598,7 @@ test('content_type, match_type and strength_band may be there, and must agree', 
     for (const [column, value] of Object.entries(agreed[exportName])) {
       for (const wrong of ['other', value.toUpperCase(), 1]) {
         const errors = await reasonsAgainst(newRow({ ...agreed[exportName], [column]: wrong }), exportName);
-        assert.deepEqual(errors, [
-          { line: 2, column, value: wrong, expected: `"${value}", or no such column` },
-        ]);
+        assert.deepEqual(errors, [{ line: 2, column, value: wrong, expected: `"${value}", or no value` }]);
       }
     }
   }

@@ -58,7 +58,7 @@ describe('the daily row allowance', () => {
           error instanceof Refused &&
           error.code === 'daily_allowance' &&
           error.retryAfterSeconds === seconds &&
-          /account .*\(rows read: 1,009, allowed: 10\)\. .*2026-11-22T00:00:00Z/.test(error.message),
+          /account .* of 10 rows \(1009 rows read today\)\. .*2026-11-22T00:00:00Z/.test(error.message),
       );
     }
     allowance.require(reader(), nextMs);

@@ -76,7 +76,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
       const [, url] = await run.until(
         'its address',
         () =>
-          /^\[\d\d:\d\d:\d\d\] INFO: listening \{"url":"(http:\/\/127\.0\.0\.1:\d+)",/m.exec(plain()) ??
+          /^\[\d\d:\d\d:\d\d \S+\] INFO: listening \{"url":"(http:\/\/127\.0\.0\.1:\d+)",/m.exec(plain()) ??
           undefined,
       );
       assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
@@ -289,7 +289,7 @@ describe('in a file', () => {
       renameSync(logs, path.join(folder, 'moved'));
       run.kill('SIGHUP');
       const moved = path.join(folder, 'moved', 'wirewatch.log');
-      await lineIn(run, moved, 'cannot open the log anew: lines go on into the file that was open');
+      await lineIn(run, moved, 'cannot reopen the log file: lines still go to the previous file');
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
       assert.equal(linesOf(moved).at(-1)?.msg, 'stopped');
@@ -305,7 +305,7 @@ describe('in a file', () => {
         const run = serve(folder, file);
         assert.equal(await run.ended, 78, run.told());
         assert.ok(run.told().startsWith(`wirewatch: [log] file: cannot open ${file}: `), run.told());
-        assert.match(run.told(), /Make its folder/);
+        assert.match(run.told(), /Create its folder/);
       }
     });
   });
@@ -316,7 +316,7 @@ describe('where it cannot be written', { skip: noFullDevice }, () => {
     await inFolder(async (folder) => {
       const run = serve(folder, FULL);
       await run.until('the complaint', () =>
-        run.told().startsWith(`wirewatch: cannot write the log ${FULL}: ENOSPC`) ? true : undefined,
+        run.told().startsWith(`wirewatch: cannot write to the log file ${FULL}: ENOSPC`) ? true : undefined,
       );
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);

@@ -155,7 +155,7 @@ describe('a file', () => {
     for (const [name, why] of [
       ['wire.20261121T1010Z.ndjson', /the name/],
       ['newswire.20261121T1015Z.ndjson', /window start/],
-      [fileName('newswire', soon), /more than a day ahead/],
+      [fileName('newswire', soon), /more than a day in the future/],
     ] as const) {
       assert.equal((await appliance.dropped(name, '')).msg, 'file refused');
       const note = readFileSync(join(appliance.drop, 'refused', `${name}.reason.json`), 'utf8');
@@ -283,24 +283,24 @@ describe('it does not start', () => {
 
   test('a damaged log: a backup restored over it loses nothing; without one, new logs are made', async () => {
     damageLog();
-    assert.match(run('damaged'), /is good/);
+    assert.match(run('damaged'), /is intact/);
     const backup = `${appliance.data}-backup`;
     const content = withoutLog(contentOfDetections(appliance.data));
     assert.equal(cli('backup', backup).status, 0);
     damageLog();
     assert.match(run('damaged'), /log damaged: 1/);
     const restored = runExample('operations', 'restore-over', { '/mnt/backups/wirewatch': backup });
-    assert.match(run('damaged'), /is good/, restored);
+    assert.match(run('damaged'), /is intact/, restored);
     assertSameContent(withoutLog(contentOfDetections(appliance.data)), content);
     damageLog();
-    assert.match(runExample('operations', 'new-logs', {}), /begins anew/);
-    assert.match(run('damaged'), /is good/);
+    assert.match(runExample('operations', 'new-logs', {}), /Rebuilt the log/);
+    assert.match(run('damaged'), /is intact/);
     assertSameContent(withoutLog(contentOfDetections(appliance.data)), content);
   });
 
   test('without an appliance, the commands say so', () => {
     assert.match(run('no-detections'), /^appliance +not running/m);
-    assert.match(run('connect'), /nothing listens/);
+    assert.match(run('connect'), /nothing is listening/);
   });
 });
 
@@ -343,7 +343,7 @@ test("the service's setup shows and writes what the manual lists; another superv
 });
 
 test('backups: the line says that none is scheduled, check that a folder cannot be made', () => {
-  assert.match(run('backups'), /^backup +none is scheduled/m);
+  assert.match(run('backups'), /^backup +not scheduled/m);
   const { command, args, options } = programCommand(['check', '--data', appliance.data]);
   const env = {
     ...options.env,

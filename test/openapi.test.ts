@@ -198,7 +198,7 @@ test('its table of error codes has every code, its status and what to do', () =>
   const description = String(at('info').description);
   for (const [code, { status }] of Object.entries(PROBLEMS))
     assert.match(description, new RegExp(`^\\| \`${code}\` \\| ${status} \\| [^|]+ \\| \\S[^|]+ \\|$`, 'm'));
-  assert.match(description, /last path segment of `type` is the code: switch on it/);
+  assert.match(description, /last path segment of `type` is the error code: test that/);
 });
 
 test('an example is there for every body, and fits it exactly', () => {

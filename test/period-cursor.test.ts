@@ -27,7 +27,7 @@ function refusal(text: string, { secret = SECRET, request = REQUEST } = {}): str
   }
 }
 
-const NOT_OURS = 'cursor: not one that this endpoint gave';
+const NOT_OURS = 'cursor: invalid; use next_cursor from this endpoint, or leave cursor out to start again';
 const CHANGED = 'cursor: the period or filters changed; start again';
 
 test('a cursor holds place and period, and another process with the secret reads it', () => {

@@ -99,8 +99,8 @@ describe('a start', () => {
     return answer.status;
   };
   const lineOf = (run: RunningProgram, msg: string) => run.log().find((line) => line.msg === msg);
-  const DIFFERS = 'what is there differs from the configuration, and stays as it is';
-  const CREATED = 'created what the configuration names';
+  const DIFFERS = 'existing entries differ from the configuration and were not changed';
+  const CREATED = 'created the entries of the configuration that were missing';
 
   test('creates what is missing before it listens; keys work by hash and by secret file', async () => {
     await serving(config, async (run, url) => {
@@ -194,7 +194,10 @@ describe('a start', () => {
     assert.equal(await start(), undefined);
     const rotate = runProgram(['key', 'rotate', 'abcdefghij23', '--data', other, '--config', file]);
     assert.equal(await rotate.ended, 0, rotate.told());
-    assert.match(rotate.printed(), /still names abcdefghij23: it stays as it is.*Take it out there\.\n$/);
+    assert.match(
+      rotate.printed(),
+      /still has an entry for abcdefghij23\. It does not bring the old key back; remove it\.\n$/,
+    );
     await json('key', 'set', 'abcdefghij23', '--expires', 'none', '--data', other);
     await json('key', 'revoke', 'abcdefghij23', '--yes', '--data', other);
     rmSync(join(other, 'access.db'));
@@ -207,7 +210,7 @@ describe('a start', () => {
   });
 
   test('a key that an entry no longer has still works, and the start and check name the command that ends it', async () => {
-    const REPLACED = 'a key still works, though the configuration has another one in its place';
+    const REPLACED = 'a key still works although the configuration has replaced it';
     const other = join(folder, 'replaced');
     const secretFile = join(folder, 'rotated.key');
     const [first, second] = [await generated(), await generated()];
@@ -250,7 +253,7 @@ describe('a start', () => {
   test('a secret file that everybody may read is warned about', async () => {
     chmodSync(join(folder, 'filed.key'), 0o644);
     await serving(config, async (run) => {
-      const line = lineOf(run, 'every user of this machine can read these secret files');
+      const line = lineOf(run, 'these secret files can be read by every user of this machine');
       assert.deepEqual(line?.files, [join(folder, 'filed.key')]);
     });
     chmodSync(join(folder, 'filed.key'), 0o600);
@@ -259,21 +262,21 @@ describe('a start', () => {
 
 describe('a configuration that cannot be applied ends the start with 78, and creates nothing', () => {
   const cases: readonly (readonly [name: string, toml: string, problem: RegExp])[] = [
-    ['an unknown account', SUBSCRIPTION, /subscriptions\[0\]\.account: there is no account acme/],
+    ['an unknown account', SUBSCRIPTION, /subscriptions\[0\]\.account: account acme does not exist/],
     [
       'a key of an unknown account',
       `${ACCOUNT}${SUBSCRIPTION}${KEY.replace('"acme"', '"nobody"')}`,
-      /keys\[0\]\.account: there is no account nobody/,
+      /keys\[0\]\.account: account nobody does not exist/,
     ],
     [
       'a key on a subscription that is not there',
       `${ACCOUNT}${KEY}`,
-      /keys\[0\]\.subscriptions: there is no subscription 7001/,
+      /keys\[0\]\.subscriptions: subscription 7001 does not exist/,
     ],
     [
       'a secret file that is not there',
       `${ACCOUNT}${SUBSCRIPTION}[[keys]]\nsecret_file = "nowhere.key"\n${TERMS}`,
-      /keys\[0\]\.secret_file: .*nowhere\.key: there is no such file or folder/,
+      /keys\[0\]\.secret_file: .*nowhere\.key: no such file or folder/,
     ],
   ];
   for (const [name, toml, problem] of cases) {
@@ -308,7 +311,7 @@ describe('what is wrong with an entry is said by its path', () => {
       '[[accounts]]\nid = "a b"\nname = "x"\n',
       /accounts\[0\]\.id: expected an account id.*found "a b"/,
     ],
-    ['an id twice', `${ACCOUNT}${ACCOUNT}`, /accounts\[1\]\.id: acme stands in accounts\[0\] too$/],
+    ['an id twice', `${ACCOUNT}${ACCOUNT}`, /accounts\[1\]\.id: acme is already used by accounts\[0\]$/],
     [
       'an allowance of 0',
       `${ACCOUNT}daily_rows = 0\n`,
@@ -342,13 +345,13 @@ describe('what is wrong with an entry is said by its path', () => {
     [
       'a scope that is none',
       KEY.replace('detections:read', 'detections:write'),
-      /keys\[0\]\.scopes: expected some of/,
+      /keys\[0\]\.scopes: expected one or more of/,
     ],
-    ['an end that is none', `${KEY}expires = 2099-01-01\n`, /keys\[0\]\.expires: expected an instant/],
+    ['an end that is none', `${KEY}expires = 2099-01-01\n`, /keys\[0\]\.expires: expected a time/],
     [
       'a network that is none',
       `${KEY}allow_address = "10.0.0.0/33"\n`,
-      /keys\[0\]\.allow_address: expected an address/,
+      /keys\[0\]\.allow_address: expected addresses or networks/,
     ],
     [
       'a section in its place',
@@ -356,7 +359,11 @@ describe('what is wrong with an entry is said by its path', () => {
       /accounts: expected entries \[\[accounts\]\], found a section$/,
     ],
     ['too many', ACCOUNT.repeat(1001), /accounts: expected at most 1000 entries, found 1001$/],
-    ['[keys] beside [[keys]]', `[keys]\nprefix = "a"\n${KEY}`, /TOML cannot have \[keys\] and \[\[keys\]\]/],
+    [
+      '[keys] beside [[keys]]',
+      `[keys]\nprefix = "a"\n${KEY}`,
+      /TOML does not allow \[keys\] and \[\[keys\]\]/,
+    ],
   ];
   for (const [name, toml, problem] of cases) test(name, () => assert.match(refusal(toml), problem));
 
@@ -369,7 +376,7 @@ describe('what is wrong with an entry is said by its path', () => {
   });
 
   test('every problem is said at once', () => {
-    assert.match(refusal('[[accounts]]\n[[subscriptions]]\n[[keys]]\n'), /^9 settings are wrong:\n/);
+    assert.match(refusal('[[accounts]]\n[[subscriptions]]\n[[keys]]\n'), /^9 settings are invalid:\n/);
   });
 
   test('a secret file that holds another key, a mistyped one or the same one twice is refused', async () => {
@@ -390,12 +397,12 @@ describe('what is wrong with an entry is said by its path', () => {
     assert.equal(refusalOf(`${entry}id = "${id}"\n`), null);
     assert.match(
       refusalOf(`${entry}id = "abcdefghij23"\n`) ?? '',
-      new RegExp(`holds key ${id}, not abcdefghij23`),
+      new RegExp(`contains key ${id}, but the entry names abcdefghij23`),
     );
-    assert.match(refusalOf(`${entry}${entry}`) ?? '', /keys\[1\]\.id: .* stands in keys\[0\] too/);
+    assert.match(refusalOf(`${entry}${entry}`) ?? '', /keys\[1\]\.id: .* is already used by keys\[0\]/);
     writeFileSync(path, `${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`);
     const message = refusalOf(entry) ?? '';
-    assert.match(message, /holds no whole key/);
+    assert.match(message, /does not contain a complete key/);
     assert.ok(!message.includes(key.slice(-30)), message);
   });
 });

@@ -87,7 +87,10 @@ function edit(path: string, sql: string): void {
 
 test('the guide and the OpenAPI document say which members change in place', () => {
   for (const text of [words('client-guide'), JSON.stringify(openApiDocument())])
-    assert.match(text.replace(/[\s`]+/g, ' '), /last_scored_at and exported_at.*brought up to date in place/);
+    assert.match(
+      text.replace(/[\s`]+/g, ' '),
+      /last_scored_at and exported_at.*(updated|brought up to date) in place/,
+    );
 });
 
 describe('pull --compare', () => {
@@ -114,7 +117,7 @@ describe('pull --compare', () => {
         differences: [],
       });
       const { printed } = await run(argsIn(folder, '--into', into, '--compare'));
-      assert.equal(printed, `The ${all} detections of ${into} are what the service has.\n`);
+      assert.equal(printed, `The copy ${into} matches the service: ${all} detections compared.\n`);
     }));
 
   test('finds a copy equal after the appliance was moved to another address', () =>
@@ -162,7 +165,10 @@ describe('pull --compare', () => {
       const { code, printed } = await run(argsIn(folder, '--into', into, '--compare'));
       assert.equal(code, 1);
       assert.match(printed, /other content +1 +1 +article\./);
-      assert.match(printed, /4 detections of .*copy\.db, which has 31, differ from the service\.$/m);
+      assert.match(
+        printed,
+        /^The copy .*copy\.db differs from the service: 4 differences in 31 detections\.$/m,
+      );
     }));
 
   test('says nothing of what changed since the copy was brought up to date', () =>
@@ -243,10 +249,10 @@ describe('pull --compare', () => {
       edit(half, 'UPDATE state SET cursor = NULL');
       for (const [code, message, ...args] of [
         [1, /there is no copy .*--full/, '--into', join(folder, 'none.db')],
-        [1, /not a copy that pull made.*--format ndjson/, '--into', notes],
-        [1, /is not whole yet.*without --compare/, '--into', half],
-        [2, /leave --full and --follow out/, '--into', into, '--full'],
-        [2, /leave --full and --follow out/, '--into', into, '--follow'],
+        [1, /was not made by pull.*--format ndjson/, '--into', notes],
+        [1, /is not complete yet.*without --compare/, '--into', half],
+        [2, /leave out --full and --follow/, '--into', into, '--full'],
+        [2, /leave out --full and --follow/, '--into', into, '--follow'],
       ] as const) {
         const refused = await run(argsIn(folder, '--compare', ...args));
         assert.equal(refused.code, code, refused.told);

@@ -11,6 +11,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pullProgress } from '../src/cli/pull-progress.ts';
+import { grouped } from '../src/counted.ts';
 import { openReader } from '../src/store/database.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { inFolder, runProgram } from './support/program.ts';
@@ -121,11 +122,11 @@ describe('pull', () => {
       const { code, told, printed } = await pulled(pullArgs(folder, '--into', into, '--full'));
       assert.equal(code, 0, told);
       const walked = await periodWalk();
-      const count = walked.size.toLocaleString('en-US');
+      const count = grouped(walked.size);
       // The change stream brings again what was delivered since the newest finished window: that is nothing new.
       assert.equal(
         printed,
-        `${count} detections added or changed in ${into}, which has ${count}. Run the same command again to go on.\n`,
+        `${count} detections added or changed in ${into}, which now has ${count}. Run the same command again to fetch later changes.\n`,
       );
       const again = JSON.parse((await pulled(pullArgs(folder, '--into', into, '--json'))).printed);
       assert.deepEqual(again, { into, rows_read: 0, stored: 0, detections: walked.size });
@@ -322,7 +323,7 @@ describe('pull of some streams', () => {
         ]) {
           const { code, told } = await pulled([...args, ...other]);
           assert.equal(code, 2, told);
-          assert.match(told, /was begun with --subscription 7001,7002 --content-type text\. Leave/);
+          assert.match(told, /was started with --subscription 7001,7002 --content-type text\. Leave/);
         }
         assert.deepEqual(asked, []);
       }));
@@ -338,12 +339,12 @@ describe('pull of some streams', () => {
         } else {
           edit(into, 'DROP TABLE selection; PRAGMA user_version = 1');
           const { code, told } = await pulled(args);
-          assert.deepEqual([code, /was made by another version.*--into/.test(told)], [1, true], told);
+          assert.deepEqual([code, /was created by another version.*--into/.test(told)], [1, true], told);
           return;
         }
         const { code, told } = await pulled([...args, '--subscription', '7001']);
         assert.equal(code, 2, told);
-        assert.match(told, /was begun without --subscription and --content-type/);
+        assert.match(told, /was started without --subscription and --content-type/);
         asked.length = 0;
         assert.equal((await pulled(args)).code, 0);
         assert.deepEqual(chosen(asked), ['/v1/detections/changes  ']);
@@ -356,7 +357,7 @@ describe('pull of some streams', () => {
       assert.equal((await pulled(args)).code, 0);
       edit(join(folder, 'copy.db'), "UPDATE selection SET streams = '{}'");
       const { code, told } = await pulled(args);
-      assert.deepEqual([code, /does not say which streams it is of.*--into/.test(told)], [1, true], told);
+      assert.deepEqual([code, /does not name its streams.*--into/.test(told)], [1, true], told);
     }));
 
   test('more than 20 are refused before anything is read, and the file may be begun with fewer', () =>
@@ -365,7 +366,7 @@ describe('pull of some streams', () => {
       for (const more of [['--full'], []]) {
         const { code, told } = await pulled([...args, ...more]);
         assert.equal(code, 1, told);
-        assert.match(told, /24 streams.*at most 20.*--into.*--subscription, at most 4, or --content-type/);
+        assert.match(told, /24 streams.*at most 20.*--into.*--subscription \(at most 4\), --content-type/);
       }
       assert.deepEqual(asked, []);
       const fewer = await pulled([...args, '--full', '--content-type', 'image']);
@@ -383,10 +384,10 @@ describe('pull of some streams', () => {
       const args = [...to, '--into', join(folder, 'copy.db'), '--full'];
       const other = await pulled([...args, '--subscription', '7001,7009']);
       assert.equal(other.code, 1);
-      assert.match(other.told, /--subscription 7009: the key does not read it/);
+      assert.match(other.told, /--subscription 7009: the key cannot read this subscription/);
       const image = await pulled([...args, '--content-type', 'image']);
       assert.equal(image.code, 1);
-      assert.match(image.told, /--content-type image: the key reads no such stream/);
+      assert.match(image.told, /--content-type image: the key cannot read this content type/);
       assert.deepEqual(asked, []);
       assert.equal((await pulled([...args, '--subscription', '7001'])).code, 0);
     }));
@@ -431,7 +432,10 @@ describe('pull of a full copy that was broken off', () => {
       );
       const { code, told } = await pulled(pullArgs(folder, '--into', into, '--full'));
       assert.equal(code, 0, told);
-      assert.match(told, /reaches back 31 days\. It begins anew; what was read stays\./);
+      assert.match(
+        told,
+        /only goes back 31 days\. The copy starts again; rows that were already read are kept\./,
+      );
       assert.deepEqual(copyIn(into), await periodWalk());
     }));
 
@@ -448,7 +452,11 @@ describe('pull of a full copy that was broken off', () => {
         asked.length = 0;
         const { code, told } = await pulled([...to, '--into', into, '--format', 'ndjson']);
         assert.equal(code, 0, told);
-        assert.equal(/begins anew; what is read again is appended again/.test(told), days === 32, told);
+        assert.equal(
+          /starts again; rows that are read again are appended again/.test(told),
+          days === 32,
+          told,
+        );
         const urls = asked.map((url) => new URL(url, 'http://x'));
         assert.deepEqual(
           urls.map(({ pathname }) => pathname),
@@ -469,7 +477,7 @@ test('the key file may be what key create --json printed', () =>
       writeFileSync(join(folder, 'key'), wrong);
       const refused = await pulled(args);
       assert.deepEqual(
-        [refused.code, /does not hold an API key/.test(refused.told)],
+        [refused.code, /does not contain an API key/.test(refused.told)],
         [1, true],
         refused.told,
       );
@@ -496,7 +504,7 @@ test('progress: a line that is redrawn on a terminal, one a minute elsewhere', (
   assert.deepEqual(shown(false), ['7001 text, 2026-10-01 to 2026-10-31, 4 to go: 12,000 rows read so far\n']);
   const onTerminal = shown(true).join('');
   assert.ok(!onTerminal.includes('\n'));
-  assert.match(onTerminal, /7001 text, 2026-11-01 to 2026-11-20, 5 to go, rows {2}1,000/);
+  assert.match(onTerminal, /7001 text, 2026-11-01 to 2026-11-20, 5 to go, rows {2}1000/);
   assert.match(onTerminal, /3 to go, rows {2}13,000/);
 });
 
@@ -539,7 +547,7 @@ describe('pull and answers that are no pages', () => {
   const isNeverRepeated = (status: number) =>
     against([[status, {}]], ({ code, told }, asked) => {
       assert.equal(code, 1);
-      assert.match(told, new RegExp(`answered ${status}: because of ${status}`));
+      assert.match(told, new RegExp(`answered with status ${status}: because of ${status}`));
       assert.equal(asked.length, 1);
     });
 
@@ -591,7 +599,7 @@ describe('pull, used wrongly', () => {
       assert.deepEqual([missing.code, /there is no key file/.test(missing.told)], [1, true], missing.told);
       writeFileSync(join(folder, 'key'), 'two words');
       const wrong = await pulled([...options, join(folder, 'key')]);
-      assert.deepEqual([wrong.code, /does not hold an API key/.test(wrong.told)], [1, true], wrong.told);
+      assert.deepEqual([wrong.code, /does not contain an API key/.test(wrong.told)], [1, true], wrong.told);
       assert.ok(!wrong.told.includes('two words'), 'what was in the file is not shown');
     }));
 
@@ -603,10 +611,14 @@ describe('pull, used wrongly', () => {
       const args = ['pull', '--base-url', 'http://127.0.0.1:1', ...options];
       writeFileSync(into, 'my notes');
       const foreign = await pulled(args);
-      assert.deepEqual([foreign.code, /is there already, and is no copy/.test(foreign.told)], [1, true]);
+      assert.deepEqual([foreign.code, /already exists, but is not a copy/.test(foreign.told)], [1, true]);
       writeFileSync(`${into}.place`, JSON.stringify({ bytes: 100, cursor: 'x', walk: null }));
       const shorter = await pulled(args);
-      assert.deepEqual([shorter.code, /lines are gone.*--into/.test(shorter.told)], [1, true], shorter.told);
+      assert.deepEqual(
+        [shorter.code, /lines are missing.*--into/.test(shorter.told)],
+        [1, true],
+        shorter.told,
+      );
       assert.equal(readFileSync(into, 'utf8'), 'my notes');
     }));
 

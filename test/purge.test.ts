@@ -407,7 +407,7 @@ describe('a segment', () => {
     await history.remove(7002);
     const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
     const failures = [
-      ['statfsSync', () => ({ bavail: 1000, bsize: 4096 }), /33 MiB of the disk must be free/],
+      ['statfsSync', () => ({ bavail: 1000, bsize: 4096 }), /the disk needs 33 MiB of free space/],
       [
         'writeFileSync',
         () => {

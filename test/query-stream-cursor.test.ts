@@ -16,7 +16,10 @@ function isRefused(text: string, secret = SECRET): boolean {
     createStreamCursors(secret).decode(text);
     return false;
   } catch (error) {
-    return error instanceof Refused && error.message === 'cursor: not one that this endpoint gave';
+    return (
+      error instanceof Refused &&
+      error.message === 'cursor: invalid; use next_cursor from this endpoint, or start again with since'
+    );
   }
 }
 

@@ -110,7 +110,7 @@ describe('rebuild', () => {
 
   test('without a log, or with one that is damaged or too short, nothing is changed', async () => {
     for (const [reason, damage] of [
-      [/there is no log/, () => rmSync(history.folder.log, { recursive: true })],
+      [/contains no log/, () => rmSync(history.folder.log, { recursive: true })],
       [/is damaged at byte/, () => flip(listSegments(history.folder.log)[0]?.path ?? '')],
       [/ends with entry/, () => rmSync(listSegments(history.folder.log).at(-1)?.path ?? '')],
       [/begins with entry/, () => rmSync(listSegments(history.folder.log)[0]?.path ?? '')],
@@ -165,7 +165,7 @@ describe('rebuild', () => {
     const db = openDetections(history.folder.detections);
     db.exec("UPDATE log_mark SET entry = entry - 1, id = 'other'");
     db.close();
-    assert.match(String((await history.restart()).madeAnew), /older than the beginning of the log/);
+    assert.match(String((await history.restart()).madeAnew), /older than the first entry of the log/);
     history.stop();
     assertSame('older');
   });
@@ -188,7 +188,11 @@ describe('rebuild', () => {
       [/stream ordinal/, 'DELETE FROM stream_row WHERE place = (SELECT max(place) FROM stream_row)', true],
       [/is not a version of a detection/, `UPDATE stream_row SET body = 'x' WHERE place = ${ROW}`, true],
       [/is not a version of a detection/, `UPDATE stream_row SET version = 2 WHERE place = ${ROW}`, true],
-      [/is not what its version/, `UPDATE rescored SET body = replace(body, 'headline”', 'Headline”')`, true],
+      [
+        /differs from its version/,
+        `UPDATE rescored SET body = replace(body, 'headline”', 'Headline”')`,
+        true,
+      ],
       [/row differs.*score/, `UPDATE stream_row SET score = 1 WHERE place = ${ROW}`, true],
     ];
     for (const [reason, sql, isLogDamaged] of damages) {
@@ -207,7 +211,7 @@ describe('rebuild', () => {
     }
     putBack();
     writeFileSync(history.folder.damage, 'x\n');
-    await assert.rejects(newLog(), /known to be damaged/);
+    await assert.rejects(newLog(), /is damaged, so no log can be created from it/);
   });
 
   test('what access.db has yet to apply of its log is not lost', async () => {

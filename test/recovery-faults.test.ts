@@ -74,7 +74,7 @@ test('a database that holds what its mark lacks is made anew', () =>
   withHistory(async (history, content) => {
     forgetMark(history.folder.detections);
     const { madeAnew } = await history.restart();
-    assert.match(String(madeAnew), /created a second time/);
+    assert.match(String(madeAnew), /the log creates detection .* twice/);
     history.stop();
     assertSameContent(contentOfDetections(history.folder.root), content);
   }));
@@ -112,7 +112,7 @@ test('damage that is found while a start is not done yet stays noted', () =>
     await history.restart({ onReadable: () => noteDamage(history.folder, 'a page') });
     assert.ok(existsSync(history.folder.damage));
     const { madeAnew } = await history.restart();
-    assert.match(String(madeAnew), /found damaged: a page/);
+    assert.match(String(madeAnew), /marked as damaged: a page/);
     assert.ok(!existsSync(history.folder.damage));
   }));
 
@@ -124,7 +124,7 @@ test('that a large database is checked first is told before it begins', () =>
     utimesSync(history.folder.detections, 1, 1);
     const told: string[] = [];
     await history.restart({ onBegin: (reason) => told.push(reason) });
-    assert.deepEqual(told, ['its file is not the one that was closed last, and is checked first']);
+    assert.deepEqual(told, ['the file was replaced since the last stop and is being checked']);
   }));
 
 describe('an entry whose end is intact and whose rows are not', () => {
@@ -162,9 +162,9 @@ describe('an entry whose end is intact and whose rows are not', () => {
       write(history);
       const bytes = statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size;
       utimesSync(history.folder.detections, 1, 1);
-      await assert.rejects(history.restart(), /the entry behind entry \d+ .* is damaged/);
+      await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);
       rmSync(history.folder.detections);
-      await assert.rejects(history.restart(), /the entry behind entry \d+ .* is damaged/);
+      await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);
       assert.equal(statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size, bytes);
     }));
 });

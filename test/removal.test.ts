@@ -101,14 +101,14 @@ describe('beside a running appliance', () => {
     ]) {
       const { status, stderr } = appliance.cli(args, { anyStatus: true });
       assert.equal(status, 2);
-      assert.match(stderr, /for good\..*confirm it with --yes/);
+      assert.match(stderr, /permanently removes.*Add --yes to confirm/);
     }
     assert.equal(appliance.cli(['subscription', 'show', '7001']).status, 0);
     const { status, stderr } = appliance.cli(['subscription', 'remove', '4711', '--yes'], {
       anyStatus: true,
     });
     assert.equal(status, 1);
-    assert.match(stderr, /no subscription 4711/);
+    assert.match(stderr, /subscription 4711 does not exist/);
   });
 
   test('a subscription is gone for its clients and from the database; cursors of others go on; it begins anew', async () => {
@@ -176,8 +176,11 @@ describe('beside a running appliance', () => {
     const key = createKey(appliance.cli, 'agency', '7003');
     const id = key.split('_')[2];
     const { stdout } = appliance.cli(['subscription', 'remove', '7003', '--yes']);
-    assert.match(stdout, new RegExp(`nothing left to read: ${id}\\.`));
-    assert.match(stdout, /The log no longer holds them\. Files in archive\/ and backups do/);
+    assert.match(stdout, new RegExp(`no subscription left to read: ${id}\\.`));
+    assert.match(
+      stdout,
+      /The log no longer contains them\. Files in archive\/ and backups still contain them/,
+    );
     assert.match(stdout, /the file does not shrink/);
     const page = await changes(`since=${new Date().toISOString()}`, key);
     assert.deepEqual([page.data, page.has_more], [[], false]);
@@ -250,7 +253,7 @@ describe('half-way', () => {
       const line = await second.logged('what differs', ({ differences }) => differences !== undefined);
       assert.deepEqual(line.differences, [
         'subscription 7001: being removed',
-        'key abcdefghij23: of a subscription that is being removed',
+        'key abcdefghij23: its subscription is being removed',
       ]);
       await second.logged('the removal', ({ msg }) => msg === 'request served');
       await second.stop();
@@ -265,7 +268,7 @@ describe('half-way', () => {
       const { stdout } = installation.cli(['subscription', 'remove', '7001', '--yes']);
       assert.match(
         stdout,
-        /wirewatch\.toml still names subscription 7001: the next start adds it again, empty/,
+        /wirewatch\.toml still has an entry for subscription 7001: the next start will add it again, without detections/,
       );
     } finally {
       installation.remove();
@@ -277,7 +280,7 @@ describe('half-way', () => {
     try {
       beginRemoval(installation.data, 7001);
       const { stdout } = installation.cli(['subscription', 'remove', '7001']);
-      assert.match(stdout, /Subscription 7001 was removed before/);
+      assert.match(stdout, /Subscription 7001 had already been removed/);
       installation.cli(['subscription', 'add', '7001', '--account', 'agency']);
     } finally {
       installation.remove();
@@ -408,7 +411,7 @@ describe('the question', () => {
   test('goes on when what is to be removed was typed', async () => {
     const { asked, shown } = ask(' 7001 \n');
     await asked;
-    assert.equal(shown(), 'This removes it.\nType 7001 to go on: ');
+    assert.equal(shown(), 'This removes it.\nType 7001 to confirm: ');
   });
 
   test('removes nothing for any other answer, or none', async () => {

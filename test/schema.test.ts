@@ -179,10 +179,10 @@ test('the ETag is that of the content: another server and another key have the s
 test('schema_version is the only parameter, and v1 its only value', async () => {
   assert.equal((await server.get(`${PATH}?schema_version=v1`, key)).status, 200);
   for (const [query, detail] of [
-    ['schema_version=v2', /^schema_version: expected v1/],
-    ['schema_version=V1', /^schema_version: expected v1/],
-    ['schema_version=', /^schema_version: empty/],
-    ['schema_version=v1&schema_version=v1', /^schema_version: given twice/],
+    ['schema_version=v2', /^schema_version: must be v1/],
+    ['schema_version=V1', /^schema_version: must be v1/],
+    ['schema_version=', /^schema_version: must not be empty/],
+    ['schema_version=v1&schema_version=v1', /^schema_version: must not be repeated/],
     ['fields=id', /unknown parameter "fields"/],
     ['nope=1', /unknown parameter "nope"/],
   ] as const) {

@@ -150,7 +150,7 @@ test('with 0 hours none is made; one that fails is told', async () => {
     await begins(all, 1);
     await all.end(new Error('cannot'));
     assert.deepEqual(all.lines, [
-      'warn comparing detections.db with the log failed: it is tried again within an hour',
+      'warn cannot compare detections.db with the log: trying again within an hour',
     ]);
     assert.equal(readScrubRecord(dataFolder(all.root)), null);
   });

@@ -157,7 +157,7 @@ describe('what is written', () => {
     const { stdout } = wirewatch('setup', '--root', bare, '--data', '/data', '--json');
     const result: Result = JSON.parse(stdout);
     assert.deepEqual(outcomes(result), ['/data/wirewatch.toml written']);
-    assert.match(result.next[0] ?? '', /^# No unit was written, since systemd was not found: --service /);
+    assert.match(result.next[0] ?? '', /^# No unit was written, because systemd was not found\. --service /);
     await inFolder(async (folder) => {
       const data = path.join(folder, 'data');
       const made = wirewatch(
@@ -289,10 +289,10 @@ describe('what is kept', () => {
     const args = ['setup', '--root', root, '--service', '--program', PROGRAM];
     const end = wirewatch(...args, '--port', '9000', '--drop', '/srv/own');
     assert.equal(end.status, 1);
-    assert.match(end.stdout, /kept, a configuration is never written over/);
+    assert.match(end.stdout, /kept, setup never overwrites a configuration/);
     assert.match(
       end.stdout,
-      /^ {2}--port 9000: the configuration that is there says 7000; change server\.port in it$/m,
+      /^ {2}--port 9000: the existing configuration has 7000; change server\.port there$/m,
     );
     assert.doesNotMatch(end.stdout, /--drop "/);
     assert.equal(readFileSync(file, 'utf8'), own);
@@ -334,11 +334,14 @@ describe('what is kept', () => {
     assert.equal(wirewatch(...args).status, 0, 'the same is asked for: nothing is missing');
     const end = wirewatch(...args, '--data', '/srv/elsewhere');
     assert.equal(end.status, 1);
-    assert.match(end.stdout, /Not applied:\n {2}\S*wirewatch\.service: it was changed since.*run this again/);
+    assert.match(
+      end.stdout,
+      /Not applied:\n {2}\S*wirewatch\.service: it was modified after.*run the command again/,
+    );
     const { files } = setup(root, '--data', '/srv/elsewhere', '--dry-run');
     assert.match(files.find(({ what }) => what === 'unit')?.text ?? '', /--data \/srv\/elsewhere /);
     writeFileSync(file, '[Service]\n');
-    assert.match(setup(root).not_applied.join(), /^[^,]*wirewatch\.service: setup did not make it, /);
+    assert.match(setup(root).not_applied.join(), /^[^,]*wirewatch\.service: setup did not write it, /);
   });
 });
 
@@ -386,7 +389,7 @@ describe('--undo', () => {
     const undone = setup(root, '--undo');
     assert.deepEqual(outcomes(undone), [`${CONFIG} removed`, `${UNIT} removed`, `${USER} removed`]);
     assert.deepEqual(undone.next, [
-      '# What is left; delete it by hand when nobody needs it any more:',
+      '# These remain. Delete them by hand when you no longer need them:',
       '# /var/lib/wirewatch: the data folder',
       '# /var/cache/wirewatch: the cache, which can be deleted at any time',
       `# ${PROGRAM}: the program`,
@@ -418,12 +421,15 @@ describe('--undo', () => {
     writeFileSync(path.join(root, CONFIG), read(root, CONFIG).replace('port = 8080', 'port = 8081'));
     const { files, not_applied } = setup(root, '--undo');
     assert.equal(not_applied.length, 1);
-    assert.match(not_applied[0] ?? '', /^\/etc\S+: it was changed since .* by hand: rm \S+wirewatch\.toml$/);
+    assert.match(
+      not_applied[0] ?? '',
+      /^\/etc\S+: it was modified after .* remove it anyway: rm \S+wirewatch\.toml$/,
+    );
     assert.equal(wirewatch('setup', '--undo', '--root', root).status, 1);
     assert.deepEqual(
       files.map(({ outcome, reason }) => [outcome, reason]),
       [
-        ['kept', 'it was changed since setup made it'],
+        ['kept', 'it was modified after setup wrote it'],
         ['removed', undefined],
         ['removed', undefined],
       ],
@@ -462,18 +468,18 @@ describe('--undo', () => {
 });
 
 test('what cannot work is refused, with what to do', () => {
-  assert.match(refused(1, '--program', '/opt/none'), /--program: \S+\/opt\/none is not there\. Copy/);
+  assert.match(refused(1, '--program', '/opt/none'), /--program: \S+\/opt\/none does not exist\. Copy/);
   assert.match(refused(1, '--program', '/home/1/wirewatch'), /could not run \/home\/1\/wirewatch.*--program/);
-  assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not see it/);
+  assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not access it/);
   assert.match(refused(2, '--dynamic-user', '--drop', '/srv/exports'), /--dynamic-user: .*\/srv\/exports/);
-  assert.match(refused(2, '--dynamic-user', '--user', 'news'), /give one of them/);
-  assert.match(refused(2, '--user', 'No Body'), /Expected the name of a user/);
+  assert.match(refused(2, '--dynamic-user', '--user', 'news'), /give only one of them/);
+  assert.match(refused(2, '--user', 'No Body'), /Expected a user name/);
   assert.match(refused(78, '--port', '70000'), /--port: expected/);
   const root = newRoot();
   writeFileSync(path.join(root, 'etc'), '');
   const end = wirewatch('setup', '--root', root, '--service', '--program', PROGRAM);
   assert.equal(end.status, 1);
-  assert.match(end.stderr, /cannot read .*Run it as root/);
+  assert.match(end.stderr, /cannot read .*Run the command as root/);
 });
 
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;

@@ -55,14 +55,17 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
 
   const text = statusOf();
   assert.match(text, /^appliance +running/);
-  assert.match(text, /^newswire +read up to .*, 19 days ago, but for 1 window: 1 failed$/m);
+  assert.match(text, /^newswire +read up to .*, 19 days ago, except 1 window: 1 failed$/m);
   assert.doesNotMatch(text, /complete/);
-  assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last use .* ago$/m);
+  assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last used .* ago$/m);
   assert.match(text, /^waiting +0 files in /m);
-  assert.match(text, /^backup +none is scheduled/m);
+  assert.match(text, /^backup +not scheduled/m);
   assert.match(
     text,
-    new RegExp(`^  failed  ${failedName.replaceAll('.', '\\.')}: rows or lines break the format$`, 'm'),
+    new RegExp(
+      `^  failed  ${failedName.replaceAll('.', '\\.')}: the file has rows or lines that do not match the export format$`,
+      'm',
+    ),
   );
 });
 
@@ -76,7 +79,10 @@ test('says what waits during a pause, and tells without an appliance what the da
     assert.equal(json().running, false);
     const text = statusOf();
     assert.match(text, /^appliance +not running; start it with: wirewatch serve$/m);
-    assert.match(text, /^Alerts \(of the database alone: no appliance runs/m);
+    assert.match(
+      text,
+      /^Alerts \(only those that follow from the database, because Wirewatch is not running\)$/m,
+    );
   } finally {
     appliance.cli(['ingest', 'resume']);
     await appliance.restart();
@@ -134,12 +140,12 @@ test('where detections.db cannot be read, all else is shown', () => {
     text,
     `appliance  running
 ingest     detections.db cannot be read: it is damaged
-keys       12,345 active, 0 used in the last 24 hours; no use is known
+keys       12,345 active, 0 used in the last 24 hours; no recorded use
 disk       0.3 of 100.0 GiB free, getting full (/data)
 backup     2026-11-21T11:59:00Z, 1 minute ago (/backups)
 verified   not yet
 Alerts
-  none is open
+  none
 `,
   );
 });

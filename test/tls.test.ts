@@ -125,14 +125,16 @@ describe('a server with a certificate', { skip }, () => {
     assert.match(reply, /^HTTP\/1\.1 400 Bad Request\r\n/);
     assert.match(reply, /X-Request-Id: /);
     assert.match(reply, /Content-Type: application\/problem\+json/);
-    assert.match(reply, /"detail":"This port speaks https only\."/);
+    assert.match(reply, /"detail":"This port accepts HTTPS only\."/);
   });
 
   test('what is neither TLS nor HTTP is cut off and logged', async () => {
     // What may come back is TLS's own alert, never an answer.
     const reply = await exchange(server.port, Buffer.alloc(64, 0x99));
     assert.doesNotMatch(reply, /HTTP/);
-    assert.ok(server.lines.some(({ msg, reason }) => msg === 'tls failed' && /^ERR_SSL_/.test(`${reason}`)));
+    assert.ok(
+      server.lines.some(({ msg, reason }) => msg === 'TLS handshake failed' && /^ERR_SSL_/.test(`${reason}`)),
+    );
   });
 
   test('malformed HTTP within TLS has the reply of plain HTTP', async () => {
@@ -143,7 +145,7 @@ describe('a server with a certificate', { skip }, () => {
     await once(socket, 'close');
     assert.match(
       chunks.join(''),
-      /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"detail":"This is not a well-formed/,
+      /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"detail":"The request is not well-formed/,
     );
   });
 
@@ -194,18 +196,21 @@ describe('a pair that cannot be used is refused, naming the file', { skip }, () 
 
   test('no such file; a folder; a pipe', async () => {
     const gone = await refusal({ ...first, certificate: join(folder, 'gone.pem') });
-    assert.match(gone, /tls_certificate, .*gone\.pem: there is no such file/);
-    assert.match(await refusal({ ...first, key: folder }), /tls_key, .*: it is not a regular file/);
+    assert.match(gone, /tls_certificate, .*gone\.pem: the file does not exist/);
+    assert.match(await refusal({ ...first, key: folder }), /tls_key, .*: not a regular file/);
     const pipe = join(folder, 'pipe');
     if (spawnSync('mkfifo', [pipe]).status !== 0) return;
-    assert.match(await refusal({ ...first, key: pipe }), /tls_key, .*pipe: it is not a regular file/);
+    assert.match(await refusal({ ...first, key: pipe }), /tls_key, .*pipe: not a regular file/);
   });
 
   test('no certificate, no key, a key with a passphrase', async () => {
     const text = join(folder, 'text');
     writeFileSync(text, 'no PEM\n');
-    assert.match(await refusal({ ...first, certificate: text }), /text: it holds no certificate in PEM form/);
-    assert.match(await refusal({ ...first, key: text }), /text: it holds no private key/);
+    assert.match(
+      await refusal({ ...first, certificate: text }),
+      /text: no PEM certificate found in the file/,
+    );
+    assert.match(await refusal({ ...first, key: text }), /text: no PEM private key without a passphrase/);
     const locked = join(folder, 'locked.key');
     spawnSync('openssl', ['ec', '-in', first.key, '-aes256', '-passout', 'pass:x', '-out', locked]);
     assert.match(await refusal({ ...first, key: locked }), /locked\.key: .* without a passphrase/);
@@ -214,7 +219,7 @@ describe('a pair that cannot be used is refused, naming the file', { skip }, () 
   test('a key of another certificate', async () => {
     assert.match(
       await refusal({ ...first, key: second.key }),
-      /second\.key: it is not the key of the certificate in .*first\.pem/,
+      /second\.key: the key does not match the certificate in .*first\.pem/,
     );
   });
 
@@ -243,13 +248,13 @@ describe('the time of a certificate', () => {
 
   test('is told 14 days before it is over, or in its last third where that is shorter', () => {
     assert.equal(fault(90, 14.1), null);
-    assert.equal(fault(90, 13), 'c.pem: expires at 2026-12-04T12:00:00Z');
+    assert.equal(fault(90, 13), 'c.pem: the certificate expires at 2026-12-04T12:00:00Z');
     assert.equal(fault(6, 2.1), null);
     assert.match(fault(6, 1.9) ?? '', /expires at/);
   });
 
   test('is told when it is over, and when it has not begun', () => {
-    assert.match(fault(90, 0) ?? '', /expired at 2026-11-21T12:00:00Z; clients refuse it/);
+    assert.match(fault(90, 0) ?? '', /expired at 2026-11-21T12:00:00Z; clients reject it/);
     assert.match(fault(90, -3) ?? '', /expired at 2026-11-18T12:00:00Z/);
     assert.match(fault(90, 91) ?? '', /not valid before 2026-11-22T12:00:00Z/);
   });
@@ -302,7 +307,7 @@ describe('renewal, look by look', { skip }, () => {
     await renewal.look();
     await renewal.look();
     assert.deepEqual([taken, warned.length], [[], 1]);
-    assert.match(JSON.stringify(warned), /is not the key of the certificate/);
+    assert.match(JSON.stringify(warned), /does not match the certificate/);
     writeFileSync(paths.key, readFileSync(second.key));
     await renewal.look();
     assert.equal(taken.length, 1);
@@ -313,7 +318,7 @@ describe('renewal, look by look', { skip }, () => {
     renameSync(paths.key, `${paths.key}.away`);
     await renewal.look();
     await renewal.look();
-    assert.match(JSON.stringify(warned), /tls_key, .*there is no such file/);
+    assert.match(JSON.stringify(warned), /tls_key, .*the file does not exist/);
     renameSync(`${paths.key}.away`, paths.key);
     await renewal.look();
     assert.deepEqual(taken, []);
@@ -325,14 +330,14 @@ describe('renewal, look by look', { skip }, () => {
     await renewal.look();
     assert.equal(unusable(), null, 'it may be half written');
     await renewal.look();
-    assert.match(unusable() ?? '', /unusable\.key: it holds no private key/);
+    assert.match(unusable() ?? '', /unusable\.key: no PEM private key without a passphrase/);
     overwrite(paths, second);
     await renewal.look();
     assert.equal(unusable(), null);
     renameSync(paths.key, `${paths.key}.away`);
     await renewal.look();
     await renewal.look();
-    assert.match(unusable() ?? '', /no such file/);
+    assert.match(unusable() ?? '', /the file does not exist/);
     renameSync(`${paths.key}.away`, paths.key);
     await renewal.look();
     assert.equal(unusable(), null, 'what is in use is there again');
@@ -343,7 +348,7 @@ describe('renewal, look by look', { skip }, () => {
     assert.equal(told.at(-1), null);
     setNow(pair.validToMs - DAY_MS);
     await renewal.look();
-    assert.match(told.at(-1) ?? '', /late\.pem: expires at/);
+    assert.match(told.at(-1) ?? '', /late\.pem: the certificate expires at/);
     overwrite(paths, second);
     // The second was made after the first, in another second perhaps.
     setNow(Date.now());
@@ -380,7 +385,7 @@ describe('the program', { skip }, () => {
         hasEnded = true;
       });
 
-      const renewals = () => run.log().filter(({ msg }) => msg === 'the certificate was renewed').length;
+      const renewals = () => run.log().filter(({ msg }) => msg === 'certificate renewed').length;
       const untilRenewed = (count: number) =>
         run.until('the renewal', () => (renewals() >= count ? true : undefined));
       overwrite(files, second);
@@ -405,7 +410,7 @@ describe('the program', { skip }, () => {
       const line = await run.until('the warning', () =>
         run.log().find(({ msg }) => msg.startsWith('the new certificate cannot be used')),
       );
-      assert.match(String(line.reason), /served\.key: it holds no private key/);
+      assert.match(String(line.reason), /served\.key: no PEM private key without a passphrase/);
       assert.equal(await shownName(port, first), 'first');
       await run.until('the alert', () =>
         run.log().find(({ msg, alert }) => msg === 'alert opened' && alert === 'certificate not usable'),
@@ -432,7 +437,7 @@ describe('the program', { skip }, () => {
         WIREWATCH_SERVER_TLS_KEY: second.key,
       });
       assert.equal(mixed, 78);
-      assert.match(toldMixed, /it is not the key of the certificate/);
+      assert.match(toldMixed, /does not match the certificate/);
     });
   });
 });

@@ -62,12 +62,12 @@ test('an appliance that starts while a command ingests waits for it to give way'
   const { lock } = folderOf();
   const release = takeLock(lock);
   const starting = installation.begin();
-  await starting.logged('that it waits', ({ msg }) => msg.startsWith('a command is at work'));
+  await starting.logged('that it waits', ({ msg }) => msg.startsWith('another command is using'));
   release?.();
   await starting.listening();
   const second = run('serve', '--port', '0');
   assert.equal(await second.ended, 1);
-  assert.match(second.told(), /another process already runs on the data folder/);
+  assert.match(second.told(), /another process is already using the data folder/);
   assert.equal(await starting.stop(), 0);
 });
 
@@ -107,7 +107,7 @@ test('of two resets of one window the second finds it read, and reads no older f
     const [one, two] = outcomes();
     access.close();
     assert.ok(one?.ok === true && 'reset' in one && one.reset.outcome === 'applied', JSON.stringify(one));
-    assert.ok(two?.ok === false && /is done by now: nothing was read/.test(two.reason), JSON.stringify(two));
+    assert.ok(two?.ok === false && /is now done, so no file was read/.test(two.reason), JSON.stringify(two));
     assert.ok(await appliance.detection(idOf(newer)));
     assert.equal(await appliance.detection(idOf(older)), null);
 
@@ -115,7 +115,7 @@ test('of two resets of one window the second finds it read, and reads no older f
     const held = join(appliance.drop, 'held');
     const [left = ''] = readdirSync(held).filter((file) => !file.endsWith('.reason.json'));
     const { next } = JSON.parse(readFileSync(join(held, `${left}.reason.json`), 'utf8'));
-    assert.match(next, /read from another file. To have this one read as well, drop it again/);
+    assert.match(next, /read from another file. To read this file too, drop it again/);
     const line = await appliance.dropped(name, readFileSync(join(held, left)));
     assert.equal(line.msg, 'file applied');
     assert.ok(await appliance.detection(idOf(older)));
@@ -216,7 +216,7 @@ describe('a restore', () => {
     const release = keepInPlace(folderOf(), true);
     await assert.rejects(
       restore(options(installation.data)),
-      /a command is at work on .*nothing was changed/,
+      /another command, such as a backup, is using .*Nothing was changed/,
     );
     release();
     const add = ['account', 'add', 'late', '--name', 'Late'];
@@ -225,7 +225,7 @@ describe('a restore', () => {
       if (said.length === 0) said.push(installation.cli(add, { anyStatus: true }).stderr);
     };
     assert.equal((await restore(options(installation.data, meanwhile))).kind, 'restored');
-    assert.match(said.join(), /^wirewatch: a restore into .* is under way/);
+    assert.match(said.join(), /^wirewatch: a restore into .* is running/);
     assert.equal(installation.cli(add).status, 0);
   });
 
@@ -236,7 +236,10 @@ describe('a restore', () => {
     const again = join(dirname(installation.data), 'again.tar');
     let isRefused = false;
     const meanwhile = async () => {
-      await assert.rejects(restore(options(installation.data)), /a command is at work/);
+      await assert.rejects(
+        restore(options(installation.data)),
+        /another command, such as a backup, is using/,
+      );
       isRefused = true;
     };
     let begun: Promise<void> | null = null;

@@ -51,7 +51,7 @@ describe('stopped', () => {
   test('a good installation: exit code 0, and what was compared', () => {
     const { status, stdout } = cli('verify');
     assert.equal(status, 0, stdout);
-    assert.match(stdout, /is good: every entry of the log up to \d+ is whole/);
+    assert.match(stdout, /is intact: every log entry up to number \d+ is complete/);
     const { verified, ...document } = JSON.parse(cli('verify', '--json').stdout);
     assert.equal(verified, installation.data);
     assert.deepEqual(document, { ok: true, entry: document.entry, findings: [], not_compared: null });
@@ -67,7 +67,7 @@ describe('stopped', () => {
     assert.match(stdout, /What to do:\n {2}Restart the appliance/);
     const serving = await installation.serve();
     await serving.logged('that it was made anew', ({ msg }) =>
-      msg.startsWith('detections.db was brought to'),
+      msg.startsWith('detections.db was brought up'),
     );
     await serving.stop();
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
@@ -96,7 +96,7 @@ describe('stopped', () => {
     changed('DELETE FROM detection WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 9)');
     assert.match(
       cli('rebuild').stdout,
-      /^Made .* anew from [\d,]+ entries of the log: 300 detections, 300 versions\.$/m,
+      /^Rebuilt .* from [\d,]+ log entries: 300 detections, 300 versions\.$/m,
     );
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
     flip(firstSegment('log'));
@@ -132,7 +132,7 @@ describe('beside a running appliance', () => {
     await drops;
     const { status, stderr } = cli('rebuild');
     assert.equal(status, 1);
-    assert.match(stderr, /an appliance runs/);
+    assert.match(stderr, /the appliance is using/);
     await serving.stop();
     content = contentOfDetections(installation.data);
   });
@@ -152,7 +152,7 @@ describe('beside a running appliance', () => {
     await serving.stop();
     assert.ok(existsSync(join(installation.data, 'detections.db-damage')));
     const again = await installation.serve();
-    await again.logged('that it was made anew', ({ msg }) => msg.startsWith('detections.db was brought to'));
+    await again.logged('that it was made anew', ({ msg }) => msg.startsWith('detections.db was brought up'));
     await again.stop();
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
   });

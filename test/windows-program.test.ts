@@ -45,7 +45,7 @@ function alert(name: string): AlertDocument | undefined {
 }
 
 const looked = () =>
-  appliance.serving().logged('that it looked', ({ msg }) => msg === 'missing windows looked for');
+  appliance.serving().logged('that it looked', ({ msg }) => msg === 'checked for missing windows');
 
 async function gaps(): Promise<{ window_start: string; status: string }[]> {
   const answer = await appliance.get('/v1/me');
@@ -53,13 +53,13 @@ async function gaps(): Promise<{ window_start: string; status: string }[]> {
 }
 
 test('a new installation has no missing windows, and every start looks for them', async () => {
-  assert.match(appliance.cli(['window', 'list']).stdout, /^No windows yet: /);
+  assert.match(appliance.cli(['window', 'list']).stdout, /^There are no windows yet\. /);
   // Once this run has looked, nothing becomes missing until the next day or start.
   await looked();
   await appliance.dropped(fileName('newswire', at(0)), ndjson([newRow()]));
   await appliance.dropped(fileName('newswire', at(3)), ndjson([newRow()]));
   assert.deepEqual(starts('missing'), []);
-  assert.equal(appliance.cli(['window', 'list', '--status', 'missing']).stdout, 'No such windows.\n');
+  assert.equal(appliance.cli(['window', 'list', '--status', 'missing']).stdout, 'No windows match.\n');
   assert.deepEqual(await gaps(), []);
 });
 
@@ -128,7 +128,10 @@ test('window reset is not for it; window accept reads the newest held file', asy
   const arrived = await followStream(appliance);
   const reset = appliance.cli(['window', 'reset', 'newswire', start], { anyStatus: true });
   assert.equal(reset.status, 1);
-  assert.match(reset.stderr, /is abandoned: only a failed one can be reset\. Run: wirewatch window accept/);
+  assert.match(
+    reset.stderr,
+    /is abandoned: only a failed window can be reset\. Run: wirewatch window accept/,
+  );
   const accepted = JSON.parse(appliance.cli(['window', 'accept', 'newswire', start, '--json']).stdout);
   assert.deepEqual(
     { ...accepted, file: null },
@@ -143,10 +146,10 @@ test('window reset is not for it; window accept reads the newest held file', asy
 test('window accept is for abandoned windows alone, and wants a file', async () => {
   const done = appliance.cli(['window', 'accept', 'newswire', formatMs(at(5))], { anyStatus: true });
   assert.equal(done.status, 1);
-  assert.match(done.stderr, /is done: only an abandoned one can be accepted/);
+  assert.match(done.stderr, /is done: only an abandoned window can be accepted/);
   const empty = appliance.cli(['window', 'accept', 'newswire', formatMs(at(6))], { anyStatus: true });
   assert.equal(empty.status, 1);
-  assert.match(empty.stderr, /no file of the window .* lies in held\//);
+  assert.match(empty.stderr, /held\/ and failed\/ contain no file for window /);
 });
 
 test('an accepted file that is bad makes the window failed', async () => {
@@ -156,13 +159,13 @@ test('an accepted file that is bad makes the window failed', async () => {
     anyStatus: true,
   });
   assert.equal(status, 1);
-  assert.match(stdout, /failed: rows or lines break the format/);
+  assert.match(stdout, /failed: the file has rows or lines that do not match the export format/);
   assert.deepEqual(starts('failed'), [formatMs(at(6))]);
 });
 
 test('window expect sets from which one on windows are expected, beside the appliance and without it', async () => {
   const text = appliance.cli(['window', 'expect', 'newswire', formatMs(at(3))]).stdout;
-  const said = `newswire: windows are expected from ${formatMs(at(3))} on.`;
+  const said = `Windows of newswire are expected from ${formatMs(at(3))} on.`;
   assert.equal(text, `${said}\n`, 'what came before it was read, failed or abandoned');
   await appliance.serving().stop();
   const never = starts('abandoned').length + starts('missing').length;
@@ -183,5 +186,5 @@ test('window expect sets from which one on windows are expected, beside the appl
   const future = formatMs(at(288 + 144));
   const early = appliance.cli(['window', 'expect', 'newswire', future], { anyStatus: true });
   assert.equal(early.status, 2);
-  assert.match(early.stderr, /has not begun: expected one that has/);
+  assert.match(early.stderr, /is in the future: expected one that has started/);
 });

@@ -37,7 +37,7 @@ export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Me
   const ingest = ingestMetrics(registry);
   new Gauge({
     name: 'wirewatch_build_info',
-    help: 'Which build this is; always 1.',
+    help: 'Build information. Always 1.',
     labelNames: ['version', 'commit'],
     registers: [registry],
   }).set({ version: VERSION, commit: COMMIT }, 1);
@@ -66,25 +66,25 @@ function trafficMetrics(registry: Registry) {
   const registers = [registry];
   const durations = new Histogram({
     name: 'wirewatch_http_request_duration_seconds',
-    help: 'Requests to the API, and how long each took until its answer was handed over.',
+    help: 'Duration of API requests in seconds, until the response was handed to the operating system.',
     labelNames: ['endpoint', 'status'],
     buckets: DURATION_BUCKETS_SECONDS,
     registers,
   });
   const rowsServed = new Counter({
     name: 'wirewatch_rows_served_total',
-    help: 'Detections in answers.',
+    help: 'Detections returned to clients.',
     labelNames: ['endpoint'],
     registers,
   });
   const tokens = new Counter({
     name: 'wirewatch_tokens_issued_total',
-    help: 'Access tokens that were given out.',
+    help: 'Access tokens issued.',
     registers,
   });
   const refused = new Counter({
     name: 'wirewatch_refused_total',
-    help: 'Requests, or connections, that a limit kept out.',
+    help: 'Requests and connections rejected by a limit.',
     labelNames: ['limit'],
     registers,
   });
@@ -104,13 +104,13 @@ function ingestMetrics(registry: Registry): (file: DealtWith) => void {
   const registers = [registry];
   const files = new Counter({
     name: 'wirewatch_files_total',
-    help: 'Dropped files that were dealt with, by what became of them.',
+    help: 'Files processed, by outcome.',
     labelNames: ['export', 'outcome'],
     registers,
   });
   const rows = new Counter({
     name: 'wirewatch_rows_ingested_total',
-    help: 'Rows of dropped files, by what became of them.',
+    help: 'Rows of files processed, by outcome.',
     labelNames: ['export', 'outcome'],
     registers,
   });

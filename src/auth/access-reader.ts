@@ -147,7 +147,7 @@ export function createAccessReader(path: string): AccessReader {
     } catch (error) {
       close();
       failedAtMs = performance.now();
-      throw new Refused('unavailable', 'Credentials cannot be verified right now. Try again in a moment.', {
+      throw new Refused('unavailable', 'Credentials cannot be verified right now. Try again later.', {
         cause: error,
       });
     }
@@ -172,14 +172,14 @@ export function createAccessReader(path: string): AccessReader {
 function readProof({ selectProof }: OpenStore, id: string): KeyProof | null {
   const row = selectProof.get({ id });
   if (row === undefined || row.is_asked === 0) return null;
-  if (row.hash.byteLength !== HASH_BYTES) throw new Error(`the hash of key ${id} is damaged`);
+  if (row.hash.byteLength !== HASH_BYTES) throw new Error(`the stored hash of key ${id} is damaged`);
   return row;
 }
 
 /** Keys that were proven and read since anything was last committed to the store. */
 function keptKeys(store: OpenStore): Map<string, StoredKey> {
   const version = store.selectVersion.get();
-  if (version === undefined) throw new Error('the store does not tell its version');
+  if (version === undefined) throw new Error('SQLite did not return a data version');
   if (version !== store.keysVersion || store.keys.size >= KEYS_MAX) store.keys.clear();
   store.keysVersion = version;
   return store.keys;
@@ -199,7 +199,7 @@ function readKey(store: OpenStore, keyId: string, proof: KeyProof): StoredKey | 
 function fileState(path: string): string {
   const { dev, ino, size, mtimeMs } = statSync(path);
   // Opened, even for reading, an empty file makes SQLite delete the log beside it: what was committed last would
-  // be lost to the database that somebody is about to put back.
+  // be lost to the database that somebody is about to restore.
   if (size === 0) throw new Error(`${path} is empty`);
   return `${dev}:${ino}:${size}:${mtimeMs}`;
 }

@@ -64,7 +64,7 @@ export function addAccount(db: Database, account: NewAccount, nowMs: number): Ac
     if (findAccount(db, account.id) !== null) {
       throw new Refused(
         'failed',
-        `there is an account ${account.id} already. Change it with: wirewatch account set ${account.id}`,
+        `account ${account.id} already exists. To change it, run: wirewatch account set ${account.id}`,
       );
     }
     const { id, name, daily_rows } = account;
@@ -94,7 +94,7 @@ export function getAccount(db: Database, id: string): Account {
   if (account !== null) return account;
   throw new Refused(
     'failed',
-    `there is no account ${id}. Add it with: wirewatch account add ${id} --name NAME, or see: wirewatch account list`,
+    `account ${id} does not exist. To add it, run: wirewatch account add ${id} --name NAME. To list accounts, run: wirewatch account list`,
   );
 }
 

@@ -49,9 +49,9 @@ const KEY_ID = /^[a-z][a-z0-9]{0,15}_(?:live|token)_([a-z2-7]{12})_/;
 
 /** One text for every reason, so that nobody learns which key ids exist, nor what became of them. */
 const NOT_VALID =
-  'The API key is not valid: it is unknown, expired or revoked. Ask for a new one if this goes on.';
+  'The API key is not valid: it is unknown, expired or revoked. Ask the operator for a new key.';
 const TOKEN_NOT_VALID =
-  'The access token is not valid: it is unknown, or has expired, or its key has expired or was revoked. Get another from POST /oauth/token.';
+  'The access token is not valid: it is unknown or expired, or its key is expired or revoked. Request a new token from POST /oauth/token.';
 
 /**
  * @param authorization the value of the Authorization header
@@ -92,7 +92,7 @@ export function authenticate(
 export function requireScope(credential: Credential, scope: Scope): void {
   if (credential.scopes.includes(scope)) return;
   const has = credential.scopes.length === 0 ? 'none' : credential.scopes.join(', ');
-  throw new Refused('forbidden', `This needs the scope ${scope}; the credential has: ${has}.`);
+  throw new Refused('forbidden', `This endpoint requires the scope ${scope}. The credential has: ${has}.`);
 }
 
 /**
@@ -106,7 +106,10 @@ export function claimedKeyId(authorization: string | undefined): string | null {
 
 function readAuthorization(authorization: string | undefined, tokens: AccessTokens | undefined): Presented {
   if (authorization === undefined || authorization.trim() === '') {
-    throw new Refused('unauthorized', 'The request has no credential. Send: Authorization: Bearer <API_KEY>');
+    throw new Refused(
+      'unauthorized',
+      'The Authorization header is missing. Send: Authorization: Bearer <API_KEY>',
+    );
   }
   const text = bearerText(authorization);
   if (text === null) {
@@ -122,8 +125,8 @@ function readAuthorization(authorization: string | undefined, tokens: AccessToke
     throw new Refused(
       'unauthorized',
       hasKeyForm(text)
-        ? 'The API key is mistyped: it has the right length, but its last characters, a checksum of the others, do not fit. Copy it again.'
-        : 'The credential is no API key and no access token. Check that it was copied whole: <prefix>_live_<12 characters>_<52 characters>',
+        ? 'The API key contains a typing error: its checksum does not match. Copy the key again.'
+        : 'The credential is not a valid API key or access token. Check that the complete key was copied: <prefix>_live_<12 characters>_<52 characters>',
     );
   }
   return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, hashKey(text)), token: null };
@@ -141,11 +144,11 @@ export function isEnded(stored: StoredKey, nowMs: number): boolean {
 /** Why a key that is good may not be used now, or not from here; null when it may. */
 export function whyNotUsable(stored: StoredKey, address: string): string | null {
   if (stored.account.suspended_at !== null) {
-    return 'The account is suspended. Its keys work again once it is resumed.';
+    return 'The account is suspended. Its keys work again when the operator resumes it.';
   }
   const allowed = stored.allow_addresses;
   if (allowed.length > 0 && !isAddressListed(allowed, address)) {
-    return `This key may not be used from the address ${address}.`;
+    return `This key cannot be used from the address ${address}.`;
   }
   return null;
 }

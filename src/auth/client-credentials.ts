@@ -22,10 +22,11 @@ export type Grant =
   | { readonly kind: 'invalid_scope'; readonly description: string };
 
 const MISSING =
-  'Client credentials are missing: client_id and client_secret in the body, or both with HTTP Basic.';
+  'The client credentials are missing. Send client_id and client_secret in the body, or use HTTP Basic.';
 
 /** One text for every reason, so that nobody learns which key ids exist, nor what became of them. */
-const NOT_VALID = 'The client credentials are not valid: wrong, or of a key that is expired or revoked.';
+const NOT_VALID =
+  'The client credentials are not valid: the id or secret is wrong, or the key is expired or revoked.';
 
 /**
  * @param address of the client, which the key may restrict
@@ -46,7 +47,7 @@ export function grantToken(
   const scopes = grantedScopes(key.scopes, scope);
   if (scopes === null) {
     const has = key.scopes.length === 0 ? 'none' : key.scopes.join(' ');
-    const description = `scope: expected some of the scopes of the key, with one space between two; it has: ${has}`;
+    const description = `scope: must be a space-separated subset of the scopes of the key. The key has: ${has}`;
     return { kind: 'invalid_scope', description };
   }
   return { kind: 'granted', key_id: key.id, access_token: tokens.issue(key, scopes, nowMs), scopes };

@@ -34,7 +34,7 @@ export function rotateKey(
     if (status !== 'active') {
       throw new Refused(
         'failed',
-        `key ${id} is ${status}. Nothing was changed; make a new key: wirewatch key create --account ${found.account_id}`,
+        `key ${id} is ${status}, so it cannot be rotated. To create a new key, run: wirewatch key create --account ${found.account_id}`,
       );
     }
     const { account_id, name, scopes, subscriptions, allow_addresses, daily_rows } = found;

@@ -95,7 +95,7 @@ const DELETE_KEY_SUBSCRIPTIONS = 'DELETE FROM api_key_subscription WHERE key_id 
 export function addKey(db: Database, key: NewKey, nowMs: number): Key {
   return writing(db, () => {
     getAccount(db, key.account_id);
-    if (findKey(db, key.id) !== null) throw new Refused('failed', `there is a key ${key.id} already.`);
+    if (findKey(db, key.id) !== null) throw new Refused('failed', `key ${key.id} already exists.`);
     const { id, account_id, prefix, hash } = key;
     db.prepare(INSERT_KEY).run({ id, account_id, prefix, hash, created_at: nowMs, ...columnsOf(key) });
     putSubscriptions(db, id, account_id, key.subscriptions);
@@ -126,7 +126,7 @@ export function isEnded(db: Database, id: string): boolean {
 export function getKey(db: Database, id: string): Key {
   const key = findKey(db, id);
   if (key !== null) return key;
-  throw new Refused('failed', `there is no key ${id}. See which there are with: wirewatch key list`);
+  throw new Refused('failed', `key ${id} does not exist. To list keys, run: wirewatch key list`);
 }
 
 /** @throws Refused `failed` as {@link addKey} does, and when the key belongs to another account than repeated */
@@ -136,7 +136,7 @@ export function setKey(db: Database, id: string, changes: KeyChanges): Key {
     if (changes.account_id !== undefined && changes.account_id !== found.account_id) {
       throw new Refused(
         'failed',
-        `key ${id} belongs to account ${found.account_id} and stays there. Nothing was changed; for another account make a key of its own: wirewatch key create --account ${changes.account_id}`,
+        `key ${id} belongs to account ${found.account_id} and cannot be moved. To create a key for the other account, run: wirewatch key create --account ${changes.account_id}`,
       );
     }
     const terms = {
@@ -198,14 +198,14 @@ function putSubscriptions(
     if (found.account_id !== accountId) {
       throw new Refused(
         'failed',
-        `subscription ${id} belongs to account ${found.account_id}, the key to ${accountId}. A key reads only its own account's subscriptions; see: wirewatch subscription list`,
+        `subscription ${id} belongs to account ${found.account_id}, but the key belongs to account ${accountId}. A key can read only the subscriptions of its own account. To list them, run: wirewatch subscription list`,
       );
     }
     const missing = content_types?.find((type) => !found.content_types.includes(type));
     if (missing !== undefined) {
       throw new Refused(
         'failed',
-        `subscription ${id} has no content type ${missing}, only ${found.content_types.join(', ')}. Change that with: wirewatch subscription set ${id} --content-types text,image`,
+        `subscription ${id} has only the content type ${found.content_types.join(', ')}, not ${missing}. To add it, run: wirewatch subscription set ${id} --content-types text,image`,
       );
     }
     const types = content_types === null ? null : JSON.stringify(content_types);

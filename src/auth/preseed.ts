@@ -3,7 +3,7 @@
  * what exists is neither altered nor revived.
  *
  * An operator's command of yesterday outweighs a file of last year: a key that was revoked stays revoked, and an
- * account that was suspended or changed stays as it is. What differs is said, so that the file can be mended.
+ * account that was suspended or changed stays as it is. Differences are reported, so that the file can be corrected.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
@@ -94,14 +94,14 @@ function createAll(db: Database, seeds: Seeds, nowMs: number): Preseeded {
   const [laterKeys, keysNow] = divided(seeds.keys, (key) => key.subscriptions.some(({ id }) => isLeft(id)));
   const later = [
     ...laterSubscriptions.map(({ id }) => `subscription ${id}: being removed`),
-    ...laterKeys.map(({ id }) => `key ${id}: of a subscription that is being removed`),
+    ...laterKeys.map(({ id }) => `key ${id}: its subscription is being removed`),
   ];
   const subscriptions = createMissing(subscriptionsNow, subscriptionSteps(db, nowMs));
   const keys = createMissing(keysNow, keySteps(db, nowMs));
   const outcomes = [accounts, subscriptions, keys];
   const problems = outcomes.flatMap((outcome) => outcome.problems);
   if (problems.length > 0)
-    throw new Refused('configuration', listed(problems, 'entries of the configuration cannot be created'));
+    throw new Refused('configuration', listed(problems, 'entries in the configuration cannot be created'));
   const created = {
     accounts: accounts.created.map(({ id }) => id),
     subscriptions: subscriptions.created.map(({ id }) => id),

@@ -57,13 +57,13 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
     if (found !== null) {
       throw new Refused(
         'failed',
-        `there is a subscription ${found.id} already, of account ${found.account_id}. Change it with: wirewatch subscription set ${found.id}`,
+        `subscription ${found.id} already exists, in account ${found.account_id}. To change it, run: wirewatch subscription set ${found.id}`,
       );
     }
     if (openRemoval(db, subscription.id) !== null) {
       throw new Refused(
         'failed',
-        `subscription ${subscription.id} was removed, and its rows are still being deleted. Wait for that with: wirewatch subscription remove ${subscription.id}`,
+        `subscription ${subscription.id} was removed, but its rows are still being deleted. To wait until that is done, run: wirewatch subscription remove ${subscription.id}`,
       );
     }
     const content_types = JSON.stringify(subscription.content_types);
@@ -87,7 +87,7 @@ export function getSubscription(db: Database, id: number): Subscription {
   if (subscription !== null) return subscription;
   throw new Refused(
     'failed',
-    `there is no subscription ${id}. Add it with: wirewatch subscription add ${id} --account ACCOUNT, or see: wirewatch subscription list`,
+    `subscription ${id} does not exist. To add it, run: wirewatch subscription add ${id} --account ACCOUNT. To list subscriptions, run: wirewatch subscription list`,
   );
 }
 
@@ -98,7 +98,7 @@ export function setSubscription(db: Database, id: number, changes: SubscriptionC
     if (changes.account_id !== undefined && changes.account_id !== found.account_id) {
       throw new Refused(
         'failed',
-        `subscription ${id} belongs to account ${found.account_id} and stays there: its detections would move with it. Nothing was changed.`,
+        `subscription ${id} belongs to account ${found.account_id} and cannot be moved, because its detections would move with it.`,
       );
     }
     const name = changes.name === undefined ? found.name : changes.name;

@@ -37,12 +37,15 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function readTokenRequest({ contentType, authorization, body }: RequestParts): ReadTokenRequest {
   if (contentType === undefined || !FORM_TYPE.test(contentType)) {
-    return invalid('The body is no form: send it with Content-Type: application/x-www-form-urlencoded');
+    return invalid(
+      'The request body must be a form. Send it with Content-Type: application/x-www-form-urlencoded',
+    );
   }
   const form = parseForm(body);
-  if (form === null) return invalid('The body is no form: it is not valid percent-encoded UTF-8.');
+  if (form === null)
+    return invalid('The request body is not a valid form: it must be percent-encoded UTF-8.');
   if (form.kind === 'twice') {
-    return invalid(`${PARAMETERS.includes(form.name) ? form.name : 'A parameter'} is given twice.`);
+    return invalid(`${PARAMETERS.includes(form.name) ? form.name : 'A parameter'} must not be repeated.`);
   }
   const { values } = form;
   // A parameter without a value counts as left out (RFC 6749, 3.1).
@@ -50,12 +53,14 @@ export function readTokenRequest({ contentType, authorization, body }: RequestPa
   let client: ClientCredentials | null = { id: value('client_id'), secret: value('client_secret') };
   if (isBasic(authorization)) {
     if (client.id !== '' || client.secret !== '') {
-      return invalid('The client credentials are given both in the body and with Basic: send one of them.');
+      return invalid(
+        'The client credentials are both in the body and in the Authorization header. Send them only once.',
+      );
     }
     client = parseBasic(authorization);
   }
   if (client === null) {
-    return invalid('The Basic credentials are malformed: base64 of key id, colon and secret is expected.');
+    return invalid('The Basic credentials are malformed. Send the base64 encoding of <key id>:<secret>.');
   }
   return {
     kind: 'request',

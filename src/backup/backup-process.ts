@@ -1,6 +1,6 @@
 /**
- * A scheduled backup, and its daily check: the commands that an operator gives, as processes of their own at the lowest
- * priority. So a disk that does not answer holds up nothing else, and a stop need not wait for it.
+ * A scheduled backup and its daily verification: the commands that an operator would run, as separate processes at the
+ * lowest priority. So a disk that does not respond delays nothing else, and a stop need not wait for it.
  */
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,19 +13,19 @@ export type Outcome =
 
 export interface BackupProcess {
   readonly outcome: Promise<Outcome>;
-  /** Settles when the process is gone. */
+  /** Kills the process, and settles when it is gone. */
   giveUp(): Promise<void>;
 }
 
-/** Of the program's own variables, those that are no settings. */
+/** The program's own variables that are not settings. */
 const NO_SETTINGS = ['WIREWATCH_ADDON_DIR', 'WIREWATCH_DEBUG', 'WIREWATCH_HASTE'];
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
-/** The exit code of `verify` when it found something. */
+/** The exit code of `verify` if it has findings. */
 const FOUND = 1;
 
 /**
- * What the appliance was started with holds for it, and no configuration that somebody may be changing meanwhile: neither
- * the file nor half of it, in variables.
+ * It runs with the settings that the appliance was started with, and ignores the configuration file and the variables,
+ * which may have changed since.
  *
  * @param args a command that prints a document with --json
  */
@@ -68,6 +68,6 @@ function giveWay({ pid }: ChildProcess): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // Then it runs as it is.
+    // Then the priority stays as it is.
   }
 }

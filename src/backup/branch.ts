@@ -1,7 +1,7 @@
 /**
- * What a backup folder consists of. Each branch is a history of its own: a folder in it with `log/`, `access-log/`,
- * `secret` and `backup.json`, which says how far it goes. A branch is only ever gone on with by an installation whose log
- * has its end; any other begins a new one beside it.
+ * The branches of a backup folder. Each branch is one history: a folder with `log/`, `access-log/`, `secret` and
+ * `backup.json`, which names its last entries. Only an installation whose log contains these entries continues the
+ * branch; any other one starts a new branch beside it.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -17,18 +17,18 @@ export const STATE = 'backup.json';
 const FORMAT = 'wirewatch-backup';
 const FORMAT_VERSION = 1;
 const NEWEST = 'newest';
-/** In a branch: when a restore from it was last rehearsed, and nothing was wrong. */
+/** In a branch: when a restore from it was last rehearsed without differences. */
 const REHEARSED = 'rehearsed';
 const BRANCH = /^wirewatch-\d{8}T\d{6}Z$/;
 const REPLACED = /^replaced-(\d{8})T(\d{6})Z$/;
 
-/** How far a backup goes: written when all that it names is on the disk. */
+/** The state of a backup: written when everything that it names is on the disk. */
 export interface BackupState {
   readonly format: typeof FORMAT;
   readonly version: number;
   /** The version of the program that wrote it. */
   readonly program: string;
-  /** The state that it holds is no older than this. */
+  /** The backup contains everything up to this time. */
   readonly at: string;
   /** The last entry of each log. */
   readonly log: Mark | null;
@@ -40,7 +40,7 @@ export function newState(members: Omit<BackupState, 'format' | 'version'>): Back
   return { format: FORMAT, version: FORMAT_VERSION, ...members };
 }
 
-/** @returns null where there is none; @throws Refused `failed` when it is none of ours, or of a newer program */
+/** @returns null if there is none; @throws Refused `failed` if it is damaged, or from a newer program */
 export function readState(folder: string): BackupState | null {
   const text = readSmall(join(folder, STATE));
   if (text === null) return null;
@@ -55,7 +55,7 @@ export function readState(folder: string): BackupState | null {
   if (value.version > FORMAT_VERSION)
     throw new Refused(
       'failed',
-      `its ${STATE} has version ${value.version}, and this program knows ${FORMAT_VERSION}. Use the program that wrote it: ${value.program}`,
+      `its ${STATE} has format version ${value.version}, but this program supports ${FORMAT_VERSION}. Use the version of Wirewatch that wrote it: ${value.program}`,
     );
   const { program, at, log, access_log, secret_sha256 } = value;
   return newState({
@@ -93,7 +93,7 @@ export function sha256(content: Buffer): string {
   return createHash('sha256').update(content).digest('hex');
 }
 
-/** What is known of a backup folder's newest branch, epoch milliseconds; null where it was never done. */
+/** Times of the newest branch of a backup folder, epoch milliseconds; null for never. */
 export interface BackupTimes {
   readonly backedUpMs: number | null;
   readonly rehearsedMs: number | null;
@@ -107,12 +107,12 @@ export function backupTimes(folder: string): BackupTimes {
   return { backedUpMs: parseInstant(readState(branch)?.at ?? ''), rehearsedMs: parseInstant(text.trim()) };
 }
 
-/** In the branch itself: it holds for that one, wherever it was rehearsed, and survives the machine. */
+/** Recorded in the branch itself: valid wherever the rehearsal took place, and kept if the machine is lost. */
 export function noteRehearsal(branch: string, nowMs: number): void {
   writeWhole(join(branch, REHEARSED), `${formatMs(nowMs)}\n`);
 }
 
-/** Names of the branches in a backup folder, the one that was begun first comes first. */
+/** Names of the branches in a backup folder, the oldest first. */
 export function listBranches(folder: string): string[] {
   return existsSync(folder)
     ? readdirSync(folder)
@@ -121,7 +121,7 @@ export function listBranches(folder: string): string[] {
     : [];
 }
 
-/** The branch that was written last: the path; null where there is none. */
+/** The path of the branch that was written last; null if there is none. */
 export function newestBranch(folder: string): string | null {
   const branches = listBranches(folder);
   const name = readSmall(join(folder, NEWEST))?.trim() ?? '';
@@ -130,9 +130,9 @@ export function newestBranch(folder: string): string | null {
 }
 
 /**
- * The branch that an installation goes on with; a new one where the end of none is in its logs.
+ * The branch that an installation continues; a new one if its logs contain the end of none.
  *
- * @returns its name, and whether it begins beside others
+ * @returns its name, and whether it is a new one beside others
  */
 export function branchFor(data: DataFolder, folder: string, nowMs: number): { name: string; isNew: boolean } {
   const branches = listBranches(folder);
@@ -157,7 +157,7 @@ function isOf(data: DataFolder, branch: DataFolder): boolean {
   );
 }
 
-/** Where a branch ends, also one whose first run was cut off; null where that cannot be told. */
+/** The last entries of a branch, even if its first run was interrupted; null if they are not known. */
 function endsOf(branch: DataFolder): Pick<BackupState, 'log' | 'access_log'> | null {
   try {
     return (
@@ -178,7 +178,7 @@ export function noteNewest(folder: string, name: string): void {
 }
 
 /**
- * Deletes branches that were not written to, and segments that were replaced, for longer than they are kept.
+ * Deletes branches that have not been written to, and segments that were replaced, for longer than the given days.
  *
  * @param own the branch that is in use; @returns what was deleted
  */

@@ -1,9 +1,8 @@
 /**
- * A copy of a log, brought up to date: segments are appended to, new ones are added, and rewritten ones (after a removal)
- * are copied again. Every segment that is written to is read again and checked: its frames, its entries, and that it
- * joins the one before.
+ * Updates a copy of a log: appends to segments, adds new ones, and copies rewritten ones (after a removal) again. Every
+ * segment that is written to is read again and checked: its frames, its entries, and that it follows the previous one.
  *
- * At any moment the copy holds what it held before: an append ends with a torn entry at worst, which a reader cuts off,
+ * The copy keeps its earlier contents at any moment: an append ends with a torn entry at worst, which a reader ignores,
  * and any other segment appears by a rename.
  */
 import {
@@ -36,9 +35,9 @@ export interface LogCopyOptions {
   readonly from: string;
   readonly to: string;
   readonly kind: LogKind;
-  /** The entry with which the copy is to end; null: there is none. */
+  /** The last entry to copy; null: there is none. */
   readonly end: Mark | null;
-  /** Where a segment that is replaced goes. */
+  /** The folder for replaced segments. */
   readonly aside: string;
   readonly onBytes: (bytes: number) => void;
 }
@@ -47,7 +46,7 @@ const READ_BYTES = 1024 * 1024;
 /** Of a copy that was made to have the time of its original; some file systems keep no finer ones. */
 const SAME_TIME_MS = 2;
 
-/** @throws LogDamage where the log is damaged; then the copy stays as it was */
+/** @throws LogDamage if the log is damaged; then the copy is unchanged */
 export function copyLog(options: LogCopyOptions): void {
   const { to, end } = options;
   if (end === null) return;
@@ -87,7 +86,7 @@ function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
       const bytes = isOpen ? endOf(segment, kind, end) : stats.size;
       const commit = bringUpToDate(options, { segment, copy, bytes, before, next, isStill });
       if (!isOpen) utimesSync(copy.path, stats.atime, stats.mtime);
-      else if (commit?.id !== end.id) throw new LogDamage(`${from} does not have entry ${end.entry}`);
+      else if (commit?.id !== end.id) throw new LogDamage(`${from} does not contain entry ${end.entry}`);
     }
     return true;
   } catch (error) {
@@ -96,7 +95,7 @@ function bringAllUpToDate(options: LogCopyOptions, end: Mark): boolean {
   }
 }
 
-/** The last entry of a copy, with which the next segment must join; undefined where the copy is missing or damaged. */
+/** The last entry of a copy, which the next segment must follow; undefined if the copy is missing or damaged. */
 function lastBefore(copy: Segment | undefined, kind: LogKind): Commit | null | undefined {
   if (copy === undefined) return null;
   try {
@@ -162,7 +161,7 @@ function append<Result>(
     const buffer = Buffer.allocUnsafe(READ_BYTES);
     for (let at = begin; at < end; ) {
       const read = readSync(source, buffer, 0, Math.min(buffer.length, end - at), at);
-      if (read === 0) throw new LogDamage(`${from} is shorter than it was`);
+      if (read === 0) throw new LogDamage(`${from} has become shorter`);
       for (let written = 0; written < read; )
         written += writeSync(target, buffer, written, read - written, at + written);
       at += read;
@@ -224,7 +223,7 @@ function endOf(segment: Segment, kind: LogKind, { entry, id }: Mark): number {
       if (reader.last.id === id) return reader.end;
       break;
     }
-    throw new LogDamage(`${segment.path} does not have the entry ${entry}, ${id}`);
+    throw new LogDamage(`${segment.path} does not contain entry ${entry}, ${id}`);
   } finally {
     reader.close();
   }
@@ -275,9 +274,9 @@ function beginsAlike(path: string, other: string, bytes: number): boolean {
 }
 
 /**
- * Lets a copy go on with the log that it was taken from, which may be damaged before the place at which the copy ends.
+ * Continues a copy with the log that it was taken from, which may be damaged before the end of the copy.
  *
- * @param end the last entry of the copy; @returns whether it goes on to the log's end; otherwise nothing was changed
+ * @param end the last entry of the copy; @returns whether it continues to the end of the log; otherwise nothing was changed
  */
 export function continueLog(from: string, to: string, kind: LogKind, end: Mark): boolean {
   const segments = listSegments(from);
@@ -303,7 +302,7 @@ export function continueLog(from: string, to: string, kind: LogKind, end: Mark):
   }
 }
 
-/** @param copy the copy's own part of this segment; @returns the segment's last entry; undefined where it does not go on */
+/** @param copy the copy's part of this segment; @returns the last entry of the segment; undefined if it does not continue the copy */
 function joined(
   segment: Segment,
   draft: Segment,
@@ -334,7 +333,7 @@ function joined(
               isEndThere ||= last.id === end.id;
             }
             if (!isEndThere || last === undefined)
-              throw new LogDamage(`${segment.path} does not go on from ${end.id}`);
+              throw new LogDamage(`${segment.path} does not continue from ${end.id}`);
             if (reader.entriesBehind().length > 0)
               throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
             truncateSync(draft.path, reader.end);

@@ -1,9 +1,9 @@
 /**
- * The state that a restore puts in place, made in a folder of its own: the logs of the backup, continued by those of the
- * data folder where these go on from it, and the databases that are made from them.
+ * The state that a restore puts in place, built in a separate folder: the logs of the backup, continued by those of the
+ * data folder if they continue the backup, and the databases that are built from them.
  *
- * The databases are made here, and not at the next start, since only that proves that the logs can be applied: until
- * then nothing of the old state is touched. It also tells which positions and versions were given out.
+ * The databases are built here, and not at the next start, because only that proves that the logs can be applied: until
+ * then the old state is not touched. It also shows which positions and versions were given out.
  */
 import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { openAccess } from '../history/access.ts';
@@ -26,9 +26,9 @@ import { loadSource, type Source } from './source.ts';
 
 export interface NewStateOptions {
   readonly source: Source;
-  /** A new folder, in which the state is made. */
+  /** A new folder, in which the state is built. */
   readonly stage: DataFolder;
-  /** Whose logs may go on from the backup; null: nobody's. */
+  /** The folder whose logs may continue the backup; null: none. */
   readonly live: DataFolder | null;
   readonly drop: string;
   /** Epoch milliseconds: what was written to the log of detections after it is cut off; null: nothing. */
@@ -38,7 +38,7 @@ export interface NewStateOptions {
 }
 
 export interface NewState {
-  /** When the backup was last brought up to date; null where it does not say, as a data folder. */
+  /** When the backup was last updated; null if that is not known, as for a data folder. */
   readonly backed_up_at: string | null;
   /** When the last entry of the log of detections was written; null: it has none. */
   readonly state_of: string | null;
@@ -46,12 +46,12 @@ export interface NewState {
   readonly stream_rows: number;
   readonly accounts: number;
   readonly keys: number;
-  /** Whether the data folder's own log went on from that of the backup. */
+  /** Whether the log of the data folder continued that of the backup. */
   readonly log: 'continued' | 'from the backup';
   readonly access_log: 'continued' | 'from the backup';
   /** Entries that were cut off. */
   readonly entries_cut: number;
-  /** Whether versions were raised, and positions moved on: where the end of the log is, or may be, lost. */
+  /** Whether versions were raised and positions moved ahead, because the end of the log is or may be lost. */
   readonly raised: boolean;
   /** Files in the archive without a record. */
   readonly orphans: readonly string[];
@@ -66,9 +66,9 @@ const ACCESS_COUNTS = `
 export async function makeNewState(options: NewStateOptions): Promise<NewState> {
   const { source, stage, live, untilMs, onProgress } = options;
   const ends = await loadSource(source, stage, onProgress);
-  const isContinued = live !== null && goesOn(live.log, stage.log, 'detections', ends.log, live, stage);
+  const isContinued = live !== null && continuesLog(live.log, stage.log, 'detections', ends.log, live, stage);
   const isAccessContinued =
-    live !== null && goesOn(live.accessLog, stage.accessLog, 'access', ends.accessLog, live, stage);
+    live !== null && continuesLog(live.accessLog, stage.accessLog, 'access', ends.accessLog, live, stage);
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
   const ofAccess = makeAccess(stage);
   const lost = untilMs !== null ? 'until' : isContinued ? null : 'backup';
@@ -85,8 +85,8 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
   };
 }
 
-/** Lets the new log go on with that of the data folder. @param end null: the backup's log is empty */
-function goesOn(
+/** Continues the new log with that of the data folder. @param end null: the log of the backup is empty */
+function continuesLog(
   from: string,
   to: string,
   kind: LogKind,
@@ -95,7 +95,7 @@ function goesOn(
   stage: DataFolder,
 ): boolean {
   if (end !== null) return continueLog(from, to, kind, end);
-  // Every log goes on from an empty one; the secret says whether it is of the same installation.
+  // Every log continues an empty one; the secret tells whether it is of the same installation.
   if (!existsSync(live.secret) || !readFileSync(live.secret).equals(readFileSync(stage.secret))) return false;
   try {
     copyLog({ from, to, kind, end: findTail(from, kind).last, aside: stage.root, onBytes: () => {} });
@@ -107,7 +107,7 @@ function goesOn(
   }
 }
 
-/** What is known of the part of a history that is given up. */
+/** Facts of the discarded part of a history. */
 interface Cut {
   readonly entries: number;
   /** The last position that it gave out. */
@@ -118,15 +118,14 @@ interface Cut {
 
 const NOTHING_CUT: Cut = { entries: 0, position: 0, epochs: 0 };
 
-/** Cuts a log off behind the last entry that was written at or before a time. */
+/** Truncates a log after the last entry that was written at or before a time. */
 function cutLog(log: string, untilMs: number): Cut {
   let kept: { readonly path: string; readonly end: number; readonly mark: Mark } | null = null;
   for (const { segment, part } of entriesAfter(log, 'detections', null)) {
     if (part.kind !== 'commit' || (parseInstant(part.commit.at) ?? 0) > untilMs) continue;
     kept = { path: segment.path, end: part.end, mark: part.commit };
   }
-  if (kept === null)
-    throw new Refused('failed', `it has nothing that was written until ${formatMs(untilMs)}`);
+  if (kept === null) throw new Refused('failed', `it contains nothing from before ${formatMs(untilMs)}`);
   let [entries, position, epochs] = [0, 0, 0];
   for (const { part } of entriesAfter(log, 'detections', kept.mark)) {
     if (part.kind === 'commit') entries += 1;
@@ -175,7 +174,7 @@ async function makeDetections(
     program: VERSION,
     onReadable: () => {},
     onBegin: () => {},
-    onProgress: (done, total) => onProgress('making detections.db', done, total),
+    onProgress: (done, total) => onProgress('building detections.db', done, total),
     between: async () => {},
   });
   try {
@@ -200,7 +199,7 @@ async function makeDetections(
   }
 }
 
-/** The last position of a database whose log does not go on from the backup; 0 where it cannot be read. */
+/** The last position of a database whose log does not continue the backup; 0 if it cannot be read. */
 function positionOf(path: string): number {
   let db: Database | null = null;
   try {

@@ -1,6 +1,7 @@
-/** Tries whether a backup can be restored: into a temporary folder in the data folder, compared with what is there. */
+/** Rehearses a restore: into a temporary folder in the data folder, compared with the installation. */
 import { existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { counted, grouped } from '../counted.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import { type Database, openInspector } from '../store/database.ts';
@@ -15,23 +16,23 @@ import { findSource, type Source } from './source.ts';
 export interface Rehearsed
   extends Pick<NewState, 'backed_up_at' | 'state_of' | 'detections' | 'stream_rows' | 'accounts' | 'keys'> {
   readonly source: string;
-  /** How long it took to make and check the databases. */
+  /** How long it took to build and check the databases. */
   readonly seconds: number;
   /** Rows of the change stream that were compared; null: there is no installation. */
   readonly compared: number | null;
   /** Rows that the installation has beyond the backup: a restore elsewhere would lose them. */
   readonly newer: number | null;
   readonly differences: readonly string[];
-  /** Why the backup folder has no note of it; null: it has. */
+  /** Why the rehearsal is not recorded in the backup folder; null: it is. */
   readonly not_noted: string | null;
 }
 
 const PAGE_ROWS = 1_000;
-/** Sequence numbers have no gaps: that of the last row is how many there are. */
+/** Sequence numbers have no gaps: that of the last row is the number of rows. */
 const SELECT_STREAMS = `
   SELECT subscription_id || ':' || content_type AS name, ordinal, sequence AS rows
   FROM stream WHERE removed = 0 ORDER BY ordinal`;
-/** Short, since a long read would let the write-ahead log grow. */
+/** Short, because a long read would let the write-ahead log grow. */
 const SELECT_PAGE = `
   SELECT group_concat(position || ' ' || version || ' ' || body, char(10) ORDER BY place) AS text
   FROM stream_row WHERE place BETWEEN :first AND :last`;
@@ -42,7 +43,7 @@ interface Stream {
   readonly rows: number;
 }
 
-/** @throws Refused `failed` where the backup cannot be restored */
+/** @throws Refused `failed` if the backup cannot be restored */
 export async function rehearse(options: Omit<RestoreOptions, 'replace' | 'untilMs'>): Promise<Rehearsed> {
   const live = dataFolder(options.data);
   actAsOwner(live);
@@ -54,7 +55,7 @@ export async function rehearse(options: Omit<RestoreOptions, 'replace' | 'untilM
     mkdirSync(place, { recursive: true, mode: 0o700 });
     const release = takeLock(join(place, 'lock'));
     if (release === null)
-      throw new Refused('failed', `another rehearsal in ${place} is under way. Try again.`);
+      throw new Refused('failed', `another rehearsal is running in ${place}. Try again later.`);
     try {
       const beganMs = performance.now();
       rmSync(stage.root, { recursive: true, force: true });
@@ -87,7 +88,7 @@ export async function rehearse(options: Omit<RestoreOptions, 'replace' | 'untilM
 
 type Compared = Pick<Rehearsed, 'compared' | 'newer' | 'differences'>;
 
-/** Rows that the installation has beyond the backup are no difference. */
+/** Newer rows of the installation are not a difference. */
 function compare(restored: string, live: string, onProgress: RestoreOptions['onProgress']): Compared {
   if (!existsSync(live)) return { compared: null, newer: null, differences: [] };
   const own = openInspector(restored);
@@ -137,22 +138,18 @@ function pagesOf(db: Database, { ordinal }: Stream): (sequence: number, end: num
 }
 
 function differenceText(own: Stream, here: Stream, sequence: number): string {
-  const rows = `stream ${own.name}: ${shown(own.rows)} rows in the backup, ${shown(here.rows)} here`;
+  const rows = `stream ${own.name}: ${counted(own.rows, 'row')} in the backup, ${grouped(here.rows)} in the installation`;
   if (here.rows < own.rows) return rows;
   const last = Math.min(sequence + PAGE_ROWS - 1, own.rows);
-  return `${rows}; they differ between rows ${shown(sequence)} and ${shown(last)}`;
+  return `${rows}; they differ between rows ${grouped(sequence)} and ${grouped(last)}`;
 }
 
-function shown(count: number): string {
-  return count.toLocaleString('en-US');
-}
-
-/** @returns why the backup folder has no note of it */
+/** @returns why the rehearsal is not recorded in the backup folder */
 function note(source: Source, differences: readonly string[], nowMs: number): string | null {
-  if (source.kind === 'file') return 'a file has no room for a note';
-  if (differences.length > 0) return 'it differs from the installation here';
+  if (source.kind === 'file') return 'a .tar file cannot record it';
+  if (differences.length > 0) return 'the backup differs from the installation';
   try {
-    if (readState(source.path) === null) return `${source.path} is no branch of a backup folder`;
+    if (readState(source.path) === null) return `${source.path} is not a branch of a backup folder`;
     noteRehearsal(source.path, nowMs);
     return null;
   } catch (error) {

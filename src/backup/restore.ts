@@ -1,8 +1,8 @@
 /**
- * Puts a backup in place of what a data folder holds, or into one that holds nothing.
+ * Restores a backup into an empty data folder, or in place of the contents of one.
  *
- * The new state is made within the data folder, whole and checked, before anything is moved. Then one rename makes it
- * the one that holds; see store/incoming.ts for what a crash leaves.
+ * The new state is built in the data folder, complete and verified, before anything is moved. Then one rename makes it
+ * the effective one; store/incoming.ts describes what a crash leaves.
  */
 import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,11 +21,11 @@ export interface RestoreOptions {
   /** The backup: a file, a backup folder, a branch of one, or a data folder. */
   readonly source: string;
   readonly data: string;
-  /** Whether an installation that is there is moved aside. */
+  /** Whether an existing installation is moved aside. */
   readonly replace: boolean;
-  /** The state of which time is wanted, epoch milliseconds; null: the newest. */
+  /** Restores the state at this time, epoch milliseconds; null: the newest. */
   readonly untilMs: number | null;
-  /** The drop folder, whose archive may hold what came since. */
+  /** The drop folder, whose archive may contain newer files. */
   readonly drop: string;
   readonly now: Now;
   readonly onProgress: (what: string, done: number, total: number) => void;
@@ -34,21 +34,21 @@ export interface RestoreOptions {
 export interface Restored extends NewState {
   /** The backup that was restored. */
   readonly source: string;
-  /** The folder with what was there before; null where nothing was. */
+  /** The folder with the previous contents; null if there were none. */
   readonly replaced: string | null;
 }
 
 export type RestoreOutcome =
   | { readonly kind: 'restored'; readonly restored: Restored }
-  /** An earlier restore had been cut off, and is complete now; nothing else was done. */
+  /** An earlier restore had been interrupted, and is complete now; nothing else was done. */
   | { readonly kind: 'completed'; readonly replaced: string | null };
 
-/** Not yet complete: left by a restore that was killed, it is nobody's. */
+/** Incomplete: if a killed restore left it, it can be removed. */
 const UNFINISHED = '.incoming';
-/** With SQLite's own beside them. */
+/** Including those of SQLite beside them. */
 const OWN_LOCKS = /^lock(-state)?(-journal)?$/;
 
-/** @throws Refused `failed`, with nothing touched, when the backup is not good or the folder cannot take it */
+/** @throws Refused `failed`, with nothing changed, if the backup is damaged or cannot be restored into the folder */
 export async function restore(options: RestoreOptions): Promise<RestoreOutcome> {
   const { now } = options;
   const folder = dataFolder(options.data);
@@ -58,7 +58,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
   const release = takeStopped(folder);
   let isUntouched = true;
   try {
-    // One that was cut off is completed first.
+    // An interrupted restore is completed first.
     isUntouched = pendingRestore(folder) === null;
     const replaced = completeRestore(folder);
     if (replaced !== undefined) return { kind: 'completed', replaced: pathOf(folder, replaced) };
@@ -70,7 +70,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
       const made = await makeSound(options, source, stage, folder);
       removeAllBut(stage.root, /^(detections\.db(-identity)?|access\.db|secret|log|access-log)$/);
       syncFolder(stage.root);
-      // From here on the new state holds, whatever happens.
+      // From here on the new state is the effective one, whatever happens.
       renameSync(stage.root, join(folder.root, incomingNames(folder, now()).incoming));
       isUntouched = false;
       syncFolder(folder.root);
@@ -94,8 +94,8 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
 }
 
 /**
- * @param live whose logs may go on from the backup; null: nobody's
- * @throws Refused `failed` where the backup is not good
+ * @param live the folder whose logs may continue the backup; null: none
+ * @throws Refused `failed` if the backup is damaged
  */
 export async function makeSound(
   { drop, untilMs, now, onProgress }: Pick<RestoreOptions, 'drop' | 'untilMs' | 'now' | 'onProgress'>,
@@ -108,7 +108,7 @@ export async function makeSound(
   } catch (error) {
     const damage = error instanceof Refused && error.cause instanceof LogDamage ? error.cause : error;
     if (!(damage instanceof LogDamage) && !(damage instanceof Refused)) throw error;
-    // It lies in a copy, and means the backup.
+    // The path is in a copy, but the backup is meant.
     const what = damage.message.replaceAll(`${stage.root}/`, '');
     throw new Refused('failed', `${source.path} cannot be restored: ${what}. Nothing was changed.`, {
       cause: error,
@@ -125,7 +125,7 @@ function removeAllBut(folder: string, kept: RegExp): void {
     if (!kept.test(name)) rmSync(join(folder, name), { recursive: true, force: true });
 }
 
-/** Not where somebody else has begun something there meanwhile. */
+/** Only if nobody else has put anything there meanwhile. */
 function removeEmpty({ root }: DataFolder): void {
   const there = readdirSync(root);
   if (!there.every((name) => OWN_LOCKS.test(name))) return;
@@ -144,21 +144,21 @@ function requireReplace(folder: DataFolder, replace: boolean): void {
   if (there.length === 0 || replace) return;
   throw new Refused(
     'failed',
-    `${folder.root} holds an installation (${there.join(', ')}). To restore the backup there, add --replace: what is there is moved aside, not deleted. Or name another folder with --data.`,
+    `${folder.root} already contains an installation (${there.join(', ')}). To restore the backup there, add --replace: the existing files are moved aside, not deleted. Or name another folder with --data.`,
   );
 }
 
-/** What went wrong on the disk, in words. @param isUntouched whether the data folder is as it was */
+/** Describes an error of the disk. @param isUntouched whether the data folder is unchanged */
 export function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): unknown {
   if (error instanceof Refused) return error;
   const state = isUntouched
     ? 'Nothing was changed.'
-    : 'The restored state holds already: the next start, or the same command again, completes it.';
+    : 'The restored state is already in place: the next start completes the restore, or run the same command again.';
   const cause = { cause: error };
   if (isDiskFull(error))
-    return new Refused('failed', `the disk of ${root} is full. ${state} Make room and try again.`, cause);
+    return new Refused('failed', `the disk of ${root} is full. ${state} Free space and try again.`, cause);
   const reason = error instanceof LogFailure ? error.message : reasonOf(error);
   if (error instanceof LogFailure || isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'EIO'))
-    return new Refused('failed', `${reason}. ${state} Check the disk and its rights.`, cause);
+    return new Refused('failed', `${reason}. ${state} Check the disk and the permissions.`, cause);
   return error;
 }

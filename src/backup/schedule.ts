@@ -1,6 +1,6 @@
 /**
- * Scheduled backups: when the folder is brought up to date, and when it is read through again. The folder itself is the
- * memory: a restart changes nothing, and a folder that was emptied makes a backup due.
+ * Scheduled backups: when the backup folder is updated, and when it is verified. The state is in the folder itself: a
+ * restart changes nothing, and an empty folder makes a backup due.
  */
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, MINUTE_MS, type Now } from '../time.ts';
@@ -10,37 +10,37 @@ import { type BackupTimes, backupTimes } from './branch.ts';
 export interface ScheduleOptions {
   readonly data: string;
   readonly drop: string;
-  /** Where the backup is, absolute; made where its parent is there. */
+  /** The backup folder, absolute; created if its parent exists. */
   readonly folder: string;
   /** 0: never. */
   readonly every_minutes: number;
   readonly keep_days: number;
   readonly now: Now;
   readonly log: (level: 'info' | 'warn', msg: string, fields: Record<string, unknown>) => void;
-  /** Told at each look; detail null: all is well. */
+  /** Called at each check; detail null: no alert. */
   readonly onAlert: (name: BackupAlert, detail: string | null) => void;
 }
 
 export type BackupAlert = 'backup overdue' | 'backup not restorable';
 
 export interface Schedule {
-  /** Looks whether one is due; it does so by itself. */
+  /** Checks whether a backup is due; the schedule does so by itself. */
   look(): void;
-  /** Gives up the backup that is being made, if there is one. */
+  /** Ends a backup that is being made. */
   close(): Promise<void>;
 }
 
 const LOOK_EVERY_MS = MINUTE_MS / 4;
-/** How soon one that failed is tried again, where none is due sooner. */
+/** How soon a failed backup is tried again, if none is due sooner. */
 const RETRY_MS = 5 * MINUTE_MS;
-/** How often the folder is read through. */
+/** How often the folder is verified. */
 const CHECK_EVERY_MS = DAY_MS;
-/** How much later than due the newest may be: half as much again, and a few minutes for short intervals. */
+/** How much later than due a backup may be: half the interval, and a few minutes for short intervals. */
 const OVERDUE_AFTER = 1.5;
 const OVERDUE_SPARE_MS = 5 * MINUTE_MS;
 
 /**
- * @param run runs a command; a test gives its own
+ * @param run runs a command; a test passes its own
  * @param monotonicMs likewise
  */
 export function startSchedule(
@@ -61,7 +61,7 @@ export function startSchedule(
   };
 }
 
-/** Whether something must have kept the next one from being made. */
+/** Whether the next backup should have been made by now. */
 export function isOverdue(atMs: number, everyMinutes: number, nowMs: number): boolean {
   return nowMs - atMs > OVERDUE_AFTER * everyMinutes * MINUTE_MS + OVERDUE_SPARE_MS;
 }
@@ -70,17 +70,17 @@ export function isOverdue(atMs: number, everyMinutes: number, nowMs: number): bo
 const REHEARSED_DAYS = 30;
 
 /**
- * Whether a restore from a backup folder was tried, and how long ago.
+ * Whether a restore from a backup folder was rehearsed, and when.
  *
- * @returns in words, behind the name of the folder; `todo`: null where it was tried lately
+ * @returns text that follows the name of the folder; `todo` null: it was rehearsed recently
  */
 export function rehearsalText(
   folder: string,
   { rehearsedMs }: BackupTimes,
   nowMs: number,
 ): { readonly text: string; readonly todo: string | null } {
-  const todo = `Try a restore, which changes nothing: wirewatch restore --rehearse ${folder}`;
-  if (rehearsedMs === null) return { text: 'a restore from it was never rehearsed', todo };
+  const todo = `Rehearse a restore, which changes nothing: wirewatch restore --rehearse ${folder}`;
+  if (rehearsedMs === null) return { text: 'a restore from it has never been rehearsed', todo };
   const isOld = nowMs - rehearsedMs > REHEARSED_DAYS * DAY_MS;
   const text = `a restore from it was last rehearsed at ${formatMs(rehearsedMs)}`;
   return isOld ? { text: `${text}, more than ${REHEARSED_DAYS} days ago`, todo } : { text, todo: null };
@@ -94,7 +94,7 @@ class Scheduler {
   #running: BackupProcess | null = null;
   #failure: string | null = null;
   #findings: string | null = null;
-  /** Monotonic: whatever the clock does, one at a time, and with time in between. */
+  /** Monotonic: one at a time, with time in between, whatever the clock does. */
   #triedAtMs = Number.NEGATIVE_INFINITY;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
@@ -148,7 +148,7 @@ class Scheduler {
     }
     this.#failure = null;
     const { written, path, new_branch, deleted } = outcome.printed;
-    // Nothing new is not worth a line every minute.
+    // A backup every minute without anything new is not worth a line.
     const isWorthSaying = new_branch === true || (Array.isArray(deleted) && deleted.length > 0);
     if (new_branch === true)
       log('warn', 'the backup folder is of another history: a new branch begins beside it', { path });
@@ -189,8 +189,8 @@ class Scheduler {
     const isLate = backedUpMs !== null && isOverdue(backedUpMs, every_minutes, nowMs);
     const state =
       backedUpMs === null
-        ? `${folder} holds no backup`
-        : `${folder} was last brought up to date at ${formatMs(backedUpMs)}, and ${rehearsalText(folder, times, nowMs).text}`;
+        ? `${folder} contains no backup`
+        : `${folder} was last updated at ${formatMs(backedUpMs)}, and ${rehearsalText(folder, times, nowMs).text}`;
     const causes = this.#failure === null ? [] : [this.#failure.replace(/\.$/, '')];
     const isOpen = isLate || causes.length > 0;
     onAlert('backup overdue', isOpen ? [...causes, state].join('. ') : null);

@@ -1,6 +1,6 @@
 /**
- * What a restore, a rehearsal and `verify` begin with: the logs and the secret of a backup, in a folder of their own, as
- * a data folder has them.
+ * Where a restore, a rehearsal and `verify` start: the logs and the secret of a backup, in a folder of their own, as in
+ * a data folder.
  */
 import { closeSync, copyFileSync, existsSync, openSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -15,13 +15,13 @@ import { newestBranch, readState, sha256 } from './branch.ts';
 import { copyLog } from './log-copy.ts';
 import { unpackTar } from './tar-file.ts';
 
-/** A file, or the folder that holds the logs: a branch of a backup folder, or a data folder. */
+/** A file, or the folder that contains the logs: a branch of a backup folder, or a data folder. */
 export interface Source {
   readonly kind: 'file' | 'folder';
   readonly path: string;
 }
 
-/** @throws Refused `failed` when there is no backup there, or it cannot be read */
+/** @throws Refused `failed` if there is no backup, or it cannot be read */
 export function findSource(given: string): Source {
   const path = resolve(given);
   try {
@@ -31,11 +31,11 @@ export function findSource(given: string): Source {
     }
     if (existsSync(dataFolder(path).secret)) return { kind: 'folder', path };
     const branch = newestBranch(path);
-    if (branch === null) throw new Error('there is no backup in it');
+    if (branch === null) throw new Error('it contains no backup');
     return { kind: 'folder', path: branch };
   } catch (error) {
     const whose = actsAsOwner()
-      ? '. The data folder belongs to another user, as whom root restores: give that user the right to read it'
+      ? '. The command runs as the owner of the data folder: give that user read access to the backup'
       : '';
     throw new Refused('failed', `cannot read the backup ${path}: ${reasonOf(error, path)}${whose}.`, {
       cause: error,
@@ -43,9 +43,9 @@ export function findSource(given: string): Source {
   }
 }
 
-/** What a backup holds. */
+/** The contents of a backup. */
 export interface Loaded {
-  /** When it was last brought up to date; null where it does not say, as a data folder. */
+  /** When it was last updated; null if that is not known, as for a data folder. */
   readonly at: string | null;
   /** The last entry of each log. */
   readonly log: Mark | null;
@@ -53,16 +53,16 @@ export interface Loaded {
 }
 
 /**
- * Brings what a backup holds into a folder, which is empty, and checks that it goes as far as the backup says.
+ * Copies the contents of a backup into an empty folder, and checks that they reach the end that the backup names.
  *
- * @throws Refused `failed`, LogDamage; the text follows the backup's name
+ * @throws Refused `failed`, LogDamage; the text follows the name of the backup
  */
 export async function loadSource(
   { kind, path }: Source,
   stage: DataFolder,
   onProgress: (what: string, done: number, total: number) => void,
 ): Promise<Loaded> {
-  // Of a folder, before: a backup into it may go on meanwhile.
+  // Of a folder, before: another backup may update it meanwhile.
   const before = kind === 'file' ? null : readState(path);
   if (kind === 'file') await unpackTar(path, stage.root);
   else copyFolder(dataFolder(path), stage, onProgress);
@@ -74,7 +74,7 @@ export async function loadSource(
     throw new Refused('failed', 'its secret is damaged');
   const reach = (log: string, of: LogKind, end: Mark | null): Mark | null => {
     if (end !== null && placeOf(log, of, end) !== 'known')
-      throw new LogDamage(`the ${of} log does not reach entry ${end.entry}, with which the backup ended`);
+      throw new LogDamage(`the ${of} log does not reach entry ${end.entry}, the last one of the backup`);
     return findTail(log, of).last;
   };
   return {

@@ -1,7 +1,7 @@
 /**
  * Packing and unpacking a backup as one tar file: the one door to the library.
  *
- * What is unpacked is trusted with nothing: its entries must be plain files with names that a backup has, each once.
+ * Nothing in a tar file is trusted: its entries must be plain files with the names of a backup, each once.
  */
 import { createWriteStream, readdirSync, type Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,7 +12,7 @@ import { syncFile, syncFolder } from '../store/folder.ts';
 
 const READ_BYTES = 1024 * 1024;
 const NAMES = /^(backup\.json|secret|(log|access-log)\/\d{12}\.zst)$/;
-/** What backup.json and the secret have at most. */
+/** The maximum size of backup.json and the secret. */
 const SMALL_BYTES_MAX = 64 * 1024;
 
 /** Packs a backup into a new file that only this user can read; on disk afterwards. */
@@ -25,9 +25,9 @@ export async function packTar(folder: string, target: string): Promise<void> {
 }
 
 /**
- * Unpacks a backup into a folder; also one that was compressed with gzip afterwards.
+ * Unpacks a backup into a folder, even if it was compressed with gzip.
  *
- * @throws Refused `failed` where it is not what a backup is; the text follows the file's name
+ * @throws Refused `failed` if it is not a backup; the text follows the name of the file
  */
 export async function unpackTar(path: string, folder: string): Promise<void> {
   const seen = new Set<string>();
@@ -57,8 +57,7 @@ export async function unpackTar(path: string, folder: string): Promise<void> {
         cause: error,
       });
   }
-  if (foreign.length > 0)
-    throw new Refused('failed', `it is not a backup: ${foreign[0]} does not belong there`);
+  if (foreign.length > 0) throw new Refused('failed', `it is not a backup: it contains ${foreign[0]}`);
   for (const name of filesIn(folder)) {
     syncFile(join(folder, name));
     syncFolder(dirname(join(folder, name)));

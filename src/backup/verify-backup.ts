@@ -1,4 +1,4 @@
-/** Whether a backup is as it was written: every checksum, every entry, and that both logs reach the end that it names. */
+/** Whether a backup is intact: every checksum, every entry, and that both logs reach the end that it names. */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,11 +15,11 @@ import { unpackTar } from './tar-file.ts';
 export interface VerifiedBackup {
   /** The branch, or the file. */
   readonly path: string;
-  /** When it was last brought up to date; null where it does not say, as a data folder. */
+  /** When it was last updated; null if that is not known, as for a data folder. */
   readonly at: string | null;
   /** Entries of both logs. */
   readonly entries: number;
-  /** What is wrong with it, in words; empty: nothing. */
+  /** What is wrong with it, in words; empty if nothing is. */
   readonly findings: readonly string[];
 }
 
@@ -69,7 +69,7 @@ function readThrough(log: string, kind: LogKind, end: Mark | null, onProgress: O
   let last: Commit | null = null;
   let hasEnd = end === null;
   for (const { segment, part, bytes } of entriesAfter(log, kind, null)) {
-    // Unpacks them: a checksum says that they are as they were written, not that they can be read.
+    // Unpacks them: a matching checksum does not prove that they can be read.
     if (part.lines.length === 0 && part.kind === 'lines')
       throw new Refused('failed', `${segment.path} is empty`);
     if (part.kind !== 'commit') continue;
@@ -78,7 +78,7 @@ function readThrough(log: string, kind: LogKind, end: Mark | null, onProgress: O
     onProgress('reading the log', bytes, 0);
   }
   if (!hasEnd)
-    throw new Refused('failed', `${log} does not reach entry ${end?.entry}, with which the backup ended`);
+    throw new Refused('failed', `${log} does not reach entry ${end?.entry}, the last one of the backup`);
   return last;
 }
 

@@ -1,9 +1,9 @@
 /**
- * Writing a backup: the log of detections, up to the entry that the database has, then the log of accounts and keys,
- * then the secret. A folder is brought up to date, so only what is new is written; a tar file is made of such a folder.
+ * Writes a backup: the log of detections, up to the entry that the database has applied, then the log of accounts and
+ * keys, then the secret. A folder is updated, so only new data is written; a tar file is made from such a folder.
  *
- * It works beside a running appliance, since logs are only appended to. What is written is checked as it is made, and on
- * the disk before `backup.json` says that it is there.
+ * It works while the appliance runs, because logs are only appended to. All data is verified as it is written, and is on
+ * the disk before `backup.json` names it.
  */
 import {
   existsSync,
@@ -48,12 +48,12 @@ export interface BackupOptions {
   readonly target: string;
   /** The drop folder. */
   readonly drop: string;
-  /** Whether a file that is there is replaced. */
+  /** Whether an existing file is overwritten. */
   readonly replace: boolean;
   /** After how many days old branches and replaced segments are deleted. */
   readonly keepDays: number;
   readonly now: Now;
-  /** Told what is being done, in bytes. */
+  /** Called with the current step, in bytes. */
   readonly onProgress: (what: string, done: number, total: number) => void;
 }
 
@@ -63,19 +63,19 @@ export interface WrittenBackup {
   readonly state: BackupState;
   /** Bytes that were written. */
   readonly written: number;
-  /** Whether a new branch was begun beside others. */
+  /** Whether a new branch was created beside others. */
   readonly isNewBranch: boolean;
-  /** Branches and segments that were kept long enough. */
+  /** Branches and segments that were deleted after keepDays. */
   readonly deleted: readonly string[];
 }
 
 const LOCK = 'lock';
-/** How long another backup into the same folder is waited for. */
+/** How long to wait for another backup into the same folder. */
 const OTHER_BACKUP_MS = 5_000;
 
 /**
- * @throws Refused `failed` when the target cannot be written, or what was to be copied is damaged; what was good there
- *   stays so; `configuration` when there is no installation to back up
+ * @throws Refused `failed` if the target cannot be written, or the installation is damaged, and then the earlier backup
+ *   stays valid; `configuration` if there is no installation to back up
  */
 export async function writeBackup(options: BackupOptions): Promise<WrittenBackup> {
   const { target } = options;
@@ -99,16 +99,17 @@ export async function writeBackup(options: BackupOptions): Promise<WrittenBackup
 function writeFolder(folder: DataFolder, options: BackupOptions): WrittenBackup {
   const { target, now, keepDays } = options;
   if (!existsSync(target)) {
-    // Not its parents: where a disk is not mounted, they would fill another one.
+    // Not its parents: if a disk is not mounted, they would fill another one.
     mkdirSync(target, { mode: 0o700 });
     syncFolder(dirname(target));
   }
   const release = takeLock(join(target, LOCK), OTHER_BACKUP_MS);
-  if (release === null) throw new Refused('failed', `another backup into ${target} is under way. Try again.`);
+  if (release === null)
+    throw new Refused('failed', `another backup into ${target} is running. Try again later.`);
   try {
     const { name, isNew } = branchFor(folder, target, now());
     const branch = join(target, name);
-    const { state, written } = bringUpToDate(folder, branch, options);
+    const { state, written } = update(folder, branch, options);
     noteNewest(target, name);
     const deleted = deleteOld(target, name, keepDays, now());
     return { path: branch, state, written, isNewBranch: isNew, deleted };
@@ -121,17 +122,18 @@ async function writeFile(folder: DataFolder, options: BackupOptions): Promise<Wr
   const { target, replace } = options;
   const found = lstatSync(target, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile())
-    throw new Refused('failed', `${target} is not a file. Name another.`);
+    throw new Refused('failed', `${target} exists, but is not a file. Name another file.`);
   if (found !== undefined && !replace) throw nameTaken(target);
   const stage = join(dirname(target), `.${basename(target)}.tmp`);
   mkdirSync(stage, { recursive: true, mode: 0o700 });
   const release = takeLock(join(stage, LOCK), OTHER_BACKUP_MS);
-  if (release === null) throw new Refused('failed', `another backup into ${target} is under way. Try again.`);
+  if (release === null)
+    throw new Refused('failed', `another backup into ${target} is running. Try again later.`);
   try {
     const made = join(stage, 'backup');
     rmSync(made, { recursive: true, force: true });
     mkdirSync(made, { mode: 0o700 });
-    const { state } = bringUpToDate(folder, made, options);
+    const { state } = update(folder, made, options);
     const packed = join(stage, 'packed.tar');
     rmSync(packed, { force: true });
     await packTar(made, packed);
@@ -148,11 +150,11 @@ async function writeFile(folder: DataFolder, options: BackupOptions): Promise<Wr
 }
 
 function nameTaken(target: string): Refused {
-  return new Refused('failed', `${target} exists. Name another file, or replace it with --force.`);
+  return new Refused('failed', `${target} already exists. Name another file, or overwrite it with --force.`);
 }
 
-/** @returns how far it goes now, and how many bytes that took */
-function bringUpToDate(
+/** @returns the new state, and how many bytes were written */
+function update(
   folder: DataFolder,
   target: string,
   { now, onProgress }: BackupOptions,
@@ -162,7 +164,7 @@ function bringUpToDate(
   const before = readState(target);
   const aside = join(target, `replaced-${formatCompact(now())}`);
   let written = 0;
-  const bringUp = (kind: LogKind, from: string, database: string, to: string, had?: Mark | null) => {
+  const copyEntries = (kind: LogKind, from: string, database: string, to: string, had?: Mark | null) => {
     const end = endOf(database, from, kind, had?.entry ?? 0);
     copyLog({
       from,
@@ -177,13 +179,19 @@ function bringUpToDate(
     });
     return end;
   };
-  const log = bringUp('detections', folder.log, folder.detections, copy.log, before?.log);
-  const access_log = bringUp('access', folder.accessLog, folder.access, copy.accessLog, before?.access_log);
+  const log = copyEntries('detections', folder.log, folder.detections, copy.log, before?.log);
+  const access_log = copyEntries(
+    'access',
+    folder.accessLog,
+    folder.access,
+    copy.accessLog,
+    before?.access_log,
+  );
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
     throw new Refused(
       'configuration',
-      `the secret ${folder.secret} does not have ${SECRET_BYTES} bytes. Restore it from an older backup.`,
+      `the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes. Restore it from an older backup.`,
     );
   if (!existsSync(copy.secret) || !readFileSync(copy.secret).equals(secret))
     written += writeWhole(copy.secret, secret);
@@ -193,9 +201,9 @@ function bringUpToDate(
 }
 
 /**
- * The entry that a database has applied; the last one of the log where the database cannot be relied on.
+ * The last entry that a database has applied; the last one of the log if the database is not reliable.
  *
- * @param least the number of an entry that the backup has: a database that is being made anew may be before it
+ * @param least the number of an entry that the backup has: a database that is being rebuilt may be behind it
  */
 function endOf(database: string, log: string, kind: LogKind, least: number): Mark | null {
   const mark = markOf(database);
@@ -223,17 +231,17 @@ function requireInstallation(folder: DataFolder): void {
   if (!existsSync(accessLog) && !existsSync(access))
     throw new Refused(
       'configuration',
-      `there is no installation in ${root}. Name the data folder with --data.`,
+      `there is no installation in ${root}. Name its data folder with --data.`,
     );
   throw new Refused(
     'configuration',
     existsSync(log)
       ? `${root} cannot be backed up: ${existsSync(secret) ? accessLog : secret} is missing.`
-      : `there is nothing to back up in ${root} yet: no appliance was ever started on it. Start one with: wirewatch serve`,
+      : `there is nothing to back up in ${root} yet: Wirewatch has never been started with this data folder. Start it with: wirewatch serve`,
   );
 }
 
-/** Not over a part of the installation, and not where ingest takes every file away. */
+/** Not over a part of the installation, and not where ingest moves every file away. */
 function requireOutside({ root, log, accessLog }: DataFolder, { target, drop }: BackupOptions): void {
   const at = realPath(target);
   const within = (folder: string) => at === realPath(folder) || at.startsWith(realPath(folder) + sep);
@@ -241,11 +249,11 @@ function requireOutside({ root, log, accessLog }: DataFolder, { target, drop }: 
   if (at !== realPath(root) && !within(log) && !within(accessLog) && !isFile && !within(drop)) return;
   throw new Refused(
     'failed',
-    `${target} belongs to the ${within(drop) ? 'drop' : 'data'} folder. Name another place, best on another disk.`,
+    `${target} is part of the ${within(drop) ? 'drop' : 'data'} folder. Name another place, preferably on another disk.`,
   );
 }
 
-/** Of what is there: the rest of the path follows. */
+/** The real path of the part that exists, followed by the rest. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);
@@ -258,21 +266,21 @@ function realPath(path: string): string {
 function explained(error: unknown, target: string, { root }: DataFolder): unknown {
   if (error instanceof Refused) return error;
   const cause = { cause: error };
-  const stays = 'What the backup held before is still good.';
+  const stays = 'The earlier backup is still valid.';
   if (error instanceof LogDamage)
     return new Refused(
       'failed',
-      `the log is damaged: ${error.message}. ${stays} See what is wrong with: wirewatch verify`,
+      `the log is damaged: ${error.message}. ${stays} To find out what is wrong: wirewatch verify`,
       cause,
     );
   const reason = error instanceof LogFailure ? error.message : reasonOf(error);
   if (isDiskFull(error))
-    return new Refused('failed', `the disk of ${target} is full. ${stays} Make room and try again.`, cause);
+    return new Refused('failed', `the disk of ${target} is full. ${stays} Free space and try again.`, cause);
   const path = error instanceof Error && 'path' in error ? String(error.path) : '';
   const isOfTarget = path === target || path.startsWith(target + sep);
   if (path.startsWith(root + sep) && !isOfTarget)
-    return new Refused('failed', `${reason}. Run it as the user of the appliance.`, cause);
-  // Of a folder that is gone, SQLite's driver says so without a code.
+    return new Refused('failed', `${reason}. Run the command as the user that Wirewatch runs as.`, cause);
+  // If the folder is gone, SQLite's driver gives no code.
   const isGone = error instanceof TypeError && !existsSync(target);
   if (
     isGone ||
@@ -280,7 +288,7 @@ function explained(error: unknown, target: string, { root }: DataFolder): unknow
   )
     return new Refused(
       'failed',
-      `cannot write ${target}: ${reason}. ${stays} Check its disk and its rights.`,
+      `cannot write ${target}: ${reason}. ${stays} Check the disk and the permissions.`,
       cause,
     );
   return error;

@@ -1,7 +1,7 @@
 /**
- * Is everything in order here? One finding for each thing that an installation needs, with what to do.
+ * Checks an installation: one finding for each thing that it needs, with what to do.
  *
- * It may be asked at any time, beside a running appliance or before the first start, and leaves nothing behind.
+ * It can run at any time, while the appliance runs or before the first start, and leaves nothing behind.
  */
 import { existsSync, statSync } from 'node:fs';
 import type { Seeds } from '../auth/preseed.ts';
@@ -38,11 +38,11 @@ export interface CheckOptions {
   readonly root: string;
   readonly configured: Configured;
   readonly nowMs: number;
-  /** Told, in words, what takes long. */
+  /** Called with the name of what is being checked, if that takes long. */
   readonly onProgress: (what: string) => void;
 }
 
-/** Everything, in the order in which it is best mended. */
+/** All findings, in the order in which problems are best fixed. */
 export async function checkInstallation(options: CheckOptions): Promise<Finding[]> {
   const { configured, root, nowMs } = options;
   const config = configured.kind === 'read' ? configured.config : null;
@@ -67,10 +67,13 @@ function checkConfiguration(configured: Configured): Finding {
   const check = 'configuration';
   if (configured.kind === 'wrong') {
     const todo =
-      'Mend it; what depends on it was not looked at. "wirewatch manual settings" lists every setting.';
+      'Fix the configuration; whatever depends on it was not checked. To list every setting: wirewatch manual settings';
     return bad(check, configured.problem, todo);
   }
-  return ok(check, configured.config.configFile ?? 'no file: environment and defaults');
+  return ok(
+    check,
+    configured.config.configFile ?? 'no configuration file; using the environment and the defaults',
+  );
 }
 
 async function checkInFolder(
@@ -110,7 +113,7 @@ async function checkAppliance(
   isRunning: boolean,
   nowMs: number,
 ): Promise<Finding[]> {
-  const runs = checkRuns(folder, isRunning);
+  const running = checkRunning(folder, isRunning);
   const enabled = new Set(EXPORT_NAMES.filter((name) => config.exports[name].enabled));
   const told = (isRunning ? await readAlertFile(folder.alerts) : null) ?? [];
   const alerts = openAlerts(
@@ -118,26 +121,26 @@ async function checkAppliance(
     () => (detections === null ? [] : ledgerAlerts(detections, enabled, nowMs)),
     nowMs,
   );
-  // What only a running appliance could tell is not known: then nothing says that there is none.
-  if (alerts.length === 0) return isRunning ? [runs, ok('alerts', 'none is open')] : [runs];
+  // Some alerts are only known to a running appliance: without one, nothing says that none is open.
+  if (alerts.length === 0) return isRunning ? [running, ok('alerts', 'none open')] : [running];
   return [
-    runs,
+    running,
     ...alerts.map(({ name, page_worthy, detail, what_to_do }) =>
       (page_worthy ? bad : warn)('alert', `${name}: ${detail}`, what_to_do),
     ),
   ];
 }
 
-function checkRuns({ detections }: DataFolder, isRunning: boolean): Finding {
+function checkRunning({ detections }: DataFolder, isRunning: boolean): Finding {
   const check = 'appliance';
-  if (isRunning) return ok(check, 'it runs');
+  if (isRunning) return ok(check, 'running');
   return existsSync(detections)
     ? bad(
         check,
-        'it does not run: clients get nothing, and alerts are known only as far as detections.db tells them',
-        'Start it: wirewatch serve, or as the service (systemctl start wirewatch)',
+        'not running: clients get no answers, and only alerts that follow from detections.db are known',
+        'Start it with "wirewatch serve", or as a service with: systemctl start wirewatch',
       )
-    : ok(check, 'it was not started yet');
+    : ok(check, 'not started yet');
 }
 
 async function checkSurroundings(config: Config, isRunning: boolean, nowMs: number): Promise<Finding[]> {
@@ -157,7 +160,7 @@ async function checkSurroundings(config: Config, isRunning: boolean, nowMs: numb
   ];
 }
 
-/** The latest time that the files or the finished windows have on record: it was the present once. */
+/** The latest time of the files and the finished windows: the clock has been there before. */
 function latestMs(folder: DataFolder, detections: Database | null): number {
   const files = [folder.detections, folder.access, folder.alerts];
   const written = files.map((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
@@ -174,7 +177,7 @@ function hasMark(db: Database | null): boolean {
   }
 }
 
-/** A lock that cannot be looked at is judged with the folder that it lies in. */
+/** A lock that cannot be read is reported with its folder. */
 function isHeld(lock: string): boolean {
   try {
     return isLocked(lock);

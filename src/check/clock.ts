@@ -1,29 +1,29 @@
 /**
- * The clock. Windows, cursors' `since`, tokens and certificates are judged by it, and one that is set back holds up
- * whatever waits for the time at which it was before.
+ * The clock. Windows, `since`, tokens and certificates depend on it, and if it is set back, whatever waits for a time
+ * waits longer.
  */
 import { existsSync } from 'node:fs';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { bad, type Finding, ok } from './finding.ts';
 
-/** This program is younger. */
+/** This program is newer. */
 const EARLIEST_MS = Date.UTC(2026, 0, 1);
-/** Clocks that are kept are set back by so little. */
+/** NTP sets a clock back by no more. */
 const TOLERANCE_MS = 5 * SECOND_MS;
-/** There once systemd-timesyncd has set the clock (systemd-timesyncd.service(8)). */
+/** Exists once systemd-timesyncd has set the clock (systemd-timesyncd.service(8)). */
 const KEPT_BY_NTP = '/run/systemd/timesync/synchronized';
 
-/** @param latestMs the latest time on record: it was the present once; 0 where there is none */
+/** @param latestMs the latest recorded time, which the clock has reached before; 0 if there is none */
 export function checkClock(latestMs: number, nowMs: number): Finding {
   const check = 'clock';
-  const todo = 'Set the clock, and have it kept by NTP.';
+  const todo = 'Set the clock, and synchronize it with NTP.';
   const shown = formatMs(nowMs);
-  if (nowMs < EARLIEST_MS) return bad(check, `it shows ${shown}, which is long over`, todo);
+  if (nowMs < EARLIEST_MS) return bad(check, `${shown} is in the past`, todo);
   if (nowMs < latestMs - TOLERANCE_MS) {
-    return bad(check, `it shows ${shown}, but it was ${formatMs(latestMs)} already`, todo);
+    return bad(check, `${shown} is earlier than the latest recorded time, ${formatMs(latestMs)}`, todo);
   }
   return ok(
     check,
-    `${shown}${existsSync(KEPT_BY_NTP) ? ', kept by NTP' : '; whether NTP keeps it is not known here'}`,
+    `${shown}${existsSync(KEPT_BY_NTP) ? ', synchronized by NTP' : '; it is not known whether NTP synchronizes it'}`,
   );
 }

@@ -1,14 +1,15 @@
-/** Accounts, subscriptions and keys of the configuration: whether their secrets can be read, and a start can create them. */
+/** Accounts, subscriptions and keys of the configuration: whether their secrets are readable, and a start can create them. */
 import { preseed as createMissing, type Preseeded, type ReplacedKey, type Seeds } from '../auth/preseed.ts';
 import type { Preseed } from '../config/preseed.ts';
 import { readSecretFiles } from '../config/secret-file.ts';
+import { counted } from '../counted.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import type { Database } from '../store/database.ts';
 import { openRehearsal } from '../store/writer.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
-/** @returns seeds null where they could not be read whole, or there are none */
+/** @returns seeds null if they could not all be read, or there are none */
 export function checkSecretFiles(preseed: Preseed): { findings: Finding[]; seeds: Seeds | null } {
   const check = 'secret files';
   const { accounts, subscriptions, keys } = preseed;
@@ -18,7 +19,7 @@ export function checkSecretFiles(preseed: Preseed): { findings: Finding[]; seeds
     if (!keys.some(({ source }) => source.kind === 'secret_file')) return { findings: [], seeds };
     const finding =
       readable_by_all.length === 0
-        ? ok(check, 'each holds its key')
+        ? ok(check, 'each contains its key')
         : warn(
             check,
             `every user of this machine can read ${readable_by_all.join(', ')}`,
@@ -26,11 +27,11 @@ export function checkSecretFiles(preseed: Preseed): { findings: Finding[]; seeds
           );
     return { findings: [finding], seeds };
   } catch (error) {
-    return { findings: [bad(check, reasonOf(error), 'Mend the entry, or the file.')], seeds: null };
+    return { findings: [bad(check, reasonOf(error), 'Fix the entry or the file.')], seeds: null };
   }
 }
 
-/** @param access null: there is none yet, the start would make it */
+/** @param access null: it does not exist yet, and the start would create it */
 export function checkConfigured(seeds: Seeds, access: Database | null, nowMs: number): Finding[] {
   const check = 'configured accounts';
   const copy = openRehearsal(access, ACCESS_SCHEMA);
@@ -39,7 +40,7 @@ export function checkConfigured(seeds: Seeds, access: Database | null, nowMs: nu
     return [checkEntries(check, preseeded), ...preseeded.replaced.map(checkReplaced)];
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    return [bad(check, error.message, 'Mend the entry: no start is possible before.')];
+    return [bad(check, error.message, 'Fix the entry: until then, Wirewatch cannot start.')];
   } finally {
     copy.close();
   }
@@ -49,18 +50,23 @@ function checkEntries(check: string, { created, differences }: Preseeded): Findi
   if (differences.length > 0)
     return warn(
       check,
-      `what is there differs from the configuration, and stays as it is: ${differences.join('; ')}`,
-      'Bring the file up to date; see "wirewatch manual preseeding".',
+      `existing entries differ from the configuration, which does not change them: ${differences.join('; ')}`,
+      'Update the configuration file; see: wirewatch manual preseeding',
     );
   const { accounts, subscriptions, keys } = created;
   const missing = accounts.length + subscriptions.length + keys.length;
-  return ok(check, missing === 0 ? 'all are there' : `a start creates ${missing} that are missing`);
+  return ok(
+    check,
+    missing === 0
+      ? 'all exist'
+      : `the next start creates ${counted(missing, 'missing entry', 'missing entries')}`,
+  );
 }
 
 function checkReplaced({ id, place }: ReplacedKey): Finding {
   return warn(
     'replaced key',
-    `key ${id} still works, though ${place} has another key in its place`,
+    `key ${id} still works, although ${place} now has another key`,
     `Once its client has the new key: wirewatch key revoke ${id}`,
   );
 }

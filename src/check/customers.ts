@@ -1,7 +1,8 @@
-/** Accounts, subscriptions and keys: whether anybody can read anything, and for how long. */
+/** Accounts, subscriptions and keys: whether clients can read, and for how long. */
 import { listAccounts } from '../auth/accounts.ts';
 import { keyStatus, listKeys } from '../auth/keys.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
+import { counted, grouped } from '../counted.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { type Finding, ok, warn } from './finding.ts';
@@ -16,31 +17,31 @@ export function checkCustomers(access: Database, nowMs: number): Finding[] {
     return [
       warn(
         'subscriptions',
-        'there is none: every row of an export is left out',
+        'none: every row of an export is skipped',
         account === undefined
-          ? 'Add an account and a subscription: wirewatch account add ID --name NAME, then wirewatch subscription add ID --account ID'
+          ? 'Add an account and a subscription with "wirewatch account add ID --name NAME" and "wirewatch subscription add ID --account ID".'
           : `Add one: wirewatch subscription add ID --account ${account}`,
       ),
     ];
   }
-  return [ok('subscriptions', `${subscriptions.length}`), judgeKeys(access, nowMs)];
+  return [ok('subscriptions', grouped(subscriptions.length)), checkKeys(access, nowMs)];
 }
 
-function judgeKeys(access: Database, nowMs: number): Finding {
+function checkKeys(access: Database, nowMs: number): Finding {
   const check = 'keys';
   const active = listKeys(access).filter((key) => keyStatus(key, nowMs) === 'active');
   if (active.length === 0) {
-    return warn(check, 'no key is active: nobody can read', 'Make one: wirewatch key create --help');
+    return warn(check, 'no active key: clients cannot read', 'Create one; see: wirewatch key create --help');
   }
   const soon = active.filter(({ expires_at }) => expires_at !== null && expires_at - nowMs < EXPIRES_SOON_MS);
-  if (soon.length === 0) return ok(check, `${active.length} active, none expires within 14 days`);
+  if (soon.length === 0) return ok(check, `${grouped(active.length)} active, none expires within 14 days`);
   const named = soon
     .slice(0, KEYS_SHOWN_MAX)
     .map(({ id, name, expires_at }) => `${id} (${name}) at ${formatMs(expires_at ?? 0)}`);
   const more = soon.length - named.length;
   return warn(
     check,
-    `expire within 14 days: ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`,
-    'Give them longer, or hand out others: wirewatch key set ID --expires TIME',
+    `${counted(soon.length, 'key expires', 'keys expire')} within 14 days: ${named.join(', ')}${more > 0 ? ` and ${grouped(more)} more` : ''}`,
+    'Replace each with "wirewatch key rotate ID", or extend it with: wirewatch key set ID --expires TIME',
   );
 }

@@ -1,40 +1,41 @@
-/** The disks of the data folder and of the drop folder: how much room there is, and how long it takes to be sure. */
+/** The disks of the data folder and of the drop folder: the free space, and the duration of a sync. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { grouped } from '../counted.ts';
 import { isGettingFull } from '../health/disk.ts';
 import { reasonOf } from '../refused.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 
 const MIB = 1024 ** 2;
-/** Less is used up by one export and the log of the database. */
+/** One export and the write-ahead log of the database can use up less. */
 const LEAST_BYTES = 64 * MIB;
 
 /** A page of the databases. */
 const SYNC_BYTES = 16_384;
 const SYNCS = 9;
-/** Each export file waits for about eight of them, and each command for one: this is half a second a file. */
+/** Each export file waits for about eight syncs, and each command for one: that is half a second per file. */
 const SLOW_MS = 60;
-/** No disk is so fast, nor its controller: somebody answers before anything is written. */
+/** Neither a disk nor its controller is that fast: the sync is acknowledged before the data is written. */
 const FALSE_MS = 0.008;
 
 export async function checkRoom(check: string, folder: string): Promise<Finding> {
   const disk = await statfs(folder).catch(reasonOf);
-  if (typeof disk === 'string') return warn(check, `${folder}: ${disk}`, 'See whether the disk is there.');
-  return judgeRoom(check, disk.bavail * disk.bsize, disk.blocks * disk.bsize);
+  if (typeof disk === 'string') return warn(check, `${folder}: ${disk}`, 'Check that the disk is mounted.');
+  return roomFinding(check, disk.bavail * disk.bsize, disk.blocks * disk.bsize);
 }
 
 /** The rule of {@link checkRoom}. @param freeBytes what this user can still write */
-export function judgeRoom(check: string, freeBytes: number, allBytes: number): Finding {
-  const detail = `${Math.floor(freeBytes / MIB).toLocaleString('en-US')} MiB of ${Math.floor(allBytes / MIB).toLocaleString('en-US')} MiB are free`;
+export function roomFinding(check: string, freeBytes: number, allBytes: number): Finding {
+  const detail = `${grouped(Math.floor(freeBytes / MIB))} MiB of ${grouped(Math.floor(allBytes / MIB))} MiB free`;
   const todo =
-    'Make room on the disk, or have old files deleted from archive/ by the setting [ingest] archive_days.';
-  if (freeBytes < LEAST_BYTES) return bad(check, `${detail}: ingest stops when none is left`, todo);
+    'Free space on the disk, or have Wirewatch delete old files from archive/ with the setting [ingest] archive_days.';
+  if (freeBytes < LEAST_BYTES) return bad(check, `${detail}: ingest stops when the disk is full`, todo);
   return isGettingFull(freeBytes, allBytes) ? warn(check, detail, todo) : ok(check, detail);
 }
 
-/** Writes and syncs a small file of its own several times; it is gone afterwards. */
+/** Writes and syncs a small temporary file several times. */
 export function checkSync(folder: string): Finding {
   const check = 'disk sync';
   const path = join(folder, `.check-${process.pid}-${randomBytes(6).toString('hex')}`);
@@ -47,15 +48,15 @@ export function checkSync(folder: string): Finding {
         fsyncSync(file);
         return performance.now() - before;
       });
-      return judgeSync(check, times.sort((one, other) => one - other)[Math.floor(SYNCS / 2)] ?? 0);
+      return syncFinding(check, times.sort((one, other) => one - other)[Math.floor(SYNCS / 2)] ?? 0);
     } finally {
       closeSync(file);
     }
   } catch (error) {
     return bad(
       check,
-      `cannot write a file and sync it: ${reasonOf(error)}`,
-      'Check the disk, and the rights of this user.',
+      `cannot write and sync a file: ${reasonOf(error)}`,
+      'Check the disk and the permissions of this user.',
     );
   } finally {
     rmSync(path, { force: true });
@@ -63,20 +64,20 @@ export function checkSync(folder: string): Finding {
 }
 
 /** The rule of {@link checkSync}. @param medianMs of several syncs of one page */
-export function judgeSync(check: string, medianMs: number): Finding {
+export function syncFinding(check: string, medianMs: number): Finding {
   const shown = `${medianMs < 1 ? medianMs.toFixed(3) : medianMs.toFixed(1)} ms (median of ${SYNCS})`;
   if (medianMs > SLOW_MS) {
     return warn(
       check,
-      `${shown}: slow; every export file waits for about eight, every command for one`,
-      'Use a faster disk for the data folder, or one that has less to do.',
+      `${shown}: slow; each export file waits for about eight syncs, each command for one`,
+      'Use a faster or less busy disk for the data folder.',
     );
   }
   if (medianMs < FALSE_MS) {
     return warn(
       check,
-      `${shown}: too fast for any disk; what is acknowledged may be lost with the power`,
-      'See that the disk, or the virtual machine, does not answer a sync before it has written.',
+      `${shown}: too fast for a real disk; a power failure may lose acknowledged writes`,
+      'Make sure that the disk or the virtual machine completes a sync only after the data is written.',
     );
   }
   return ok(check, shown);

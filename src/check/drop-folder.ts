@@ -1,7 +1,7 @@
 /**
- * The drop folder: whether files can be moved in it as ingest does, and whether the file system tells of new ones.
+ * The drop folder: whether files can be moved in it as ingest does, and whether the file system reports new ones.
  *
- * What is tried has a name that begins with a dot, which a running appliance leaves alone, and is gone afterwards.
+ * The files for the check have names that begin with a dot, which a running appliance ignores, and are removed.
  */
 import { randomBytes } from 'node:crypto';
 import { renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { fileSystemOf } from './file-system.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 import { isUsable, statOf } from './folders.ts';
 
-/** Events come within milliseconds where they come at all. */
+/** Events arrive within milliseconds, if at all. */
 const EVENT_PATIENCE_MS = paced(2000);
 
 const WRITABLE_BY_OTHERS = 0o022;
@@ -33,22 +33,18 @@ export async function checkDropFolder({ folder, rescanSeconds }: DropOptions): P
     return [
       warn(
         check,
-        `${folder} is not there yet`,
-        'The first start makes it, with its own folders in it. Is it the right one, and mounted?',
+        `${folder} does not exist yet`,
+        'The first start creates it and its subfolders. Check that it is the right folder, and that its disk is mounted.',
       ),
     ];
   if (typeof found === 'string' || !found.isDirectory()) {
-    const reason = typeof found === 'string' ? found : 'it is no folder';
+    const reason = typeof found === 'string' ? found : 'it is not a folder';
     return [
-      bad(
-        check,
-        `${folder}: ${reason}`,
-        'Name another with [ingest] drop, or give this user the right to reach it.',
-      ),
+      bad(check, `${folder}: ${reason}`, 'Name another folder with [ingest] drop, or give this user access.'),
     ];
   }
-  const fault = faultOf(folder);
-  if (fault !== null) return [fault];
+  const problem = problemOf(folder);
+  if (problem !== null) return [problem];
   const type = await statfs(folder).then(
     (disk) => fileSystemOf(disk.type),
     () => null,
@@ -58,27 +54,30 @@ export async function checkDropFolder({ folder, rescanSeconds }: DropOptions): P
     return [
       warn(
         check,
-        `${folder}: whoever may write to it can also move archive/ and the files of others away`,
+        `${folder}: anyone who can write to it can also move archive/ and the files of others`,
         `chmod +t ${folder}`,
       ),
       await checkEvents(folder, rescanSeconds),
     ];
   return [
-    ok(check, `${folder}${where}: files can be made and renamed, its own folders are on one file system`),
+    ok(
+      check,
+      `${folder}${where}: files can be created and renamed, and its subfolders are on the same file system`,
+    ),
     await checkEvents(folder, rescanSeconds),
   ];
 }
 
-/** What keeps ingest from taking files out of the folder; null when nothing does. */
-function faultOf(folder: string): Finding | null {
+/** The problem that keeps ingest from moving files out of the folder; null if there is none. */
+function problemOf(folder: string): Finding | null {
   const check = 'drop folder';
-  const rights = 'Give the user of the appliance the right to write to the folder and to those in it.';
+  const rights = 'Give the user that Wirewatch runs as write access to the folder and its subfolders.';
   const draft = probeName(folder);
   try {
     writeFileSync(draft, '', { flag: 'wx', mode: 0o600 });
     renameSync(draft, `${draft}.renamed`);
   } catch (error) {
-    return bad(check, `${folder}: cannot make a file and rename it: ${reasonOf(error)}`, rights);
+    return bad(check, `${folder}: cannot create and rename a file: ${reasonOf(error)}`, rights);
   } finally {
     rmSync(draft, { force: true });
     rmSync(`${draft}.renamed`, { force: true });
@@ -89,12 +88,12 @@ function faultOf(folder: string): Finding | null {
     const found = statOf(path);
     if (found === null) continue;
     if (typeof found === 'string' || !found.isDirectory() || !isUsable(path))
-      return bad(check, `${path} cannot be written to by this user`, rights);
+      return bad(check, `${path}: this user cannot write to it`, rights);
     if (found.dev !== dev) {
       return bad(
         check,
         `${path} is on another file system than ${folder}: files cannot be renamed into it`,
-        'Put all of the drop folder on one file system.',
+        'Put the drop folder and its subfolders on one file system.',
       );
     }
   }
@@ -103,22 +102,22 @@ function faultOf(folder: string): Finding | null {
 
 async function checkEvents(folder: string, rescanSeconds: number): Promise<Finding> {
   const check = 'drop events';
-  const polled = `files are found every ${rescanSeconds} s ([ingest] rescan_seconds) instead`;
+  const polled = `Wirewatch scans the folder every ${rescanSeconds} s instead ([ingest] rescan_seconds)`;
   const path = probeName(folder);
   try {
     const wasSeen = await isSeen(folder, path);
     return wasSeen
-      ? ok(check, 'the file system tells of new files at once')
+      ? ok(check, 'the file system reports new files at once')
       : warn(
           check,
-          `the file system does not tell of new files: ${polled}`,
-          'Nothing, where that is soon enough; network shares are like that.',
+          `the file system does not report new files; ${polled}`,
+          'Nothing, if that is soon enough: this is normal for network shares.',
         );
   } catch (error) {
     return warn(
       check,
       `the folder cannot be watched: ${reasonOf(error)}; ${polled}`,
-      'Where files should be found at once, raise the limit on watched files (fs.inotify.max_user_watches, max_user_instances).',
+      'To have files found at once, raise the limits on watched files (fs.inotify.max_user_watches, max_user_instances).',
     );
   } finally {
     rmSync(path, { force: true });

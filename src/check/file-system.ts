@@ -1,8 +1,8 @@
 /**
- * What kind of file system a folder is on, by the number that statfs gives on Linux (statfs(2), linux/magic.h).
+ * The kind of file system of a folder, by the number that statfs returns on Linux (statfs(2), linux/magic.h).
  *
- * SQLite's write-ahead log needs memory that processes share and locks that hold: a network file system gives
- * neither reliably (https://sqlite.org/wal.html, https://sqlite.org/faq.html#q5).
+ * SQLite's write-ahead log needs shared memory and reliable locks: a network file system provides neither
+ * reliably (https://sqlite.org/wal.html, https://sqlite.org/faq.html#q5).
  */
 import { statfs } from 'node:fs/promises';
 import { reasonOf } from '../refused.ts';
@@ -39,29 +39,29 @@ const FILE_SYSTEMS: ReadonlyMap<number, FileSystem> = new Map([
   [0xf2f52010, { name: 'F2FS', kind: 'local' }],
 ]);
 
-/** Null: of a kind that is not known here, as every one is outside Linux. */
+/** Null for an unknown kind, which is every one outside Linux. */
 export function fileSystemOf(type: number): FileSystem | null {
   return process.platform === 'linux' ? (FILE_SYSTEMS.get(type >>> 0) ?? null) : null;
 }
 
-/** Whether the databases may lie there. */
+/** Whether the databases can be there. */
 export async function checkDataFileSystem(folder: string): Promise<Finding> {
   const check = 'data file system';
   const found = await statfs(folder).then((disk) => fileSystemOf(disk.type), reasonOf);
-  if (typeof found === 'string') return warn(check, `${folder}: ${found}`, 'See whether the disk is there.');
-  return judgeDataFileSystem(check, found);
+  if (typeof found === 'string') return warn(check, `${folder}: ${found}`, 'Check that the disk is mounted.');
+  return fileSystemFinding(check, found);
 }
 
-/** The rule of {@link checkDataFileSystem}, apart for its tests. */
-export function judgeDataFileSystem(check: string, found: FileSystem | null): Finding {
-  const move = 'Stop the appliance and move the data folder to a local disk; name it with --data.';
+/** The rule of {@link checkDataFileSystem}, separate for its tests. */
+export function fileSystemFinding(check: string, found: FileSystem | null): Finding {
+  const move = 'Stop Wirewatch, move the data folder to a local disk, and name it with --data.';
   switch (found?.kind) {
     case undefined:
-      return ok(check, 'of a kind that is not known here; it must be a local disk');
+      return ok(check, 'unknown kind of file system; it must be on a local disk');
     case 'network':
-      return bad(check, `${found.name}, a network file system: databases get damaged on it`, move);
+      return bad(check, `${found.name}, a network file system: databases can be damaged on it`, move);
     case 'user space':
-      return warn(check, 'FUSE: whether it keeps what it has acknowledged, its program alone knows', move);
+      return warn(check, 'FUSE: whether acknowledged writes are safe depends on the program behind it', move);
     case 'memory':
       return warn(check, `${found.name}: everything on it is lost when the machine restarts`, move);
     case 'local':

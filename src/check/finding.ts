@@ -1,13 +1,13 @@
-/** What a check has found: that something is in order, should be looked after, or keeps the appliance from its work. */
+/** The result of one check: it is OK, needs attention, or keeps the appliance from working. */
 
 export type Status = 'ok' | 'warn' | 'bad';
 
 export interface Finding {
-  /** What was looked at, in a word or two. */
+  /** What was checked, in a word or two. */
   readonly check: string;
   readonly status: Status;
   readonly detail: string;
-  /** Null where nothing is to be done. */
+  /** Null if there is nothing to do. */
   readonly what_to_do: string | null;
 }
 

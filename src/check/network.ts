@@ -1,4 +1,4 @@
-/** The address at which it listens, the one that clients are told, and the certificate. */
+/** The listening address, the public address, and the certificate. */
 import { statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { isInTheClear } from '../config/listening.ts';
@@ -11,12 +11,12 @@ import { bad, type Finding, ok, warn } from './finding.ts';
 
 type Server = Settings['server'];
 
-/** @param isRunning whether an appliance holds the lock of the data folder: then the address is its own */
+/** @param isRunning whether an appliance holds the lock of the data folder: then it uses the address */
 export async function checkAddress({ host, port }: Server, isRunning: boolean): Promise<Finding> {
   const check = 'listening address';
   return port === 0
     ? ok(check, `${host}, any free port`)
-    : judgeAddress({ check, section: 'server', host, port }, isRunning);
+    : checkPlace({ check, section: 'server', host, port }, isRunning);
 }
 
 /** Of the administration; see {@link checkAddress}. */
@@ -27,7 +27,7 @@ export async function checkAdminAddress(
   const check = 'administration';
   return port === 0
     ? ok(check, 'off: [admin] port is 0')
-    : judgeAddress({ check, section: 'admin', host, port }, isRunning);
+    : checkPlace({ check, section: 'admin', host, port }, isRunning);
 }
 
 interface Place {
@@ -39,39 +39,39 @@ interface Place {
   readonly port: number;
 }
 
-async function judgeAddress({ check, section, host, port }: Place, isRunning: boolean): Promise<Finding> {
+async function checkPlace({ check, section, host, port }: Place, isRunning: boolean): Promise<Finding> {
   const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const fault = await listenFault(host, port);
+  const fault = await listenError(host, port);
   if (fault === null) {
     return isRunning
       ? warn(
           check,
-          `${shown} is free, though the appliance runs: it listens elsewhere, by other settings than these`,
-          'Give this command the configuration of the appliance (--config, WIREWATCH_ variables).',
+          `${shown} is free, although Wirewatch is running: it listens on another address, with other settings`,
+          'Run this command with the configuration of the running Wirewatch (--config, WIREWATCH_ variables).',
         )
       : ok(check, `${shown} is free`);
   }
   if (isErrorCode(fault, 'EADDRINUSE')) {
     return isRunning
-      ? ok(check, `${shown} is taken, as it should be: the appliance runs`)
+      ? ok(check, `${shown} is in use, as expected while Wirewatch is running`)
       : bad(
           check,
-          `${shown} is taken by another program`,
-          `End that one, or choose another [${section}] port.`,
+          `${shown} is in use by another program`,
+          `Stop that program, or choose another [${section}] port.`,
         );
   }
   if (isErrorCode(fault, 'EACCES')) {
     return bad(
       check,
-      `${shown}: this user may not listen on that port`,
+      `${shown}: this user cannot listen on this port`,
       `Choose a [${section}] port of at least 1024, or grant CAP_NET_BIND_SERVICE.`,
     );
   }
   return bad(check, `${shown}: ${reasonOf(fault)}`, `Set [${section}] host to an address of this machine.`);
 }
 
-/** Listens for a moment, and answers nobody. @returns why that cannot be; null when it can */
-async function listenFault(host: string, port: number): Promise<unknown> {
+/** Listens for a moment, without answering. @returns why that is not possible; null if it is */
+async function listenError(host: string, port: number): Promise<unknown> {
   const server = createServer((socket) => socket.destroy());
   const { promise, resolve } = Promise.withResolvers<unknown>();
   server.once('error', resolve);
@@ -86,23 +86,23 @@ export function checkBaseUrl({ base_url }: Server): Finding {
   if (base_url === '') {
     return warn(
       check,
-      'not set: error types and addresses of photos name the listening address, which others may not reach',
-      'Set [server] base_url to the address at which clients reach the appliance.',
+      'not set: error types and photo addresses contain the listening address, which clients may not be able to reach',
+      'Set [server] base_url to the public address that clients use.',
     );
   }
   if (LOOPBACK.test(base_url)) {
     return warn(
       check,
-      `${base_url} leads every client to its own machine`,
-      'Set [server] base_url to the address at which clients reach the appliance.',
+      `${base_url} points each client to its own machine`,
+      'Set [server] base_url to the public address that clients use.',
     );
   }
   return base_url.startsWith('https:')
     ? ok(check, base_url)
     : warn(
         check,
-        `${base_url}: keys travel in the clear`,
-        'Speak https, by a proxy or by [server] tls_certificate and tls_key.',
+        `${base_url}: clients send their keys unencrypted`,
+        'Use HTTPS, with a proxy or with [server] tls_certificate and tls_key.',
       );
 }
 
@@ -111,7 +111,7 @@ const READABLE_BY_ALL = 0o004;
 export async function checkTls(server: Server, nowMs: number): Promise<Finding[]> {
   const { tls_certificate, tls_key } = server;
   if (tls_certificate === '') return [checkPlain(server)];
-  const pair = await judgePair({ certificate: tls_certificate, key: tls_key }, nowMs);
+  const pair = await checkPair({ certificate: tls_certificate, key: tls_key }, nowMs);
   return isReadableByAll(tls_key)
     ? [pair, warn('TLS key', `every user of this machine can read ${tls_key}`, `chmod o-r ${tls_key}`)]
     : [pair];
@@ -121,8 +121,8 @@ function checkPlain(server: Server): Finding {
   return isInTheClear(server)
     ? warn(
         'TLS',
-        `no certificate, and ${server.host} can be reached from other machines: keys cross the network in the clear`,
-        'Set [server] tls_certificate and tls_key. Or put a proxy with TLS in front: on this machine with [server] host 127.0.0.1, on another with its address in [server] trusted_proxies.',
+        `no certificate, and ${server.host} can be reached from other machines: keys cross the network unencrypted`,
+        'Set [server] tls_certificate and tls_key. Or put a TLS proxy in front: on this machine with [server] host 127.0.0.1, or on another with its address in [server] trusted_proxies.',
       )
     : ok('TLS', 'no certificate: plain HTTP, for a proxy in front');
 }
@@ -131,26 +131,22 @@ function isReadableByAll(path: string): boolean {
   try {
     return (statSync(path).mode & READABLE_BY_ALL) !== 0;
   } catch {
-    // It is told with the pair.
+    // Reported with the pair.
     return false;
   }
 }
 
-async function judgePair(paths: TlsPaths, nowMs: number): Promise<Finding> {
+async function checkPair(paths: TlsPaths, nowMs: number): Promise<Finding> {
   const check = 'TLS';
-  const todo = 'Put a good pair in place; a running appliance takes it into use by itself.';
+  const todo = 'Install a valid certificate with its key; a running Wirewatch loads them by itself.';
   try {
     const pair = judgeTlsPair(paths, await readTlsFiles(paths));
     const fault = timeFault(paths, pair, nowMs);
-    if (fault === null) return ok(check, `${paths.certificate}, valid to ${formatMs(pair.validToMs)}`);
+    if (fault === null) return ok(check, `${paths.certificate}, valid until ${formatMs(pair.validToMs)}`);
     const isValid = nowMs >= pair.validFromMs && nowMs < pair.validToMs;
     return isValid ? warn(check, fault, todo) : bad(check, fault, todo);
   } catch (error) {
     const isClosed = error instanceof Refused && isForbidden(error.cause);
-    return bad(
-      check,
-      reasonOf(error),
-      isClosed ? 'Give the user of the appliance the right to read it.' : todo,
-    );
+    return bad(check, reasonOf(error), isClosed ? 'Give the user that Wirewatch runs as read access.' : todo);
   }
 }

@@ -1,24 +1,25 @@
-/** How many files and connections this user's processes may have open. */
+/** How many files and connections a process of this user can have open. */
 import { readFileSync } from 'node:fs';
+import { grouped } from '../counted.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
-/** Databases, logs, threads, photos on their way. */
+/** Databases, logs, threads, photos being sent. */
 const OWN_FILES = 200;
 
 export function checkOpenFiles(connectionsMax: number, limit = openFilesLimit()): Finding {
   const check = 'open files';
-  if (limit === null) return ok(check, 'no limit, or none that is known here');
+  if (limit === null) return ok(check, 'no limit, or the limit is not known');
   const needed = connectionsMax + OWN_FILES;
   return limit >= needed
-    ? ok(check, `${limit.toLocaleString('en-US')} allowed, ${needed.toLocaleString('en-US')} needed at most`)
+    ? ok(check, `${grouped(limit)} allowed, at most ${grouped(needed)} needed`)
     : warn(
         check,
-        `${limit.toLocaleString('en-US')} allowed, but [server] max_connections and its own files can need ${needed.toLocaleString('en-US')}`,
-        'Raise the limit (ulimit -n, LimitNOFILE of the service), or lower [server] max_connections.',
+        `${grouped(limit)} allowed, but with [server] max_connections Wirewatch may need ${grouped(needed)}`,
+        'Raise the limit (ulimit -n, or LimitNOFILE= of the service), or lower [server] max_connections.',
       );
 }
 
-/** Of this process, as Linux tells it (proc_pid_limits(5)). Null: unlimited, or not known here. */
+/** The limit of this process, from Linux (proc_pid_limits(5)). Null: unlimited, or not known. */
 function openFilesLimit(): number | null {
   try {
     const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];

@@ -1,6 +1,6 @@
 /**
- * What the commands on accounts, subscriptions and keys share: how they open the store, read the values of their
- * options, and show one entry.
+ * Helpers for the commands on accounts, subscriptions and keys: open the access database, read option values, show one
+ * entry.
  */
 import type { Command } from 'commander';
 import {
@@ -24,16 +24,16 @@ import { resolveDataFolder } from './data-folder.ts';
 import { operationOf } from './operation.ts';
 import { commonOptions, listValue, optionValue } from './options.ts';
 
-/** An access database, which no restore replaces before it is closed. */
+/** An open access database; no restore replaces it before it is closed. */
 export interface OpenAccess {
   readonly db: Database;
   close(): void;
 }
 
 /**
- * Opens the access database of the command's data folder, at the end of its log.
+ * Opens the access database of the command's data folder, updated to the end of its log.
  *
- * @param create makes a missing one
+ * @param create whether a missing one is created
  */
 export function openForCommand(command: Command, { create = false }: { create?: boolean } = {}): OpenAccess {
   const data = resolveDataFolder(commonOptions(command));
@@ -60,16 +60,16 @@ export function openForCommand(command: Command, { create = false }: { create?: 
 function tellRecovered(recovered: Recovered): void {
   const said =
     recovered.kind === 'brought up'
-      ? 'access.db was older than its log, and has been brought to its end'
-      : `access.db was made anew from its log: ${printable(recovered.reason)}`;
+      ? 'access.db was older than its log and has been updated from it'
+      : `access.db was rebuilt from its log: ${printable(recovered.reason)}`;
   process.stderr.write(`wirewatch: ${said}\n`);
 }
 
 /**
  * Runs `work` on the access database of the command's data folder.
  *
- * @param create makes a missing one
- * @param urgent must be possible on a full disk, too: then the room that is kept for that is given up
+ * @param create whether a missing one is created
+ * @param urgent must work even on a full disk: gives up the disk space that is reserved for that
  */
 export function withAccess<Result>(
   command: Command,
@@ -92,7 +92,7 @@ export function requireChanges(command: Command): void {
   if (Object.keys(command.opts()).length > 0) return;
   throw new Refused(
     'usage',
-    `nothing to change: give at least one option; see: wirewatch ${command.parent?.name()} set --help`,
+    `nothing to change: give at least one option. See: wirewatch ${command.parent?.name()} set --help`,
   );
 }
 
@@ -111,10 +111,10 @@ export function nameValue(value: string): string {
   return optionValue(readName(value));
 }
 
-/** What an option takes to clear a value. It is turned into null by {@link orNull}: commander puts `''` for a null. */
+/** The option value that clears a setting. {@link orNull} turns it into null: commander would replace null by `''`. */
 export type None = 'none';
 
-/** The value of an option that may be `none`; undefined where it was not given. */
+/** The value of an option that may be `none`; undefined if the option was not given. */
 export function orNull<Value>(value: Value | None | undefined): Value | null | undefined {
   return value === 'none' ? null : value;
 }
@@ -129,12 +129,12 @@ export function zoneValue(value: string): string {
   return optionValue(readZone(value));
 }
 
-/** Option value: content types with commas between them. */
+/** Option value: comma-separated content types. */
 export function contentTypesValue(value: string): ContentType[] {
   return optionValue(readContentTypes(listValue(value)));
 }
 
-/** One entry as lines of a label and what stands behind it; null is shown as `-`. */
+/** One entry as lines of a label and its value; null is shown as `-`. */
 export function details(lines: readonly (readonly [label: string, value: string | number | null])[]): string {
   const width = Math.max(...lines.map(([label]) => label.length));
   return lines.map(([label, value]) => `${label.padEnd(width)}  ${value ?? '-'}`).join('\n');

@@ -1,6 +1,6 @@
 /**
- * `wirewatch account`: the customers of this installation. Works beside a running appliance, and holds from its
- * next request on.
+ * `wirewatch account`: the customers of this installation. Works while Wirewatch is running, and takes effect with
+ * its next request.
  */
 import type { Command } from 'commander';
 import {
@@ -16,6 +16,7 @@ import {
 import { listKeys } from '../auth/keys.ts';
 import { removeAccount } from '../auth/removal.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
+import { counted, grouped } from '../counted.ts';
 import {
   accountIdValue,
   dailyRowsValue,
@@ -27,7 +28,7 @@ import {
   withAccess,
 } from './access.ts';
 import { addDropOption, addExamples, commonOptions, switchValue } from './options.ts';
-import { counted, grouped, print, table } from './output.ts';
+import { print, table } from './output.ts';
 
 export function register(account: Command): void {
   registerAdd(account);
@@ -43,11 +44,11 @@ function registerAdd(account: Command): void {
   const command = account
     .command('add')
     .description('add an account')
-    .argument('<id>', 'id of the account: letters, digits, dots, dashes, underscores', accountIdValue)
+    .argument('<id>', 'account id: letters, digits, dots, dashes and underscores', accountIdValue)
     .requiredOption('--name <name>', 'name of the customer', nameValue)
     .option(
       '--daily-rows <number>',
-      'rows a day, or none for the setting [limits] daily_rows',
+      'daily row allowance, or none to use the setting [limits] daily_rows',
       dailyRowsValue,
     )
     .action((id: string, options: { name: string; dailyRows?: number | None }, self: Command) => {
@@ -75,7 +76,7 @@ function registerList(account: Command): void {
         json: commonOptions(self).json,
         text: () =>
           accounts.length === 0
-            ? 'There is no account yet. Add one with: wirewatch account add ID --name NAME'
+            ? 'There are no accounts yet. Add one with: wirewatch account add ID --name NAME'
             : table(accounts, [
                 { title: 'ID', value: (one) => one.id },
                 { title: 'NAME', value: (one) => one.name },
@@ -97,7 +98,7 @@ function registerShow(account: Command): void {
   const command = account
     .command('show')
     .description('show one account')
-    .argument('<id>', 'id of the account', accountIdValue)
+    .argument('<id>', 'account id', accountIdValue)
     .action((id: string, _options: unknown, self: Command) => {
       printAccount(
         self,
@@ -112,15 +113,19 @@ type SetOptions = { name?: string; dailyRows?: number | None; printMetadata?: bo
 function registerSet(account: Command): void {
   const command = account
     .command('set')
-    .description('change an account; what is not named stays as it is')
-    .argument('<id>', 'id of the account', accountIdValue)
+    .description('change an account; values that you do not give stay unchanged')
+    .argument('<id>', 'account id', accountIdValue)
     .option('--name <name>', 'name of the customer', nameValue)
     .option(
       '--daily-rows <number>',
-      'rows a day, or none for the setting [limits] daily_rows',
+      'daily row allowance, or none to use the setting [limits] daily_rows',
       dailyRowsValue,
     )
-    .option('--print-metadata <on|off>', 'whether it is licensed for print-publisher metadata', switchValue)
+    .option(
+      '--print-metadata <on|off>',
+      'whether the account is licensed for print-publisher metadata',
+      switchValue,
+    )
     .action((id: string, options: SetOptions, self: Command) => {
       requireChanges(self);
       const { name, dailyRows, printMetadata } = options;
@@ -128,7 +133,7 @@ function registerSet(account: Command): void {
       const licence =
         printMetadata === undefined
           ? ''
-          : 'The licence holds for what is written from now on; bring the rest up to date with: wirewatch ingest replay';
+          : 'This applies to rows read from now on. To apply it to existing detections: wirewatch ingest replay';
       printAccount(
         self,
         withAccess(self, (db) => setAccount(db, id, changes)),
@@ -142,11 +147,11 @@ function registerSet(account: Command): void {
 function registerSuspend(account: Command): void {
   const command = account
     .command('suspend')
-    .description('refuse every key of an account until it is resumed')
-    .argument('<id>', 'id of the account', accountIdValue)
+    .description('refuse all keys of an account until it is resumed')
+    .argument('<id>', 'account id', accountIdValue)
     .action((id: string, _options: unknown, self: Command) => {
       const suspended = withAccess(self, (db) => suspendAccount(db, id, Date.now()), { urgent: true });
-      const next = `Its keys are refused (403) until: wirewatch account resume ${id}`;
+      const next = `All its keys are refused with status 403. To accept them again: wirewatch account resume ${id}`;
       printAccount(self, suspended, `Account ${id} is suspended.`, next);
     });
   addExamples(command, ['account suspend acme']);
@@ -156,7 +161,7 @@ function registerResume(account: Command): void {
   const command = account
     .command('resume')
     .description('let the keys of a suspended account work again')
-    .argument('<id>', 'id of the account', accountIdValue)
+    .argument('<id>', 'account id', accountIdValue)
     .action((id: string, _options: unknown, self: Command) => {
       printAccount(
         self,
@@ -171,10 +176,10 @@ function registerRemove(account: Command): void {
   const command = account
     .command('remove')
     .description(
-      'remove an account with its subscriptions, their detections, and its keys, for good: at once for clients; waits until the rows are deleted',
+      'permanently remove an account with its keys, subscriptions and detections; clients lose access at once, and the command waits until all rows are deleted',
     )
-    .argument('<id>', 'id of the account', accountIdValue)
-    .option('--yes', 'do not ask')
+    .argument('<id>', 'account id', accountIdValue)
+    .option('--yes', 'do not ask for confirmation')
     .action(async (id: string, options: { yes?: boolean }, self: Command) => {
       const { removeWithRows } = await import('./removal.ts');
       await removeWithRows(self, options.yes === true, {
@@ -208,7 +213,7 @@ function printAccount(command: Command, account: Account, done = '', next = ''):
       ['status', shown.suspended_at === null ? shown.status : `${shown.status} since ${shown.suspended_at}`],
       [
         'daily rows',
-        shown.daily_rows === null ? 'as the setting [limits] daily_rows' : grouped(shown.daily_rows),
+        shown.daily_rows === null ? 'default: the setting [limits] daily_rows' : grouped(shown.daily_rows),
       ],
       ['print metadata', shown.print_metadata ? 'on' : 'off'],
       ['created', shown.created_at],

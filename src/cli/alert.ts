@@ -1,4 +1,4 @@
-/** `wirewatch alert`: what is not as it should be, and what to do about it. */
+/** `wirewatch alert`: the current problems, and what to do about them. */
 import type { Command } from 'commander';
 import { readAlerts } from '../admin/overview.ts';
 import { type Config, enabledExports } from '../config/load.ts';
@@ -12,9 +12,7 @@ import { print, table, terminalWidth, WIDTH_DEFAULT } from './output.ts';
 export function register(alert: Command): void {
   const command = alert
     .command('list')
-    .description(
-      'the alerts that are open, those that need someone now first; exit code 1 when no appliance runs',
-    )
+    .description('list the open alerts, urgent ones first; exit code 1 if Wirewatch is not running')
     .action(async (_options, self: Command) => {
       const config = configOf(self);
       requireInstallation(config);
@@ -31,6 +29,7 @@ export function register(alert: Command): void {
   addExamples(command, ['alert list', 'alert list --json']);
 }
 
+/** The alerts that the running appliance reported last, and those that follow from the database now. */
 async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDocument[]> {
   const folder = folderOf(config);
   const reader = createFileReader(folder.detections);
@@ -42,7 +41,7 @@ async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDo
   }
 }
 
-/** In place of what only a running appliance could tell. */
+/** Stands for the alerts that only a running appliance could report. */
 interface NotRunning extends Omit<AlertDocument, 'name' | 'since'> {
   readonly name: 'appliance not running';
   /** Not known. */
@@ -54,23 +53,23 @@ function notRunning(config: Config, options: string): NotRunning {
     name: 'appliance not running',
     page_worthy: true,
     since: null,
-    detail: `no appliance runs on ${config.dataFolder}: nothing is known but what its database tells`,
+    detail: `Wirewatch is not running on ${config.dataFolder}, so only alerts that follow from its database are listed`,
     what_to_do: `Start it with: wirewatch serve${options}`,
   };
 }
 
 function alertText(alerts: readonly (AlertDocument | NotRunning)[]): string {
-  if (alerts.length === 0) return 'No alert is open.';
+  if (alerts.length === 0) return 'No alerts are open.';
   return table(
     alerts,
     [
-      { title: 'WHEN', value: ({ page_worthy }) => (page_worthy ? 'NOW' : 'later') },
+      { title: 'URGENCY', value: ({ page_worthy }) => (page_worthy ? 'NOW' : 'later') },
       { title: 'ALERT', value: ({ name }) => name },
       { title: 'SINCE', value: ({ since }) => since },
-      { title: 'WHAT', value: ({ detail }) => detail },
-      { title: 'TO DO', value: ({ what_to_do }) => what_to_do },
+      { title: 'DETAIL', value: ({ detail }) => detail },
+      { title: 'WHAT TO DO', value: ({ what_to_do }) => what_to_do },
     ],
-    // Sentences do not fit beside each other, on whatever it is printed.
+    // Sentences do not fit side by side, so a width applies even without a terminal.
     terminalWidth() ?? WIDTH_DEFAULT,
   );
 }

@@ -1,8 +1,9 @@
-/** `wirewatch backup`: brings a backup folder up to date, or writes one file. */
+/** `wirewatch backup`: updates a backup folder, or writes one file. */
 import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
+import { counted } from '../counted.ts';
 import { configOf } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
@@ -14,11 +15,11 @@ interface Options {
 
 export function register(command: Command): void {
   command
-    .argument('<dest>', 'a folder, which is brought up to date, or a file that ends with .tar')
-    .option('--force', 'replace a file that exists')
+    .argument('<dest>', 'a backup folder to create or update, or a file name that ends with .tar')
+    .option('--force', 'overwrite an existing .tar file')
     .option(
       '--keep-days <days>',
-      'how long branches and segments that are no longer needed are kept',
+      'how long to keep files in the backup folder that are no longer needed (default: the setting [backup] keep_days)',
       integerValue(0, 36_500),
     )
     .action(async (dest: string, options: Options, self: Command) => {
@@ -46,14 +47,14 @@ export function register(command: Command): void {
   addExamples(command, ['backup /backups/wirewatch', 'backup monday.tar --data /var/lib/wirewatch --json']);
 }
 
-/** An appliance on this machine goes first. */
+/** Lowers the priority of this process: a running appliance comes first. */
 export function beGentle(): void {
   try {
-    // A scheduled one was given a lower priority than this, and keeps it.
+    // A scheduled backup already has a lower priority, and keeps it.
     const { PRIORITY_BELOW_NORMAL } = constants.priority;
     if (getPriority() < PRIORITY_BELOW_NORMAL) setPriority(PRIORITY_BELOW_NORMAL);
   } catch {
-    // Then it runs as it is.
+    // Then the priority stays as it is.
   }
 }
 
@@ -71,13 +72,14 @@ function documentOf({ path: written_to, written, state, isNewBranch, deleted }: 
 }
 
 function textOf({ path: written_to, written, state, isNewBranch, deleted }: WrittenBackup): string {
-  const shown = (count: number) => count.toLocaleString('en-US');
   return [
-    `${written_to} holds the state of ${state.at}: ${shown(written)} bytes written.`,
-    ...(isNewBranch ? ['It is a new branch: no other one there is of this installation.'] : []),
-    ...deleted.map((name) => `Deleted after its time: ${name}`),
+    `${written_to} now contains the state of ${state.at}. ${counted(written, 'byte')} written.`,
+    ...(isNewBranch
+      ? ['This is a new branch in the folder: none of the existing ones belongs to this installation.']
+      : []),
+    ...deleted.map((name) => `Deleted, past keep_days: ${name}`),
     '',
-    'It holds the secret: protect it as you protect the data folder. The drop folder with its archive, the photos and the configuration are not in it; they are ordinary files.',
+    'The backup contains the secret of the installation: protect it like the data folder. It does not contain the drop folder and its archive, the photos, or the configuration file: copy those yourself.',
     '',
     `Check it with:  wirewatch verify ${written_to}`,
     `Restore it:     wirewatch restore ${written_to}`,

@@ -1,8 +1,9 @@
-/** `wirewatch check`: is everything in order here, and what to do if not. */
+/** `wirewatch check`: checks the installation and suggests fixes. */
 import type { Command } from 'commander';
 import { type Configured, checkInstallation } from '../check/check.ts';
 import type { Finding } from '../check/finding.ts';
 import { loadConfig } from '../config/load.ts';
+import { counted } from '../counted.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { resolveDataFolder } from './data-folder.ts';
@@ -18,7 +19,7 @@ export function register(command: Command): void {
       configured: configured(self, root),
       nowMs: Date.now(),
       onProgress: (what) => {
-        if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2Klooking through ${printable(what)}`);
+        if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2Kchecking ${printable(what)}`);
       },
     });
     if (process.stderr.isTTY) process.stderr.write('\r\x1b[2K');
@@ -46,7 +47,7 @@ function configured(command: Command, dataFolder: string): Configured {
   }
 }
 
-/** A line for each, and below it what to do. */
+/** One line for each finding, and below it what to do. */
 function findingsText(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const lines = findings.map(({ check, status, detail, what_to_do }) => {
@@ -57,8 +58,6 @@ function findingsText(findings: readonly Finding[]): string {
   const count = (wanted: string) => findings.filter(({ status }) => status === wanted).length;
   const [warn, bad] = [count('warn'), count('bad')];
   const end =
-    warn + bad === 0
-      ? 'Everything is in order.'
-      : `${bad} bad, ${warn} to look after, ${count('ok')} in order.`;
+    warn + bad === 0 ? 'Everything is OK.' : `${bad} bad, ${counted(warn, 'warning')}, ${count('ok')} OK.`;
   return [...lines, '', end].join('\n');
 }

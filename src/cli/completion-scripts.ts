@@ -1,6 +1,6 @@
-/** Scripts with which shells complete the command line, made from the command line itself. Pure. */
+/** Scripts with which shells complete the command line, generated from the command line itself. Pure. */
 
-/** A place on the command line: what may come next there. */
+/** A place on the command line, and what may come next there. */
 export interface Place {
   /** The words that lead to it: `wirewatch key`. */
   readonly at: string;
@@ -10,7 +10,7 @@ export interface Place {
 
 export interface CommandLine {
   readonly places: readonly Place[];
-  /** Options behind which a value comes: it is a path, or unknown here. */
+  /** Options that take a value: a path, or one that cannot be completed. */
   readonly valued: readonly string[];
 }
 
@@ -105,7 +105,7 @@ function commands(places: readonly Place[]): string {
     .join('|');
 }
 
-/** For every one of the three shells: nothing is special between single quotes, but they themselves. */
+/** Single-quoted for all three shells: within single quotes only the quote itself is special. */
 function quoted(text: string): string {
   return `'${text.replaceAll('\\', '').replaceAll("'", '’')}'`;
 }

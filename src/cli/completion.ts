@@ -1,4 +1,4 @@
-/** `wirewatch completion`: what makes a shell complete commands, options and topics. */
+/** `wirewatch completion`: prints the script with which a shell completes commands, options and topics. */
 import type { Command } from 'commander';
 import { TOPICS } from '../manual/topics.ts';
 import { Refused } from '../refused.ts';
@@ -14,7 +14,7 @@ export function register(command: Command, wholeProgram: () => Promise<Command>)
       if (!isShell(shell))
         throw new Refused(
           'usage',
-          `no completion for ${JSON.stringify(shell)}: expected ${SHELLS.join(', ')}`,
+          `there is no completion script for ${JSON.stringify(shell)}: expected bash, zsh or fish`,
         );
       const script = completionScript(shell, commandLine(await wholeProgram()));
       print({ shell, script }, { json: commonOptions(self).json, text: script });
@@ -30,7 +30,7 @@ function isShell(text: string): text is Shell {
   return SHELLS.some((shell) => shell === text);
 }
 
-/** Every place of the command line, the program itself first. */
+/** Every place on the command line, the program itself first. */
 export function commandLine(program: Command): CommandLine {
   const places: Place[] = [];
   const valued = new Set<string>();
@@ -44,7 +44,7 @@ export function commandLine(program: Command): CommandLine {
         ...command.commands.map((child) => [child.name(), child.description()] as const),
         ...values(command),
         ...options.map(({ long, description }) => [long ?? '', description] as const),
-        ['--help', 'show help'],
+        ['--help', 'show this help'],
       ],
     });
     for (const child of command.commands) visit(child, `${at} ${child.name()}`);
@@ -53,7 +53,7 @@ export function commandLine(program: Command): CommandLine {
   return { places, valued: [...valued] };
 }
 
-/** Values of an argument that are known before anything is looked up. */
+/** The values of an argument, where they are fixed. */
 function values(command: Command): readonly (readonly [string, string])[] {
   if (command.parent?.parent) return [];
   if (command.name() === 'manual') return TOPICS.map(({ name, title }) => [name, title]);

@@ -24,7 +24,7 @@ export function folderOf(config: Config): DataFolder {
 }
 
 /**
- * What a command needs on its line to find the same installation, ready to paste: empty, or with a space before it.
+ * The options with which a command finds the same installation, ready to paste: empty, or with a leading space.
  */
 export function installationOptions(command: Command, config: Config): string {
   const common = commonOptions(command);
@@ -35,18 +35,18 @@ export function installationOptions(command: Command, config: Config): string {
   ].join('');
 }
 
-/** @throws Refused `configuration` where the data folder holds nothing of an installation */
+/** @throws Refused `configuration` if the data folder contains no installation */
 export function requireInstallation(config: Config): void {
   const { root, access, accessLog } = folderOf(config);
   if (existsSync(access) || existsSync(accessLog)) return;
   throw new Refused(
     'configuration',
-    `there is no installation in ${root}. Name the data folder with --data, or begin one with: wirewatch account add ID --name NAME`,
+    `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
   );
 }
 
 /**
- * Runs `work` on the detections as they are; `none` where nothing was ever ingested.
+ * Runs `work` on the database of detections; returns `none` if nothing was ever ingested.
  *
  * @throws as {@link requireInstallation}
  */

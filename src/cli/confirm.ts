@@ -1,4 +1,4 @@
-/** Asks on a terminal before something is done that cannot be undone. */
+/** Asks for confirmation on a terminal before something irreversible is done. */
 import { createInterface } from 'node:readline';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
@@ -9,10 +9,10 @@ export interface Terminal {
 }
 
 /**
- * Goes on when `word` was typed. The question goes to stderr: stdout is for what the command prints.
+ * Returns when `word` was typed. The question goes to stderr: stdout is for the result of the command.
  *
- * @param what will be done, in whole sentences
- * @throws Refused `usage` where there is no terminal to ask on, `failed` when something else was typed
+ * @param what will be done, in full sentences
+ * @throws Refused `usage` without a terminal to ask on, `failed` if something else was typed
  */
 export async function confirm(
   what: string,
@@ -22,16 +22,16 @@ export async function confirm(
   if (input.isTTY !== true || output.isTTY !== true) {
     throw new Refused(
       'usage',
-      `${what} There is no terminal to ask on, so nothing was done: confirm it with --yes.`,
+      `${what} Nothing was done, because there is no terminal to ask for confirmation. Add --yes to confirm.`,
     );
   }
   const lines = createInterface({ input, output, terminal: false });
-  output.write(`${printable(what)}\nType ${printable(word)} to go on: `);
+  output.write(`${printable(what)}\nType ${printable(word)} to confirm: `);
   // Closed without a line: Ctrl-D.
   const typed = await new Promise<string>((resolve) => {
     lines.once('line', resolve);
     lines.once('close', () => resolve(''));
   });
   lines.close();
-  if (typed.trim() !== word) throw new Refused('failed', 'not confirmed: nothing was done.');
+  if (typed.trim() !== word) throw new Refused('failed', 'not confirmed; nothing was done.');
 }

@@ -7,7 +7,7 @@ import type { CommonOptions } from './options.ts';
 const APPLIANCE_FOLDER = 'wirewatch-data';
 const DEMO_FOLDER = 'wirewatch-demo';
 
-/** @returns the absolute path; whether it exists, and whose it is, is for the store to judge */
+/** @returns the absolute path; the store checks whether it exists and who owns it */
 export function resolveDataFolder(
   options: Pick<CommonOptions, 'data'>,
   { demo = false, env = process.env }: { demo?: boolean; env?: Record<string, string | undefined> } = {},

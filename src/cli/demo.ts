@@ -1,7 +1,8 @@
-/** `wirewatch demo`: the appliance with a sample agency, sample keys and exports that keep coming. */
+/** `wirewatch demo`: runs the appliance with a sample agency, sample keys and a steady flow of export files. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { readConsoleEpoch } from '../auth/console-epoch.ts';
+import { counted } from '../counted.ts';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';
 import { newestEndedWindow, SampleExports } from '../demo/exports.ts';
 import { countFiles, readFigures } from '../demo/figures.ts';
@@ -18,12 +19,12 @@ import { newestDone } from '../windows/ledger.ts';
 import { linkInto } from './console.ts';
 import { operationOf } from './operation.ts';
 import { addExamples, addSettingFlags, commonOptions, stateDefaults } from './options.ts';
-import { counted, print, progress, table } from './output.ts';
+import { print, progress, table } from './output.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 const DROP_EVERY_MS = paced(20 * SECOND_MS);
-const LOOK_EVERY_MS = 100;
-/** How long the day may take before the calls are printed all the same. */
+const POLL_EVERY_MS = 100;
+/** How long reading the day may take before the commands are printed anyway. */
 const DAY_TIMEOUT_MS = 120 * SECOND_MS;
 
 export function register(command: Command): void {
@@ -39,7 +40,7 @@ export function register(command: Command): void {
     await ended;
   });
   addSettingFlags(command);
-  stateDefaults(command, { data: 'WIREWATCH_DATA, else ./wirewatch-demo' });
+  stateDefaults(command, { data: '$WIREWATCH_DATA, else ./wirewatch-demo' });
   addExamples(command, ['demo', 'demo --port 9090']);
 }
 
@@ -67,7 +68,7 @@ async function demonstrate(
     if (signal.aborted) return;
     const shown = { console: link, ...(await introduction(appliance.url, keys, db, beganMs)) };
     print(shown, { json: isTerse, text: () => introductionText(shown, appliance.drop, folder.root) });
-    // From now on, who watches sees every request and every file.
+    // From now on, every request and every file is shown.
     if (isQuiet(config.log.level)) log.level = config.log.level;
     while (!signal.aborted) {
       await pause(DROP_EVERY_MS, signal);
@@ -91,13 +92,14 @@ function epochOf({ access }: DataFolder): number {
 
 function consoleText(link: string, data: string): string {
   return `
-The console, for your browser. The link works once, for ten minutes; another is printed by: wirewatch console --data ${data}:
+Console (the link works once, within ten minutes):
   ${link}
+For another link, run: wirewatch console --data ${data}
 
 `;
 }
 
-/** Who watches a demonstration wants to see what it does, not a line for every file of its first day. */
+/** Whether the log level would show a line for every file of the first day, which nobody wants to see. */
 function isQuiet(level: string): boolean {
   return level === 'info';
 }
@@ -109,7 +111,7 @@ function prepare(
 ): SampleKey[] {
   const access = openAccess(root, { kind: 'demo', operation });
   try {
-    // Where the last demonstration ended long ago, nobody misses the windows in between.
+    // If the last demonstration ended long ago, the windows since then are not missing.
     const window_start = newestEndedWindow(nowMs);
     for (const name of EXPORT_NAMES)
       addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
@@ -127,7 +129,7 @@ function doneByBoth(db: Database): number | null {
 
 /** The newest window first: with it, the appliance is up to date. Then the day before, and something that changes. */
 async function ingestDay(db: Database, exports: SampleExports, signal: AbortSignal): Promise<void> {
-  const line = progress('ingesting a day of sample exports, files:');
+  const line = progress('reading a day of sample exports, files:');
   const before = countFiles(db);
   const untilMs = performance.now() + DAY_TIMEOUT_MS;
   let files = 0;
@@ -140,7 +142,7 @@ async function ingestDay(db: Database, exports: SampleExports, signal: AbortSign
     files += await step();
     while (countFiles(db) - before < files && performance.now() < untilMs && !signal.aborted) {
       line.update(countFiles(db) - before, files);
-      await pause(LOOK_EVERY_MS, signal);
+      await pause(POLL_EVERY_MS, signal);
     }
   }
   line.end();
@@ -153,7 +155,7 @@ interface Introduction {
   readonly versions: number;
   /** Ready to paste. */
   readonly calls: { readonly health: string; readonly changes: string; readonly detection: string };
-  /** One detection, as the API gives it; null where it cannot be asked from here. */
+  /** One detection, as the API returns it; null if it cannot be requested from here. */
   readonly detection: unknown;
   /** The address of a photo; null likewise. */
   readonly photo: string | null;
@@ -208,9 +210,9 @@ function introductionText(shown: Introduction, drop: string, data: string): stri
   const { calls, detection, photo } = shown;
   return `
 Wirewatch is running with a sample agency: ${shown.url}
-${counted(shown.detections, 'detection')} in ${counted(shown.versions, 'version')} were read from a day of exports.
+It has read a day of sample exports: ${counted(shown.detections, 'detection')} in ${counted(shown.versions, 'version')}.
 
-Keys (they work until the demonstration is started again; keys that you make stay):
+Keys (valid until you start the demo again; keys that you create yourself stay valid):
 ${table(shown.keys, [
   { title: 'NAME', value: (key) => key.name },
   { title: 'READS', value: (key) => key.reads },
@@ -224,30 +226,30 @@ ${
 ${indented(JSON.stringify(detection, null, 2))}
 
 `
-}Calls to paste (add "| jq" or "| python3 -m json.tool" to see the answers like that):
+}Ready-to-run commands (add "| jq" or "| python3 -m json.tool" to format the answers like this):
 
-The change stream since this demonstration began, in the order in which changes arrived: the newest window
-first, then those of the last day. Pass its next_cursor as cursor from then on.
+The change stream: every new or changed detection since this demo started, in order of arrival.
+From then on, pass next_cursor of the last answer as cursor.
   ${calls.changes}
 
 One detection:
   ${calls.detection}
 
-Is all well?
+Health:
   ${calls.health}
 ${
   photo === null
     ? ''
     : `
-A photo, for your browser:
+A photo to open in your browser:
   ${photo}
 `
 }
-Every twenty seconds an export with new and changed detections is dropped into
+Every 20 seconds, an export file with new and changed detections is dropped into
   ${drop}
-The lines below show it, and every request. Everything is kept in
+The log lines below show each file and each request. All data is in
   ${data}
-Stop with Ctrl-C; start again to carry on.
+Press Ctrl-C to stop; start the demo again to continue with the same data.
 `;
 }
 

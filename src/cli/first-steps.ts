@@ -1,14 +1,14 @@
-/** What `serve` says as long as nobody can read: the steps that are missing, as lines to paste. */
+/** The commands that `serve` prints while there is no usable key. */
 import { listAccounts } from '../auth/accounts.ts';
 import { keyStatus, listKeys } from '../auth/keys.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import type { Database } from '../store/database.ts';
 
 /**
- * The command lines that lead to a key, in their order; none once there is one that can be used.
+ * The commands that lead to a key, in order; empty once there is an active key.
  *
  * @param db access.db
- * @param options what a command needs to find the same installation, ready to paste; may be empty
+ * @param options with which a command finds the same installation, ready to paste; may be empty
  */
 export function firstSteps(db: Database, options: string, nowMs: number): string[] {
   if (listKeys(db).some((key) => keyStatus(key, nowMs) === 'active')) return [];
@@ -29,12 +29,13 @@ export function firstSteps(db: Database, options: string, nowMs: number): string
 /** For a terminal. */
 export function firstStepsText(commands: readonly string[], url: string, drop: string): string {
   return `
-Wirewatch listens on ${url}. Nobody can read from it yet. In another terminal:
+Wirewatch is listening on ${url}. There is no usable API key yet. To create one, run these
+commands in another terminal:
 
 ${commands.map((command) => `  ${command}`).join('\n')}
 
-The last one prints the key, this one time. Export files go into ${drop}
-"wirewatch manual quick-start" goes on from there, with sample files.
+The last command prints the key. It is shown only once. Drop export files into ${drop}
+For the next steps, with sample files, see: wirewatch manual quick-start
 
 `;
 }

@@ -22,8 +22,8 @@ import { EARLIEST_START_MS, LATEST_START_MS, ROWS_MAX, type SampleSubscription }
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { FORMS, type Form } from '../ingest/export-name.ts';
 import { Refused } from '../refused.ts';
-import { formatMs, parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
-import { addExamples, commonOptions, integerValue } from './options.ts';
+import { formatMs, WINDOW_MS } from '../time.ts';
+import { addExamples, commonOptions, integerValue, pathValue, windowStartValue } from './options.ts';
 import { print, progress, table } from './output.ts';
 
 export type GenerateOptions = {
@@ -40,7 +40,7 @@ export type GenerateOptions = {
   backfill?: string;
 };
 
-/** Two years of windows: more is a slip of the hand. */
+/** Two years of windows: more is a typing mistake. */
 const WINDOWS_MAX = 105_120;
 const BACKFILL_WINDOWS = 4_320;
 const DEFAULT_SUBSCRIPTIONS = SAMPLE_SUBSCRIPTIONS.map(({ id }) => id).join(',');
@@ -49,34 +49,38 @@ export function register(command: Command): void {
   command
     .requiredOption(
       '--out <dir>',
-      'folder to write into, made where it is missing; it may be a watched drop folder',
-      folderValue,
+      'folder to write to, created if missing; it may be a drop folder in use',
+      pathValue,
     )
     .option(
       '--start <time>',
-      'start of the first window (default: such that the last window has just ended)',
-      startValue,
+      'start of the first window (default: chosen so that the last window has just ended)',
+      windowStartValue,
     )
     .option(
       '--windows <number>',
-      `ten-minute windows to write, one file each (default: 1; with --backfill, windows that the history spans: ${BACKFILL_WINDOWS}, 30 days)`,
+      `number of ten-minute windows, with one file per export and window (default: 1; with --backfill, the length of the history: ${BACKFILL_WINDOWS}, which is 30 days)`,
       integerValue(1, WINDOWS_MAX),
     )
     .option('--rows <number>', 'rows in each file', integerValue(0, ROWS_MAX), 1000)
-    .option('--seed <text>', 'what the made-up content is drawn from: a number or any text', seedValue, '1')
+    .option('--seed <text>', 'seed of the random content: a number or any text', seedValue, '1')
     .addOption(
       new Option('--export <name>', 'which export to write')
         .choices([...EXPORT_NAMES, 'both'])
         .default('both'),
     )
-    .addOption(new Option('--form <form>', 'file format and packing').choices(FORMS).default('ndjson.gz'))
+    .addOption(new Option('--form <form>', 'file format and compression').choices(FORMS).default('ndjson.gz'))
     .addOption(
-      new Option('--subscriptions <list>', 'subscriptions that the rows are for, such as 7001,7002:text')
+      new Option('--subscriptions <list>', 'subscriptions to write rows for, such as 7001,7002:text')
         .argParser(subscriptionsValue)
         .default(subscriptionsValue(DEFAULT_SUBSCRIPTIONS), DEFAULT_SUBSCRIPTIONS),
     )
-    .option('--trailer', 'end NDJSON with the line that says how many rows there are')
-    .option('--backfill <label>', 'write one file of history instead, named with this label', labelValue)
+    .option('--trailer', 'end NDJSON files with a line that gives the number of rows')
+    .option(
+      '--backfill <label>',
+      'instead, write one file of older data (a backfill) per export, with this label in its name',
+      labelValue,
+    )
     .action((options: GenerateOptions, self: Command) => generate(options, commonOptions(self).json));
   addExamples(command, [
     'generate --out drop',
@@ -87,7 +91,7 @@ export function register(command: Command): void {
 
 async function generate(options: GenerateOptions, json: boolean): Promise<void> {
   const files = plannedFiles(options, Date.now());
-  // All names first: a run that must fail should do so before it has written half of its files.
+  // All names first: a run that must fail should fail before it has written half of its files.
   for (const file of files) await refuseTaken(sampleFilePath(options.out, file));
   const interruption = new AbortController();
   const interrupt = () => interruption.abort();
@@ -119,22 +123,22 @@ async function generate(options: GenerateOptions, json: boolean): Promise<void> 
 /**
  * The files that the options ask for, in the order of their windows.
  *
- * @throws Refused `usage` when options do not go together
+ * @throws Refused `usage` if options contradict each other
  */
 export function plannedFiles(options: GenerateOptions, nowMs: number): SampleFile[] {
   const windows = options.windows ?? (options.backfill === undefined ? 1 : BACKFILL_WINDOWS);
   const firstStartMs = options.start ?? (Math.floor(nowMs / WINDOW_MS) - windows) * WINDOW_MS;
   if (firstStartMs < EARLIEST_START_MS || firstStartMs + windows * WINDOW_MS > LATEST_START_MS) {
     const range = `${formatMs(EARLIEST_START_MS)} and ${formatMs(LATEST_START_MS)}`;
-    throw new Refused('usage', `The windows of --start and --windows must lie between ${range}.`);
+    throw new Refused('usage', `the windows given by --start and --windows must lie between ${range}`);
   }
   if (options.trailer && options.form.startsWith('csv')) {
     throw new Refused(
       'usage',
-      `--trailer is for NDJSON only: leave it out, or choose another --form than ${options.form}.`,
+      `--trailer works only with NDJSON: leave it out, or choose an NDJSON format instead of --form ${options.form}`,
     );
   }
-  if (options.export !== 'both') refuseUnwatched(options.export, options.subscriptions);
+  if (options.export !== 'both') requireSubscription(options.export, options.subscriptions);
   const { rows, seed, form, subscriptions, trailer = false } = options;
   const backfill = options.backfill === undefined ? null : { label: options.backfill, windows };
   const starts = backfill
@@ -155,39 +159,26 @@ export function plannedFiles(options: GenerateOptions, nowMs: number): SampleFil
   );
 }
 
-/** With both exports, the one that nobody watches still gets its files, without rows, as a real export would. */
-function refuseUnwatched(exportName: ExportName, subscriptions: readonly SampleSubscription[]): void {
+/** With both exports, one without subscriptions still gets its files, without rows, like a real export. */
+function requireSubscription(exportName: ExportName, subscriptions: readonly SampleSubscription[]): void {
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
   if (subscriptions.some(({ contentTypes }) => contentTypes.includes(contentType))) return;
   throw new Refused(
     'usage',
-    `None of --subscriptions has the content type ${contentType} that ${exportName} holds.`,
+    `no subscription in --subscriptions has the content type ${contentType}, which the export ${exportName} consists of. Add one, such as 7001:${contentType}`,
   );
 }
 
-function folderValue(value: string): string {
-  if (value === '') throw new InvalidArgumentError('Expected a path, found nothing.');
-  return value;
-}
-
-function startValue(value: string): number {
-  const ms = parseWindowStart(value) ?? parseInstant(value);
-  if (ms === null || ms % WINDOW_MS !== 0) {
-    throw new InvalidArgumentError(
-      'Expected the start of a ten-minute window, such as 2026-11-21T10:10:00Z or 20261121T1010Z.',
-    );
-  }
-  return ms;
-}
-
 function seedValue(value: string): string {
-  if (value === '') throw new InvalidArgumentError('Expected a number or any text, found nothing.');
+  if (value === '') throw new InvalidArgumentError('Expected a number or any text, but the value is empty.');
   return value;
 }
 
 function labelValue(value: string): string {
   if (!/^[a-z0-9._-]{1,64}$/.test(value)) {
-    throw new InvalidArgumentError('Expected a label of 1 to 64 of a-z 0-9 . _ -.');
+    throw new InvalidArgumentError(
+      'Expected a label of 1 to 64 characters: a to z, 0 to 9, dot, underscore or dash.',
+    );
   }
   return value;
 }
@@ -201,7 +192,7 @@ function subscriptionsValue(value: string): SampleSubscription[] {
     const known = contentType === undefined || isContentType(contentType);
     if (number < 1 || number > NUMBER_MAX || !known || rest.length > 0) {
       throw new InvalidArgumentError(
-        'Expected subscription ids with commas between them, each with or without :text or :image.',
+        'Expected comma-separated subscription ids, each with an optional :text or :image, such as 7001,7002:text.',
       );
     }
     const added = contentType === undefined ? CONTENT_TYPES : [contentType];

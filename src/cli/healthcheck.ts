@@ -1,4 +1,4 @@
-/** `wirewatch healthcheck`: is the running appliance healthy? For containers, load balancers and scripts. */
+/** `wirewatch healthcheck`: whether the running appliance is healthy. For containers, load balancers and scripts. */
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { type Command, InvalidArgumentError } from 'commander';
@@ -14,7 +14,7 @@ import { print } from './output.ts';
 
 const TIMEOUT_DEFAULT_SECONDS = 5;
 const TIMEOUT_MAX_SECONDS = 300;
-/** The document has two hundred bytes. */
+/** The document has about two hundred bytes. */
 const BODY_BYTES_MAX = 64 * 1024;
 
 interface Asked {
@@ -38,12 +38,12 @@ type Options = { url?: string; host?: string; port?: string; timeout?: number };
 
 export function register(command: Command): void {
   command
-    .option('--url <url>', 'base address of the appliance (default: as the settings say)', urlValue)
-    .option('--host <address>', 'address on which it listens (default: as the settings say)')
-    .option('--port <number>', 'port on which it listens (default: as the settings say)')
+    .option('--url <url>', 'base address of Wirewatch (default: from the settings)', urlValue)
+    .option('--host <address>', 'address that Wirewatch listens on (default: from the settings)')
+    .option('--port <number>', 'port that Wirewatch listens on (default: from the settings)')
     .option(
       '--timeout <seconds>',
-      `how long the answer may take (default: ${TIMEOUT_DEFAULT_SECONDS})`,
+      `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
       integerValue(1, TIMEOUT_MAX_SECONDS),
     )
     .action(async (options: Options, self: Command) => {
@@ -74,7 +74,7 @@ function askedOf(command: Command, { url, host, port }: Options): Asked {
   if (own === null) {
     throw new Refused(
       'usage',
-      'the port is 0, so the settings do not say where it listens: name the address with --url',
+      'the port is set to 0 (any free port), so the settings do not tell which port is used. Name the address with --url',
     );
   }
   return { url: own, isOwn: true };
@@ -99,7 +99,7 @@ async function get(
   signal: AbortSignal,
 ): Promise<{ status: number; body: string }> {
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    // Nothing secret is sent, and who could answer in its place on this machine could also stop it.
+    // Nothing secret is sent, and whoever could answer in its place on this machine could also stop it.
     const sent = address.startsWith('https:')
       ? requestTls(address, { signal, agent: false, rejectUnauthorized: !isOwn })
       : request(address, { signal, agent: false });
@@ -118,7 +118,7 @@ function degraded(health: unknown): string {
   const pageWorthy = countOf(health, 'page_worthy');
   const needing =
     pageWorthy > 0
-      ? `${pageWorthy === 1 ? '1 open alert needs' : `${pageWorthy} open alerts need`} someone now`
+      ? `${pageWorthy === 1 ? '1 open alert needs' : `${pageWorthy} open alerts need`} attention now`
       : null;
   const exports = memberOf(health, 'exports');
   const ends = ['newswire', 'imagewire'].map((name) => ({
@@ -128,10 +128,12 @@ function degraded(health: unknown): string {
   const done = ends.map(({ name, at }) =>
     typeof at === 'string'
       ? `the newest finished window of ${name} ended at ${at}`
-      : `no window of ${name} is finished yet`,
+      : `no window of ${name} has been finished yet`,
   );
   const isNew = open === 0 && ends.every(({ at }) => at === null);
-  const reasons = isNew ? ['no file was read yet'] : [needing, ...done].filter((part) => part !== null);
+  const reasons = isNew
+    ? ['no export file has been read yet']
+    : [needing, ...done].filter((part) => part !== null);
   return `degraded: ${reasons.join('; ')}. See: wirewatch ${open > 0 ? 'alert list' : 'ingest status'}`;
 }
 
@@ -141,7 +143,7 @@ function countOf(health: unknown, name: 'open' | 'page_worthy'): number {
 }
 
 function notOurs(address: string, status: number): string {
-  return `${address} answered ${status}, and not as the appliance does. Is it the right address? Name it with --url`;
+  return `${address} answered with status ${status}, but the answer is not from Wirewatch. Check the address, and name the right one with --url`;
 }
 
 function unreached(url: string, error: unknown, seconds: number): string {
@@ -149,7 +151,7 @@ function unreached(url: string, error: unknown, seconds: number): string {
     return `no answer from ${url} within ${seconds} s`;
   const code = memberOf(error, 'code');
   if (code === 'ECONNREFUSED')
-    return `nothing listens at ${url}. Start it with: wirewatch serve; or name the address with --url`;
+    return `nothing is listening at ${url}. Start Wirewatch with "wirewatch serve", or name another address with --url`;
   return `${url}: ${reasonOf(error)}`;
 }
 

@@ -1,8 +1,9 @@
-/** `wirewatch ingest validate` and `ingest explain`: what a file holds, and what it would bring. */
+/** `wirewatch ingest validate` and `ingest explain`: what a file contains, and what it would change. */
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
+import { counted, grouped } from '../counted.ts';
 import type { Effect, ReadingRules } from '../ingest/explanation.ts';
 import { EXPORT_COLUMNS } from '../ingest/export-columns.ts';
 import { type ExportFileName, judgeName, judgeWindow, switchedOff } from '../ingest/export-name.ts';
@@ -18,15 +19,15 @@ import { arrival, isHistory } from '../windows/transitions.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { fileTable } from './ingest-status.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
-import { counted, grouped, print, progress } from './output.ts';
+import { print, progress } from './output.ts';
 
 const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
 
 export function registerValidate(ingest: Command): void {
   const command = ingest
     .command('validate')
-    .argument('<file>', 'an export file, wherever it lies')
-    .description('check a file against the export format, as the appliance would; nothing is changed')
+    .argument('<file>', 'path of an export file')
+    .description('check a file against the export format, exactly as Wirewatch does; changes nothing')
     .action(async (path: string, _options, self: Command) => {
       const verdict = await validate(path, configOf(self));
       print(verdict, { json: commonOptions(self).json, text: () => verdictText(verdict) });
@@ -38,9 +39,9 @@ export function registerValidate(ingest: Command): void {
 export function registerExplain(ingest: Command): void {
   const command = ingest
     .command('explain')
-    .argument('<file>', 'an export file, or the name of one that was dropped before')
+    .argument('<file>', 'path of an export file, or the name of one that was dropped earlier')
     .description(
-      'say what the appliance makes of a file: its window, its rows, what it would change, what became of it',
+      'show what Wirewatch would do with a file: its window, its rows and what they would change, and what happened to earlier files with its name',
     )
     .action(async (path: string, _options, self: Command) => {
       const explanation = await explain(path, configOf(self));
@@ -60,14 +61,14 @@ interface Verdict {
   readonly window_start: string | null;
   readonly label: string | null;
   readonly rows: number;
-  /** Why it is not valid, where that is not a matter of single rows. */
+  /** Why it is not valid, if the cause is not in single rows. */
   readonly reason: string | null;
   readonly errors_total: number;
   readonly errors: readonly LineError[];
   /** All errors by column and kind. */
   readonly error_groups: readonly ErrorGroup[];
   readonly ignored_columns: readonly string[];
-  /** Rows whose publisher's name is left out, since they have no article_publisher_id. */
+  /** Rows whose publisher name is ignored, because they have no article_publisher_id. */
   readonly names_without_id: number;
 }
 
@@ -77,7 +78,7 @@ async function validate(path: string, config: Config, name = basename(path)): Pr
   const judged = judgeName(name);
   if (judged.kind !== 'export') {
     const reason =
-      judged.kind === 'refused' ? judged.reason : 'the name is one of a file that is still being written';
+      judged.kind === 'refused' ? judged.reason : 'the name marks a file that is still being written';
     return { ...NOT_AN_EXPORT, file: path, reason };
   }
   const { checkExport } = await import('../ingest/explanation.ts');
@@ -89,18 +90,18 @@ async function validate(path: string, config: Config, name = basename(path)): Pr
 }
 
 interface Explanation extends Verdict {
-  /** What happens to the file when it is dropped now. */
+  /** What happens to the file if it is dropped now. */
   readonly when_dropped: string;
   readonly window_status: string | null;
-  /** What to do otherwise, where the file would do something that is seldom meant; null where nothing is. */
+  /** What to do instead, if the file would do something that is seldom intended; else null. */
   readonly advice: string | null;
-  /** The number of the file that brought the same content before. */
+  /** The number of an earlier file with the same content. */
   readonly same_content_as: number | null;
   /** Rows of subscriptions or content types that the appliance does not have. */
   readonly unknown_rows: Readonly<Record<string, number>>;
-  /** What its rows would change, as things stand; null where the file would not be applied. */
+  /** What its rows would change now; null if the file would not be applied. */
   readonly effect: Effect | null;
-  /** What became of files that were dropped under this name before, the newest first. */
+  /** Files that were dropped earlier with this name, and their outcome, the newest first. */
   readonly history: readonly FileDocument[];
 }
 
@@ -124,14 +125,14 @@ async function explain(given: string, config: Config): Promise<Explanation> {
       ...NOT_AN_EXPORT,
       ...named,
       file: path,
-      when_dropped: 'there is no file to look into, only its history',
+      when_dropped: 'the file is no longer there; only its history is known',
       ...untold,
     };
   }
   const verdict = await validate(path, config, name);
   if (judged.kind !== 'export') {
     const fate =
-      judged.kind === 'refused' ? 'it goes to refused/' : 'it is left alone until it has its final name';
+      judged.kind === 'refused' ? 'it is moved to refused/' : 'it is ignored until it has its final name';
     return { ...verdict, when_dropped: fate, ...untold };
   }
   const { file } = judged;
@@ -153,7 +154,7 @@ async function explain(given: string, config: Config): Promise<Explanation> {
   };
 }
 
-/** Where the newest file lies that was dropped under a name, and is still there. */
+/** The path of the newest file that was dropped with a name, if it still exists. */
 function pathOfDropped(history: readonly FileDocument[], config: Config): string | undefined {
   return history
     .flatMap(({ destination }) => (destination === null ? [] : [join(config.ingest.drop, destination)]))
@@ -161,10 +162,10 @@ function pathOfDropped(history: readonly FileDocument[], config: Config): string
 }
 
 function backfillAdvice({ export: exportName, form }: ExportFileName): string {
-  return `its window ended more than 90 days ago. Old data belongs into a backfill: name the file ${exportName}.backfill-LABEL.${form}`;
+  return `its window ended more than 90 days ago. Drop old data as a backfill: rename the file to ${exportName}.backfill-LABEL.${form}`;
 }
 
-/** Reads the file once more, now with the streams that there are, and counts what it would change. */
+/** Reads the file once more, with the existing streams, and counts what it would change. */
 async function effectOf(
   path: string,
   file: ExportFileName,
@@ -204,17 +205,20 @@ function fateOf(
 ): string {
   if (file.kind === 'window') {
     const due = judgeWindow(file.window_start, Date.now());
-    if (due === 'too far ahead') return 'it goes to refused/: its window is more than a day ahead';
-    if (due === 'early') return 'it stays where it is until its window has ended, and is read then';
+    if (due === 'too far ahead')
+      return 'it is moved to refused/: its window is more than a day in the future';
+    if (due === 'early') return 'it stays where it is until its window has ended, and is then read';
   }
-  if (!config.exports[file.export].enabled) return `it goes to refused/: ${switchedOff(file.export)}`;
+  if (!config.exports[file.export].enabled) return `it is moved to refused/: ${switchedOff(file.export)}`;
   if (arrival(status ?? undefined, config.ingest.failed_windows) === 'hold')
-    return `it goes to held/: its window is ${status}`;
+    return `it is moved to held/: its window is ${status}`;
   if (result.kind === 'truncated')
-    return 'it is given time to grow, then goes to failed/: its packing is cut off';
-  if (result.kind !== 'read') return 'it goes to failed/ with the reasons, and nothing of it is applied';
-  if (same !== null) return `it goes to archive/ and changes nothing: file ${same} brought the same content`;
-  return 'it is applied and goes to archive/';
+    return 'it is moved to failed/ unless it is still being written: its compressed data is truncated';
+  if (result.kind !== 'read')
+    return 'it is moved to failed/ with the reasons, and none of its rows is applied';
+  if (same !== null)
+    return `it is moved to archive/ and changes nothing: file number ${same} had the same content`;
+  return 'it is applied and moved to archive/';
 }
 
 const NOT_AN_EXPORT: Omit<Verdict, 'file'> = {
@@ -290,17 +294,17 @@ function verdictText(verdict: Verdict): string {
     ...(verdict.names_without_id === 0
       ? []
       : [
-          `${counted(verdict.names_without_id, 'row')} with an article_publisher_name and no article_publisher_id: the name is left out`,
+          `${counted(verdict.names_without_id, 'row')} with article_publisher_name but without article_publisher_id: the name is ignored`,
         ]),
   ];
-  if (verdict.valid) return [`good: ${counted(verdict.rows, 'row')}${about}`, ...notes].join('\n');
+  if (verdict.valid) return [`valid: ${counted(verdict.rows, 'row')}${about}`, ...notes].join('\n');
   const errors = verdict.error_groups.map(groupText);
   const grouped = verdict.error_groups.reduce((sum, { count }) => sum + count, 0);
   const left = verdict.errors_total - grouped;
   const more = left > 0 ? [`  … ${counted(left, 'error')} of other kinds`] : [];
   const why =
     verdict.reason ?? `${counted(verdict.errors_total, 'error')} in ${counted(verdict.rows, 'row')}`;
-  return [`bad: ${why}${about}`, ...errors, ...more, ...notes].join('\n');
+  return [`invalid: ${why}${about}`, ...errors, ...more, ...notes].join('\n');
 }
 
 function groupText({ column, expected, count, lines, value }: ErrorGroup): string {
@@ -310,7 +314,7 @@ function groupText({ column, expected, count, lines, value }: ErrorGroup): strin
   return `  ${column === null ? '' : `${column}: `}expected ${expected}${found} (${where})`;
 }
 
-/** A column that is ignored may be one that is misspelt. */
+/** An ignored column may be a misspelt one. */
 function withSuggestion(name: string): string {
   const column = nearest(name, COLUMN_NAMES, 3);
   return column === null ? name : `${name} (did you mean ${column}?)`;
@@ -320,23 +324,23 @@ function explanationText(explanation: Explanation): string {
   const { effect, history, unknown_rows, window_status } = explanation;
   const unknown = Object.entries(unknown_rows).map(
     ([stream, rows]) =>
-      `  ${counted(rows, 'row')} of ${stream}: there is no such subscription or content type, so they are left out`,
+      `  skipped: ${counted(rows, 'row')} of ${stream}, because there is no such subscription or content type`,
   );
   const lines = [
     explanation.file,
     ...(history.length > 0 && explanation.rows === 0 && explanation.errors_total === 0
       ? []
       : [verdictText(explanation)]),
-    `when dropped now: ${explanation.when_dropped}`,
-    ...(window_status === null ? [] : [`its window is ${window_status}`]),
+    `if dropped now: ${explanation.when_dropped}`,
+    ...(window_status === null ? [] : [`window status: ${window_status}`]),
     ...(explanation.advice === null ? [] : [explanation.advice]),
     ...(effect === null
       ? []
       : [
-          `it would bring: ${grouped(effect.created)} created, ${grouped(effect.updated)} updated, ${grouped(effect.rescored)} re-scored, ${grouped(effect.unchanged)} unchanged${effect.rows < explanation.rows - sumOf(unknown_rows) ? ` (of the first ${counted(effect.rows, 'row')})` : ''}`,
+          `effect: ${grouped(effect.created)} created, ${grouped(effect.updated)} updated, ${grouped(effect.rescored)} re-scored, ${grouped(effect.unchanged)} unchanged${effect.rows < explanation.rows - sumOf(unknown_rows) ? ` (of the first ${counted(effect.rows, 'row')})` : ''}`,
         ]),
     ...unknown,
-    ...(history.length === 0 ? [] : ['', 'dropped before under this name:', fileTable(history)]),
+    ...(history.length === 0 ? [] : ['', 'earlier files with this name:', fileTable(history)]),
   ];
   return lines.join('\n');
 }

@@ -1,21 +1,22 @@
 /** `wirewatch ingest replay`: reads archived files again. */
 import type { Command } from 'commander';
+import { counted, grouped } from '../counted.ts';
 import type { ReplayCounts } from '../ingest/requests.ts';
 import { Refused } from '../refused.ts';
 import { addDropOption, addExamples, commonOptions, instantValue } from './options.ts';
-import { counted, grouped, print } from './output.ts';
+import { print } from './output.ts';
 
 export function registerReplay(ingest: Command): void {
   const command = ingest
     .command('replay')
     .description(
-      'read archived files again, in their first order: brings in rows of subscriptions added since and applies licences changed since; changes nothing that is up to date',
+      'read archived files again in their original order, to add rows of subscriptions that were added later and to apply changed licences; whatever is up to date stays unchanged',
     )
     .option('--from <time>', 'only files first applied at or after this time', instantValue)
     .option('--to <time>', 'only files first applied before this time', instantValue)
     .action(async (options: { from?: number; to?: number }, self: Command) => {
       const bounds = { from: options.from ?? 0, to: options.to ?? Number.MAX_SAFE_INTEGER };
-      if (bounds.from >= bounds.to) throw new Refused('usage', '--from must be before --to');
+      if (bounds.from >= bounds.to) throw new Refused('usage', '--from must be earlier than --to');
       const { serveRequest } = await import('./ingest-request.ts');
       const outcome = await serveRequest(self, { kind: 'replay', ...bounds });
       if (!outcome.ok) throw new Refused('failed', outcome.reason);

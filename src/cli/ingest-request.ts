@@ -1,4 +1,4 @@
-/** What the commands share that ask the one who ingests for something. */
+/** Helpers for commands that send a request to the ingest thread. */
 import type { Command } from 'commander';
 import { ingestSettings } from '../appliance.ts';
 import { untilServed } from '../ingest/request-client.ts';
@@ -10,15 +10,16 @@ import { readSecret } from '../store/secret.ts';
 import { openForCommand } from './access.ts';
 import { configOf, folderOf } from './config.ts';
 
-/** Has a request served, and waits for it: see {@link untilServed}. */
+/** Sends a request and waits until it is served: see {@link untilServed}. */
 export function serveRequest(command: Command, wanted: IngestRequest): Promise<RequestOutcome> {
   return serveAdded(command, (access) => addRequest(access, wanted, Date.now()));
 }
 
 /**
- * Waits until a request is served by the running appliance, or here where none runs; shows on a terminal how far it is.
+ * Waits until a request is served, by the running appliance or by this process if none runs. Shows progress on a
+ * terminal.
  *
- * @param add puts the request into access.db, together with what belongs to it, or finds it there
+ * @param add writes the request to access.db together with what belongs to it, or finds it there
  */
 export async function serveAdded(
   command: Command,

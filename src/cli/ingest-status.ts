@@ -1,6 +1,7 @@
-/** `wirewatch ingest status`: where ingest stands. */
+/** `wirewatch ingest status`: the state of ingest. */
 import type { Command } from 'commander';
 import { type Config, enabledExports } from '../config/load.ts';
+import { counted, grouped } from '../counted.ts';
 import type { FileDocument } from '../ingest/file-record.ts';
 import { type IngestStatus, ingestStatus } from '../ingest/ingest-status.ts';
 import type { Database } from '../store/database.ts';
@@ -8,7 +9,7 @@ import { type Reach, reachText } from '../windows/reach.ts';
 import { withAccess } from './access.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
-import { counted, grouped, print, table } from './output.ts';
+import { print, table } from './output.ts';
 
 const FILES_DEFAULT = 10;
 const FILES_MAX = 1000;
@@ -33,10 +34,10 @@ function shownCount(count: number | undefined): string | undefined {
 export function registerStatus(ingest: Command): void {
   const command = ingest
     .command('status')
-    .description('whether the appliance runs, what waits, and the last files it dealt with')
+    .description('show whether Wirewatch is running, which files are waiting, and the files processed last')
     .option(
       '--files <number>',
-      `how many of the last files are shown (default: ${FILES_DEFAULT})`,
+      `how many of the last files to show (default: ${FILES_DEFAULT})`,
       integerValue(0, FILES_MAX),
     )
     .action((options: { files?: number }, self: Command) => {
@@ -59,15 +60,28 @@ function ingestStatusOf(access: Database, config: Config, filesMax: number): Ing
 function waitingText({ waiting, waiting_files }: IngestStatus): string {
   const more = waiting - waiting_files.length;
   const names = [...waiting_files, ...(more > 0 ? [`${grouped(more)} more`] : [])];
-  return waiting === 0 ? 'no file' : `${counted(waiting, 'file')}: ${names.join(', ')}`;
+  return waiting === 0 ? 'no files' : `${counted(waiting, 'file')}: ${names.join(', ')}`;
+}
+
+export const NOT_RUNNING = 'not running; start it with: wirewatch serve';
+
+export function pauseText({ paused_since }: Pick<IngestStatus, 'paused_since'>): string {
+  return paused_since === null
+    ? 'not paused'
+    : `paused since ${paused_since}; resume with: wirewatch ingest resume`;
+}
+
+/** How many rows of a backfill have been applied. */
+export function applyingText({ file, rows, rows_applied }: IngestStatus['applying'][number]): string {
+  return `${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`;
 }
 
 function statusText(status: IngestStatus): string {
   const { newswire, imagewire } = status.exports;
   const newest = (state: { enabled: boolean } & Reach) => (state.enabled ? reachText(state) : 'switched off');
   const lines = [
-    `appliance    ${status.running ? 'running' : 'not running; start it with: wirewatch serve'}`,
-    `ingest       ${status.paused_since === null ? 'not paused' : `paused since ${status.paused_since}; go on with: wirewatch ingest resume`}`,
+    `appliance    ${status.running ? 'running' : NOT_RUNNING}`,
+    `ingest       ${pauseText(status)}`,
     `drop folder  ${status.drop}`,
     `waiting      ${waitingText(status)}`,
     `newswire     ${newest(newswire)}`,
@@ -75,16 +89,13 @@ function statusText(status: IngestStatus): string {
     ...(status.reading === null
       ? []
       : [`reading      ${status.reading.file}: ${counted(status.reading.rows, 'row')} so far`]),
-    ...status.applying.map(
-      ({ file, rows, rows_applied }) =>
-        `backfill     ${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`,
-    ),
+    ...status.applying.map((file) => `backfill     ${applyingText(file)}`),
   ];
   const shown = new Set(status.files.map(({ number }) => number));
   const others = status.not_applied.filter(({ number }) => !shown.has(number));
   const tables = [
-    ...(others.length === 0 ? [] : [`Not applied, in the last day:\n${fileTable(others)}`]),
-    ...(status.files.length === 0 ? [] : [`The last files:\n${fileTable(status.files)}`]),
+    ...(others.length === 0 ? [] : [`Files not applied in the last 24 hours:\n${fileTable(others)}`]),
+    ...(status.files.length === 0 ? [] : [`Files processed last:\n${fileTable(status.files)}`]),
   ];
   return [lines.join('\n'), ...tables].join('\n\n');
 }

@@ -1,4 +1,4 @@
-/** `wirewatch ingest`: what was read, what waits, and what a file would bring. */
+/** `wirewatch ingest`: what was read, what is waiting, and what a file would change. */
 import type { Command } from 'commander';
 import { pauseIngest, resumeIngest } from '../ingest/subscribers.ts';
 import { formatMs } from '../time.ts';
@@ -21,12 +21,12 @@ export function register(ingest: Command): void {
 function registerPause(ingest: Command): void {
   const command = ingest
     .command('pause')
-    .description('leave dropped files where they are until "ingest resume"; kept over restarts')
+    .description('stop reading dropped files until "ingest resume", also across restarts')
     .action((_options, self: Command) => {
       const paused = formatMs(
         withAccess(self, (access) => pauseIngest(access, Date.now()), { create: true }),
       );
-      const text = `Ingest is paused since ${paused}. Dropped files stay where they are. Go on with: wirewatch ingest resume`;
+      const text = `Ingest has been paused since ${paused}. Dropped files stay where they are. Resume with: wirewatch ingest resume`;
       print({ paused: true, paused_since: paused }, { json: commonOptions(self).json, text });
     });
   addExamples(command, ['ingest pause']);
@@ -35,11 +35,13 @@ function registerPause(ingest: Command): void {
 function registerResume(ingest: Command): void {
   const command = ingest
     .command('resume')
-    .description('read dropped files again after "ingest pause"')
+    .description('resume reading dropped files after "ingest pause"')
     .action((_options, self: Command) => {
       const was = withAccess(self, resumeIngest);
       const text =
-        was === null ? 'Ingest was not paused.' : `Ingest goes on. It was paused since ${formatMs(was)}.`;
+        was === null
+          ? 'Ingest was not paused.'
+          : `Ingest has been resumed. It had been paused since ${formatMs(was)}.`;
       print({ paused: false, paused_since: null }, { json: commonOptions(self).json, text });
     });
   addExamples(command, ['ingest resume']);

@@ -1,4 +1,4 @@
-/** How the values of `wirewatch key`'s options are written. */
+/** Reads the option values of `wirewatch key`. */
 import { InvalidArgumentError } from 'commander';
 import { isKeyId, parseKey } from '../auth/key.ts';
 import type { KeySubscription } from '../auth/keys.ts';
@@ -8,22 +8,22 @@ import { Refused } from '../refused.ts';
 import type { None } from './access.ts';
 import { listValue, optionValue } from './options.ts';
 
-export const ID_HELP = 'id of the key: the 12 characters behind "live"';
+export const ID_HELP = 'key id: the 12 characters after "_live_"';
 
-/** Argument: the id of a key; a whole key names itself too, as what has leaked is what one has at hand. */
+/** Argument: a key id. A complete key is accepted, too: after a leak it is what the operator has at hand. */
 export function keyIdValue(value: string): string {
   const id = isKeyId(value) ? value : parseKey(value)?.id;
   // No InvalidArgumentError: its message repeats the value, which may be a mistyped secret.
   if (id === undefined) {
     throw new Refused(
       'usage',
-      'expected the id of a key: 12 characters a-z and 2-7, as shown by: wirewatch key list',
+      'expected a key id: 12 characters from a to z and 2 to 7. To list the ids of all keys: wirewatch key list',
     );
   }
   return id;
 }
 
-/** Option value: scopes with commas between them. */
+/** Option value: comma-separated scopes. */
 export function scopesValue(value: string): Scope[] {
   return optionValue(readScopes(listValue(value)));
 }
@@ -40,10 +40,10 @@ export function subscriptionsText(subscriptions: readonly KeySubscription[]): st
     .join(',');
 }
 
-/** Option value: an instant in the future, epoch milliseconds, or `none`. */
+/** Option value: a time in the future, epoch milliseconds, or `none`. */
 export function expiresValue(value: string): number | None {
   const ms = optionValue(readExpires(value));
-  if (ms !== null && ms <= Date.now()) throw new InvalidArgumentError('Expected an instant in the future.');
+  if (ms !== null && ms <= Date.now()) throw new InvalidArgumentError('Expected a time in the future.');
   return ms ?? 'none';
 }
 

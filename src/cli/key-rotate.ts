@@ -1,4 +1,4 @@
-/** `wirewatch key rotate`: a new key with the same rights, while the old one goes on for a while. */
+/** `wirewatch key rotate`: a new key with the same rights, while the old one keeps working for a while. */
 import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
 import { type Rotation, rotateKey } from '../auth/key-rotation.ts';
@@ -16,15 +16,19 @@ export function registerRotate(key: Command): void {
   const command = key
     .command('rotate')
     .description(
-      'make a new key with the rights of another, which goes on for a while; it is shown this one time',
+      'replace a key: create one with the same rights, shown only once, while the old one keeps working for a while',
     )
     .argument('<id>', ID_HELP, keyIdValue)
     .option(
       '--overlap <time>',
-      `how long the old key goes on, such as 7d, 12h, 30m, or 0 (default: ${OVERLAP_DEFAULT_MS / DAY_MS}d)`,
+      `how long the old key keeps working, such as 7d, 12h, 30m or 0 (default: ${OVERLAP_DEFAULT_MS / DAY_MS}d)`,
       overlapValue,
     )
-    .option('--expires <instant>', 'when the new key ends, or none (default: as the old one)', expiresValue)
+    .option(
+      '--expires <time>',
+      'when the new key expires, or none (default: when the old key would have expired)',
+      expiresValue,
+    )
     .action((id: string, options: { overlap?: number; expires?: number | None }, self: Command) => {
       const config = configOf(self);
       const { prefix } = config.keys;
@@ -49,13 +53,13 @@ function rotatedText(rotation: Rotation, key: string, { preseed, configFile }: C
   const { added, old } = rotation;
   const isConfigured = preseed.keys.some(({ source }) => source.id === old.id);
   return [
-    `Created key ${added.id} with the rights of ${old.id}, which ends at ${endOf(rotation)}.`,
-    `The key, shown this one time; it cannot be shown again:\n\n  ${key}`,
-    'Hand it over. The cursors of the client stay valid: it goes on where it was.',
-    ...(added.expires_at === null ? [] : [`The new key ends at ${formatMs(added.expires_at)}.`]),
-    `To see that the old one is no longer used: wirewatch key show ${old.id}`,
+    `Created key ${added.id} with the rights of ${old.id}. The old key expires at ${endOf(rotation)}.`,
+    `The key. It is shown only once:\n\n  ${key}`,
+    'Give it to the client. The cursors of the client stay valid, so it continues where it was.',
+    ...(added.expires_at === null ? [] : [`The new key expires at ${formatMs(added.expires_at)}.`]),
+    `To check that the old key is no longer used: wirewatch key show ${old.id}`,
     ...(isConfigured
-      ? [`${configFile} still names ${old.id}: it stays as it is, and is not revived. Take it out there.`]
+      ? [`${configFile} still has an entry for ${old.id}. It does not bring the old key back; remove it.`]
       : []),
   ].join('\n\n');
 }
@@ -65,7 +69,7 @@ function endOf({ old }: Rotation): string {
   return formatMs(old.expires_at ?? 0);
 }
 
-/** Option value: a time such as `7d`, `12h`, `30m` or `0`; milliseconds. */
+/** Option value: a duration such as `7d`, `12h`, `30m` or `0`; milliseconds. */
 function overlapValue(value: string): number {
   return optionValue(readOverlap(value));
 }

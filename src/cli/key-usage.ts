@@ -10,7 +10,7 @@ import { commonOptions } from './options.ts';
 /** By key id; null where usage.db cannot be read. */
 export type UsageOfKeys = ReadonlyMap<string, KeyUsage> | null;
 
-/** To be read after access.db was opened: by then the command acts as the owner of the data folder. */
+/** To be called after access.db was opened: by then the command acts as the owner of the data folder. */
 export function usageOfKeys(command: Command, nowMs: number): UsageOfKeys {
   return readKeyUsage(dataFolder(resolveDataFolder(commonOptions(command))).usage, nowMs);
 }

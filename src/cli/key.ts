@@ -1,11 +1,12 @@
 /**
- * `wirewatch key`: the keys with which clients read (contract: Authentication). Works beside a running
- * appliance, and holds from its next request on.
+ * `wirewatch key`: the API keys of clients (contract: Authentication). Works while Wirewatch is running, and takes effect
+ * with its next request.
  */
 import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
 import { addKey, getKey, type Key, keyDocument, listKeys, revokeKey, setKey } from '../auth/keys.ts';
 import type { Config } from '../config/load.ts';
+import { grouped } from '../counted.ts';
 import { formatMs, HOUR_MS } from '../time.ts';
 import {
   accountIdValue,
@@ -46,9 +47,9 @@ type KeyOptions = {
 };
 
 const SCOPES_HELP =
-  'what it may do, with commas between them: detections:read; reports:read and exports:create are for later versions, no endpoint asks for them yet';
+  'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)';
 const SUBSCRIPTIONS_HELP =
-  'what it reads: 7001,7002:text; without a type, those the subscription has when used';
+  'subscriptions that the key may read, such as 7001,7002:text; without a type, every content type the subscription has at the time';
 
 export function register(key: Command): void {
   registerCreate(key);
@@ -63,12 +64,12 @@ export function register(key: Command): void {
 function registerCreate(key: Command): void {
   const command = key
     .command('create')
-    .description('make a key; it is shown this one time')
-    .requiredOption('--account <id>', 'account to which it belongs', accountIdValue)
+    .description('create a key; it is shown only once')
+    .requiredOption('--account <id>', 'account that the key belongs to', accountIdValue)
     .requiredOption('--name <name>', 'name of the key', nameValue)
     .requiredOption('--scopes <scopes>', SCOPES_HELP, scopesValue)
     .requiredOption('--subscriptions <list>', SUBSCRIPTIONS_HELP, subscriptionsValue);
-  addTermOptions(command).action((options: KeyOptions, self: Command) => {
+  addLimitOptions(command).action((options: KeyOptions, self: Command) => {
     const config = configOf(self);
     const { id, key } = createKey(config.keys.prefix);
     const added = {
@@ -95,7 +96,7 @@ function registerCreate(key: Command): void {
             `Created key ${id}.`,
             keyText(created, usage, nowMs),
             ...scopesNotes(created),
-            `The key, shown this one time; it cannot be shown again:\n\n  ${key}`,
+            `The key. It is shown only once:\n\n  ${key}`,
             `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${baseUrl(config)}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
           ].join('\n\n'),
       },
@@ -120,7 +121,7 @@ function registerList(key: Command): void {
         json: commonOptions(self).json,
         text: () =>
           keys.length === 0
-            ? 'There is no key yet. Make one with: wirewatch key create (see wirewatch key create --help)'
+            ? 'There are no keys yet. To create one, see: wirewatch key create --help'
             : table(keys, [
                 { title: 'ID', value: (one) => one.id },
                 { title: 'ACCOUNT', value: (one) => one.account },
@@ -132,7 +133,7 @@ function registerList(key: Command): void {
                 { title: 'LAST USED', value: (one) => one.last_used_at },
                 {
                   title: 'ROWS TODAY',
-                  value: (one) => one.rows_today?.toLocaleString('en-US'),
+                  value: (one) => (one.rows_today === null ? null : grouped(one.rows_today)),
                   align: 'right',
                 },
               ]),
@@ -158,13 +159,17 @@ function registerShow(key: Command): void {
 function registerSet(key: Command): void {
   const command = key
     .command('set')
-    .description('change a key; what is not named stays as it is, and so does the secret')
+    .description('change a key, but not its secret; values that you do not give stay unchanged')
     .argument('<id>', ID_HELP, keyIdValue)
-    .option('--account <id>', 'may repeat its account; it cannot move to another', accountIdValue)
+    .option(
+      '--account <id>',
+      'account of the key, as a check; a key cannot move to another account',
+      accountIdValue,
+    )
     .option('--name <name>', 'name of the key', nameValue)
     .option('--scopes <scopes>', SCOPES_HELP, scopesValue)
     .option('--subscriptions <list>', SUBSCRIPTIONS_HELP, subscriptionsValue);
-  addTermOptions(command).action((id: string, options: Partial<KeyOptions>, self: Command) => {
+  addLimitOptions(command).action((id: string, options: Partial<KeyOptions>, self: Command) => {
     requireChanges(self);
     const changes = {
       account_id: options.account,
@@ -190,18 +195,18 @@ function registerSet(key: Command): void {
 function registerRevoke(key: Command): void {
   const command = key
     .command('revoke')
-    .description('end a key for good')
+    .description('revoke a key permanently')
     .argument('<id>', ID_HELP, keyIdValue)
-    .option('--yes', 'do not ask')
+    .option('--yes', 'do not ask for confirmation')
     .action(async (id: string, { yes }: { yes?: boolean }, self: Command) => {
       const nowMs = Date.now();
       const found = withAccess(self, (db) => getKey(db, id));
       if (yes !== true && found.revoked_at === null) {
         const { name, account } = keyDocument(found, nowMs);
-        await confirm(`This ends key ${id} (${name}, of account ${account}) for good.`, id);
+        await confirm(`This permanently revokes key ${id} (${name}) of account ${account}.`, id);
       }
       const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs), { urgent: true });
-      printKey(self, key, wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.`);
+      printKey(self, key, wasRevoked ? `Key ${id} was already revoked.` : `Revoked key ${id}.`);
     });
   addExamples(command, ['key revoke abcdefghij23', 'key revoke abcdefghij23 --yes']);
 }
@@ -209,7 +214,7 @@ function registerRevoke(key: Command): void {
 function registerGenerate(key: Command): void {
   const command = key
     .command('generate')
-    .description('make a key and its hash, offline: nothing is stored')
+    .description('generate a key and its hash offline, without storing them')
     .option('--name <name>', 'name of the key', nameValue)
     .action((options: { name?: string }, self: Command) => {
       const { prefix } = configOf(self).keys;
@@ -224,7 +229,7 @@ function registerGenerate(key: Command): void {
           text: () =>
             [
               details(Object.entries({ id, ...named, key, hash })),
-              'The key is stored nowhere: keep it. For the configuration, with your own account and subscriptions:',
+              'The key is not stored anywhere: keep it safe. For the configuration file, with your own account and subscriptions:',
               toml.trimEnd(),
             ].join('\n\n'),
         },
@@ -233,7 +238,7 @@ function registerGenerate(key: Command): void {
   addExamples(command, ['key generate', 'key generate --json']);
 }
 
-/** The key as the configuration takes it. Only its hash goes there, so that a copy of the file opens nothing. */
+/** The key as an entry of the configuration. It has only the hash, so that a copy of the file gives no access. */
 function tomlOf({
   id,
   hash,
@@ -253,34 +258,34 @@ function tomlOf({
   return `[[keys]]\n${lines.join('')}`;
 }
 
-function addTermOptions(command: Command): Command {
+function addLimitOptions(command: Command): Command {
   return command
-    .option('--expires <instant>', 'when it ends, such as 2027-01-01T00:00:00Z, or none', expiresValue)
+    .option('--expires <time>', 'when the key expires, such as 2027-01-01T00:00:00Z, or none', expiresValue)
     .option(
       '--allow-address <cidr>',
-      'address or network it may come from, repeatable, or none for any',
+      'address or network that may use the key, or none for any; repeatable',
       addressesValue,
     )
-    .option('--daily-rows <number>', 'rows a day of its own, or none', dailyRowsValue);
+    .option('--daily-rows <number>', 'daily row allowance of the key itself, or none', dailyRowsValue);
 }
 
-/** What is to be known of scopes that do nothing. */
+/** Notes on scopes that have no effect. */
 function scopesNotes({ scopes }: Key): string[] {
   const idle = scopes.filter((scope) => scope !== 'detections:read');
   const notes = [
-    ...(idle.length === 0 ? [] : [`No endpoint of this version asks for ${idle.join(' or ')}.`]),
-    ...(idle.length < scopes.length ? [] : ['Without detections:read the key can read no detections.']),
+    ...(idle.length === 0 ? [] : [`No endpoint of this version uses ${idle.join(' or ')}.`]),
+    ...(idle.length < scopes.length ? [] : ['Without detections:read, the key cannot read detections.']),
   ];
   return notes.length === 0 ? [] : [notes.join(' ')];
 }
 
-/** Where a client finds the appliance. */
+/** The address that clients use. */
 function baseUrl(config: Config): string {
   const { base_url } = config.server;
   return base_url !== '' ? base_url : (listeningUrl(config) ?? 'http://127.0.0.1:PORT');
 }
 
-/** Prints one key, below what was done. */
+/** Prints one key, after what was done. */
 function printKey(command: Command, key: Key, done = ''): void {
   const nowMs = Date.now();
   const usage = usageOfKeys(command, nowMs);
@@ -301,9 +306,9 @@ function keyText(key: Key, usage: UsageOfKeys, nowMs: number): string {
     ['subscriptions', subscriptionsText(shown.subscriptions)],
     ['expires', shown.expires_at ?? 'never'],
     ['addresses', shown.allow_addresses.join(', ') || 'any'],
-    ['daily rows', shown.daily_rows ?? "as the account's"],
+    ['daily rows', shown.daily_rows === null ? 'only that of the account' : grouped(shown.daily_rows)],
     ['created', shown.created_at],
-    ['last used', shown.last_used_at ?? 'no use is known'],
-    ['rows today', shown.rows_today?.toLocaleString('en-US') ?? null],
+    ['last used', shown.last_used_at ?? 'no recorded use'],
+    ['rows today', shown.rows_today === null ? null : grouped(shown.rows_today)],
   ]);
 }

@@ -1,4 +1,4 @@
-/** `wirewatch licenses`: what is inside the program, and the licence of each part. */
+/** `wirewatch licenses`: the bundled software, and the licence of each part. */
 import type { Command } from 'commander';
 import { type License, licenses } from '../packed.ts';
 import { Refused } from '../refused.ts';
@@ -13,7 +13,7 @@ export function register(command: Command): void {
     if (inside === null) {
       throw new Refused(
         'failed',
-        'run from the sources, nothing is inside: each package in node_modules carries its licence.',
+        'nothing is bundled when Wirewatch runs from its sources. Each package in node_modules contains its own licence.',
       );
     }
     print(inside, { json: commonOptions(self).json, text: () => text(inside) });
@@ -21,12 +21,12 @@ export function register(command: Command): void {
   addExamples(command, ['licenses | less', 'licenses --json']);
 }
 
-/** First what there is, then the texts. */
+/** First the list, then the texts. */
 function text(inside: readonly License[]): string {
   const list = table(inside, [
-    { title: 'Inside', value: ({ name }) => name },
-    { title: 'Version', value: ({ version }) => version },
-    { title: 'Licence', value: ({ license }) => license },
+    { title: 'NAME', value: ({ name }) => name },
+    { title: 'VERSION', value: ({ version }) => version },
+    { title: 'LICENCE', value: ({ license }) => license },
   ]);
   const texts = inside.map((one) => `${one.name} ${one.version}\n\n${one.text}`);
   return [list, ...texts].join(`\n\n${RULE}\n\n`);

@@ -1,4 +1,4 @@
-/** Where a client on this machine finds the appliance, as far as the settings tell. */
+/** The address for clients on this machine, as far as the settings tell. */
 import type { Config } from '../config/load.ts';
 
 /** The listening address; null where the port is only known to the appliance that picked it. */

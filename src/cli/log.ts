@@ -1,4 +1,4 @@
-/** `wirewatch log`: the history as it stands in the log, or who changed accounts, subscriptions and keys. */
+/** `wirewatch log`: the history of detections, or of accounts, subscriptions and keys. */
 import { once } from 'node:events';
 import type { Command } from 'commander';
 import { type AuditedChange, AuditTrail } from '../history/audit.ts';
@@ -18,28 +18,37 @@ interface LogOptions {
 }
 
 const HELP = `
-Without --access, each line is one JSON object, as it stands in the log: rows of exports, what became of them, windows
-and files. The last line of an entry, {"commit":…}, has its number, its time, and what was done.
+Without --access, each line is one JSON object of the log: rows of exports, the detections that changed, windows and
+files. The lines form entries, one for each transaction; the last line of an entry, {"commit":…}, has its number, its
+time and the operation.
 
-With --access, each line says when, who (the user of the operating system, and the one behind sudo), by which command,
-and what became of which account, subscription or key; "start" is what the configuration names. No line has a key or
-its hash. With --json each line is one JSON object: at, entry, kind, command, actor, sudo_user, subject, id, change
-(added, changed, removed, asked for), members ({"name":{"from":…,"to":…}}).`;
+With --access, each line gives the time, the user of the operating system (and the user who called sudo), the command,
+and the account, subscription or key that was changed, with its old and new values, or what was asked for. After
+"console:" comes what was done from the console, and the user is the person named in its link. "start" in place of a command is
+a change made at a start because of the configuration file. No line contains a key or its hash. With --json, each line
+is one JSON object with the members at, entry, kind, command, actor, sudo_user, subject, id, change (added, changed,
+removed or asked for) and members ({"name":{"from":…,"to":…}}).`;
 
 export function register(command: Command): void {
   command
-    .option('--access', 'who changed accounts, subscriptions, keys and the pause of ingest: the audit trail')
-    .option('--from <instant>', 'only what was written at this time or later', instantValue)
-    .option('--to <instant>', 'only what was written before this time', instantValue)
-    .option('--follow', 'go on with what is written, until stopped')
+    .option(
+      '--access',
+      'print the audit trail: who changed accounts, subscriptions and keys, or paused ingest',
+    )
+    .option('--from <time>', 'only entries written at or after this time', instantValue)
+    .option('--to <time>', 'only entries written before this time', instantValue)
+    .option('--follow', 'keep printing new entries until stopped')
     .addHelpText('after', HELP)
     .action(async (options: LogOptions, self: Command) => {
       if (options.follow === true && options.to !== undefined)
-        throw new Refused('usage', '--follow does not end: give it without --to.');
+        throw new Refused('usage', '--follow and --to cannot be combined: leave one of them out');
       const { log, accessLog } = dataFolder(resolveDataFolder(commonOptions(self)));
       const path = options.access === true ? accessLog : log;
       if (options.follow !== true && listSegments(path).length === 0)
-        throw new Refused('configuration', `there is no log in ${path}. Name the data folder with --data.`);
+        throw new Refused(
+          'configuration',
+          `there is no log in ${path}. Name the data folder of the installation with --data.`,
+        );
       if (options.access === true) await printAudit(path, options, commonOptions(self).json);
       else await printLines(path, options);
     });
@@ -55,7 +64,7 @@ async function printLines(path: string, options: LogOptions): Promise<void> {
 
 async function printAudit(path: string, options: LogOptions, json: boolean): Promise<void> {
   const trail = new AuditTrail();
-  // From the beginning on: what a member was before is told by the entries before.
+  // From the beginning: the old value of a member comes from an earlier entry.
   for await (const entry of readEntries(path, 'access', { ...wantedOf(options), fromMs: 0 })) {
     const lines = [...entry.lines()].flat().slice(0, -1);
     const changes = trail.read(entry.commit, lines);
@@ -98,7 +107,7 @@ function valueText(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : JSON.stringify(value);
 }
 
-/** Waits while a reader is slower: a long history is not to fill the memory. */
+/** Waits while the reader is slower, so that a long history does not fill the memory. */
 async function write(lines: readonly string[]): Promise<void> {
   if (lines.length > 0 && !process.stdout.write(`${lines.join('\n')}\n`)) await once(process.stdout, 'drain');
 }

@@ -1,4 +1,4 @@
-/** `wirewatch manual`: the manual, inside the program, so that it is there offline and fits the version. */
+/** `wirewatch manual`: the manual, bundled so that it is available offline and matches the version. */
 import { spawnSync } from 'node:child_process';
 import type { Command } from 'commander';
 import { COLUMNS_MAX, COLUMNS_MIN, terminalText } from '../manual/terminal.ts';
@@ -35,9 +35,9 @@ function printTopic(name: string, json: boolean): void {
 }
 
 /**
- * Shows a text in the pager of the one who reads: `PAGER`, else less, which ends by itself where one page is enough.
+ * Shows a text in the user's pager: `PAGER`, else less, which exits by itself if the text fits on one screen.
  *
- * @returns false where there is none, or none is wanted (`PAGER=` or `PAGER=cat`)
+ * @returns false if there is no pager, or none is wanted (`PAGER=` or `PAGER=cat`)
  */
 function paged(text: string): boolean {
   const { PAGER } = process.env;

@@ -1,9 +1,9 @@
-/** What the access log says of who changed something, and by which command: part of the audit trail. */
+/** Who ran a command, as the access log records it: part of the audit trail. */
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import type { Operation } from '../history/format.ts';
 
-/** The command's names alone: values on its line may be secrets. */
+/** The names of the command only: option values may be secrets. */
 export function operationOf(command: Command): Operation {
   const names: string[] = [];
   for (let at: Command | null = command; at?.parent != null; at = at.parent) names.unshift(at.name());
@@ -16,7 +16,7 @@ export function operationOf(command: Command): Operation {
   };
 }
 
-/** Of this process; its number where it has no name. */
+/** The user of this process; the user's number if it has no name. */
 function userName(): string {
   try {
     return userInfo().username;

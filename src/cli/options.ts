@@ -8,7 +8,8 @@ import { type Command, Help, InvalidArgumentError, Option } from 'commander';
 import { wholeNumber } from '../config/format.ts';
 import type { SettingFlags } from '../config/load.ts';
 import { listItems, type Reading, readSwitch } from '../config/terms.ts';
-import { parseInstant } from '../time.ts';
+import { grouped } from '../counted.ts';
+import { parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
 
 export type CommonOptions = {
   data: string | undefined;
@@ -19,16 +20,16 @@ export type CommonOptions = {
 /** Adds the common options to the program; its commands inherit them. */
 export function addCommonOptions(program: Command): void {
   program
-    .option('--data <dir>', 'data folder (default: WIREWATCH_DATA, else ./wirewatch-data)', namedPath)
+    .option('--data <dir>', 'data folder (default: $WIREWATCH_DATA, else ./wirewatch-data)', pathValue)
     .option(
       '--config <file>',
-      'configuration file (default: WIREWATCH_CONFIG, else wirewatch.toml in the data folder)',
-      namedPath,
+      'configuration file (default: $WIREWATCH_CONFIG, else wirewatch.toml in the data folder)',
+      pathValue,
     )
-    .option('--json', 'print one JSON document');
+    .option('--json', 'print the result as JSON');
 }
 
-/** Has the help of a command state its own defaults of common options. */
+/** Makes the help of a command show its own defaults for common options. */
 export function stateDefaults(command: Command, own: Partial<Record<'data' | 'config', string>>): void {
   const restated = (option: Option): Option => {
     const text = own[option.attributeName() as keyof typeof own];
@@ -42,27 +43,27 @@ export function stateDefaults(command: Command, own: Partial<Record<'data' | 'co
 
 const SHOWN = Object.assign(new Help(), { showGlobalOptions: true });
 
-/** The common options of the command that runs, wherever on the line they stood. */
+/** The common options of the command that runs, wherever they are on the command line. */
 export function commonOptions(command: Command): CommonOptions {
   const options = command.optsWithGlobals();
   return { data: text(options.data), config: text(options.config), json: options.json === true };
 }
 
-/** Adds the option for commands that look into the drop folder: the appliance may have been started with it. */
+/** Adds --drop for commands that read the drop folder: Wirewatch may have been started with that option. */
 export function addDropOption(command: Command): Command {
-  return command.option('--drop <dir>', 'the drop folder, where the appliance was started with --drop');
+  return command.option('--drop <dir>', 'drop folder, if Wirewatch was started with --drop');
 }
 
 /** Adds the options that are settings, for the commands that serve. */
 export function addSettingFlags(command: Command): Command {
   return command
-    .option('--drop <dir>', 'folder into which exports are dropped (default: drop in the data folder)')
+    .option('--drop <dir>', 'folder that receives the export files (default: drop in the data folder)')
     .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
-    .option('--port <number>', 'port to listen on, 0 for any free one (default: 8080)')
-    .option('--base-url <url>', 'address at which clients reach it (default: the listening address)');
+    .option('--port <number>', 'port to listen on; 0 picks a free one (default: 8080)')
+    .option('--base-url <url>', 'public address that clients use (default: the listening address)');
 }
 
-/** The options that are settings, as typed; the settings' own schema judges them. */
+/** The options that are settings, as typed; the schema of the settings checks them. */
 export function settingFlags(command: Command): SettingFlags {
   const options = command.opts();
   return {
@@ -73,7 +74,7 @@ export function settingFlags(command: Command): SettingFlags {
   };
 }
 
-/** Lines to paste, shown below a command's help; each starts behind the program's name. */
+/** Example command lines, shown below a command's help, without the program's name. */
 export function addExamples(command: Command, lines: readonly string[]): Command {
   const shown = lines.map((line) => `\n  wirewatch ${line}`).join('');
   return command.addHelpText('after', `\nExamples:${shown}`);
@@ -82,7 +83,19 @@ export function addExamples(command: Command, lines: readonly string[]): Command
 /** Option value: an instant with `Z` or an offset; epoch milliseconds. */
 export function instantValue(value: string): number {
   const ms = parseInstant(value);
-  if (ms === null) throw new InvalidArgumentError('Expected an instant such as 2026-11-21T10:00:00Z.');
+  if (ms === null)
+    throw new InvalidArgumentError('Expected a time with Z or an offset, such as 2026-11-21T10:00:00Z.');
+  return ms;
+}
+
+/** Argument or option value: the start of a window, as in file names or as a time; epoch milliseconds. */
+export function windowStartValue(value: string): number {
+  const ms = parseWindowStart(value) ?? parseInstant(value);
+  if (ms === null || ms % WINDOW_MS !== 0) {
+    throw new InvalidArgumentError(
+      'Expected the start of a ten-minute window, such as 20261121T1010Z or 2026-11-21T10:10:00Z.',
+    );
+  }
   return ms;
 }
 
@@ -91,7 +104,10 @@ export function integerValue(min: number, max: number = Number.MAX_SAFE_INTEGER)
   return (value) => {
     const number = wholeNumber(value, min, max);
     if (number === null) {
-      const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
+      const range =
+        max === Number.MAX_SAFE_INTEGER
+          ? `of at least ${grouped(min)}`
+          : `from ${grouped(min)} to ${grouped(max)}`;
       throw new InvalidArgumentError(`Expected a whole number ${range}.`);
     }
     return number;
@@ -103,22 +119,22 @@ export function switchValue(value: string): boolean {
   return optionValue(readSwitch(value));
 }
 
-/** The value of an option that is judged by a rule of the configuration's. */
+/** The value of an option that follows the rules of a setting. */
 export function optionValue<Value>(reading: Reading<Value>): Value {
   if (reading.kind === 'read') return reading.value;
   throw new InvalidArgumentError(`Expected ${reading.expected}.`);
 }
 
-/** Option value: names with commas between them, none empty; doubles collapse. */
+/** Option value: a comma-separated list without empty items; duplicates collapse. */
 export function listValue(value: string): string[] {
   const items = listItems(value);
-  if (items === null) throw new InvalidArgumentError('Expected names with commas between them, none empty.');
+  if (items === null) throw new InvalidArgumentError('Expected a comma-separated list without empty items.');
   return items;
 }
 
 /** Option value: a path. An empty one, from an unset variable in a script, would silently mean this folder. */
-function namedPath(value: string): string {
-  if (value === '') throw new InvalidArgumentError('Expected a path, found nothing.');
+export function pathValue(value: string): string {
+  if (value === '') throw new InvalidArgumentError('Expected a path, but the value is empty.');
   return value;
 }
 

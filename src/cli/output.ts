@@ -2,13 +2,14 @@
  * What commands print: one JSON document or text on stdout, and progress on a terminal's stderr.
  */
 import { styleText } from 'node:util';
+import { grouped } from '../counted.ts';
 import { printable } from '../printable.ts';
 
-/** Narrower than this no terminal is taken to be, nor one that does not know its width. */
+/** A terminal that reports fewer columns than this gets the default width. */
 const WIDTH_LEAST = 40;
 export const WIDTH_DEFAULT = 80;
 
-/** Columns of the terminal; null where stdout is none, and lines may be as long as they are. */
+/** Columns of the terminal; null if stdout is not a terminal, so that lines may have any length. */
 export function terminalWidth(): number | null {
   if (!process.stdout.isTTY) return null;
   const { columns } = process.stdout;
@@ -18,7 +19,7 @@ export function terminalWidth(): number | null {
 /**
  * Prints the result: the value as one document with `--json`, else the text.
  *
- * @param colours by word: where a line of the text begins with it, it has this colour on a terminal that shows any
+ * @param colours by word: a line of the text that begins with the word shows it in this colour on a terminal
  */
 export function print(
   value: unknown,
@@ -35,7 +36,7 @@ export function print(
 
 export type Colour = 'red' | 'yellow' | 'green';
 
-/** After {@link printable}: what comes from outside has no colour of its own. */
+/** To be called after {@link printable}: text from outside must not bring its own colours. */
 function painted(text: string, colours: Readonly<Record<string, Colour>>): string {
   return Object.entries(colours).reduce(
     (done, [word, colour]) =>
@@ -47,16 +48,6 @@ function painted(text: string, colours: Readonly<Record<string, Colour>>): strin
   );
 }
 
-/** A number of things: `1 key`, `12,000 keys`. */
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${grouped(count)} ${count === 1 ? one : many}`;
-}
-
-/** A number for people: with separators from five digits on. */
-export function grouped(count: number): string {
-  return Math.abs(count) < 10_000 ? String(count) : count.toLocaleString('en-US');
-}
-
 export type Column<Row> = {
   title: string;
   value: (row: Row) => string | number | null | undefined;
@@ -64,10 +55,10 @@ export type Column<Row> = {
 };
 
 /**
- * Rows in aligned columns below their titles; null and undefined are shown as `-`. Columns that the width has no room
- * for stand below each row, with their titles.
+ * Rows in aligned columns below their titles; null and undefined are shown as `-`. Columns that do not fit the width
+ * follow below each row, with their titles.
  *
- * @param width of a line at most; null: any
+ * @param width maximum width of a line; null: no maximum
  */
 export function table<Row>(
   rows: readonly Row[],
@@ -98,7 +89,7 @@ export function table<Row>(
   return [line(titles), ...cells.flatMap((texts) => [line(texts), ...below(texts)])].join('\n');
 }
 
-/** How many columns, the first ones, fit; one in any case. */
+/** How many of the first columns fit; at least one. */
 function columnsWithin(widths: readonly number[], width: number | null): number {
   if (width === null) return widths.length;
   let used = -2;
@@ -111,7 +102,7 @@ function columnsWithin(widths: readonly number[], width: number | null): number 
 
 const BELOW_INDENT = '    ';
 
-/** A command at the end stays in one piece: it is there to be copied. */
+/** A command at the end stays on one line, so that it can be copied. */
 function wrapped(text: string, width: number): string[] {
   const [command] = /(?<=: )wirewatch .*$/.exec(text) ?? [];
   const prose = command === undefined ? text : text.slice(0, -command.length - 1);
@@ -176,13 +167,13 @@ export function progress(
 }
 
 function progressLine(label: string, done: number, total: number | undefined, elapsedMs: number): string {
-  const parts = [printable(label), done.toLocaleString('en-US')];
+  const parts = [printable(label), grouped(done)];
   if (total !== undefined && total > 0) parts.push(`${Math.min(100, Math.floor((done / total) * 100))}%`);
-  if (elapsedMs >= 1000) parts.push(`${Math.round((done / elapsedMs) * 1000).toLocaleString('en-US')}/s`);
+  if (elapsedMs >= 1000) parts.push(`${grouped(Math.round((done / elapsedMs) * 1000))}/s`);
   return parts.join('  ');
 }
 
-/** {@link progress} for work of several steps, each with a line of its own that takes the place of the last. */
+/** {@link progress} for work of several steps: each step has its own line, which replaces the previous one. */
 export function progressOfSteps(): {
   update(step: string, done: number, total: number): void;
   end(): void;

@@ -1,9 +1,8 @@
 /**
- * The command line: the list of commands, what they share, and how each end becomes an exit code.
+ * The command line: the list of commands, what they share, and the exit code of each outcome.
  *
  * A command is one file in this folder that exports `register(command)` and is loaded only when it is named. It throws
- * Refused for what the operator can fix, sets `process.exitCode` where it printed a result that is not good, and
- * otherwise returns.
+ * Refused for what the operator can fix, sets `process.exitCode` if it printed a bad result, and otherwise returns.
  */
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
@@ -13,7 +12,7 @@ import { isDamage, isDiskFull, isForbidden } from '../store/database-errors.ts';
 import { addCommonOptions, addExamples } from './options.ts';
 import { versionText } from './version.ts';
 
-/** A command of the table: what the help says of it, and its file, loaded only when the line names it. */
+/** A command: its line in the help, and its file, loaded only when the command line names it. */
 interface CommandEntry {
   readonly name: string;
   readonly description: string;
@@ -31,48 +30,51 @@ export type Register = (command: Command, wholeProgram: () => Promise<Command>) 
 const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'serve',
-    description: 'run the appliance: read what is dropped, serve the Detection Reporting API',
+    description:
+      'run Wirewatch: read export files from the drop folder and serve the Detection Reporting API',
     load: () => import('./serve.ts'),
   },
   {
     name: 'demo',
     description:
-      'run the appliance with a sample agency, sample keys and exports that keep coming; prints calls to paste',
+      'run Wirewatch with a sample agency, sample keys and a steady flow of export files; prints ready-to-run curl commands',
     load: () => import('./demo.ts'),
   },
   {
     name: 'account',
-    description: 'add, show, change and remove the customers of this installation',
+    description: 'add, show, change and remove accounts: the customers of this installation',
     load: () => import('./account.ts'),
   },
   {
     name: 'subscription',
-    description: 'add, show, change and remove the subscriptions of accounts',
+    description: 'add, show, change and remove the subscriptions of an account, to which detections belong',
     load: () => import('./subscription.ts'),
   },
   {
     name: 'key',
-    description: 'make, show, change and revoke the keys with which clients read',
+    description: 'create, show, change and revoke the API keys of clients',
     load: () => import('./key.ts'),
   },
   {
     name: 'window',
-    description: 'the ten-minute windows of the exports, and what became of them',
+    description:
+      'list the ten-minute windows of the exports (newswire and imagewire), and read failed ones again',
     load: () => import('./window.ts'),
   },
   {
     name: 'ingest',
-    description: 'what was read from the drop folder, and what waits there',
+    description:
+      'show what was read from the drop folder and what is waiting; check a file; pause and resume reading',
     load: () => import('./ingest.ts'),
   },
   {
     name: 'alert',
-    description: 'what is not as it should be, and what to do about it',
+    description: 'list current problems and how to fix them',
     load: () => import('./alert.ts'),
   },
   {
     name: 'status',
-    description: 'how things stand, on one screen: exports, files, alerts, keys, disks, backup',
+    description: 'show the current state on one screen: exports, files, alerts, keys, disks, backup',
     load: () => import('./status.ts'),
   },
   {
@@ -82,82 +84,83 @@ const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'log',
-    description: 'print the history as the log has it, or with --access who changed what: the audit trail',
+    description:
+      'print the history of detections from the log, or with --access the audit trail: who changed what',
     load: () => import('./log.ts'),
   },
   {
     name: 'backup',
-    description: 'bring a backup folder up to date, or write one file, beside a running appliance or without',
+    description: 'update a backup folder or write a single backup file, whether or not Wirewatch is running',
     load: () => import('./backup.ts'),
   },
   {
     name: 'restore',
-    description: 'put a backup into the data folder, while no appliance runs on it, or rehearse that',
+    description: 'restore a backup into the data folder while Wirewatch is stopped, or rehearse a restore',
     load: () => import('./restore.ts'),
   },
   {
     name: 'verify',
     description:
-      'check the data folder, also beside a running appliance, or a backup; exit code 1 when something is wrong',
+      'verify the data folder, even while Wirewatch is running, or a backup; exit code 1 if there is a problem',
     load: () => import('./verify.ts'),
   },
   {
     name: 'rebuild',
     description:
-      'make detections.db anew from its log, or with --log the logs from the databases, while no appliance runs',
+      'rebuild detections.db from its log, or with --log the logs from the databases; Wirewatch must be stopped',
     load: () => import('./rebuild.ts'),
   },
   {
     name: 'pull',
-    description: 'copy detections from a Detection Reporting API into a file, and keep the copy up to date',
+    description: 'copy detections from a Detection Reporting API into a file and keep the copy up to date',
     load: () => import('./pull.ts'),
   },
   {
     name: 'check',
     description:
-      'is everything in order here? what to do if not; changes nothing, beside a running appliance too. Exit code 1 when something is bad',
+      'check the installation and suggest fixes; changes nothing, and works while Wirewatch is running; exit code 1 if anything is bad',
     load: () => import('./check.ts'),
   },
   {
     name: 'healthcheck',
-    description:
-      'exit code 0 when the running appliance is healthy, 1 with a line that says why when it is not; silent otherwise',
+    description: 'exit with code 0 if Wirewatch is running and healthy, or with code 1 and the reason if not',
     load: () => import('./healthcheck.ts'),
   },
   {
     name: 'setup',
-    description: 'write a commented configuration and, where systemd is there, a hardened service unit',
+    description:
+      'write a commented configuration file and, on a system with systemd, a hardened service unit',
     load: () => import('./setup.ts'),
   },
   {
     name: 'sample',
     description:
-      'print a sample file for nginx, certbot, logrotate, Prometheus or Grafana; without one, list them',
+      'print a sample file for nginx, certbot, logrotate, Prometheus or Grafana; without a name, list them',
     load: () => import('./sample.ts'),
   },
   {
     name: 'generate',
-    description: 'write sample export files of any size; the same arguments give the same bytes',
+    description: 'write sample export files of any size; the same arguments always give the same bytes',
     load: () => import('./generate.ts'),
   },
   {
     name: 'openapi',
-    description: 'print the OpenAPI 3.1 document of what the appliance serves',
+    description: 'print the OpenAPI 3.1 document of the API',
     load: () => import('./openapi.ts'),
   },
   {
     name: 'manual',
-    description: 'read the manual, offline; without a topic, list the topics',
+    description: 'read the manual offline; without a topic, list the topics',
     load: () => import('./manual.ts'),
   },
   {
     name: 'completion',
-    description: 'print what makes bash, zsh or fish complete commands and options',
+    description: 'print a completion script for bash, zsh or fish',
     load: () => import('./completion.ts'),
   },
   {
     name: 'licenses',
-    description: 'print the licences of everything that is inside',
+    description: 'print the licences of all bundled software',
     load: () => import('./licenses.ts'),
   },
   {
@@ -169,7 +172,7 @@ const COMMANDS: readonly CommandEntry[] = [
 
 export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;
-/** EX_CONFIG of sysexits.h: a service manager should not try again before somebody mends it. */
+/** EX_CONFIG of sysexits.h: a service manager should not try again before somebody fixes it. */
 export const EXIT_CONFIGURATION = 78;
 
 const EXIT_BY_CODE: Record<RefusedCode, number> = {
@@ -205,13 +208,13 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Says on stderr why a command ended, and gives the exit code: a refusal in full, a fault in one line. */
+/** Prints on stderr why a command failed: a Refused in full, anything else in one line. Returns the exit code. */
 export function reportEnd(error: unknown): number {
   const debug = process.env.WIREWATCH_DEBUG === '1';
   const refused = error instanceof Refused;
   const message = error instanceof Error ? error.message || error.name : String(error);
   const advice = adviceOn(error);
-  const source = debug ? '' : ' (WIREWATCH_DEBUG=1 shows where this comes from)';
+  const source = debug ? '' : ' (set WIREWATCH_DEBUG=1 to see the stack trace)';
   const fault = `${message.replace(/\s*\n\s*/g, ' ')}${advice || source}`;
   process.stderr.write(`wirewatch: ${printable(refused ? message : fault)}\n`);
   if (debug) process.stderr.write(`${printable(inspect(error))}\n`);
@@ -219,43 +222,50 @@ export function reportEnd(error: unknown): number {
   return isDamage(error) ? EXIT_CONFIGURATION : EXIT_FAILED;
 }
 
-/** What to do about a fault of the machine; nothing for one of the program. */
+/** The next step after an error of the machine; empty for an error in the program. */
 function adviceOn(error: unknown): string {
   if (isDamage(error))
-    return '. Stop the appliance, see what is left with "wirewatch verify", and restore a backup: wirewatch restore BACKUP --replace';
-  if (isDiskFull(error)) return '. Make room and try again.';
+    return '. Stop Wirewatch, find out what is damaged with "wirewatch verify", and restore a backup: wirewatch restore BACKUP --replace';
+  if (isDiskFull(error)) return '. Free space and try again.';
   return isForbidden(error) || isErrorCode(error, 'EROFS')
-    ? '. Run it as the user of the appliance, or give this user the right to it.'
+    ? '. Run the command as the user that owns the data folder, or give the current user access.'
     : '';
 }
 
 /**
  * The command line as commander's tree.
  *
- * @param isWanted names the commands that are loaded; the others have only their line in the help. Loading all of them
- *   takes longer than most commands run.
+ * @param isWanted whether a command is loaded; the others have only their line in the help. Loading all of them takes
+ *   longer than most commands run.
  */
 export async function createProgram(isWanted: (name: string) => boolean = () => true): Promise<Command> {
   const program = new Command('wirewatch');
   program.description(
-    "Reports where a news agency's stories and photos were found: export files in, a change stream out.",
+    "Reports where a news agency's stories and photos were found. Reads export files from a drop folder, stores every match (a detection) with each revision (a version), and serves them over HTTP as a change stream.",
   );
   addCommonOptions(program);
   program.version(versionText(), '--version', 'show the version, the commit and the runtime');
-  addExamples(program, ['version', 'help version']);
+  addExamples(program, ['demo', 'setup --dry-run', 'manual quick-start']);
   for (const { name, description, load } of COMMANDS) {
     const command = program.command(name).description(description);
     if (!isWanted(name)) continue;
     const { register } = await load();
     register(command, () => createProgram());
   }
-  settle(program, 'wirewatch');
+  shareOptions(program, 'wirewatch');
   return program;
 }
 
-/** All options that are missing, where commander's message has the first one only. */
-function explained(command: Command, message: string): string {
-  if (!message.startsWith('error: required option ')) return message.replace(/^error: /, 'wirewatch: ');
+/** Commander's message; it names only the first missing option, so all are listed instead. */
+function errorText(command: Command, message: string): string {
+  if (!message.startsWith('error: required option ')) {
+    return message
+      .replace(
+        /^error: command-argument value ('[\s\S]*') is invalid for argument '(\S+)'\./,
+        'error: $1 is not a valid <$2>.',
+      )
+      .replace(/^error: /, 'wirewatch: ');
+  }
   const missing = command.options.filter(
     (option) => option.mandatory && command.getOptionValue(option.attributeName()) === undefined,
   );
@@ -264,15 +274,15 @@ function explained(command: Command, message: string): string {
   return `wirewatch: required ${missing.length === 1 ? 'option' : 'options'} missing:${lines.join('')}\n`;
 }
 
-/** Puts what all commands share on every one of them, however a command made its own subcommands. */
-function settle(command: Command, name: string): void {
+/** Sets on a command and all its subcommands what every command shares. */
+function shareOptions(command: Command, name: string): void {
   command
     .exitOverride()
     .configureHelp({ ...command.configureHelp(), showGlobalOptions: true })
     .configureOutput({
-      outputError: (message, write) => write(printable(explained(command, message))),
+      outputError: (message, write) => write(printable(errorText(command, message))),
     })
     .helpOption('-h, --help', 'show this help')
     .showHelpAfterError(`Try: ${name} --help`);
-  for (const child of command.commands) settle(child, `${name} ${child.name()}`);
+  for (const child of command.commands) shareOptions(child, `${name} ${child.name()}`);
 }

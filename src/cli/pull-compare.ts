@@ -1,10 +1,12 @@
-/** `wirewatch pull --compare`: whether a copy is what the service has, and where not. */
+/** `wirewatch pull --compare`: whether a copy matches the service, and where it does not. */
+
+import { counted, grouped } from '../counted.ts';
 import type { Comparison, Difference } from '../pull/compare.ts';
 import { print, table } from './output.ts';
 
 const SHOWN_MAX = 20;
 
-/** Prints what was found; the exit code is 1 where something differs. */
+/** Prints the result; sets exit code 1 if there are differences. */
 export function printComparison(
   into: string,
   { detections, changed_since, differences }: Comparison,
@@ -15,14 +17,17 @@ export function printComparison(
     changed_since === 0
       ? []
       : [
-          `${counted(changed_since)} changed since the copy was brought up to date, and ${changed_since === 1 ? 'was' : 'were'} not compared.`,
+          `${counted(changed_since, 'detection')} changed after the copy was updated, and ${changed_since === 1 ? 'was' : 'were'} not compared.`,
         ];
   const text = () =>
     differences.length === 0
-      ? [`The ${counted(detections)} of ${into} are what the service has.`, ...changed].join('\n')
+      ? [
+          `The copy ${into} matches the service: ${counted(detections, 'detection')} compared.`,
+          ...changed,
+        ].join('\n')
       : [
           shownDifferences(differences),
-          `${counted(differences.length)} of ${into}, which has ${number(detections)}, differ from the service.`,
+          `The copy ${into} differs from the service: ${counted(differences.length, 'difference')} in ${counted(detections, 'detection')}.`,
           ...changed,
         ].join('\n');
   print({ into, equal: differences.length === 0, detections, changed_since, differences }, { json, text });
@@ -37,13 +42,5 @@ function shownDifferences(differences: readonly Difference[]): string {
     { title: 'FIELDS', value: ({ fields }) => (fields.length === 0 ? null : fields.join(', ')) },
   ]);
   const more = differences.length - SHOWN_MAX;
-  return more > 0 ? `${shown}\nand ${number(more)} more; --json has all of them` : shown;
-}
-
-function counted(detections: number): string {
-  return `${number(detections)} ${detections === 1 ? 'detection' : 'detections'}`;
-}
-
-function number(value: number): string {
-  return value.toLocaleString('en-US');
+  return more > 0 ? `${shown}\nand ${grouped(more)} more; --json lists all of them` : shown;
 }

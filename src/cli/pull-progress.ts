@@ -1,10 +1,11 @@
-/** How far `wirewatch pull` is: a line that is redrawn on a terminal, and now and then a line of its own elsewhere. */
+/** The progress of `wirewatch pull`: a line that is redrawn on a terminal, and a line from time to time elsewhere. */
 
+import { counted } from '../counted.ts';
 import { printable } from '../printable.ts';
 import { MINUTE_MS } from '../time.ts';
 import { type Progress, type ProgressStream, progress } from './output.ts';
 
-/** Where nobody watches: often enough to see that a long copy goes on, and nothing for one that is done at once. */
+/** Without a terminal: often enough to see that a long copy continues, and nothing for a short one. */
 const LINE_EVERY_MS = MINUTE_MS;
 
 export interface PullProgress {
@@ -43,7 +44,7 @@ function lines(stream: ProgressStream, now: () => number): PullProgress {
     update(what, rows) {
       if (now() - lastMs < LINE_EVERY_MS) return;
       lastMs = now();
-      stream.write(`${printable(what)}: ${rows.toLocaleString('en-US')} rows read so far\n`);
+      stream.write(`${printable(what)}: ${counted(rows, 'row')} read so far\n`);
     },
     end() {},
   };

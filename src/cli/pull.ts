@@ -1,8 +1,9 @@
-/** `wirewatch pull`: a client of the API, and an example of one that does it right. */
+/** `wirewatch pull`: a client of the API, and an example of a correct one. */
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { isBaseUrl, wholeNumber } from '../config/format.ts';
+import { counted, grouped } from '../counted.ts';
 import { type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
 import { readMe } from '../pull/answers.ts';
@@ -15,12 +16,12 @@ import { copyAll, type Start } from '../pull/full-copy.ts';
 import { openLines } from '../pull/lines.ts';
 import {
   checkSelection,
+  chooseSelection,
   noteSelection,
   readSelection,
   type Selection,
   SUBSCRIPTIONS_MAX,
   selectionOfCopy,
-  settleSelection,
 } from '../pull/selection.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
@@ -48,34 +49,34 @@ interface PullOptions {
 
 export function register(command: Command): void {
   command
-    .requiredOption('--base-url <url>', 'address of the service')
+    .requiredOption('--base-url <url>', 'base address of the service')
     .requiredOption(
       '--key-file <file>',
-      'file that holds the API key, alone or as key create --json prints it, or an access token',
+      'file that contains the API key, the output of key create --json, or an access token',
     )
-    .requiredOption('--into <file>', 'the copy; one that was begun before is carried on')
-    .option('--full', 'copy the whole history first')
+    .requiredOption('--into <file>', 'file to copy into; an existing copy is continued')
+    .option('--full', 'copy the complete history first')
     .option(
       '--since <time>',
-      'begin with changes delivered at or after this time, at most 31 days ago',
+      'start with the changes delivered at or after this time, at most 31 days ago',
       instantValue,
     )
     .option(
       '--subscription <list>',
-      `only these subscriptions, such as 7001,7002, at most ${SUBSCRIPTIONS_MAX}`,
+      `only these subscriptions (at most ${SUBSCRIPTIONS_MAX}), such as 7001,7002`,
       subscriptionsValue,
     )
     .option('--content-type <type>', 'only text or only image', contentTypeValue)
-    .option('--follow', 'go on until stopped, asking again and again')
+    .option('--follow', 'keep polling for changes until stopped')
     .option(
       '--poll-seconds <seconds>',
-      `how long to wait when nothing is new (default: ${POLL_SECONDS_DEFAULT})`,
+      `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`,
       integerValue(1, POLL_SECONDS_MAX),
     )
-    .option('--format <format>', 'sqlite or ndjson (default: sqlite)')
+    .option('--format <format>', 'format of the copy: sqlite or ndjson (default: sqlite)')
     .option(
       '--compare',
-      'compare the copy with the whole service instead, and change nothing; exit code 1 when they differ',
+      'compare the copy with the service instead; changes nothing; exit code 1 if they differ',
     )
     .action(async (options: PullOptions, self: Command) => {
       if (options.compare === true) {
@@ -94,11 +95,11 @@ export function register(command: Command): void {
 
 interface Pulled {
   readonly into: string;
-  /** Rows that the service gave; a detection can come several times. */
+  /** Rows that the service returned; a detection can be among them several times. */
   readonly rows_read: number;
-  /** Of those, the ones that were new to the copy or newer than what it had. */
+  /** Those that were new to the copy or newer than its version. */
   readonly stored: number;
-  /** In the copy; null where it is lines. */
+  /** In the copy; null for NDJSON. */
   readonly detections: number | null;
 }
 
@@ -106,12 +107,8 @@ function pulledText({ into, stored, detections }: Pulled): string {
   const done =
     detections === null
       ? `${counted(stored, 'line')} added to ${into}.`
-      : `${counted(stored, 'detection')} added or changed in ${into}, which has ${detections.toLocaleString('en-US')}.`;
-  return `${done} Run the same command again to go on.`;
-}
-
-function counted(count: number, what: string): string {
-  return `${count.toLocaleString('en-US')} ${what}${count === 1 ? '' : 's'}`;
+      : `${counted(stored, 'detection')} added or changed in ${into}, which now has ${grouped(detections)}.`;
+  return `${done} Run the same command again to fetch later changes.`;
 }
 
 /** A connection to the service, until the command is stopped. */
@@ -141,7 +138,7 @@ function begin(options: PullOptions): Session {
   return { api, signal, shown };
 }
 
-/** @throws Refused `failed` where the selection is not one that the service answers */
+/** @throws Refused `failed` if the key cannot read the selection */
 async function startOf(api: Api, selection: Selection): Promise<Start> {
   const { body, dateMs } = await api.get('/v1/me');
   const me = readMe(body);
@@ -165,7 +162,7 @@ async function pull(options: PullOptions): Promise<Pulled> {
   };
   try {
     await readOn(session, copy, options, onPage).catch((error: unknown) => {
-      // What was stored is whole, and the same command goes on from there: being stopped is no failure when following.
+      // What was stored is complete, and the same command continues from there: with --follow, stopping is no failure.
       if (!session.signal.aborted) throw error;
       if (options.follow !== true) process.exitCode = 1;
     });
@@ -183,7 +180,7 @@ async function readOn(
   onPage: OnPage,
 ): Promise<void> {
   refuseMisuse(copy, options);
-  const selection = settleSelection(selectionOfCopy(copy), options.into, selectionOf(options));
+  const selection = chooseSelection(selectionOfCopy(copy), options.into, selectionOf(options));
   const start = await startOf(api, selection);
   noteSelection(copy, selection);
   const since = await beginning(api, copy, options, start, onPage, () => {
@@ -202,14 +199,14 @@ class Stopped extends Error {}
 async function compare(options: PullOptions): Promise<Comparison> {
   const { into, since, full, follow } = options;
   if (full === true || follow === true)
-    throw new Refused('usage', '--compare reads what is there: leave --full and --follow out');
+    throw new Refused('usage', '--compare only compares: leave out --full and --follow');
   const copy = openCopyRows(into, formatOf(options));
   const { api, signal, shown } = begin(options);
   try {
     if (since !== undefined && copy.cursor !== null)
-      throw new Refused('usage', `${into} says itself how far it is: leave --since out`);
+      throw new Refused('usage', `${into} already records its position: leave out --since`);
     const noted = copy.cursor === null ? null : readSelection(copy.selection);
-    const selection = settleSelection(noted, into, selectionOf(options));
+    const selection = chooseSelection(noted, into, selectionOf(options));
     const start = await startOf(api, selection);
     let rows = 0;
     return await compareCopy(
@@ -224,27 +221,27 @@ async function compare(options: PullOptions): Promise<Comparison> {
     );
   } catch (error) {
     if (!signal.aborted) throw error;
-    throw new Refused('failed', 'stopped before the whole copy was compared');
+    throw new Refused('failed', 'stopped before the comparison was complete');
   } finally {
     shown.end();
     copy.close();
   }
 }
 
-/** @throws Refused `usage` for options that do not go together, or not with what the copy is */
+/** @throws Refused `usage` for options that contradict each other or the existing copy */
 function refuseMisuse(copy: Copy, { into, full, since }: PullOptions): void {
   if (since === undefined) return;
   if (copy.cursor() !== null) {
     throw new Refused(
       'usage',
-      `${into} was begun already: --since is for a new copy. Leave it out to go on.`,
+      `${into} already exists, and --since is only for a new copy. Leave it out to continue the copy.`,
     );
   }
   if (full === true || copy.walk() !== null)
-    throw new Refused('usage', '--full begins with the whole history: leave --since out');
+    throw new Refused('usage', '--full starts with the complete history: leave out --since');
 }
 
-/** @returns where the stream begins for a copy that has no cursor; what is asked of one that has does not matter */
+/** @returns the `since` of a copy that has no cursor yet; it does not matter for one that has */
 async function beginning(
   api: Api,
   copy: Copy,
@@ -261,17 +258,20 @@ async function beginning(
 }
 
 function beginsAnew({ into, format }: PullOptions): string {
-  const kept = format === 'ndjson' ? 'what is read again is appended again' : 'what was read stays';
-  return `the full copy in ${printable(into)} was begun too long ago: the change stream reaches back 31 days. It begins anew; ${kept}.`;
+  const kept =
+    format === 'ndjson'
+      ? 'rows that are read again are appended again'
+      : 'rows that were already read are kept';
+  return `the full copy in ${printable(into)} was started too long ago: the change stream only goes back 31 days. The copy starts again; ${kept}.`;
 }
 
-/** Option value: subscription numbers, each once. */
+/** Option value: subscription ids, without duplicates. */
 function subscriptionsValue(value: string): number[] {
   const numbers = listValue(value).map((item) => wholeNumber(item, 1, NUMBER_MAX));
   const known = numbers.filter((number) => number !== null);
   if (known.length === numbers.length && known.length <= SUBSCRIPTIONS_MAX) return known;
   throw new InvalidArgumentError(
-    `Expected at most ${SUBSCRIPTIONS_MAX} subscription numbers with commas between them, such as 7001,7002.`,
+    `Expected at most ${SUBSCRIPTIONS_MAX} comma-separated subscription ids, such as 7001,7002.`,
   );
 }
 
@@ -287,21 +287,24 @@ function open(options: PullOptions): Copy {
 
 function formatOf({ format = 'sqlite' }: PullOptions): 'sqlite' | 'ndjson' {
   if (format === 'sqlite' || format === 'ndjson') return format;
-  throw new Refused('usage', `--format ${format}: expected sqlite or ndjson`);
+  throw new Refused('usage', `invalid --format ${format}: expected sqlite or ndjson`);
 }
 
 function readKey(path: string): string {
   if (!existsSync(path))
-    throw new Refused('failed', `there is no key file ${path}. Put the API key into it, and nothing else.`);
+    throw new Refused(
+      'failed',
+      `there is no key file ${path}. Create it, with the API key as its only content.`,
+    );
   const key = keyIn(readFileSync(path, 'utf8').trim());
   if (/^[\w.~+/=-]+$/.test(key)) return key;
   throw new Refused(
     'failed',
-    `${path} does not hold an API key: expected one key and nothing else, or what key create --json printed`,
+    `${path} does not contain an API key: expected the key alone, or the output of key create --json`,
   );
 }
 
-/** The key alone, or the document that `key create --json` prints. */
+/** The key in a file that contains the key alone, or the document that `key create --json` prints. */
 function keyIn(content: string): string {
   if (!content.startsWith('{')) return content;
   try {
@@ -314,6 +317,9 @@ function keyIn(content: string): string {
 
 function baseUrlOf(value: string): string {
   if (!isBaseUrl(value))
-    throw new Refused('usage', `--base-url ${value}: expected an address such as http://127.0.0.1:8080`);
+    throw new Refused(
+      'usage',
+      `invalid --base-url ${value}: expected an address such as http://127.0.0.1:8080`,
+    );
   return value.replace(/\/+$/, '');
 }

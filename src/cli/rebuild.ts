@@ -1,6 +1,7 @@
-/** `wirewatch rebuild`: makes detections.db anew from its log, or the logs anew from verified databases. */
+/** `wirewatch rebuild`: rebuilds detections.db from its log, or the logs from verified databases. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { counted, grouped } from '../counted.ts';
 import { type RebuildOptions, rebuildDatabase, rebuildLog } from '../history/rebuild.ts';
 import { Refused } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
@@ -11,27 +12,28 @@ import { VERSION } from '../version.ts';
 import { configOf, folderOf } from './config.ts';
 import { operationOf } from './operation.ts';
 import { addExamples, commonOptions } from './options.ts';
-import { counted, print, progressOfSteps } from './output.ts';
+import { print, progressOfSteps } from './output.ts';
 
 const HELP = `
-The appliance must be stopped.
+Without --log, detections.db is rebuilt from its log. All positions, versions and contents stay the same, and cursors
+stay valid. At each start, Wirewatch does this by itself if the database is missing, damaged or older than the log.
 
-Without --log, detections.db is made anew from its log: every position, version and text is as it was, and cursors go on.
-A start does the same by itself where the database is missing, damaged or older than the log.
-
-With --log, both logs begin anew with all that detections.db and access.db hold. Use it where a log is damaged, or has
-grown too long. The databases are verified first, and the new log is compared with the database before it is used. The
-old logs are kept beside the new ones; delete them when you have made a backup. "wirewatch log --access" shows only what
-comes after.`;
+With --log, both logs are replaced by new ones, which start with the contents of detections.db and access.db. Use it if
+a log is damaged or has grown too long. The databases are verified first, and the new log is compared with the database
+before it is used. The old logs are kept beside the new ones: make a backup, then delete them. From then on,
+"wirewatch log --access" shows only later changes.`;
 
 export function register(command: Command): void {
   command
-    .option('--log', 'begin the logs anew from the databases')
+    .option('--log', 'rebuild the logs from the databases')
     .addHelpText('after', HELP)
     .action(async (options: { log?: boolean }, self: Command) => {
       const folder = folderOf(configOf(self));
       if (!isThere(folder.root))
-        throw new Refused('configuration', `there is no data folder ${folder.root}. Name it with --data.`);
+        throw new Refused(
+          'configuration',
+          `there is no data folder ${folder.root}. Name the data folder of the installation with --data.`,
+        );
       actAsOwner(folder);
       const release = takeStopped(folder);
       const steps = progressOfSteps();
@@ -56,7 +58,7 @@ export function register(command: Command): void {
             { rebuilt: 'detections.db', data: folder.root, ...rebuilt },
             {
               json,
-              text: `Made ${folder.detections} anew from ${counted(entries, 'entry', 'entries')} of the log: ${counted(detections, 'detection')}, ${counted(versions, 'version')}.`,
+              text: `Rebuilt ${folder.detections} from ${counted(entries, 'log entry', 'log entries')}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}.`,
             },
           );
         }
@@ -72,11 +74,11 @@ function logText(rebuilt: Awaited<ReturnType<typeof rebuildLog>>): string {
   const { entry, detections, versions, bytes, bytes_before, kept, access_kept } = rebuilt;
   const aside = [kept, access_kept].filter((path) => path !== null);
   return [
-    `The log begins anew with entry ${entry.toLocaleString('en-US')}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}, in ${counted(bytes, 'byte')} (before: ${bytes_before.toLocaleString('en-US')}).`,
+    `Rebuilt the log. It starts with entry ${grouped(entry)}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}, in ${counted(bytes, 'byte')} (before: ${counted(bytes_before, 'byte')}).`,
     ...(aside.length === 0
       ? []
       : [
-          `The old logs are kept. Delete them when you have made a backup:\n${aside.map((path) => `  ${path}`).join('\n')}`,
+          `The old logs are kept. Make a backup, then delete them:\n${aside.map((path) => `  ${path}`).join('\n')}`,
         ]),
   ].join('\n\n');
 }

@@ -1,8 +1,9 @@
-/** What `account remove` and `subscription remove` share: the question, the waiting, and what is left to be said. */
+/** What `account remove` and `subscription remove` share: the confirmation, the waiting, and the result. */
 import type { Command } from 'commander';
 import { openRemoval } from '../auth/open-removals.ts';
 import type { Removed } from '../auth/removal.ts';
 import type { Config } from '../config/load.ts';
+import { counted } from '../counted.ts';
 import { countRows, type RemovedRows } from '../ingest/removal.ts';
 import { addRequest, type RequestOutcome } from '../ingest/requests.ts';
 import { Refused } from '../refused.ts';
@@ -12,29 +13,29 @@ import { configOf, withDetections } from './config.ts';
 import { confirm } from './confirm.ts';
 import { serveAdded } from './ingest-request.ts';
 import { commonOptions } from './options.ts';
-import { counted, print } from './output.ts';
+import { print } from './output.ts';
 
 export interface RemovalOptions {
   /** `account acme`, `subscription 7001` */
   readonly label: string;
-  /** What must be typed. */
+  /** The word to type as confirmation. */
   readonly word: string;
-  /** How the removed thing stands in `--json`. */
+  /** How `--json` names what was removed. */
   readonly document: Readonly<Record<string, string | number>>;
-  /** Of which subscriptions rows go, and all else that goes, in words. @throws Refused when there is no such thing */
+  /** The subscriptions whose rows are removed, and everything else, in words. @throws Refused if it does not exist */
   readonly look: (access: Database) => { subscriptions: readonly number[]; described: string };
   readonly remove: (access: Database) => Removed;
-  /** Whether the configuration names it. */
+  /** Whether the configuration has an entry for it. */
   readonly isConfigured: (config: Config) => boolean;
 }
 
-/** Asks, unless `yes`; takes it away for clients at once; waits until its rows are gone; prints what is to be known. */
+/** Asks, unless `yes`; removes it for clients at once; waits until its rows are deleted; prints the result. */
 export async function removeWithRows(command: Command, yes: boolean, options: RemovalOptions): Promise<void> {
   const config = configOf(command);
   const { subscriptions, described } = withAccess(command, options.look);
   const none = { detections: 0, versions: 0 };
   const rows = withDetections(config, none, (db) => countRows(db, subscriptions));
-  const what = `This removes ${described}, with ${rowsText(rows)}, for good.`;
+  const what = `This permanently removes ${described}, including ${rowsText(rows)}.`;
   if (!yes) await confirm(what, options.word);
   let removed: Removed | null = null;
   const outcome = await serveAdded(command, (access) =>
@@ -43,7 +44,7 @@ export async function removeWithRows(command: Command, yes: boolean, options: Re
       return addRequest(access, { kind: 'remove', subscriptions: removed.subscriptions }, Date.now());
     }),
   );
-  if (removed === null) throw new Error('it was served before it was asked for');
+  if (removed === null) throw new Error('the removal was served before it was requested');
   printRemoved(command, options, {
     removed,
     rows,
@@ -52,7 +53,7 @@ export async function removeWithRows(command: Command, yes: boolean, options: Re
   });
 }
 
-/** For a command that is repeated after it was ended half-way. @returns false when nothing is being removed */
+/** For a command that is repeated after it was interrupted. @returns false if nothing is being removed */
 export async function awaitOpenRemoval(command: Command, subscription: number): Promise<boolean> {
   const open = withAccess(command, (db) => openRemoval(db, subscription));
   if (open === null) return false;
@@ -63,21 +64,21 @@ export async function awaitOpenRemoval(command: Command, subscription: number): 
     { subscription, subscriptions: [subscription], left_in_log },
     {
       json: commonOptions(command).json,
-      text: `Subscription ${subscription} was removed before; now its rows are gone too. ${logText(left_in_log)}`,
+      text: `Subscription ${subscription} had already been removed. Now its rows are deleted, too. ${logText(left_in_log)}`,
     },
   );
   return true;
 }
 
-/** Why the log still has rows of it; null where it has none. */
+/** Why the log still contains its rows; null if it does not. */
 function leftInLog(outcome: RequestOutcome): string | null {
   return 'left_in_log' in outcome ? outcome.left_in_log : null;
 }
 
 function logText(left: string | null): string {
   return left === null
-    ? 'The log no longer holds them.'
-    : `The log still holds them: ${left}. It is tried again every hour, and at each start of the appliance.`;
+    ? 'The log no longer contains them.'
+    : `The log still contains them: ${left}. Wirewatch tries again every hour and at each start.`;
 }
 
 interface Outcome {
@@ -99,12 +100,14 @@ function printRemoved(
     ...(idle.length === 0
       ? []
       : [
-          `These keys have nothing left to read: ${idle.join(', ')}. Give them something (wirewatch key set ID --subscriptions LIST) or end them (wirewatch key revoke ID).`,
+          `These keys have no subscription left to read: ${idle.join(', ')}. Give them others (wirewatch key set ID --subscriptions LIST) or revoke them (wirewatch key revoke ID).`,
         ]),
-    `${logText(leftInLog)} Files in archive/ and backups do; a backup folder lets go of them after [backup] keep_days (wirewatch manual backup). Exports that go on carrying the subscription raise the alert "rows skipped". The room in detections.db is used again; the file does not shrink.`,
+    `${logText(leftInLog)} Files in archive/ and backups still contain them; a backup folder deletes them after [backup] keep_days (see: wirewatch manual backup). If later exports have rows of a removed subscription, the alert "rows skipped" opens. The freed space in detections.db is reused; the file does not shrink.`,
     ...(configFile === null
       ? []
-      : [`${configFile} still names ${label}: the next start adds it again, empty. Take it out there too.`]),
+      : [
+          `${configFile} still has an entry for ${label}: the next start will add it again, without detections. Remove the entry.`,
+        ]),
   ];
   const shown = { ...document, ...removed, ...rows, left_in_log: leftInLog, configured: configFile !== null };
   print(shown, { json: commonOptions(command).json, text: notes.join('\n\n') });

@@ -1,13 +1,14 @@
-/** `wirewatch restore`: puts a backup in place, or tries whether that could be done. */
+/** `wirewatch restore`: restores a backup, or rehearses a restore. */
 import type { Command } from 'commander';
 import { type Rehearsed, rehearse } from '../backup/rehearse.ts';
 import { type Restored, restore } from '../backup/restore.ts';
+import { counted, grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { formatMs } from '../time.ts';
 import { beGentle } from './backup.ts';
 import { configOf, installationOptions } from './config.ts';
 import { addDropOption, addExamples, commonOptions, instantValue } from './options.ts';
-import { counted, print, progressOfSteps } from './output.ts';
+import { print, progressOfSteps } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
 
@@ -19,17 +20,20 @@ interface Options {
 
 export function register(command: Command): void {
   command
-    .argument('<src>', 'the backup: a folder (of its branches the newest, or the one named) or a file')
-    .option('--replace', 'move what the data folder holds aside, and put the backup in its place')
+    .argument(
+      '<src>',
+      'the backup: a backup folder (restores its newest branch), a branch folder inside it, or a .tar file',
+    )
+    .option('--replace', 'move the contents of the data folder aside, and restore in their place')
     .option(
       '--until <time>',
-      'restore the state of this time: what was ingested later is given up',
+      'restore the state at this time; everything ingested later is discarded',
       instantValue,
     )
-    .option('--rehearse', 'restore into a temporary folder, compare, and change nothing')
+    .option('--rehearse', 'restore into a temporary folder and compare the result; changes nothing')
     .action(async (source: string, options: Options, self: Command) => {
       if (options.rehearse === true && (options.replace === true || options.until !== undefined))
-        throw new Refused('usage', '--rehearse changes nothing: it goes with neither --replace nor --until');
+        throw new Refused('usage', '--rehearse cannot be combined with --replace or --until: leave them out');
       const { json } = commonOptions(self);
       const config = configOf(self);
       const steps = progressOfSteps();
@@ -59,7 +63,7 @@ export function register(command: Command): void {
             { completed_earlier_restore: true, data: dataFolder, replaced },
             {
               json,
-              text: `An earlier restore into ${dataFolder} had been interrupted. It is complete now, and nothing else was done.${replacedText(replaced)}\n\nTo restore ${source} instead, run the command again with --replace.`,
+              text: `An earlier restore into ${dataFolder} had been interrupted. It is now complete, and nothing else was done.${replacedText(replaced)}\n\nTo restore ${source} instead, run the command again with --replace.`,
             },
           );
           return;
@@ -82,43 +86,43 @@ export function register(command: Command): void {
   ]);
 }
 
-/** @param options what `serve` needs to find the same installation */
+/** @param options with which `serve` finds the same installation */
 function textOf(data: string, restored: Restored, untilMs: number | null, options: string): string {
   const { source, state_of, detections, accounts, keys, replaced, log, orphans } = restored;
   const state = state_of === null ? 'an installation without detections' : `the state of ${state_of}`;
   const from =
     log === 'continued'
-      ? `${source}, continued by the log that was in the data folder`
-      : `${source}. The data folder had no log that continues it`;
+      ? `${source}, continued with the log that was in the data folder`
+      : `${source} alone: the data folder had no log that continues it`;
   return [
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
-    `It was made from ${from}.`,
+    `Restored from ${from}.`,
     restored.raised
       ? raisedText(untilMs)
-      : 'Nothing was lost. Clients notice nothing: positions, versions and cursors are the same.',
+      : 'Nothing was lost, and clients notice nothing: positions, versions and cursors are the same.',
     ...(orphans.length === 0 ? [] : [orphansText(orphans, untilMs)]),
-    `Start the appliance with: wirewatch serve${options}`,
+    `Start Wirewatch with: wirewatch serve${options}`,
   ].join('\n\n');
 }
 
 function raisedText(untilMs: number | null): string {
   const why =
     untilMs === null
-      ? 'What came after the end of the backup may have been seen by clients, and is lost.'
-      : `What was ingested after ${formatMs(untilMs)} is given up, and clients may have seen it.`;
-  return `${why} So versions are raised by 1,000, once, and positions go on a year ahead: clients never take newer content for older, their cursors stay valid, and they skip nothing. They may receive detections again that they have.`;
+      ? 'Changes after the end of the backup are lost, and clients may have seen them.'
+      : `Changes after ${formatMs(untilMs)} are discarded, and clients may have seen them.`;
+  return `${why} Therefore versions are raised by 1,000, once, and positions continue a year ahead: clients never mistake newer content for older, their cursors stay valid, and they skip nothing. They may receive some detections again.`;
 }
 
 function orphansText(orphans: readonly string[], untilMs: number | null): string {
   const files = orphans.slice(0, FILES_SHOWN_MAX).map((name) => `  ${name}`);
   const more = orphans.length - files.length;
-  const count = counted(orphans.length, 'file');
+  const them = orphans.length === 1 ? 'it' : 'them';
   return [
     untilMs === null
-      ? `${count} in the archive came after the end of the backup. The next start reads them again:`
-      : `${count} in the archive came later. They are not read again; to have one read, move it into the drop folder:`,
+      ? `${counted(orphans.length, 'file in the archive is', 'files in the archive are')} newer than the backup. The next start reads ${them} again:`
+      : `${counted(orphans.length, 'file in the archive is', 'files in the archive are')} newer than that time, and will not be read again. To read a file again, move it into the drop folder:`,
     ...files,
-    ...(more > 0 ? [`  and ${shown(more)} more`] : []),
+    ...(more > 0 ? [`  and ${grouped(more)} more`] : []),
   ].join('\n');
 }
 
@@ -126,28 +130,24 @@ function rehearsedText(rehearsed: Rehearsed): string {
   const { source, state_of, backed_up_at, seconds, detections, accounts, keys, not_noted } = rehearsed;
   const made = backed_up_at === null ? '' : ` It was made at ${backed_up_at}.`;
   return [
-    `${source} can be restored.${made} Its newest change is of ${state_of ?? 'no time: the log is empty'}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}. It took ${seconds} seconds, and nothing was changed.`,
+    `${source} can be restored.${made} ${state_of === null ? 'Its log is empty' : `Its newest change is from ${state_of}`}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}. The rehearsal took ${counted(seconds, 'second')} and changed nothing.`,
     comparedText(rehearsed),
     not_noted === null
-      ? 'The backup has a note of this rehearsal: "wirewatch check" and the alert "backup overdue" show its time.'
-      : `The backup has no note of this rehearsal: ${not_noted}.`,
+      ? 'The time of this rehearsal is recorded in the backup, for "wirewatch check" and the alert "backup overdue".'
+      : `The time of this rehearsal could not be recorded in the backup: ${not_noted}.`,
   ].join('\n\n');
 }
 
 function comparedText({ compared, newer, differences }: Rehearsed): string {
-  if (compared === null) return 'There is no installation here to compare it with.';
+  if (compared === null) return 'There is no installation to compare it with.';
   if (differences.length > 0)
-    return ['It differs from the installation here:', ...differences.map((one) => `  ${one}`)].join('\n');
-  const same = `All ${shown(compared)} rows of its change stream are the same in the installation here`;
+    return ['It differs from the installation:', ...differences.map((one) => `  ${one}`)].join('\n');
+  const same = `Its change stream (${counted(compared, 'row')}) is the same as in the installation`;
   return newer === 0 || newer === null
-    ? `${same}, which has no others.`
-    : `${same}, which has ${shown(newer)} newer. A restore on another machine would lose these.`;
+    ? `${same}, which has no newer rows.`
+    : `${same}, which has ${counted(newer, 'newer row')}. A restore on another machine would lose ${newer === 1 ? 'it' : 'them'}.`;
 }
 
 function replacedText(aside: string | null): string {
-  return aside === null ? '' : `\nWhat was there before is in ${aside}. Delete it when all is well.`;
-}
-
-function shown(count: number): string {
-  return count.toLocaleString('en-US');
+  return aside === null ? '' : `\nThe previous contents are in ${aside}. Delete them when everything works.`;
 }

@@ -1,4 +1,4 @@
-/** `wirewatch sample`: sample files for what runs around the appliance, inside the program as the manual is. */
+/** `wirewatch sample`: bundled sample files for the programs around Wirewatch. */
 import type { Command } from 'commander';
 import { Refused } from '../refused.ts';
 import { SAMPLES } from '../samples/samples.ts';
@@ -37,7 +37,7 @@ export function register(command: Command): void {
 function listText(): string {
   const rows = table(SAMPLES, [
     { title: 'FILE', value: ({ name }) => name },
-    { title: 'WHAT IT DOES', value: ({ title }) => title },
+    { title: 'PURPOSE', value: ({ title }) => title },
   ]);
-  return `${rows}\n\nPrint one with: wirewatch sample FILE`;
+  return `${rows}\n\nTo print one: wirewatch sample FILE`;
 }

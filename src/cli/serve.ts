@@ -5,7 +5,7 @@ import { addExamples, addSettingFlags } from './options.ts';
 
 export function register(command: Command): void {
   command.action(async (_options, self: Command) => {
-    // Its code loads on another processor while this thread loads the server's.
+    // It loads its code on another processor while this thread loads the server.
     const ingestThread = bootIngestThread();
     const { serveAppliance, untilSignal } = await import('./serving.ts');
     const { adviseOnStart } = await import('./start-advice.ts');

@@ -1,9 +1,9 @@
 /**
- * What the service manager is told (sd_notify(3)): that the appliance accepts connections, that it is about to stop, and,
- * where it wants to know, that it is alive.
+ * Notifies the service manager (sd_notify(3)): that the appliance accepts connections, that it is about to stop, and, if
+ * a watchdog is set, that it is alive.
  *
- * Node.js has no datagram sockets of the Unix kind, so systemd's own systemd-notify sends the word. It waits until the
- * word was taken, so that it is not lost with its short life. Where it is missing the appliance runs all the same.
+ * Node.js has no Unix datagram sockets, so systemd's own systemd-notify sends the message. It waits until the message
+ * was received, so that it is not lost when the short-lived process ends. Without it the appliance runs all the same.
  */
 import { spawn } from 'node:child_process';
 import type { Logger } from '../log.ts';
@@ -23,7 +23,7 @@ export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger): Servi
   if (!env.NOTIFY_SOCKET) return { ready() {}, stopping() {} };
   let hasFailed = false;
   const failed = (error: unknown) => {
-    // Once: a watchdog that cannot be fed would say so again and again until it bites.
+    // Once: otherwise it would be logged at every watchdog interval.
     if (!hasFailed)
       log.warn({ err: error }, 'the service manager cannot be told: is systemd-notify installed?');
     hasFailed = true;
@@ -44,14 +44,14 @@ export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger): Servi
       if (aliveEveryMs > 0) alive = setInterval(() => notify('WATCHDOG=1'), aliveEveryMs).unref();
     },
     stopping() {
-      // It asks for no more of these from here on, and each would put off the end of the process.
+      // The watchdog is off from here on, and each message would delay the end of the process.
       clearInterval(alive);
       notify('STOPPING=1', 'STATUS=stopping');
     },
   };
 }
 
-/** How long the service manager waits for a sign of life (sd_watchdog_enabled(3)); 0: it wants none. */
+/** How long the service manager waits for a sign of life (sd_watchdog_enabled(3)); 0: it does not wait for one. */
 function watchdogMs({ WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv): number {
   const isOurs = WATCHDOG_PID === undefined || WATCHDOG_PID === String(process.pid);
   const microseconds = Number(WATCHDOG_USEC);

@@ -1,4 +1,4 @@
-/** What the commands that serve have in common: a log, a word to the service manager, and an end on a signal. */
+/** What `serve` and `demo` share: the log, the messages to the service manager, and the end on a signal. */
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { Worker } from 'node:worker_threads';
@@ -16,7 +16,7 @@ import { commonOptions, settingFlags } from './options.ts';
 import { type Progress, progress } from './output.ts';
 import { createServiceManager, type ServiceManager } from './service-manager.ts';
 
-/** Rows from which a file is worth a line that moves. */
+/** Files with fewer rows get no progress line. */
 const PROGRESS_ROWS_MIN = 20_000;
 
 export interface Serving {
@@ -33,7 +33,7 @@ export interface ServeOptions {
   readonly ingestThread: Worker;
 }
 
-/** Starts the appliance as configured, and says on the log where it listens. */
+/** Starts the appliance as configured, and logs the address it listens on. */
 export async function serveAppliance(
   command: Command,
   kind: InstallationKind,
@@ -59,11 +59,11 @@ export async function serveAppliance(
     ingestThread,
     onProgress: shown.update,
   }).catch((error) => {
-    // stderr is told by whoever ends the process; a file would have nothing of it.
+    // The caller prints the error on stderr; without this line, a log file would not have it.
     if (opened.kind === 'file') log.fatal({ reason: reasonOf(error) }, 'the appliance cannot start');
     throw error;
   });
-  // Before anybody hears that it is there, and may tell it to end.
+  // Before anybody can know that it runs, and end it.
   const signal = endSignal();
   log.info(
     { url: appliance.url, version: VERSION, data: config.dataFolder, drop: appliance.drop },
@@ -96,7 +96,7 @@ export async function untilSignal(serving: Serving, beforeStop: () => void = () 
   beforeStop();
   await appliance.stop();
   log.info('stopped');
-  // Here, and not as the process exits: where nobody reads the log any more, the exit would be held up.
+  // Here, and not as the process exits: the exit would hang if nobody reads the log any more.
   await new Promise<void>((resolve) => log.flush(() => resolve()));
 }
 
@@ -108,8 +108,8 @@ function endSignal(): Promise<NodeJS.Signals> {
 }
 
 /**
- * SIGHUP means two things. From logrotate, from what renews certificates, or from a service manager: look again at what
- * was renewed. From a terminal that is closed: end, since nobody is there any more.
+ * SIGHUP means two things. From logrotate, a certificate renewal or a service manager: open the renewed files. From a
+ * terminal that was closed: end.
  */
 function obeyHangups(log: Log): void {
   const terminals = [0, 1, 2].filter((fd) => isatty(fd));
@@ -128,7 +128,7 @@ function hasHungUp(terminal: number): boolean {
   }
 }
 
-/** The line on a terminal that says how far a long file is. */
+/** The line on a terminal that shows the progress of a long file. */
 function progressLine(): {
   update: (file: string, rows: number, isDone: boolean) => void;
   clear: () => void;

@@ -1,4 +1,4 @@
-/** `wirewatch setup`: writes a commented configuration and a hardened systemd unit; takes them back with `--undo`. */
+/** `wirewatch setup`: writes a commented configuration and a hardened systemd unit; `--undo` removes them. */
 import path from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { ownCommand } from '../packed.ts';
@@ -14,14 +14,22 @@ const DEFAULT_USER = 'wirewatch';
 
 export function register(command: Command): void {
   command
-    .option('--service', 'write the unit also where systemd is not found')
-    .option('--no-service', 'write the configuration only, into the data folder')
-    .option('--user <name>', `user of the service, made if missing (default: ${DEFAULT_USER})`, userName)
-    .option('--dynamic-user', 'let systemd make a user for as long as the service runs')
-    .option('--program <path>', 'the program, as the service finds it (default: this one)', absolutePath)
-    .option('--root <dir>', 'read and write below this folder, to prepare an image or a package', '/')
-    .option('--dry-run', 'show what would be done, with the files; change nothing')
-    .option('--undo', 'remove what setup made, unless it was changed since; never data')
+    .option('--service', 'write the systemd unit even if systemd is not found')
+    .option('--no-service', 'write only the configuration file, into the data folder')
+    .option(
+      '--user <name>',
+      `user that runs the service, created if missing (default: ${DEFAULT_USER})`,
+      userName,
+    )
+    .option('--dynamic-user', 'let systemd create a temporary user while the service runs')
+    .option(
+      '--program <path>',
+      'path of the program that the service runs (default: this program)',
+      absolutePath,
+    )
+    .option('--root <dir>', 'write all files below this folder, to prepare an image or a package', '/')
+    .option('--dry-run', 'show what would be done and the contents of the files; changes nothing')
+    .option('--undo', 'remove the files that setup created, unless they were modified; never removes data')
     .action((_options, self: Command) => {
       const { json } = commonOptions(self);
       const { undo, dryRun } = self.opts();
@@ -33,7 +41,7 @@ export function register(command: Command): void {
     });
   addSettingFlags(command);
   stateDefaults(command, {
-    data: `WIREWATCH_DATA, else ${SERVICE_DATA}, or ./wirewatch-data without a service`,
+    data: `$WIREWATCH_DATA, else ${SERVICE_DATA}, or ./wirewatch-data without a service`,
     config: `${SERVICE_CONFIG}, or wirewatch.toml in the data folder without a service`,
   });
   addExamples(command, [
@@ -49,7 +57,7 @@ function choicesOf(command: Command): SetupChoices {
   const { root, isService, data, config } = placesOf(command);
   const isDynamic = options.dynamicUser === true;
   if (isDynamic && options.user !== undefined)
-    throw new Refused('usage', '--user and --dynamic-user exclude each other: give one of them.');
+    throw new Refused('usage', '--user and --dynamic-user cannot be combined: give only one of them.');
   const user = typeof options.user === 'string' ? options.user : DEFAULT_USER;
   const named = typeof options.program === 'string' ? options.program : null;
   const program = named === null ? ownCommand() : [named];
@@ -63,7 +71,7 @@ function choicesOf(command: Command): SetupChoices {
   };
 }
 
-/** What a service has is looked for whether or not systemd is found here: it may have been set up with --service. */
+/** Includes the files of a service even if systemd is not found: it may have been set up with --service. */
 function undoChoicesOf(command: Command): UndoChoices {
   const { root, data, config } = placesOf(command);
   const isService = command.opts().service !== false;
@@ -88,7 +96,7 @@ function placesOf(command: Command): { root: string; isService: boolean; data: s
 
 function userName(value: string): string {
   if (!/^[a-z_][a-z0-9_-]{0,30}$/.test(value))
-    throw new InvalidArgumentError('Expected the name of a user: lower-case letters, digits, _ and -.');
+    throw new InvalidArgumentError('Expected a user name: lower-case letters, digits, _ and -.');
   return value;
 }
 
@@ -97,7 +105,7 @@ function absolutePath(value: string): string {
   return value;
 }
 
-/** @param root below which the files are: their paths are those of the finished system */
+/** @param root the folder above the files; their paths are those of the finished system */
 function resultText({ dry_run, files, not_applied, next }: SetupResult, root: string): string {
   const parts = [
     files.map((file) => fileText({ ...file, path: path.join(root, file.path) }, dry_run)).join('\n'),

@@ -1,4 +1,4 @@
-/** What a start tells the operator: settings that need attention, and what is still missing before anybody can read. */
+/** What a start tells the operator: settings that need attention, and the steps to a first key. */
 import type { Command } from 'commander';
 import { isInTheClear } from '../config/listening.ts';
 import { printable } from '../printable.ts';
@@ -8,10 +8,10 @@ import { installationOptions } from './config.ts';
 import { firstSteps, firstStepsText } from './first-steps.ts';
 import type { Serving } from './serving.ts';
 
-/** Logs it; the first steps go to a terminal as text where there is one. */
+/** Logs the advice; on a terminal, prints the first steps as text. */
 export function adviseOnStart(serving: Serving, command: Command): void {
   warnOfSettings(serving);
-  sayWhatIsMissing(serving, command);
+  adviseFirstSteps(serving, command);
 }
 
 function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving): void {
@@ -29,8 +29,8 @@ function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving
   }
 }
 
-/** Somebody who starts it for the first time should not have to guess; with a key in use nothing is said. */
-function sayWhatIsMissing({ appliance, config, log }: Serving, command: Command): void {
+/** The steps to a first key; silent once there is an active key. */
+function adviseFirstSteps({ appliance, config, log }: Serving, command: Command): void {
   const db = openReader(dataFolder(config.dataFolder).access);
   try {
     const next = firstSteps(db, installationOptions(command, config), Date.now());

@@ -1,9 +1,12 @@
 /** The screen that `wirewatch status` shows. Pure: facts in, text out. */
+
+import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { isGettingFull } from '../health/disk.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { reachText } from '../windows/reach.ts';
 import { details } from './access.ts';
+import { applyingText, NOT_RUNNING, pauseText } from './ingest-status.ts';
 import type { Status } from './status.ts';
 
 const GIB = 1024 ** 3;
@@ -18,36 +21,32 @@ export function statusText(status: Status, nowMs: number): string {
     ['verified', status.verified_at === null ? 'not yet' : since(status.verified_at, nowMs)],
   ] as const;
   const files = status.unread_files.map(
-    ({ file, outcome, report }) => `  ${outcome.padEnd(8)}${file}: ${report.reason ?? 'see ingest status'}`,
+    ({ file, outcome, report }) =>
+      `  ${outcome.padEnd(8)}${file}: ${report.reason ?? 'see: wirewatch ingest status'}`,
   );
   return [
     details(lines),
-    `Alerts${status.running ? '' : ' (of the database alone: no appliance runs that could tell of others)'}`,
-    ...(status.alerts.length === 0 ? ['  none is open'] : status.alerts.map(alertText)),
-    ...(files.length === 0 ? [] : ['Newest files that were not read', ...files]),
+    `Alerts${status.running ? '' : ' (only those that follow from the database, because Wirewatch is not running)'}`,
+    ...(status.alerts.length === 0 ? ['  none'] : status.alerts.map(alertText)),
+    ...(files.length === 0 ? [] : ['Latest files that were not applied', ...files]),
   ]
     .join('\n')
     .concat('\n');
 }
 
 function applianceText({ running, url }: Status): string {
-  if (!running) return 'not running; start it with: wirewatch serve';
+  if (!running) return NOT_RUNNING;
   return url === null ? 'running' : `running, set to listen on ${url}`;
 }
 
 function ingestLines({ ingest, reason }: Status, nowMs: number): (readonly [string, string])[] {
   if (ingest === null) return [['ingest', `detections.db cannot be read: ${reason}`]];
-  const { paused_since, waiting, drop, applying } = ingest;
-  const paused =
-    paused_since === null ? 'not paused' : `paused since ${paused_since}: wirewatch ingest resume`;
+  const { waiting, drop, applying } = ingest;
   return [
-    ['ingest', paused],
+    ['ingest', pauseText(ingest)],
     ...EXPORT_NAMES.map((name) => [name, exportText(ingest, name, nowMs)] as const),
     ['waiting', `${counted(waiting, 'file')} in ${drop}`],
-    ...applying.map(
-      ({ file, rows, rows_applied }) =>
-        ['backfill', `${file}: ${number(rows_applied)} of ${number(rows)} rows`] as const,
-    ),
+    ...applying.map((file) => ['backfill', applyingText(file)] as const),
   ];
 }
 
@@ -62,8 +61,8 @@ function exportText(ingest: NonNullable<Status['ingest']>, name: ExportName, now
 
 function keysText({ keys }: Status, nowMs: number): string {
   const { active, used_in_last_day, last_used_at } = keys;
-  const last = last_used_at === null ? 'no use is known' : `last use ${since(last_used_at, nowMs)}`;
-  return `${number(active)} active, ${number(used_in_last_day)} used in the last 24 hours; ${last}`;
+  const last = last_used_at === null ? 'no recorded use' : `last used ${since(last_used_at, nowMs)}`;
+  return `${grouped(active)} active, ${grouped(used_in_last_day)} used in the last 24 hours; ${last}`;
 }
 
 function diskText({ folder, free_bytes, bytes }: Status['disks'][number]): string {
@@ -72,7 +71,7 @@ function diskText({ folder, free_bytes, bytes }: Status['disks'][number]): strin
 }
 
 function backupText({ backup }: Status, nowMs: number): string {
-  if (backup === null) return 'none is scheduled ([backup] every_minutes)';
+  if (backup === null) return 'not scheduled; see the setting [backup] every_minutes';
   const { folder, newest_at } = backup;
   return newest_at === null ? `none yet in ${folder}` : `${since(newest_at, nowMs)} (${folder})`;
 }
@@ -94,12 +93,4 @@ function age(ms: number): string {
   ] as const;
   const [unit, name] = units.find(([length]) => ms >= length) ?? [1000, 'second'];
   return counted(Math.max(0, Math.floor(ms / unit)), name);
-}
-
-function counted(count: number, what: string): string {
-  return `${number(count)} ${what}${count === 1 ? '' : 's'}`;
-}
-
-function number(value: number): string {
-  return value.toLocaleString('en-US');
 }

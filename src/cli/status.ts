@@ -1,4 +1,4 @@
-/** `wirewatch status`: how things stand, on one screen. */
+/** `wirewatch status`: the current state on one screen. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { readOverview, type Standing } from '../admin/overview.ts';
@@ -22,14 +22,14 @@ const WATCH_EVERY_MS = 2 * SECOND_MS;
 export interface Status {
   readonly at: string;
   readonly running: boolean;
-  /** Null where only the appliance knows which port it picked. */
+  /** Null if the port is 0: only the running appliance knows which one it picked. */
   readonly url: string | null;
   /** Null when detections.db cannot be read; `reason` says why. */
   readonly ingest: Omit<IngestStatus, 'files'> | null;
   readonly reason: string | null;
-  /** The newest files that failed, were held or refused. */
+  /** The newest files that failed, were held or were refused. */
   readonly unread_files: IngestStatus['files'];
-  /** Where no appliance runs, only those that follow from the database. */
+  /** If no appliance runs, only those that follow from the database. */
   readonly alerts: readonly AlertDocument[];
   readonly keys: {
     readonly active: number;
@@ -37,7 +37,7 @@ export interface Status {
     readonly last_used_at: string | null;
   };
   readonly disks: readonly { readonly folder: string; readonly free_bytes: number; readonly bytes: number }[];
-  /** Null where none is scheduled. */
+  /** Null if no backup is scheduled. */
   readonly backup: { readonly folder: string; readonly newest_at: string | null } | null;
   /** When detections.db was last compared with its log; null: not yet. */
   readonly verified_at: string | null;
@@ -45,7 +45,7 @@ export interface Status {
 
 export function register(command: Command): void {
   command
-    .option('--watch', 'keep it current on the terminal, until Ctrl-C')
+    .option('--watch', 'refresh the screen until you press Ctrl-C')
     .action(async ({ watch }: { watch?: boolean }, self: Command) => {
       const { json } = commonOptions(self);
       if (watch === true) {
@@ -61,10 +61,13 @@ export function register(command: Command): void {
 
 async function watched(command: Command, json: boolean): Promise<never> {
   if (json || process.stdout.isTTY !== true)
-    throw new Refused('usage', '--watch needs a terminal and goes without --json: leave one of them out');
+    throw new Refused(
+      'usage',
+      '--watch needs a terminal, and cannot be combined with --json. Leave out --watch to print the status once.',
+    );
   for (;;) {
     const text = printable(statusText(await statusOf(command), Date.now()));
-    // From the top of the screen, each line cleared behind its end, and everything below.
+    // Drawn over the last one, from the top of the screen; the rest of each line and of the screen is cleared.
     process.stdout.write(`\x1b[H${text.replaceAll('\n', '\x1b[K\n')}\x1b[J`);
     await sleep(WATCH_EVERY_MS);
   }

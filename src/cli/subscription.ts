@@ -1,6 +1,6 @@
 /**
- * `wirewatch subscription`: whose detections belong to which account. Works beside a running appliance, and
- * holds from its next request on.
+ * `wirewatch subscription`: the subscriptions of accounts. Works while Wirewatch is running, and takes effect with its
+ * next request.
  */
 import type { Command } from 'commander';
 import { removeSubscription } from '../auth/removal.ts';
@@ -34,8 +34,8 @@ type SubscriptionOptions = {
   contentTypes?: ContentType[];
 };
 
-const ID_HELP = 'number of the subscription, as the exports carry it';
-const ZONE_HELP = 'IANA time zone for periods given as dates';
+const ID_HELP = 'subscription id: a number, as in the exports';
+const ZONE_HELP = 'IANA time zone of periods that clients give as dates';
 const TYPES_HELP = 'content types: text, image or text,image';
 
 export function register(subscription: Command): void {
@@ -51,8 +51,8 @@ function registerAdd(subscription: Command): void {
     .command('add')
     .description('add a subscription to an account')
     .argument('<id>', ID_HELP, subscriptionIdValue)
-    .requiredOption('--account <id>', 'account to which it belongs', accountIdValue)
-    .option('--name <name>', 'name for people', nameValue)
+    .requiredOption('--account <id>', 'account that the subscription belongs to', accountIdValue)
+    .option('--name <name>', 'display name', nameValue)
     .option('--time-zone <zone>', `${ZONE_HELP} (default: UTC)`, zoneValue)
     .option('--content-types <types>', `${TYPES_HELP} (default: text,image)`, contentTypesValue)
     .action((id: number, options: SubscriptionOptions & { account: string }, self: Command) => {
@@ -83,7 +83,7 @@ function registerList(subscription: Command): void {
         json: commonOptions(self).json,
         text: () =>
           subscriptions.length === 0
-            ? 'There is no subscription yet. Add one with: wirewatch subscription add ID --account ACCOUNT'
+            ? 'There are no subscriptions yet. Add one with: wirewatch subscription add ID --account ACCOUNT'
             : table(subscriptions, [
                 { title: 'ID', value: (one) => one.id, align: 'right' },
                 { title: 'ACCOUNT', value: (one) => one.account },
@@ -114,10 +114,14 @@ function registerShow(subscription: Command): void {
 function registerSet(subscription: Command): void {
   const command = subscription
     .command('set')
-    .description('change a subscription; what is not named stays as it is')
+    .description('change a subscription; values that you do not give stay unchanged')
     .argument('<id>', ID_HELP, subscriptionIdValue)
-    .option('--account <id>', 'may repeat its account; it cannot move to another', accountIdValue)
-    .option('--name <name>', 'name for people, or "" for none', nameOrNoneValue)
+    .option(
+      '--account <id>',
+      'account of the subscription, as a check; a subscription cannot move to another account',
+      accountIdValue,
+    )
+    .option('--name <name>', 'display name, or "" for none', nameOrNoneValue)
     .option('--time-zone <zone>', ZONE_HELP, zoneValue)
     .option('--content-types <types>', TYPES_HELP, contentTypesValue)
     .action((id: number, options: SubscriptionOptions, self: Command) => {
@@ -138,10 +142,10 @@ function registerRemove(subscription: Command): void {
   const command = subscription
     .command('remove')
     .description(
-      'remove a subscription with its detections, for good: at once for clients; waits until its rows are deleted',
+      'permanently remove a subscription with its detections; clients lose access at once, and the command waits until all rows are deleted',
     )
     .argument('<id>', ID_HELP, subscriptionIdValue)
-    .option('--yes', 'do not ask')
+    .option('--yes', 'do not ask for confirmation')
     .action(async (id: number, options: { yes?: boolean }, self: Command) => {
       const { awaitOpenRemoval, removeWithRows } = await import('./removal.ts');
       const isThere = withAccess(self, (db) => findSubscription(db, id)) !== null;
@@ -163,7 +167,7 @@ function registerRemove(subscription: Command): void {
   addExamples(command, ['subscription remove 7001', 'subscription remove 7001 --yes --json']);
 }
 
-/** Option value: a name, or nothing at all to clear it. */
+/** Option value: a name, or an empty one to clear it. */
 function nameOrNoneValue(value: string): string {
   return value.trim() === '' ? '' : nameValue(value);
 }

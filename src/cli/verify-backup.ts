@@ -1,11 +1,12 @@
-/** `wirewatch verify SRC`: whether a backup is as it was written. */
+/** `wirewatch verify SRC`: whether a backup is intact. */
 import type { Command } from 'commander';
 import { findSource } from '../backup/source.ts';
 import { type VerifiedBackup, verifyBackup } from '../backup/verify-backup.ts';
+import { counted } from '../counted.ts';
 import { commonOptions } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
 
-/** Prints what was found; the exit code is 1 where something was. */
+/** Prints the findings; sets exit code 1 if there are any. */
 export async function verifySource(command: Command, source: string): Promise<void> {
   const steps = progressOfSteps();
   try {
@@ -23,14 +24,12 @@ export async function verifySource(command: Command, source: string): Promise<vo
 }
 
 function textOf({ path, at, entries, findings }: VerifiedBackup): string {
-  const count = entries.toLocaleString('en-US');
-  const isOne = entries === 1;
   if (findings.length === 0)
-    return `${path} is good: ${count} ${isOne ? 'entry' : 'entries'} of the logs${at === null ? '' : `, backed up at ${at}`}.\n\nEvery checksum was compared. To try a restore as well: wirewatch restore --rehearse ${path}`;
+    return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}${at === null ? '' : `, backed up at ${at}`}.\n\nEvery checksum was compared. To test a restore as well: wirewatch restore --rehearse ${path}`;
   return [
     `${path} is damaged:`,
     ...findings.map((finding) => `  ${finding}`),
     '',
-    'Where the installation itself is sound, delete the damaged file: the next backup into this folder copies it again. Otherwise use another backup.',
+    'If the installation itself is intact, delete the damaged file: the next backup to this folder copies it again. Otherwise use another backup.',
   ].join('\n');
 }

@@ -1,7 +1,8 @@
-/** `wirewatch verify`: whether an installation is what its logs say. */
+/** `wirewatch verify`: whether an installation matches its logs. */
 import { existsSync, statSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { counted, grouped } from '../counted.ts';
 import { checkAccess } from '../history/check-access.ts';
 import { type ScrubResult, scrub } from '../history/scrub.ts';
 import { describeFindings, FINDING_KINDS, ScrubFindings, WHAT_TO_DO } from '../history/scrub-findings.ts';
@@ -21,7 +22,7 @@ interface VerifiedData extends ScrubResult {
   readonly ok: boolean;
 }
 
-/** Prints what was found; the exit code is 1 where something was, or not everything could be compared. */
+/** Prints the findings; sets exit code 1 if there are any, or if not everything could be compared. */
 export async function verifyData(command: Command): Promise<void> {
   const folder = folderOf(configOf(command));
   actAsOwner(folder);
@@ -48,7 +49,7 @@ async function verifyFolder(
   onProgress: (what: string, done: number, total: number) => void,
 ): Promise<VerifiedData> {
   const result = await scrub({ folder, between: () => nextTurn(), onProgress });
-  // A running appliance looks at it, and acts on it; the next start makes the database anew.
+  // A running appliance reads the record and acts on it; the next start rebuilds the database.
   writeScrubRecord(folder, result, Date.now());
   const ofDatabase = result.findings.filter(({ kind }) => FINDING_KINDS[kind].of === 'database');
   if (ofDatabase.length > 0) noteDamage(folder, `detections.db: ${describeFindings(ofDatabase)}`);
@@ -63,17 +64,17 @@ function requireInstallation({ root, access, detections, secret, damage, serveLo
   if (!existsSync(access))
     throw new Refused(
       'configuration',
-      `there is no installation in ${root}: ${access} is missing. Name the data folder with --data, or a backup: wirewatch verify SRC`,
+      `there is no installation in ${root}: ${access} is missing. Name its data folder with --data, or verify a backup with: wirewatch verify SRC`,
     );
   if ((!existsSync(detections) || existsSync(damage)) && isLocked(serveLock))
     throw new Refused(
       'failed',
-      `${detections} is damaged, or being made anew from the log by the appliance: see its log. Try again when that is done.`,
+      `${detections} is damaged or missing, and Wirewatch is running: it may be rebuilding the file. See the log output of Wirewatch, and try again when the rebuild is done.`,
     );
   if (!existsSync(detections) && !existsSync(secret))
     throw new Refused(
       'configuration',
-      `there is nothing to verify in ${root} yet: no appliance was ever started on it.`,
+      `there is nothing to verify in ${root} yet: Wirewatch has never been started with this data folder. Start it with: wirewatch serve`,
     );
 }
 
@@ -81,7 +82,7 @@ function checkSecret({ secret }: DataFolder, findings: ScrubFindings): void {
   const found = statSync(secret, { throwIfNoEntry: false });
   if (found === undefined) findings.add('secret missing', `${secret} is missing`);
   else if (found.size !== SECRET_BYTES)
-    findings.add('secret missing', `${secret} has ${found.size} bytes, not ${SECRET_BYTES}`);
+    findings.add('secret missing', `${secret} has ${counted(found.size, 'byte')}, expected ${SECRET_BYTES}`);
 }
 
 function documentOf({ root }: DataFolder, { ok, entry, findings, not_compared }: VerifiedData) {
@@ -99,20 +100,20 @@ function documentOf({ root }: DataFolder, { ok, entry, findings, not_compared }:
 
 function textOf({ root }: DataFolder, { ok, entry, findings, not_compared }: VerifiedData): string {
   if (ok)
-    return `${root} is good: every entry of the log up to ${(entry ?? 0).toLocaleString('en-US')} is whole, and detections.db is what it says, row by row. access.db and its log agree, and the secret is there.`;
+    return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log row by row, access.db matches its log, and the secret is present.`;
   const parts = findings.map(({ kind, count, first }) => {
     const more = count - first.length;
     return [
-      `${kind}: ${count.toLocaleString('en-US')}`,
+      `${kind}: ${grouped(count)}`,
       ...first.map((detail) => `  ${detail}`),
-      ...(more > 0 ? [`  and ${more.toLocaleString('en-US')} more`] : []),
+      ...(more > 0 ? [`  and ${grouped(more)} more`] : []),
       `  ${FINDING_KINDS[kind].means}`,
     ].join('\n');
   });
   const toDo = new Set(findings.map(({ kind }) => WHAT_TO_DO[FINDING_KINDS[kind].of]));
   return [
     findings.length === 0
-      ? `${root}: nothing was found, but not everything was compared.`
+      ? `No damage was found in ${root}, but not everything was compared.`
       : `${root} is damaged.`,
     ...parts,
     ...(not_compared === null ? [] : [`detections.db was not compared with the log: ${not_compared}.`]),

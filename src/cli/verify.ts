@@ -1,4 +1,4 @@
-/** `wirewatch verify`: whether an installation, or a backup of one, is as it was written. */
+/** `wirewatch verify`: whether an installation or a backup is intact. */
 import type { Command } from 'commander';
 import { beGentle } from './backup.ts';
 import { addDropOption, addExamples } from './options.ts';
@@ -7,7 +7,7 @@ import { verifyData } from './verify-data.ts';
 
 export function register(command: Command): void {
   command
-    .argument('[src]', 'a backup: a folder or a file; without it, the data folder is checked')
+    .argument('[src]', 'a backup folder or .tar file (default: verify the data folder)')
     .action(async (source: string | undefined, _options: object, self: Command) => {
       beGentle();
       await (source === undefined ? verifyData(self) : verifySource(self, source));

@@ -1,5 +1,5 @@
 /**
- * `wirewatch version`: which build this is, and what it runs on.
+ * `wirewatch version`: the version, the commit and the runtime.
  */
 import type { Command } from 'commander';
 import { COMMIT, SQLITE, VERSION } from '../version.ts';

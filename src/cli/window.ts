@@ -1,11 +1,12 @@
 /** `wirewatch window`: the ten-minute windows of the exports. */
 import { type Command, InvalidArgumentError } from 'commander';
+import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
 import { windowsWithHeldFile } from '../ingest/file-record.ts';
 import type { ResettableStatus } from '../ingest/requests.ts';
 import { RELEASES, type Release, requireStatus } from '../ingest/window-release.ts';
 import { Refused } from '../refused.ts';
-import { formatMs, parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
+import { formatMs, WINDOW_MS } from '../time.ts';
 import {
   type ExportWindow,
   findWindow,
@@ -14,8 +15,8 @@ import {
   type WindowStatus,
 } from '../windows/ledger.ts';
 import { configOf, withDetections } from './config.ts';
-import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
-import { counted, print, table } from './output.ts';
+import { addDropOption, addExamples, commonOptions, integerValue, windowStartValue } from './options.ts';
+import { print, table } from './output.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
@@ -31,14 +32,14 @@ export function register(window: Command): void {
 function registerList(window: Command): void {
   const command = window
     .command('list')
-    .argument('[export]', 'newswire or imagewire; both where none is named', exportValue)
-    .option('--status <status>', `only windows in this status: ${WINDOW_STATUSES.join(', ')}`, statusValue)
+    .argument('[export]', 'newswire or imagewire (default: both)', exportValue)
+    .option('--status <status>', `only windows with this status: ${WINDOW_STATUSES.join(', ')}`, statusValue)
     .option(
       '--limit <number>',
-      `how many at most, the newest first (default: ${WINDOWS_DEFAULT})`,
+      `list at most this many (default: ${WINDOWS_DEFAULT})`,
       integerValue(1, WINDOWS_MAX),
     )
-    .description('list windows, the newest first')
+    .description('list windows and their status, the newest first')
     .action(
       (
         exportName: ExportName | undefined,
@@ -55,8 +56,8 @@ function registerList(window: Command): void {
         );
         const none =
           wanted.export === null && wanted.status === null
-            ? 'No windows yet: they are known from the first one that was read.'
-            : 'No such windows.';
+            ? 'There are no windows yet. The list starts with the first window that is read.'
+            : 'No windows match.';
         const text = () => (windows.length === 0 ? none : windowTable(windows));
         print(windows, { json: commonOptions(self).json, text });
       },
@@ -65,8 +66,8 @@ function registerList(window: Command): void {
 }
 
 const DESCRIPTIONS: Readonly<Record<Release['name'], string>> = {
-  reset: 'read a failed window again: the newest file held for it, or else the one that failed',
-  accept: 'read an abandoned window after all: the newest file held for it',
+  reset: 'read a failed window again: the newest file for it in held/, or else the file that failed',
+  accept: 'read an abandoned window after all: the newest file for it in held/',
 };
 
 function registerRelease(window: Command, release: Release): void {
@@ -74,8 +75,8 @@ function registerRelease(window: Command, release: Release): void {
   const command = window
     .command(name)
     .argument('<export>', 'newswire or imagewire', exportValue)
-    .argument('[start]', START_ARGUMENT, startValue)
-    .option('--all', `every ${from} window for which a file is held, the oldest first`)
+    .argument('[start]', START_ARGUMENT, windowStartValue)
+    .option('--all', `all ${from} windows with a file in held/, the oldest first`)
     .description(DESCRIPTIONS[name])
     .action(
       async (
@@ -85,11 +86,11 @@ function registerRelease(window: Command, release: Release): void {
         self: Command,
       ) => {
         if ((start === undefined) !== all)
-          throw new Refused('usage', 'expected the start of a window, or --all, and not both.');
+          throw new Refused('usage', 'expected either the start of a window or --all');
         const starts = start === undefined ? heldWindows(self, exportName, from) : [start];
         const results: Released[] = [];
         for (const each of starts) results.push(await releaseWindow(self, release, exportName, each));
-        const none = `No file is held for a window of ${exportName} that is ${from}.`;
+        const none = `No ${from} window of ${exportName} has a file in held/.`;
         print(all ? results.map(({ text: _, ...result }) => result) : withoutText(results[0]), {
           json: commonOptions(self).json,
           text: results.map(({ text }) => text).join('\n') || none,
@@ -101,7 +102,7 @@ function registerRelease(window: Command, release: Release): void {
   addExamples(command, [`window ${name} newswire 20261121T1010Z`, `window ${name} newswire --all`]);
 }
 
-/** What became of one window that was to be read. */
+/** The result for one window. */
 interface Released {
   readonly export: ExportName;
   readonly window_start: string;
@@ -135,12 +136,12 @@ async function releaseWindow(
   const status = statusOf(command, exportName, start);
   const text =
     outcome === 'failed'
-      ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. See the reason beside it.`
+      ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. The note beside the file has the details.`
       : `${file}: ${outcome}. The window ${exportName} ${formatMs(start)} is ${status}.`;
   return { export: exportName, window_start: formatMs(start), status, file, outcome, reason, text };
 }
 
-/** Starts of the windows in a status for which a file is held, the oldest first. */
+/** Starts of the windows with a status and a held file, the oldest first. */
 function heldWindows(command: Command, exportName: ExportName, from: ResettableStatus): number[] {
   return withDetections(configOf(command), [], (db) => windowsWithHeldFile(db, exportName, from));
 }
@@ -149,13 +150,16 @@ function registerExpect(window: Command): void {
   const command = window
     .command('expect')
     .argument('<export>', 'newswire or imagewire', exportValue)
-    .argument('<start>', START_ARGUMENT, startValue)
+    .argument('<start>', START_ARGUMENT, windowStartValue)
     .description(
-      'set the first window that an export is expected to bring: earlier ones are no longer missing, later ones are checked for',
+      'set the first window that is expected from an export: earlier windows no longer count as missing, later ones are checked for',
     )
     .action(async (exportName: ExportName, start: number, _options, self: Command) => {
       if (start > Date.now())
-        throw new Refused('usage', `the window ${formatMs(start)} has not begun: expected one that has.`);
+        throw new Refused(
+          'usage',
+          `the window ${formatMs(start)} is in the future: expected one that has started`,
+        );
       const { serveRequest } = await import('./ingest-request.ts');
       const outcome = await serveRequest(self, { kind: 'expect', export: exportName, window_start: start });
       if (!outcome.ok) throw new Refused('failed', outcome.reason);
@@ -170,7 +174,7 @@ function registerExpect(window: Command): void {
         { export: exportName, expected_from: from, no_longer_missing: forgotten },
         {
           json: commonOptions(self).json,
-          text: `${exportName}: windows are expected from ${from} on.${earlier}`,
+          text: `Windows of ${exportName} are expected from ${from} on.${earlier}`,
         },
       );
     });
@@ -222,14 +226,4 @@ function statusValue(value: string): WindowStatus {
   const status = WINDOW_STATUSES.find((known) => known === value);
   if (status === undefined) throw new InvalidArgumentError(`Expected one of ${WINDOW_STATUSES.join(', ')}.`);
   return status;
-}
-
-function startValue(value: string): number {
-  const start = parseWindowStart(value) ?? parseInstant(value);
-  if (start === null || start % WINDOW_MS !== 0) {
-    throw new InvalidArgumentError(
-      'Expected a multiple of ten minutes such as 20261121T1010Z or 2026-11-21T10:10:00Z.',
-    );
-  }
-  return start;
 }

@@ -1,18 +1,19 @@
 /**
- * The configuration file with every setting, its meaning and its default: what `config/wirewatch.toml` holds.
+ * The configuration file with every setting, its meaning and its default: the text of `config/wirewatch.toml`.
  */
 import { expectation, SETTINGS, type Setting } from './schema.ts';
 
 const HEAD = `# Wirewatch configuration: every setting, with its default.
 #
-# A flag wins over the environment, the environment over this file, this file over the default.
-# [limits] requests_per_minute is WIREWATCH_LIMITS_REQUESTS_PER_MINUTE in the environment; a list is written
-# there with commas. This file is read at the start from --config FILE, from WIREWATCH_CONFIG, or as
-# wirewatch.toml in the data folder. A setting that is unknown or wrong stops the start with exit code 78.
+# A flag overrides the environment, the environment overrides this file, and this file overrides the default.
+# In the environment, [limits] requests_per_minute is WIREWATCH_LIMITS_REQUESTS_PER_MINUTE; the items of a list
+# are separated by commas. Wirewatch reads this file when it starts: the file named by --config or
+# WIREWATCH_CONFIG, or else wirewatch.toml in the data folder. If a setting is unknown or invalid, Wirewatch does
+# not start, and exits with code 78.
 `;
 
-const PRESEED = `# Accounts, subscriptions and keys. A start creates those that are missing, and never alters or revives one that
-# exists. The members are the options of "wirewatch account add", "subscription add" and "key create".
+const PRESEED = `# Accounts, subscriptions and keys. A start creates those that are missing. It never changes an existing one, and
+# never brings back a revoked key. The members are the options of "wirewatch account add", "subscription add" and "key create".
 #
 # [[accounts]]
 # id = "acme"
@@ -27,14 +28,14 @@ const PRESEED = `# Accounts, subscriptions and keys. A start creates those that 
 # time_zone = "Europe/Berlin"         # default: UTC
 # content_types = ["text", "image"]   # the default
 #
-# A key is given by its id and its hash, as "wirewatch key generate" prints them, or by secret_file, a file that
-# holds the whole key. TOML cannot have [keys] and [[keys]] in one file: to use this, take out the section [keys]
-# above. A prefix is then given as WIREWATCH_KEYS_PREFIX, or here.
+# A key is given by id and hash, as "wirewatch key generate" prints them, or by secret_file, a file that contains
+# the complete key. TOML does not allow [keys] and [[keys]] in one file: to use [[keys]], remove the section [keys]
+# above, and set the prefix with WIREWATCH_KEYS_PREFIX or in each entry.
 #
 # [[keys]]
 # id = "abcdefghij23"
 # hash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-# secret_file = "acme.key"            # in place of id and hash; a relative path counts from this file
+# secret_file = "acme.key"            # instead of id and hash; a relative path starts at this folder
 # prefix = "ww"                       # with hash: the first part of the key; default: [keys] prefix
 # account = "acme"
 # name = "Dashboard"
@@ -42,11 +43,11 @@ const PRESEED = `# Accounts, subscriptions and keys. A start creates those that 
 # subscriptions = [7001]              # or ["7001:text"]
 # expires = 2027-01-01T00:00:00Z      # or "none", the default
 # allow_address = ["192.0.2.0/24"]    # default: any
-# daily_rows = "none"                 # the default: only the account's allowance holds
+# daily_rows = "none"                 # the default: only the allowance of the account applies
 `;
 
 /**
- * The annotated configuration file, as text. It loads to exactly the defaults, but for what is chosen.
+ * The annotated configuration file, as text. It loads to exactly the defaults, except for the chosen values.
  *
  * @param chosen values by the path of their setting, each of that setting's type
  */

@@ -1,14 +1,14 @@
 /**
- * The configuration file: which one, its text, and its values as they stand there, not yet checked.
+ * The configuration file: which one, its text, and its values, not yet checked.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, TomlError, type TomlTableWithoutBigInt } from 'smol-toml';
 import { errorCode, Refused, reasonOf } from '../refused.ts';
 
-/** The name under which a configuration in the data folder is found without being named. */
+/** The name of a configuration file in the data folder that is read without being named. */
 export const CONFIG_FILE_NAME = 'wirewatch.toml';
-/** The annotated file has 6 KiB; a megabyte is somebody's wrong file, and would be read whole. */
+/** The annotated file has 8 KiB; a file of a megabyte is the wrong one. */
 const FILE_BYTES_MAX = 1024 * 1024;
 
 export type ConfigFile =
@@ -28,7 +28,10 @@ export function readConfigFile(named: string | undefined, dataFolder: string): C
   const bytes = readBytes(file, !named);
   if (bytes === null) return { kind: 'none' };
   if (bytes.length > FILE_BYTES_MAX) {
-    throw new Refused('configuration', `reading the configuration ${file}: it has more than 1 MiB`);
+    throw new Refused(
+      'configuration',
+      `cannot read the configuration ${file}: it is larger than 1 MiB. Name another file with --config`,
+    );
   }
   let text = '';
   try {
@@ -40,17 +43,16 @@ export function readConfigFile(named: string | undefined, dataFolder: string): C
       const place = `${file}:${error.line}:${error.column}`;
       return { kind: 'malformed', file, problem: `${place}: ${reason}${hintAt(text)}` };
     }
-    if (error instanceof TypeError)
-      return { kind: 'malformed', file, problem: `${file}: it is not UTF-8 text` };
+    if (error instanceof TypeError) return { kind: 'malformed', file, problem: `${file}: not UTF-8 text` };
     throw error;
   }
 }
 
-/** What an operator would write who knows both, and what TOML cannot have: a name that is a section and a list. */
+/** For an operator who used both: TOML does not allow a name that is a section and a list. */
 function hintAt(text: string): string {
   const hasBoth = /^\s*\[\s*keys\s*\]/m.test(text) && /^\s*\[\[\s*keys\s*\]\]/m.test(text);
   return hasBoth
-    ? '; TOML cannot have [keys] and [[keys]] in one file: give the prefix as WIREWATCH_KEYS_PREFIX, or as prefix in each [[keys]]'
+    ? '; TOML does not allow [keys] and [[keys]] in one file: remove [keys], and set the prefix with WIREWATCH_KEYS_PREFIX or in each [[keys]]'
     : '';
 }
 
@@ -61,11 +63,11 @@ function readBytes(file: string, optional: boolean): Buffer | null {
     const code = errorCode(error);
     if (optional && (code === 'ENOENT' || code === 'ENOTDIR')) return null;
     const reasons = new Map<string, string>([
-      ['ENOENT', 'there is no such file'],
+      ['ENOENT', 'no such file'],
       ['EISDIR', 'it is a folder; name the file'],
-      ['EACCES', 'it may not be read by this user. Run this as the user of the appliance'],
+      ['EACCES', 'permission denied. Run the command as the user that Wirewatch runs as'],
     ]);
     const reason = reasons.get(code) ?? reasonOf(error, file);
-    throw new Refused('configuration', `reading the configuration ${file}: ${reason}`, { cause: error });
+    throw new Refused('configuration', `cannot read the configuration ${file}: ${reason}`, { cause: error });
   }
 }

@@ -4,7 +4,7 @@
 import { isIP } from 'node:net';
 import { parseInstant } from '../time.ts';
 
-/** In place of a proxy: nobody is trusted, also where programs on this machine would be. */
+/** In place of a proxy: no proxy is trusted, not even on this machine. */
 export const NO_PROXY = 'none';
 
 /** An IP address or a host name, without a port. */

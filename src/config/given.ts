@@ -1,8 +1,8 @@
-/** Values as somebody gave them, not yet checked, and how they are shown in a message. No I/O. */
+/** Values as given, not yet checked, and how a message shows them. No I/O. */
 
 const FOUND_CHARACTERS_MAX = 80;
 
-/** TOML has instants of its own; one written without quotes is as good as one within. */
+/** TOML has a type for times; a time without quotes is as good as one with quotes. */
 export function plainValue(value: unknown): unknown {
   if (!(value instanceof Date)) return value;
   const text = value.toISOString();

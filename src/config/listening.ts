@@ -1,4 +1,4 @@
-/** What the addresses to listen on mean together: who reaches them, and whether two are in each other's way. No I/O. */
+/** The addresses to listen on: who can reach them, and whether two of them conflict. No I/O. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { NO_PROXY } from './format.ts';
 import type { Settings } from './schema.ts';
@@ -7,14 +7,14 @@ const ALL = '::';
 const ALL_IPV4 = '0.0.0.0';
 const LOOPBACK = ['127.0.0.0/8', '::1'];
 
-/** Can whoever is on another machine read keys on their way? A proxy that is trusted is taken to speak TLS. */
+/** Whether keys cross the network unencrypted. A trusted proxy is assumed to use TLS. */
 export function isInTheClear({ host, tls_certificate, trusted_proxies }: Settings['server']): boolean {
   return !isLoopback(host) && tls_certificate === '' && trusted_proxies.length === 0;
 }
 
 /**
- * Whose X-Forwarded-For is believed, where the setting is as given. Where only this machine can connect, others come
- * through a proxy on it: counted by its address, all of them together would be one client.
+ * Whose X-Forwarded-For is trusted, with the setting as given. If only this machine can connect, other clients come
+ * through a proxy on it: counted by its address, they would all be one client.
  */
 export function trustedProxies({ host, trusted_proxies }: Settings['server']): string[] {
   if (trusted_proxies.length === 0) return isLoopback(host) ? [...LOOPBACK] : [];

@@ -1,8 +1,8 @@
 /**
- * The settings that hold: flag, then environment, then configuration file, then default.
+ * The effective settings: flag, then environment, then configuration file, then default.
  *
- * Everything given is checked, also where something stronger overrides it, and every problem is reported at
- * once: an operator who mends one line should not learn of the next at the next start.
+ * Every given value is checked, even if another one overrides it, and all problems are reported at once: an operator
+ * who fixes one line should not learn of the next at the next start.
  */
 import path from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
@@ -46,16 +46,16 @@ export type Config = Settings & {
   configFile: string | null;
   /** `ingest.earliest_time` */
   earliestTimeMs: number;
-  /** What a start creates where it is missing. */
+  /** What a start creates if it is missing. */
   preseed: Preseed;
 };
 
 const DEFAULT_PREFIX: string = SETTINGS_SCHEMA.properties.keys.properties.prefix.default;
-/** Other variables with our prefix are not ours: Kubernetes injects some for every service, by its name. */
+/** Other variables with our prefix are not ours: Kubernetes adds some for every service, named after it. */
 const STRICT_VARIABLE =
   /^WIREWATCH_(SERVER|EXPORTS|INGEST|PHOTOS|LIMITS|KEYS|BACKUP|VERIFY|ALERTS|LOG|ADMIN)_/;
 
-/** One value as somebody gave it. */
+/** One value as given. */
 type Given = {
   /** where, for a message: `--port`, `WIREWATCH_SERVER_PORT`, `FILE, [server] port` */
   place: string;
@@ -77,7 +77,7 @@ export function loadConfig(sources: ConfigSources): Config {
   problems.push(...unknownVariables(sources.env));
 
   const settings: Record<string, unknown> = {};
-  /** What holds, of the settings that somebody gave. */
+  /** The effective values of the settings that were given. */
   const holding = new Map<string, Given>();
   for (const setting of SETTINGS) {
     const given = [
@@ -86,7 +86,7 @@ export function loadConfig(sources: ConfigSources): Config {
       fromFile.get(setting.path),
     ];
     const present = given.filter((one) => one !== undefined);
-    for (const one of present) problems.push(...judge(setting, one));
+    for (const one of present) problems.push(...problemsOf(setting, one));
     const [first] = present;
     if (first !== undefined) holding.set(setting.path, first);
     put(settings, setting.path, first === undefined ? setting.schema.default : first.value);
@@ -94,7 +94,7 @@ export function loadConfig(sources: ConfigSources): Config {
   const file = configFile.kind === 'none' ? null : configFile.file;
   const prefix = String(holding.get('keys.prefix')?.value ?? DEFAULT_PREFIX);
   const preseed = readPreseed({ file: file ?? '', tables, prefix }, problems);
-  if (problems.length > 0) throw new Refused('configuration', listed(problems, 'settings are wrong'));
+  if (problems.length > 0) throw new Refused('configuration', listed(problems, 'settings are invalid'));
   return { ...resolved(settings, holding, file, sources.dataFolder), preseed };
 }
 
@@ -104,10 +104,10 @@ function resolved(
   configFile: string | null,
   dataFolder: string,
 ): Omit<Config, 'preseed'> {
-  if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not keep their own schema');
+  if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not match their schema');
   const { server, ingest, photos, backup, log, admin } = settings;
   const earliestTimeMs = parseInstant(ingest.earliest_time);
-  if (earliestTimeMs === null) throw new Error('earliest_time does not keep its format');
+  if (earliestTimeMs === null) throw new Error('earliest_time does not match its format');
   const pathOf = (setting: string, value: string, otherwise: string): string => {
     const given = value === '' ? undefined : holding.get(setting);
     return given === undefined ? otherwise : path.resolve(given.folder, value);
@@ -122,7 +122,7 @@ function resolved(
     const place = holding.get('ingest.drop')?.place ?? 'drop';
     throw new Refused(
       'configuration',
-      `${place}: ${dropFolder} is the data folder itself; give it a folder of its own`,
+      `${place}: ${dropFolder} is the data folder itself; choose a separate folder`,
     );
   }
   const backupFolder = folderOf('backup.folder', backup.folder, 'backups');
@@ -130,7 +130,7 @@ function resolved(
     const place = holding.get('backup.folder')?.place ?? 'backup.folder';
     throw new Refused(
       'configuration',
-      `${place}: ${backupFolder} is the ${backupFolder === dropFolder ? 'drop' : 'data'} folder itself; give it a folder of its own`,
+      `${place}: ${backupFolder} is the ${backupFolder === dropFolder ? 'drop' : 'data'} folder itself; choose a separate folder`,
     );
   }
   const tlsOf = (section: 'server' | 'admin', { tls_certificate, tls_key }: TlsSettings): TlsSettings => ({
@@ -159,7 +159,7 @@ function resolved(
 
 type TlsSettings = Pick<Settings['server'], 'tls_certificate' | 'tls_key'>;
 
-/** A certificate without its key, or the other way round, is nothing: and plain HTTP is not what was asked for. */
+/** A certificate is useless without its key, and the key without it; and plain HTTP was not what was asked for. */
 function requireBoth(
   section: 'server' | 'admin',
   { tls_certificate, tls_key }: TlsSettings,
@@ -170,7 +170,7 @@ function requireBoth(
   const place = holding.get(`${section}.${given}`)?.place ?? given;
   throw new Refused(
     'configuration',
-    `${place}: TLS needs [${section}] ${other} as well. Set both, or neither for plain HTTP`,
+    `${place}: TLS also needs [${section}] ${other}. Set both, or neither for plain HTTP`,
   );
 }
 
@@ -190,7 +190,7 @@ function adminTls(
   );
 }
 
-/** Two servers cannot have one port. */
+/** Two servers cannot share one port. */
 function requireApart(
   server: Settings['server'],
   admin: Settings['admin'],
@@ -200,11 +200,11 @@ function requireApart(
   const given = holding.get('admin.port') ?? holding.get('server.port');
   throw new Refused(
     'configuration',
-    `${given?.place ?? 'port'}: [server] port and [admin] port are both ${admin.port}. Give the administration a port of its own, 9464 for example`,
+    `${given?.place ?? 'port'}: [server] port and [admin] port are both ${admin.port}. Set [admin] port to a different one, such as 9464`,
   );
 }
 
-/** The settings apart from what a start creates. `keys` can be either: TOML allows one of the two in a file. */
+/** Separates the settings from what a start creates. `keys` can be either: TOML allows one of the two in a file. */
 function divided(configFile: ConfigFile): { sections: object; tables: Readonly<Record<string, unknown>> } {
   if (configFile.kind !== 'read') return { sections: {}, tables: {} };
   const isPreseed = ([name, value]: [string, unknown]) =>
@@ -262,7 +262,7 @@ function unknownVariables(env: ConfigSources['env']): string[] {
     )
     .sort()
     .map((variable) => {
-      return `${variable}: unknown setting; the nearest known one is ${nearest(variable, known, Number.POSITIVE_INFINITY)}`;
+      return `${variable}: unknown setting; the closest known one is ${nearest(variable, known, Number.POSITIVE_INFINITY)}`;
     });
 }
 
@@ -284,7 +284,7 @@ function fromVariable(setting: Setting, env: ConfigSources['env']): Given | unde
   return { place: setting.variable, value: valueOfText(text, setting.schema), folder: process.cwd() };
 }
 
-/** Reads a text as the setting's type, strictly; what is not of the type stays text, and is refused as that. */
+/** Reads a text strictly as the setting's type; anything else stays text, and is refused as such. */
 function valueOfText(text: string, schema: TSchema): unknown {
   switch (schema.type) {
     case 'integer':
@@ -300,7 +300,7 @@ function valueOfText(text: string, schema: TSchema): unknown {
   }
 }
 
-function judge(setting: Setting, { place, value }: Given): string[] {
+function problemsOf(setting: Setting, { place, value }: Given): string[] {
   const { schema } = setting;
   if (fits(schema, value)) return [];
   if (Array.isArray(value) && schema.type === 'array') {

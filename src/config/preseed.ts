@@ -1,6 +1,6 @@
 /**
- * `[[accounts]]`, `[[subscriptions]]` and `[[keys]]` of the configuration file: what a start creates where it is
- * missing. The members are the options of `account add`, `subscription add` and `key create`, under the same rules.
+ * `[[accounts]]`, `[[subscriptions]]` and `[[keys]]` of the configuration file: what a start creates if it is missing.
+ * The members are the options of `account add`, `subscription add` and `key create`, under the same rules.
  *
  * Lists may be written as TOML's, or as the option takes them: `["text"]`, `"text,image"`.
  */
@@ -32,7 +32,7 @@ export type PreseedTable = (typeof PRESEED_TABLES)[number];
 export interface ConfiguredKey extends SeedKeyTerms {
   readonly source:
     | { readonly kind: 'hash'; readonly id: string; readonly prefix: string; readonly hash: Buffer }
-    /** `id` null: the file says it. */
+    /** `id` null: the file contains it. */
     | { readonly kind: 'secret_file'; readonly id: string | null; readonly file: string };
 }
 
@@ -42,19 +42,19 @@ export interface Preseed {
   readonly keys: readonly ConfiguredKey[];
 }
 
-/** Entries of each kind: an installation with more is set up by commands. */
+/** Entries of each kind; a larger installation is set up with commands. */
 const ENTRIES_MAX = 1000;
 
 export interface PreseedSource {
   /** The configuration file, absolute. */
   readonly file: string;
-  /** What stands under `accounts`, `subscriptions` and `keys`, as parsed; absent where nothing does. */
+  /** The parsed values of `accounts`, `subscriptions` and `keys`; absent if there are none. */
   readonly tables: Readonly<Partial<Record<PreseedTable, unknown>>>;
-  /** The first part of keys that say none: the setting `[keys] prefix`. */
+  /** The first part of keys without their own: the setting `[keys] prefix`. */
   readonly prefix: string;
 }
 
-/** @param problems gets a line for each thing that is wrong; the entries count only while there is none */
+/** @param problems gets a line for each problem; the entries are only valid if there is none */
 export function readPreseed(source: PreseedSource, problems: string[]): Preseed {
   const read = <Entry>(table: PreseedTable, entry: (members: Members) => Entry | null): Entry[] =>
     membersOf(source, table, problems).flatMap((members) => entry(members) ?? []);
@@ -63,12 +63,12 @@ export function readPreseed(source: PreseedSource, problems: string[]): Preseed 
     subscriptions: read('subscriptions', subscriptionOf),
     keys: read('keys', (members) => keyOf(members, source)),
   };
-  for (const table of ['accounts', 'subscriptions'] as const) findDoubles(preseed[table], problems);
+  for (const table of ['accounts', 'subscriptions'] as const) findDuplicates(preseed[table], problems);
   return preseed;
 }
 
-/** Says which entries have an id that another one has before them. */
-export function findDoubles(
+/** Reports entries with an id that an earlier one has. */
+export function findDuplicates(
   entries: readonly { readonly id: string | number; readonly place: string }[],
   problems: string[],
 ): void {
@@ -76,7 +76,7 @@ export function findDoubles(
   for (const { id, place } of entries) {
     const before = placeById.get(id);
     if (before === undefined) placeById.set(id, place);
-    else problems.push(`${place}.id: ${id} stands in ${before.split(', ').at(-1)} too`);
+    else problems.push(`${place}.id: ${id} is already used by ${before.split(', ').at(-1)}`);
   }
 }
 
@@ -133,12 +133,16 @@ function keySourceOf(
       members.has('hash') ? 'secret_file' : 'hash',
       members.has('hash')
         ? 'give hash or secret_file, not both'
-        : 'missing: give the hash that "wirewatch key generate" prints, or the whole key in a file, as secret_file',
+        : 'missing: give the hash that "wirewatch key generate" prints, or secret_file, a file that contains the complete key',
     );
     return null;
   }
   if (file !== undefined) {
-    if (prefix !== undefined) members.complain('prefix', 'the key in secret_file has its own');
+    if (prefix !== undefined)
+      members.complain(
+        'prefix',
+        'not allowed with secret_file, since the key in the file contains its prefix',
+      );
     return { kind: 'secret_file', id: id ?? null, file: path.resolve(folder, file) };
   }
   if (!members.has('id')) members.complain('id', `missing; expected ${KEY_ID}`);
@@ -146,7 +150,7 @@ function keySourceOf(
   return { kind: 'hash', id, prefix: prefix ?? defaultPrefix, hash };
 }
 
-const KEY_ID = 'the id of the key, 12 characters a-z and 2-7';
+const KEY_ID = 'a key id: 12 characters from a to z and 2 to 7';
 
 function readKeyId(text: string): Reading<string> {
   return isKeyId(text) ? { kind: 'read', value: text } : { kind: 'wrong', expected: KEY_ID };
@@ -154,10 +158,11 @@ function readKeyId(text: string): Reading<string> {
 
 function readHash(text: string): Reading<Buffer> {
   if (/^[0-9a-f]{64}$/i.test(text)) return { kind: 'read', value: Buffer.from(text, 'hex') };
-  const found = parseKey(text) === null ? '' : '; it is a key itself, which belongs in no configuration';
+  const found =
+    parseKey(text) === null ? '' : '; this is the key itself, which must not be in a configuration file';
   return {
     kind: 'wrong',
-    expected: `64 hexadecimal digits: the SHA-256 of the whole key, as "wirewatch key generate" prints it${found}`,
+    expected: `64 hexadecimal digits: the SHA-256 of the complete key, as "wirewatch key generate" prints it${found}`,
   };
 }
 
@@ -190,7 +195,7 @@ function membersOf({ file, tables }: PreseedSource, table: PreseedTable, problem
   });
 }
 
-/** The members of one entry, read one after the other; what was never asked for is unknown. */
+/** The members of one entry, read one after the other; any that was not read is unknown. */
 class Members {
   readonly place: string;
   readonly #values: ReadonlyMap<string, unknown>;
@@ -212,9 +217,9 @@ class Members {
   }
 
   optional<Value>(name: string, read: (text: string) => Reading<Value>): Value | undefined {
-    return this.#judged(name, (value) => {
+    return this.#readMember(name, (value) => {
       const text = textOf(value);
-      return text === null ? { kind: 'wrong', expected: 'a text' } : read(text);
+      return text === null ? { kind: 'wrong', expected: 'text' } : read(text);
     });
   }
 
@@ -224,7 +229,7 @@ class Members {
   }
 
   optionalList<Value>(name: string, read: (items: readonly string[]) => Reading<Value>): Value | undefined {
-    return this.#judged(name, (value) => {
+    return this.#readMember(name, (value) => {
       const items = itemsOf(value);
       return items === null ? { kind: 'wrong', expected: 'a list' } : read(items);
     });
@@ -235,7 +240,7 @@ class Members {
     return this.optionalList(name, read);
   }
 
-  /** As {@link optional}; what was found is not repeated, since it may be a key. */
+  /** As {@link optional}, but the message does not repeat the value, which may be a key. */
   secretly<Value>(name: string, read: (text: string) => Reading<Value>): Value | undefined {
     this.#known.push(name);
     const value = this.#values.get(name);
@@ -260,7 +265,7 @@ class Members {
     this.complain(name, `missing${nothing.kind === 'wrong' ? `; expected ${nothing.expected}` : ''}`);
   }
 
-  #judged<Value>(name: string, read: (value: unknown) => Reading<Value>): Value | undefined {
+  #readMember<Value>(name: string, read: (value: unknown) => Reading<Value>): Value | undefined {
     this.#known.push(name);
     if (!this.has(name)) return undefined;
     const value = plainValue(this.#values.get(name));

@@ -2,9 +2,10 @@
  * Every setting of the appliance: its type, range, default and meaning, once.
  *
  * The static type, the checks, the annotated configuration file and the manual are all made from this table.
- * A section or a setting that does not stand here is refused, so that nothing an operator wrote is ignored.
+ * A section or a setting that is not in it is refused, so that nothing an operator wrote is ignored.
  */
 import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
+import { grouped } from '../counted.ts';
 import { isAddress, isAddressOrNetwork, isBaseUrl, isUtcInstant, NO_PROXY } from './format.ts';
 
 FormatRegistry.Set('setting-address', isAddress);
@@ -13,7 +14,7 @@ FormatRegistry.Set('setting-base-url', (text) => text === '' || isBaseUrl(text))
 FormatRegistry.Set('setting-instant', isUtcInstant);
 
 const closed = { additionalProperties: false };
-/** Far above any sensible rate: a limit on everything, and still a way to switch a rate off for a test. */
+/** Far above any sensible rate, so that a test can turn a rate limit off. */
 const RATE_MAX = 1_000_000_000;
 
 const Server = Type.Object(
@@ -22,7 +23,7 @@ const Server = Type.Object(
       format: 'setting-address',
       expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
       default: '127.0.0.1',
-      description: 'Address to listen on; 0.0.0.0 or :: for every interface.',
+      description: 'Address to listen on; 0.0.0.0 or :: listens on every interface.',
     }),
     port: Type.Integer({
       minimum: 0,
@@ -35,7 +36,7 @@ const Server = Type.Object(
       expected:
         'empty, or an absolute http or https address without user name, query or fragment, such as https://api.example.com',
       default: '',
-      description: 'Address at which clients reach the appliance; empty means the listening address.',
+      description: 'Public address that clients use; empty means the listening address.',
     }),
     trusted_proxies: Type.Array(
       Type.String({
@@ -46,45 +47,45 @@ const Server = Type.Object(
         maxItems: 100,
         default: [],
         description:
-          'Addresses and networks (CIDR) of proxies whose X-Forwarded-For is believed; no one else is. Empty: programs on this machine, where host is an address of this machine alone, so that only a proxy here brings others; elsewhere no one. "none": no one.',
+          'Addresses and networks (CIDR) of the proxies whose X-Forwarded-For header is trusted. If empty, proxies on this machine are trusted when host is a loopback address, and no proxy otherwise. "none" trusts no proxy.',
       },
     ),
     tls_certificate: Type.String({
       maxLength: 4096,
       default: '',
       description:
-        'PEM file with the certificate, then those that lead to its root; together with tls_key it makes the appliance speak https. Renewed files are taken into use without a restart. A relative path counts from this file.',
+        'PEM file with the certificate, followed by any intermediate certificates. With tls_key, it turns on HTTPS. Renewed files are loaded without a restart. A relative path starts at the folder of this file.',
     }),
     tls_key: Type.String({
       maxLength: 4096,
       default: '',
       description:
-        'PEM file with the private key of the certificate, without a passphrase. A relative path counts from this file.',
+        'PEM file with the private key of the certificate, without a passphrase. A relative path starts at the folder of this file.',
     }),
     max_connections: Type.Integer({
       minimum: 1,
       maximum: 1_000_000,
       default: 1000,
       description:
-        'Connections open at the same time. For a further one, the connection on which nothing was asked for longest is closed; without such a one, the new one.',
+        'Maximum number of open connections. To accept a further one, the connection that has been idle longest is closed; if none is idle, the new one is closed.',
     }),
     max_connections_per_address: Type.Integer({
       minimum: 1,
       maximum: 1_000_000,
       default: 100,
       description:
-        'Connections open at the same time from one address (of IPv6, a network of 64 bits), closed as by max_connections. Trusted proxies are exempt.',
+        'Maximum number of open connections from one address (with IPv6, from one /64 network), enforced like max_connections. Trusted proxies are exempt.',
     }),
   },
   closed,
 );
 
-function exportSwitch(fileWord: string) {
+function exportSwitch(exportName: string) {
   return Type.Object(
     {
       enabled: Type.Boolean({
         default: true,
-        description: `Whether ${fileWord} exports are expected. Off: it has no streams, its files are refused, as_of leaves it out.`,
+        description: `Whether the ${exportName} export is in use. If false, its files are refused, it has no streams, and as_of and health ignore it.`,
       }),
     },
     closed,
@@ -102,52 +103,53 @@ const Ingest = Type.Object(
       maxLength: 4096,
       default: '',
       description:
-        'Folder into which export files are dropped; empty means drop in the data folder. A relative path counts from this file.',
+        'Folder that receives the export files; empty means drop in the data folder. A relative path starts at the folder of this file.',
     }),
     quiet_ms: Type.Integer({
       minimum: 0,
       maximum: 3_600_000,
       default: 500,
-      description: 'A dropped file is read once it has not changed for so many milliseconds.',
+      description: 'Milliseconds that a dropped file must stay unchanged before it is read.',
     }),
     truncated_seconds: Type.Number({
       exclusiveMinimum: 0,
       maximum: 86_400,
       default: 60,
-      description: 'A compressed file that ends too early fails so many seconds after its last change.',
+      description:
+        'Seconds to wait for the rest of a truncated compressed file before it fails, counted from its last change.',
     }),
     rescan_seconds: Type.Number({
       exclusiveMinimum: 0,
       maximum: 3600,
       default: 5,
       description:
-        'Seconds between two listings of the drop folder, for file systems that announce no changes.',
+        'Seconds between two scans of the drop folder, for file systems that do not report new files.',
     }),
     require_trailer: Type.Boolean({
       default: false,
-      description: 'Whether an NDJSON file must end with its end_of_export line.',
+      description: 'Whether an NDJSON file must end with an end_of_export line.',
     }),
     bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
       default: 'fail',
       description:
-        'A row that is wrong makes its whole file fail, or is left out and written beside the archived file. If more than 100 rows and more than a tenth are wrong, the file fails all the same.',
+        'What one bad row does. "fail": it rejects the whole file. "skip": it is skipped and written to a file beside the archived one; if more than 100 rows and more than a tenth of all rows are bad, the whole file is still rejected.',
     }),
     failed_windows: Type.Union([Type.Literal('hold'), Type.Literal('read')], {
       default: 'hold',
       description:
-        'A file that arrives for a failed window is held until the window is reset, or is read at once.',
+        'What happens to a file that arrives for a failed window. "hold": it is held until you reset the window. "read": it is read at once.',
     }),
     archive_days: Type.Integer({
       minimum: 0,
       maximum: 36_500,
       default: 0,
-      description: 'Days after which archived files are deleted; 0 keeps them for ever.',
+      description: 'Days after which archived files are deleted; 0 keeps them forever.',
     }),
     earliest_time: Type.String({
       format: 'setting-instant',
-      expected: 'an instant with Z, such as 2000-01-01T00:00:00Z',
+      expected: 'a time in UTC with Z, such as 2000-01-01T00:00:00Z',
       default: '2000-01-01T00:00:00Z',
-      description: 'A row whose first_detected_at lies before this instant is wrong.',
+      description: 'A row with an earlier first_detected_at is a bad row.',
     }),
   },
   closed,
@@ -159,7 +161,7 @@ const Photos = Type.Object(
       maxLength: 4096,
       default: '',
       description:
-        'Folder with the photos that the appliance serves, each as ID.jpg, .jpeg, .png, .webp, .gif or .tif, where ID is its source_internal_id; empty means photos in the data folder. A relative path counts from this file.',
+        'Folder of the photos that Wirewatch serves. A photo is named ID.jpg, .jpeg, .png, .webp, .gif or .tif, where ID is its source_internal_id. Empty means photos in the data folder. A relative path starts at the folder of this file.',
     }),
   },
   closed,
@@ -171,17 +173,20 @@ function perMinute(count: number, description: string) {
 
 const Limits = Type.Object(
   {
-    requests_per_minute: perMinute(120, 'Requests a minute and key, before 429.'),
+    requests_per_minute: perMinute(120, 'Requests per minute and key; further ones are refused with 429.'),
     token_requests_per_minute: perMinute(
       10,
-      'Requests a minute to the token endpoint, for each client id and for each address.',
+      'Requests per minute to the token endpoint, for each client id and for each address.',
     ),
-    unseen_key_ids_per_minute: perMinute(30, 'Key ids not seen lately that one address may try in a minute.'),
+    unseen_key_ids_per_minute: perMinute(
+      30,
+      'Requests per minute that one address may send with key ids not used from it in the last 24 hours.',
+    ),
     daily_rows: Type.Integer({
       minimum: 1,
       maximum: 1_000_000_000_000,
       default: 1_000_000,
-      description: 'Rows that an account may read in a UTC day, where the account sets no number of its own.',
+      description: 'Rows that an account may read per UTC day, unless the account has its own allowance.',
     }),
   },
   closed,
@@ -193,7 +198,7 @@ const Keys = Type.Object(
       pattern: '^[a-z][a-z0-9]{0,15}$',
       expected: 'a lower-case letter, then up to 15 lower-case letters or digits',
       default: 'ww',
-      description: 'First part of every key made from now on; keys made before stay valid.',
+      description: 'First part of every new key; existing keys stay valid.',
     }),
   },
   closed,
@@ -205,21 +210,21 @@ const Backup = Type.Object(
       maxLength: 4096,
       default: '',
       description:
-        'Folder for the scheduled backup, best on another disk; empty means backups in the data folder. A relative path counts from this file.',
+        'Folder for the scheduled backups, preferably on another disk; empty means backups in the data folder. A relative path starts at the folder of this file.',
     }),
     every_minutes: Type.Integer({
       minimum: 0,
       maximum: 525_600,
       default: 0,
       description:
-        'Minutes between two scheduled backups; 0 makes none. Each writes only what is new, so every minute is possible.',
+        'Minutes between scheduled backups; 0 turns them off. Each backup writes only what is new, so even 1 is practical.',
     }),
     keep_days: Type.Integer({
       minimum: 0,
       maximum: 36_500,
       default: 30,
       description:
-        'Days for which the backup keeps what it no longer needs: branches of another history, and segments of the log that a removal has rewritten.',
+        'Days to keep what the backup folder no longer needs: branches of other installations or of a discarded history, and segments of the log that a removal has rewritten.',
     }),
   },
   closed,
@@ -232,7 +237,7 @@ const Verify = Type.Object(
       maximum: 8760,
       default: 24,
       description:
-        'Hours between two checks of detections.db against its log, in the background; 0 makes none. Each reads both completely.',
+        'Hours between background checks of detections.db against its log; 0 turns them off. Each check reads both completely.',
     }),
   },
   closed,
@@ -244,7 +249,7 @@ const Alerts = Type.Object(
       maxItems: 100,
       default: [],
       description:
-        'Program that is run when an alert opens or closes, and its arguments; empty runs none. It gets the alert as a JSON object on its stdin, and is ended after 30 seconds. No shell reads it.',
+        'Program to run when an alert opens or closes, followed by its arguments; empty runs nothing. It gets the alert as a JSON object on stdin, and is killed after 30 seconds. No shell is involved.',
     }),
   },
   closed,
@@ -256,13 +261,13 @@ const Log = Type.Object(
   {
     level: Type.Union(
       LEVELS.map((level) => Type.Literal(level)),
-      { default: 'info', description: 'Least important lines that are logged.' },
+      { default: 'info', description: 'Lowest level of the lines that are logged.' },
     ),
     file: Type.String({
       maxLength: 4096,
       default: '',
       description:
-        'File to which lines are appended, opened anew on SIGHUP; empty means stderr. Its folder must exist. A relative path counts from this file.',
+        'File that log lines are appended to, reopened on SIGHUP; empty means stderr. Its folder must exist. A relative path starts at the folder of this file.',
     }),
   },
   closed,
@@ -275,26 +280,26 @@ const Admin = Type.Object(
       expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
       default: '127.0.0.1',
       description:
-        'Address on which the console, metrics and the manual are served. Any other than one of this machine alone needs TLS.',
+        'Address to serve the console, metrics and the manual on. Any other than a loopback address needs TLS.',
     }),
     port: Type.Integer({
       minimum: 0,
       maximum: 65_535,
       default: 0,
       description:
-        'Port for the console, metrics and the manual; 0 leaves them off. A link into the console is printed by "wirewatch console".',
+        'Port for the console, metrics and the manual; 0 turns them off. "wirewatch console" prints a link into the console.',
     }),
     tls_certificate: Type.String({
       maxLength: 4096,
       default: '',
       description:
-        'PEM file with the certificate for this port, then those that lead to its root. Empty: none, and where host is no address of this machine alone, that of [server]. A relative path counts from this file.',
+        'PEM file with the certificate for this port, followed by any intermediate certificates. If empty and host is not a loopback address, the certificate of [server] is used. A relative path starts at the folder of this file.',
     }),
     tls_key: Type.String({
       maxLength: 4096,
       default: '',
       description:
-        'PEM file with the private key of that certificate, without a passphrase. A relative path counts from this file.',
+        'PEM file with the private key of that certificate, without a passphrase. A relative path starts at the folder of this file.',
     }),
   },
   closed,
@@ -320,7 +325,7 @@ export const SETTINGS_SCHEMA = Type.Object(
 /** All settings, in the names of the configuration file. */
 export type Settings = Static<typeof SETTINGS_SCHEMA>;
 
-/** Settings that are also flags of the commands that serve. */
+/** Settings that are also flags of `serve`, `demo`, `check` and `setup`. */
 export const FLAGS = new Map([
   ['server.host', '--host'],
   ['server.port', '--port'],
@@ -354,8 +359,10 @@ export function expectation(schema: TSchema): string {
   }
   if (schema.type === 'array') return `a list in which each item is ${expectation(schema.items)}`;
   if (schema.type === 'boolean') return 'true or false';
-  if (schema.type === 'integer') return `a whole number from ${schema.minimum} to ${schema.maximum}`;
-  if (schema.type === 'number') return `a number above ${schema.exclusiveMinimum}, up to ${schema.maximum}`;
+  if (schema.type === 'integer')
+    return `a whole number from ${grouped(schema.minimum)} to ${grouped(schema.maximum)}`;
+  if (schema.type === 'number')
+    return `a number above ${schema.exclusiveMinimum}, up to ${grouped(schema.maximum)}`;
   return 'text';
 }
 

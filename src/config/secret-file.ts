@@ -1,11 +1,11 @@
-/** The keys of the configuration whose secret lies in a file, as service managers and containers hand secrets over. */
+/** The keys of the configuration whose secret is in a file, as service managers and containers provide secrets. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { hashKey, type ParsedKey, parseKey } from '../auth/key.ts';
 import type { SeedKey, Seeds } from '../auth/preseed.ts';
 import { listed, Refused, reasonOf } from '../refused.ts';
-import { type ConfiguredKey, findDoubles, type Preseed } from './preseed.ts';
+import { type ConfiguredKey, findDuplicates, type Preseed } from './preseed.ts';
 
-/** Far more than a key has: what is longer is some other file. */
+/** Far more than a key has: a longer file is not a key file. */
 const FILE_BYTES_MAX = 4096;
 const READABLE_BY_ALL = 0o004;
 
@@ -15,7 +15,7 @@ export interface ReadSeeds {
   readonly readable_by_all: readonly string[];
 }
 
-/** @throws Refused `configuration` with every file that cannot be read, or holds no key or another one */
+/** @throws Refused `configuration` with every file that cannot be read, or contains no key or the wrong one */
 export function readSecretFiles({ accounts, subscriptions, keys }: Preseed): ReadSeeds {
   const problems: string[] = [];
   const readable_by_all: string[] = [];
@@ -34,22 +34,23 @@ export function readSecretFiles({ accounts, subscriptions, keys }: Preseed): Rea
       return [];
     }
   });
-  findDoubles(read, problems);
+  findDuplicates(read, problems);
   if (problems.length > 0)
     throw new Refused('configuration', listed(problems, 'keys of the configuration cannot be read'));
   return { seeds: { accounts, subscriptions, keys: read }, readable_by_all };
 }
 
-/** @throws Error that says what is wrong, and never what was found */
+/** @throws Error that says what is wrong, but never repeats the content */
 function keyIn(text: string, { source }: ConfiguredKey): ParsedKey {
   const key = parseKey(text);
   if (key === null) {
     throw new Error(
-      'it holds no whole key (PREFIX_live_ID_SECRET, with a checksum that catches what was copied badly)',
+      'it does not contain a complete key (PREFIX_live_ID_SECRET), or its checksum is wrong because it was copied badly',
     );
   }
   const expected = source.kind === 'secret_file' ? source.id : null;
-  if (expected !== null && expected !== key.id) throw new Error(`it holds key ${key.id}, not ${expected}`);
+  if (expected !== null && expected !== key.id)
+    throw new Error(`it contains key ${key.id}, but the entry names ${expected}`);
   return key;
 }
 
@@ -59,7 +60,8 @@ function readSmall(path: string): { text: string; mode: number } {
     const { mode } = fstatSync(file);
     const bytes = Buffer.alloc(FILE_BYTES_MAX + 1);
     const length = readSync(file, bytes);
-    if (length > FILE_BYTES_MAX) throw new Error(`it has more than ${FILE_BYTES_MAX} bytes`);
+    if (length > FILE_BYTES_MAX)
+      throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes, so it is not a key file`);
     return { text: bytes.toString('utf8', 0, length).trim(), mode };
   } finally {
     closeSync(file);

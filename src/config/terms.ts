@@ -1,37 +1,37 @@
 /**
- * What accounts, subscriptions and keys may be given as: one rule for each value, for the options of the commands
- * and for the configuration alike. No I/O.
+ * The values of accounts, subscriptions and keys: one rule for each value, for the options of the commands and for the
+ * configuration alike. No I/O.
  *
- * A value comes as text, a list as its items; what was given without quotes (a number, an instant) comes as the
- * text that it would be written as.
+ * A value comes as text, a list as its items; a value without quotes (a number, a time) comes as its text.
  */
 import type { KeySubscription } from '../auth/keys.ts';
 import { isAccountId, plainName } from '../auth/names.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
+import { grouped } from '../counted.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant } from '../time.ts';
 import { zoneName } from '../time-zone.ts';
 import { isAddressOrNetwork, wholeNumber } from './format.ts';
 
-/** What a text means, or what was to be expected in its place. */
+/** The value of a text, or what was expected instead. */
 export type Reading<Value> =
   | { readonly kind: 'read'; readonly value: Value }
   | { readonly kind: 'wrong'; readonly expected: string };
 
-/** The greatest allowance that can be set; an account that should have none in effect gets this. */
+/** The greatest allowance; practically unlimited. */
 const DAILY_ROWS_MAX = 1_000_000_000_000;
 const ADDRESSES_MAX = 100;
 const KEY_SUBSCRIPTIONS_MAX = 1000;
 export const OVERLAP_DEFAULT_MS = 7 * DAY_MS;
 const OVERLAP_MS_MAX = 366 * DAY_MS;
 const UNITS: Readonly<Record<string, number>> = { d: DAY_MS, h: HOUR_MS, m: MINUTE_MS };
-/** Clears a value that need not be there. */
+/** Clears an optional value. */
 const NONE = 'none';
 
 export function readAccountId(text: string): Reading<string> {
   return isAccountId(text)
     ? read(text)
-    : wrong('an account id: 1 to 64 letters, digits, dots, dashes, underscores');
+    : wrong('an account id: 1 to 64 letters, digits, dots, dashes or underscores');
 }
 
 /** A name for people. */
@@ -42,14 +42,14 @@ export function readName(text: string): Reading<string> {
 
 export function readSubscriptionId(text: string): Reading<number> {
   const id = wholeNumber(text, 1, NUMBER_MAX);
-  return id === null ? wrong(`a whole number from 1 to ${NUMBER_MAX}`) : read(id);
+  return id === null ? wrong(`a whole number from 1 to ${grouped(NUMBER_MAX)}`) : read(id);
 }
 
 /** A daily row allowance; null for none of its own. */
 export function readDailyRows(text: string): Reading<number | null> {
   if (text === NONE) return read(null);
   const rows = wholeNumber(text, 1, DAILY_ROWS_MAX);
-  return rows === null ? wrong(`a whole number from 1 to ${DAILY_ROWS_MAX}, or none`) : read(rows);
+  return rows === null ? wrong(`a whole number from 1 to ${grouped(DAILY_ROWS_MAX)}, or none`) : read(rows);
 }
 
 export function readSwitch(text: string): Reading<boolean> {
@@ -72,7 +72,7 @@ export function readContentTypes(items: readonly string[]): Reading<ContentType[
 export function readScopes(items: readonly string[]): Reading<Scope[]> {
   return items.length > 0 && items.every(isScope)
     ? read(SCOPES.filter((scope) => items.includes(scope)))
-    : wrong(`some of ${SCOPES.join(',')}, with commas between them`);
+    : wrong(`one or more of ${SCOPES.join(', ')}`);
 }
 
 /** `7001`, `7002:text`; one subscription with two types as `7001:text`, `7001:image`. By id. */
@@ -82,7 +82,7 @@ export function readKeySubscriptions(items: readonly string[]): Reading<KeySubsc
     const [idText = '', type, ...more] = item.split(':');
     const id = wholeNumber(idText, 1, NUMBER_MAX);
     if (id === null || more.length > 0 || (type !== undefined && !isContentType(type))) {
-      return wrong('subscriptions such as 7001 or 7001:text or 7001:image');
+      return wrong('subscriptions such as 7001, 7001:text or 7001:image');
     }
     const types = typesById.get(id);
     if (typesById.has(id) && (types === null) !== (type === undefined)) {
@@ -102,32 +102,32 @@ export function readKeySubscriptions(items: readonly string[]): Reading<KeySubsc
   );
 }
 
-/** When a key ends, epoch milliseconds; null for never. It may lie in the past. */
+/** When a key expires, epoch milliseconds; null for never. It may be in the past. */
 export function readExpires(text: string): Reading<number | null> {
   if (text === NONE) return read(null);
   const ms = parseInstant(text);
-  return ms === null ? wrong('an instant such as 2027-01-01T00:00:00Z, or none') : read(ms);
+  return ms === null ? wrong('a time such as 2027-01-01T00:00:00Z, or none') : read(ms);
 }
 
-/** How long an old key goes on beside its new one, in milliseconds. */
+/** How long an old key keeps working beside its new one, in milliseconds. */
 export function readOverlap(text: string): Reading<number> {
   const [, count = '', unit = ''] = /^(0|[1-9]\d{0,5})([dhm]?)$/.exec(text) ?? [];
   const ms = Number(count) * (UNITS[unit] ?? 0);
   const isRead = count !== '' && (unit !== '' || count === '0') && ms <= OVERLAP_MS_MAX;
-  return isRead ? read(ms) : wrong('a time of at most 366 days, such as 7d, 12h, 30m or 0');
+  return isRead ? read(ms) : wrong('a duration of at most 366 days, such as 7d, 12h, 30m or 0');
 }
 
 /** Addresses and networks; `none` alone is an empty list. */
 export function readAddresses(items: readonly string[]): Reading<string[]> {
   if (items.length === 1 && items[0] === NONE) return read([]);
   if (!items.every(isAddressOrNetwork)) {
-    return wrong('an address or a network such as 192.0.2.7, 10.0.0.0/8, fd00::/8; or only none');
+    return wrong('addresses or networks such as 192.0.2.7, 10.0.0.0/8 or fd00::/8, or only none');
   }
   const addresses = [...new Set(items.map((item) => item.toLowerCase()))];
   return addresses.length > ADDRESSES_MAX ? wrong(`at most ${ADDRESSES_MAX} addresses`) : read(addresses);
 }
 
-/** The items of a text with commas between them, doubles collapsed; null when one is empty. */
+/** The items of a comma-separated text, without duplicates; null if one is empty. */
 export function listItems(text: string): string[] | null {
   const items = text.split(',').map((item) => item.trim());
   return items.includes('') ? null : [...new Set(items)];

@@ -1,4 +1,4 @@
-/** The sample agency in the demonstration's store: an account, two subscriptions, and fresh keys of its own at every start. */
+/** The sample agency in the demonstration's store: an account, two subscriptions, and new keys at every start. */
 import { addAccount, findAccount } from '../auth/accounts.ts';
 import { createKey, hashKey } from '../auth/key.ts';
 import { addKey, listKeys, revokeKey } from '../auth/keys.ts';
@@ -43,7 +43,7 @@ export function prepareAgency(access: Database, prefix: string, nowMs: number): 
       nowMs,
     );
   }
-  // Those of the last start alone: keys that somebody else made stay.
+  // Only those of the last start: keys that a user created stay.
   for (const { id, name, revoked_at } of listKeys(access)) {
     if (revoked_at === null && KEYS.some((own) => own.name === name)) revokeKey(access, id, nowMs);
   }

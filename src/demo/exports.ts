@@ -2,7 +2,7 @@
  * The sample agency's exports: a day of both at once, then a new window whenever one has ended, and in between
  * corrections and new scores of the newest one, for as long as the demonstration runs.
  *
- * What a window's own file holds depends on the window alone, so a demonstration that is started again carries on
+ * The contents of a window's file depend on the window alone, so a demonstration that is started again continues
  * where it stopped; what changes later depends on the clock.
  */
 import { existsSync } from 'node:fs';
@@ -19,7 +19,7 @@ const SEED = 'demo';
 const ROWS_A_FILE = 40;
 const NEW_ROWS_A_CHANGE = 2;
 const CHANGED_ROWS_A_CHANGE = 3;
-/** After so long, a change has new rows of its own. */
+/** After this time, a change has new rows. */
 const CHANGE_EVERY_MS = 20 * SECOND_MS;
 const SCORE_MAX = 99;
 
@@ -43,7 +43,7 @@ export class SampleExports {
     this.#newestDroppedMs = (doneMs ?? 0) - WINDOW_MS;
   }
 
-  /** Drops the window that has ended last, from which health is judged. @returns how many files that are */
+  /** Drops the window that has ended last, on which health depends. @returns how many files that are */
   async dropNewest(nowMs: number): Promise<number> {
     const newest = newestEndedWindow(nowMs);
     if (newest <= this.#newestDroppedMs) return 0;

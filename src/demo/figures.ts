@@ -1,4 +1,4 @@
-/** What the demonstration tells of its own store. */
+/** The figures of its store that the demonstration shows. */
 import type { Database } from '../store/database.ts';
 
 const COUNT_FILES = `SELECT count(*) AS files FROM ingest_file WHERE outcome IN ('applied', 'repeated')`;
@@ -22,7 +22,7 @@ export function readFigures(db: Database): Figures {
   );
 }
 
-/** Files that were dealt with. */
+/** The number of processed files. */
 export function countFiles(db: Database): number {
   return db.prepare<unknown[], { files: number }>(COUNT_FILES).get()?.files ?? 0;
 }

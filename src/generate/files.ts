@@ -1,8 +1,8 @@
 /**
- * Sample export files on the disk: named, packed and finished as the drop folder expects them.
+ * Writes sample export files with the names and formats that the drop folder expects.
  *
- * A file is written under a name that ends in `.part`, which the appliance leaves alone, and renamed when it is
- * whole, so it may be written straight into a drop folder that is being watched.
+ * A file is written under a name that ends in `.part`, which the appliance ignores, and renamed when it is complete, so
+ * it can be written straight into a drop folder in use.
  */
 import { createWriteStream } from 'node:fs';
 import { lstat, mkdir, rename, rm } from 'node:fs/promises';
@@ -42,8 +42,8 @@ const TRAILER_BYTES = 256;
 /**
  * Writes one file, and the folder where it is not there yet.
  *
- * @throws Refused `failed` when the name is taken, or the file cannot be written, or the signal came; no part
- *   of it stays behind
+ * @throws Refused `failed` if the name is taken, the file cannot be written, or the signal was raised; no part of it
+ *   remains
  */
 export async function writeExportFile(
   folder: string,
@@ -77,7 +77,7 @@ export async function writeExportFile(
   return { file, export: sample.exportName, window_start: windowStart, rows };
 }
 
-/** The path under which the file will lie when it is whole. */
+/** The path of the complete file. */
 export function sampleFilePath(
   folder: string,
   { exportName, windowStartMs, form, backfill }: SampleFile,
@@ -98,13 +98,13 @@ export async function refuseTaken(file: string): Promise<void> {
   if (!taken) return;
   throw new Refused(
     'failed',
-    `${file} is there already, and nothing is overwritten: move it away, or choose another --out, --start or --backfill.`,
+    `${file} already exists, and generate never overwrites a file. Move it away, or choose another --out, --start or --backfill.`,
   );
 }
 
 /**
  * The file's bytes in pieces: one piece is in memory at a time, and the next is made when the disk wants it.
- * Each line is encoded on its own: joined first, one line in Greek would make a whole piece twice as wide.
+ * Each line is encoded on its own: joined first, one line in Greek would make the entire piece twice as wide.
  */
 function* chunks(sample: SampleFile, onRows: (rows: number) => void): Generator<Buffer, void, undefined> {
   const isCsv = sample.form.startsWith('csv');
@@ -140,12 +140,12 @@ function packer(form: Form): Transform {
 /** A fault of the surroundings as a reason for the one who asked; any other fault as it is. */
 function refusal(error: unknown, file: string): unknown {
   if (error instanceof Error && error.name === 'AbortError') {
-    return new Refused('failed', `Stopped while writing ${file}; what was written of it has been removed.`);
+    return new Refused('failed', `stopped while writing ${file}; the incomplete file was removed`);
   }
   if (!isSystemError(error)) return error;
   return new Refused(
     'failed',
-    `Cannot write ${file}: ${error.message}. Check that the folder can be written to and has space left, then generate again.`,
+    `cannot write ${file}: ${error.message}. Check that the folder is writable and the disk has free space, then run the command again.`,
     { cause: error },
   );
 }

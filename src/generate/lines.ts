@@ -22,7 +22,7 @@ export function ndjsonLine(row: SampleRow): string {
   return `${JSON.stringify(row)}\n`;
 }
 
-/** The line by which a reader can tell a whole NDJSON file from a part of one. */
+/** The line by which a reader can tell a complete NDJSON file from a part of one. */
 export function trailerLine(rows: number): string {
   return `${JSON.stringify({ end_of_export: true, rows })}\n`;
 }

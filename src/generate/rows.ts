@@ -80,7 +80,7 @@ export function* exportRows(options: RowsOptions): Generator<SampleRow, void, un
 }
 
 /**
- * What a backfill holds: `rows` rows in all, spread evenly over `windows` windows from the first one on. They
+ * The contents of a backfill: `rows` rows in all, spread evenly over `windows` windows from the first one on. They
  * are the rows with which the files of those windows begin, so history and windows of one seed agree.
  */
 export function* historyRows(

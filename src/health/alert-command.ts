@@ -37,12 +37,12 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
       killSignal: 'SIGKILL',
     });
     running = child;
-    child.on('error', (err) => log.warn({ err, program }, 'the command for alerts cannot be run'));
+    child.on('error', (err) => log.warn({ err, program }, 'cannot run the alert command'));
     child.on('close', (code, signal) => {
       running = null;
       // A negative code: it was not started, which was said.
       if (signal !== null || (code !== null && code > 0))
-        log.warn({ program, code, signal }, 'the command for alerts failed');
+        log.warn({ program, code, signal }, 'the alert command failed');
       next();
     });
     // It may end without having read what it is given.
@@ -54,7 +54,7 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
     run(event, alert) {
       if (program === undefined) return;
       if (waiting.length === WAITING_MAX) {
-        log.warn({ alert: alert.name, event }, 'the command for alerts is not run: too many wait for it');
+        log.warn({ alert: alert.name, event }, 'alert command skipped: too many alerts are waiting for it');
         return;
       }
       waiting.push(`${JSON.stringify({ event, ...alert })}\n`);

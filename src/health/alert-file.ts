@@ -47,10 +47,10 @@ export async function readAlertFile(path: string): Promise<AlertDocument[] | nul
 
 function parse(value: unknown): AlertDocument[] {
   const alerts: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'alerts') : null;
-  if (!Array.isArray(alerts)) throw new Error('no list of alerts');
+  if (!Array.isArray(alerts)) throw new Error('the file does not contain a list of alerts');
   return alerts.map((alert: Record<string, unknown>) => {
     const { name, page_worthy, since, detail, what_to_do } = alert;
-    if (!isAlertName(name)) throw new Error('no alert of this version');
+    if (!isAlertName(name)) throw new Error('the file contains an alert that this version does not know');
     return {
       name,
       page_worthy: page_worthy === true,

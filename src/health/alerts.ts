@@ -18,186 +18,186 @@ export const ALERTS = {
   'ingest stalled': {
     page_worthy: true,
     opens:
-      'the newest finished window of an export ended more than 45 minutes ago (looked at every five minutes)',
+      'the newest finished window of an export ended more than 45 minutes ago (checked every five minutes)',
     closes: 'a newer window is finished, or ingest is paused',
     what_to_do:
-      'See whether the writer of the export still drops files (a window without finds needs an empty file), and what waits or failed with: wirewatch ingest status',
+      'Check that the writer of the export still drops files. A window without detections needs an empty file. To see what is waiting or failed, run: wirewatch ingest status',
   },
   'ingest stopped': {
     page_worthy: true,
-    opens: 'a fault ended the thread that ingests; reads go on',
-    closes: 'the appliance is started again; where access.db was the cause, it can be read again',
-    what_to_do: 'Find the cause in the log, mend it, and restart the appliance. What was committed stays.',
+    opens: 'an unexpected error stopped ingest; clients can still read',
+    closes: 'the appliance is restarted, or access.db becomes readable again if that was the cause',
+    what_to_do: 'Find the cause in the log, fix it, and restart the appliance. Committed data is safe.',
   },
   'disk full': {
     page_worthy: true,
-    opens: 'a write found no room; ingest waits, reads go on',
-    closes: 'a write succeeds again; ingest goes on by itself within ten seconds',
-    what_to_do: 'Make room on the disk of the data folder and of the drop folder. Nothing is lost.',
+    opens: 'a write failed because the disk is full; ingest waits, and clients can still read',
+    closes: 'a write succeeds again; ingest resumes automatically within ten seconds',
+    what_to_do: 'Free space on the disks of the data folder and the drop folder. No data is lost.',
   },
   'database damaged': {
     page_worthy: true,
     opens:
-      'detections.db holds what was not written into it: SQLite finds it malformed, a page of the change stream would lack a row, another file is in its place, or a check against the log ([verify] every_hours, or "wirewatch verify") found a difference. Ingest stops, and detections are answered with 500',
-    closes: 'the appliance is started again',
+      'detections.db is damaged or was replaced: SQLite reports it as malformed, a page of the change stream lacks a row, the path holds another file, or the comparison with the log ([verify] every_hours, or "wirewatch verify") found a difference. Ingest stops, and requests for detections return 500',
+    closes: 'the appliance is restarted',
     what_to_do:
-      'Restart the appliance: it makes the database anew from its log, and nothing is lost. Check the disk. Where the start refuses since the log is damaged too, restore a backup: wirewatch restore BACKUP --replace',
+      'Restart the appliance: it rebuilds the database from the log, and no data is lost. Check the disk. If the appliance does not start because the log is damaged too, restore a backup: wirewatch restore BACKUP --replace',
   },
   'log damaged': {
     page_worthy: true,
     opens:
-      'a check ([verify] every_hours, or "wirewatch verify") found a part of the log missing or changed. Ingest and reads go on; but detections.db could not be made from this log',
-    closes: 'the log is begun anew, or a later check finds nothing',
+      'verification ([verify] every_hours, or "wirewatch verify") found that part of the log is missing or changed. Ingest and reads continue, but detections.db could not be rebuilt from this log',
+    closes: 'a new log is started, or a later verification finds no damage',
     what_to_do:
-      'Stop the appliance and restore the backup over it (wirewatch restore BACKUP --replace): damaged parts are filled from the backup, and what the log has beyond it is kept. Without a backup, copy the data folder to a safe place and begin the log anew from the database (wirewatch rebuild --log). Check the disk.',
+      'Stop the appliance and restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept. Without a backup, copy the data folder to a safe place, then start a new log from the database (wirewatch rebuild --log). Check the disk.',
   },
   'database not readable': {
     page_worthy: true,
     opens: 'detections.db cannot be read',
     closes: 'it can be read again',
-    what_to_do: 'Check the disk and the rights of the data folder; the detail has the cause.',
+    what_to_do: 'Check the disk and the permissions of the data folder. The detail states the cause.',
   },
   'drop folder not readable': {
     page_worthy: true,
-    opens: 'the drop folder, or .taken in it, cannot be listed',
+    opens: 'the drop folder, or the folder .taken in it, cannot be listed',
     closes: 'it can be listed again',
     what_to_do:
-      'See that the folder is there (and mounted), with its own folders in it, and give the user of the appliance the right to read it. To begin a new one, restart the appliance.',
+      'Check that the drop folder and its subfolders exist, are mounted, and can be read by the user of the appliance. To create a new drop folder, restart the appliance.',
   },
   'drop folder not writable': {
     page_worthy: true,
-    opens: 'files cannot be moved out of the drop folder or into its own folders; none is read',
-    closes: 'they can be moved again',
-    what_to_do: 'Give the user of the appliance the right to write to the folder and to those in it.',
+    opens: 'files cannot be moved out of the drop folder or into its subfolders; no file is read',
+    closes: 'files can be moved again',
+    what_to_do: 'Give the user of the appliance write permission on the drop folder and its subfolders.',
   },
   'keys cannot be checked': {
     page_worthy: true,
-    opens: 'access.db cannot be read; clients get 503',
+    opens: 'access.db cannot be read; requests with a key return 503',
     closes: 'it can be read again',
     what_to_do:
-      'Check the rights and the disk of the data folder, or stop the appliance and restore over it: wirewatch restore BACKUP --replace',
+      'Check the permissions and the disk of the data folder. If access.db is damaged, stop the appliance and restore a backup: wirewatch restore BACKUP --replace',
   },
   'failed windows': {
     page_worthy: false,
     opens: 'the file of a window could not be read',
-    closes: 'the window was reset and is done',
+    closes: 'the window was reset and its file was read',
     what_to_do:
-      'Read the reason beside the file in failed/, have it fixed, drop it, and reset the window ([ingest] failed_windows = "read" does that by itself).',
+      'Read the reason next to the file in failed/. Fix the file, drop it again, and reset the window. With [ingest] failed_windows = "read", the window is reset automatically.',
   },
   'late windows': {
     page_worthy: false,
-    opens: 'a window is an hour overdue, and a later window of its export was read',
-    closes: 'the files are read; a day after they were due, the windows are missing',
+    opens: 'a window is an hour overdue, and a later window of the same export was read',
+    closes: 'the files are read, or the windows become missing a day after they were due',
     what_to_do:
-      'Ask the writer of the export for the files. They are read when they arrive. What waits in the drop folder is listed by: wirewatch ingest status',
+      'Ask the writer of the export for the files. They are read when they arrive. To list the files waiting in the drop folder, run: wirewatch ingest status',
   },
   'missing windows': {
     page_worthy: false,
     opens:
       'the file of a window had not arrived a day after it was due (checked once a day, at every start, and after the clock was corrected)',
-    closes: 'the files arrive; after 30 days the windows are abandoned',
+    closes: 'the files are read, or the windows become abandoned after 30 days',
     what_to_do: 'Ask the writer of the export for the files. They are read when they arrive.',
   },
   'abandoned windows': {
     page_worthy: false,
     opens: 'a window was missing for 30 days and is no longer looked for',
-    closes: 'the windows were accepted and are done, or after seven days',
+    closes: 'the windows were accepted and their files were read, or seven days have passed',
     what_to_do:
-      'Nothing, where the files do not exist. One that still comes is held until the window is accepted.',
+      'If the files do not exist, do nothing. A file that still arrives is held until you accept its window.',
   },
   'held windows': {
     page_worthy: false,
-    opens: 'a file came for a window that is failed or abandoned, and waits in held/',
-    closes: 'the window was reset or accepted and is done',
-    what_to_do: 'Have the held file read.',
+    opens: 'a file arrived for a failed or abandoned window and is held in held/',
+    closes: 'the window was reset or accepted, and its file was read',
+    what_to_do: 'Reset the failed window, or accept the abandoned one, to read the held file.',
   },
   'failed files': {
     page_worthy: false,
-    opens: 'a backfill failed, or a second file of a window that is done (it stays done)',
-    closes: 'a later file of the same window or label is applied, or after a day',
-    what_to_do: 'Read the reason beside the file in failed/, have it mended, and drop it again.',
+    opens: 'a backfill failed, or a second file for a finished window failed (the window stays done)',
+    closes: 'a later file for the same window or label is applied, or a day has passed',
+    what_to_do: 'Read the reason next to the file in failed/. Fix the file and drop it again.',
   },
   'refused files': {
     page_worthy: false,
     opens:
-      'a dropped file was refused: its name is not one of an export, its window is more than a day ahead, or its export is switched off',
-    closes: 'after a day',
+      'a dropped file was refused: its name is not a valid export file name, its window is more than a day in the future, or its export is switched off',
+    closes: 'a day has passed',
     what_to_do:
-      'Read the reason beside the file in refused/, and have it dropped again under a right name. Files that were dropped by mistake can be deleted.',
+      'Read the reason next to the file in refused/. Drop the file again under a valid name, or delete it if it was dropped by mistake.',
   },
   'file stuck': {
     page_worthy: false,
-    opens: 'a file in the drop folder cannot be read or moved; it is tried again every ten seconds',
-    closes: 'it could be dealt with, or is gone',
-    what_to_do: 'Give the user of the appliance the right to read the file and to move it.',
+    opens: 'a file in the drop folder cannot be read or moved; Wirewatch tries again every ten seconds',
+    closes: 'the file was processed, or is gone',
+    what_to_do: 'Give the user of the appliance permission to read and move the file.',
   },
   'rows skipped': {
     page_worthy: false,
     opens:
-      'rows of a file were left out: of subscriptions or content types that are not there, or bad ones under bad_rows = "skip"',
-    closes: 'after a day; for unknown subscriptions also when they were added and the files replayed',
+      'rows of a file were skipped: their subscription or content type does not exist, or they are bad rows and bad_rows = "skip" is set',
+    closes: 'a day has passed, or the missing subscriptions were added and the files were replayed',
     what_to_do:
-      'See which with "wirewatch ingest explain NAME". Add the subscription, then run "wirewatch ingest replay". Bad rows are in NAME.skipped.ndjson beside the archived file.',
+      'To see which rows, run "wirewatch ingest explain NAME". For a missing subscription, add it, then run "wirewatch ingest replay". Bad rows are in NAME.skipped.ndjson next to the archived file.',
   },
   'disk getting full': {
     page_worthy: false,
-    opens: 'less than a twentieth of the disk and less than 10 GiB is free, or less than 512 MiB',
-    closes: 'there is more room',
-    what_to_do: 'Make room on the disk, or delete old files from archive/ by [ingest] archive_days.',
+    opens: 'less than 5% of the disk and less than 10 GiB are free, or less than 512 MiB',
+    closes: 'there is more free space',
+    what_to_do: 'Free space on the disk, or set [ingest] archive_days to delete old files from archive/.',
   },
   'certificate expires': {
     page_worthy: false,
     opens:
-      'the certificate of [server] tls_certificate expires within 14 days (or the last third of its time, where that is shorter), has expired, or is not valid yet',
-    closes: 'a renewed certificate lies in its place; it is taken into use within seconds',
+      'the certificate in [server] tls_certificate expires within 14 days (or is in the last third of its lifetime, if that is shorter), has expired, or is not yet valid',
+    closes: 'the file holds a renewed certificate; it is loaded within seconds',
     what_to_do:
-      'Renew the certificate and write it, with its key, over the files that are set; no restart is needed. If that was done, see the log for why it is not used.',
+      'Renew the certificate, and overwrite the configured certificate and key files. No restart is needed. If you already did so, the log says why the new certificate is not used.',
   },
   'certificate not usable': {
     page_worthy: false,
     opens:
-      'the files of [server] tls_certificate and tls_key have changed, and are no pair or cannot be read; the pair from before stays in use',
-    closes: 'a good pair lies in their place, or the one that is in use',
+      'the files in [server] tls_certificate and tls_key changed, but they do not match or cannot be read; the previous pair stays in use',
+    closes: 'the files hold a valid pair again',
     what_to_do:
-      'The detail says which file, and why. Put a good pair in place, with the right to read it for the user of the appliance: until then nothing is renewed, and a restart would fail.',
+      'The detail says which file, and why. Install a valid pair that the user of the appliance can read. Until then the certificate is not renewed, and a restart would fail.',
   },
   'proxy not trusted': {
     page_worthy: false,
     opens:
-      'a request with X-Forwarded-For came from an internal address (this machine or a private network) that [server] trusted_proxies does not name. Behind that proxy all clients count as one address: one of them can use up the limits of all, and addresses of keys are compared with the address of the proxy',
-    closes: 'the appliance is started again',
+      'a request with X-Forwarded-For came from an internal address (this machine or a private network) that is not in [server] trusted_proxies. All clients behind that proxy count as one address: one of them can use up the limits of all, and the allowed addresses of keys are compared with the address of the proxy',
+    closes: 'the appliance is restarted',
     what_to_do:
-      'Add the address of the proxy to [server] trusted_proxies and restart the appliance. Where it is no proxy, find out what sends the header.',
+      'Add the address of the proxy to [server] trusted_proxies and restart the appliance. If the address is not a proxy, find out what sends the header.',
   },
   'backup overdue': {
     page_worthy: false,
     opens:
-      'the last scheduled backup failed, or is older than one and a half times [backup] every_minutes and five minutes. The detail says when the newest was made, and when a restore from it was last rehearsed',
+      'the last scheduled backup failed, or is older than 1.5 times [backup] every_minutes plus five minutes. The detail says when the newest backup was made, and when a restore from it was last rehearsed',
     closes: 'a scheduled backup succeeds',
     what_to_do:
-      'The detail has the cause. Make room in the folder of [backup] folder, or see that it is there and can be written to. To have a backup at once: wirewatch backup FOLDER',
+      'The detail states the cause. Check that the folder in [backup] folder exists, is writable, and has free space. To make a backup now, run: wirewatch backup FOLDER',
   },
   'backup not restorable': {
     page_worthy: false,
-    opens: 'the scheduled backup is read through once a day, and a part of it is damaged',
-    closes: 'it is read through and is good, or the appliance is started again',
+    opens: 'the daily verification of the scheduled backup found that part of it is damaged',
+    closes: 'a later verification finds no damage, or the appliance is restarted',
     what_to_do:
-      'Run "wirewatch verify" for the data folder. If that is sound, delete the damaged file from the backup: the next run copies it again. Check the disk of [backup] folder.',
+      'Run "wirewatch verify" to check the data folder. If it is not damaged, delete the damaged file from the backup: the next backup copies it again. Check the disk of [backup] folder.',
   },
   'end of log lost': {
     page_worthy: false,
     opens:
-      'a client came with a cursor that this installation signed, for a position that its log does not have: an older data folder was put back. Versions were raised by 1,000, once, positions go on a year ahead, and archived files without a record are read again, so that clients lose nothing',
-    closes: 'the appliance is started again',
+      'a client sent a valid cursor for a position that the log does not contain, which means that an older data folder was restored. So that clients miss nothing, versions were raised once by 1,000, positions continue a year ahead, and archived files without a record are read again',
+    closes: 'the appliance is restarted',
     what_to_do:
-      'Find out who put the folder back. If the newer one still exists, stop the appliance and put that one in its place, before clients go on. Otherwise do nothing: clients go on by themselves.',
+      'Find out who restored the folder. If the newer folder still exists, stop the appliance and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
   },
   'clock wrong': {
     page_worthy: false,
-    opens: 'the clock shows a time before the newest finished window ended',
-    closes: 'it has passed that time',
+    opens: 'the clock is earlier than the end of the newest finished window',
+    closes: 'the clock has passed that time',
     what_to_do:
-      'Set the clock, and see that it is kept by NTP. If the clock is right, check the clock of the writer of the exports, and that it names windows in UTC.',
+      'Set the clock, and keep it synchronized with NTP. If the clock is right, check the clock of the writer of the exports, and check that it names windows in UTC.',
   },
 } as const satisfies Record<string, AlertKind>;
 

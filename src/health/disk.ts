@@ -1,5 +1,7 @@
 /** How much room the disks have. */
+
 import { statfs } from 'node:fs/promises';
+import { grouped } from '../counted.ts';
 
 const GIB = 1024 ** 3;
 const LITTLE_SHARE = 0.05;
@@ -19,7 +21,7 @@ export async function fillingDisk(folders: readonly string[]): Promise<string | 
     if (disk === null) continue;
     const freeBytes = disk.bavail * disk.bsize;
     if (isGettingFull(freeBytes, disk.blocks * disk.bsize)) {
-      return `${folder}: ${Math.floor(freeBytes / 1024 ** 2)} MiB are free`;
+      return `${folder}: only ${grouped(Math.floor(freeBytes / 1024 ** 2))} MiB free`;
     }
   }
   return null;

@@ -1,4 +1,5 @@
 /** The alerts that follow from what stands in `detections.db`: windows, files, rows; any process can tell them. */
+import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { FileReport } from '../ingest/file-record.ts';
 import type { Database } from '../store/database.ts';
@@ -135,9 +136,9 @@ function windowsAlert(row: WindowsRow): Alert {
   const which = windowsText(row);
   const list = `wirewatch window list ${exportName} --status ${status}`;
   const whatToDo = {
-    failed: `Read the reason beside the file in failed/, have it fixed, drop it, then run: wirewatch window reset ${exportName} ${windows === 1 ? formatMs(first) : '--all'}`,
-    missing: `Ask the writer of the export for the files; they are read when they arrive. They are listed by: ${list}${windows < MANY_WINDOWS ? '' : `. If the export was never meant to bring windows so old, say from which one on they are expected: wirewatch window expect ${exportName} START`}`,
-    abandoned: `A file that still comes is held until its window is accepted: wirewatch window accept ${exportName} ${formatMs(first)}`,
+    failed: `Read the reason next to the file in failed/. Fix the file and drop it again, then run: wirewatch window reset ${exportName} ${windows === 1 ? formatMs(first) : '--all'}`,
+    missing: `Ask the writer of the export for the files. They are read when they arrive. To list the windows, run: ${list}${windows < MANY_WINDOWS ? '' : `. If the export never had windows that old, set the first expected window: wirewatch window expect ${exportName} START`}`,
+    abandoned: `If the files do not exist, do nothing. To read a file that still arrives, run: wirewatch window accept ${exportName} ${formatMs(first)}`,
   };
   return {
     name: NAME_OF_STATUS[status],
@@ -151,14 +152,14 @@ function windowsAlert(row: WindowsRow): Alert {
 function windowsText({ windows, first, last }: Omit<UnknownWindows, 'export'>): string {
   return windows === 1
     ? `the window ${formatMs(first)} is`
-    : `${windows} windows from ${formatMs(first)} to ${formatMs(last)} are`;
+    : `${grouped(windows)} windows from ${formatMs(first)} to ${formatMs(last)} are`;
 }
 
 function lateAlert(late: UnknownWindows): Alert {
   return {
     name: 'late windows',
     since: lateAtMs(late.first),
-    detail: `${late.export}: ${windowsText(late)} more than an hour overdue, and a later window was read`,
+    detail: `${late.export}: ${windowsText(late)} more than an hour overdue, but a later window was read`,
   };
 }
 
@@ -173,19 +174,19 @@ function heldAlerts(rows: readonly HeldRow[]): Alert[] {
     const start = formatMs(window_start);
     const which =
       windows === 1
-        ? `a file is held for the window ${start}, which is ${status}`
-        : `files are held for ${windows} windows, the first ${start}, which are ${status}`;
+        ? `a file for the ${status} window ${start} is held`
+        : `files for ${windows} ${status} windows are held, the first for ${start}`;
     return {
       name: 'held windows',
       since: Math.min(...own.map((row) => row.taken_at)),
       detail: `${exportName}, ${status}: ${which}`,
-      what_to_do: `Have ${windows === 1 ? 'it' : 'them'} read with: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${windows === 1 ? start : '--all'}`,
+      what_to_do: `To read ${windows === 1 ? 'it' : 'them'}, run: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${windows === 1 ? start : '--all'}`,
     };
   });
 }
 
 function refusedAlert({ files, since, name, reason }: RefusedRow): Alert {
-  const which = files === 1 ? `${name} was` : `${files} files were refused, the last one ${name}`;
+  const which = files === 1 ? `${name} was` : `${grouped(files)} files were refused, most recently ${name}`;
   return {
     name: 'refused files',
     since,
@@ -199,22 +200,25 @@ function skippedAlert(row: SkippedRow): Alert {
   const unknown = Object.entries(report.unknown_rows ?? {});
   const shown = unknown
     .slice(0, STREAMS_SHOWN)
-    .map(([stream, rows]) => `${rows} of ${stream.replace(/^(\d+):(.*)$/, 'subscription $1 ($2)')}`);
+    .map(
+      ([stream, rows]) =>
+        `${counted(rows, 'row')} of ${stream.replace(/^(\d+):(.*)$/, 'subscription $1 ($2)')}`,
+    );
   const bad = report.bad_rows ?? 0;
   const left = [
     ...shown,
-    ...(unknown.length > shown.length ? [`${unknown.length - shown.length} more subscriptions`] : []),
-    ...(bad > 0 ? [`${bad} bad`] : []),
+    ...(unknown.length > shown.length ? [counted(unknown.length - shown.length, 'more subscription')] : []),
+    ...(bad > 0 ? [counted(bad, 'bad row')] : []),
   ];
-  const which = files === 1 ? name : `${files} files, the last one ${name},`;
+  const which = files === 1 ? name : `${grouped(files)} files, most recently ${name}`;
   return {
     name: 'rows skipped',
     since,
-    detail: `${exportName}: ${which} had rows that were left out: ${left.join(', ')}`,
+    detail: `${exportName}: rows were skipped in ${which}: ${left.join(', ')}`,
     ...(unknown.length === 0
       ? {}
       : {
-          what_to_do: `Add the subscription, then run "wirewatch ingest replay". More is said by: wirewatch ingest explain ${name}`,
+          what_to_do: `Add the subscription, then run "wirewatch ingest replay". For details, run: wirewatch ingest explain ${name}`,
         }),
   };
 }
@@ -224,6 +228,6 @@ function filesAlert(
   { export: exportName, files, since, name: file }: FilesRow,
   what: string,
 ): Alert {
-  const which = files === 1 ? file : `${files} files, ${file} among them,`;
+  const which = files === 1 ? file : `${grouped(files)} files, including ${file},`;
   return { name, since, detail: `${exportName}: ${which} ${what}` };
 }

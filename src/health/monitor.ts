@@ -162,7 +162,7 @@ class Looker {
     } catch (error) {
       // Tried again with the next change, and at the next look.
       this.#told = '';
-      if (!this.#options.conditions.has('disk full')) log.debug({ err: error }, 'cannot write the alerts');
+      if (!this.#options.conditions.has('disk full')) log.debug({ err: error }, 'cannot write alerts.json');
     }
   }
 
@@ -238,7 +238,7 @@ class Looker {
     if (conditions.has('database damaged') || this.#fileId === null) return;
     try {
       if (fileId(detections.path) !== this.#fileId) {
-        conditions.set('database damaged', `${detections.path}: another file stands in its place`);
+        conditions.set('database damaged', `${detections.path}: the file was replaced by another`);
         return;
       }
       const state = fileState(detections.path);
@@ -251,7 +251,7 @@ class Looker {
         db.close();
       }
     } catch (error) {
-      if (isGone(error)) conditions.set('database damaged', `${detections.path} is gone`);
+      if (isGone(error)) conditions.set('database damaged', `${detections.path}: the file is gone`);
       else this.noteFault(error);
     }
   }

@@ -8,7 +8,9 @@
  * | the entry was written | an entry that the database lacks | makes it durable, and applies it |
  * | the database's commit | nothing to be done | |
  */
+
 import { statSync, truncateSync } from 'node:fs';
+import { grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { ACCESS_SCHEMA, ACCESS_TABLES } from '../store/access-schema.ts';
 import { type Database, writeThrough } from '../store/database.ts';
@@ -60,7 +62,7 @@ export function relyingOnLog<Result>({ root, accessLog }: DataFolder, work: () =
     if (!(error instanceof LogDamage)) throw error;
     throw new Refused(
       'configuration',
-      `the log in ${accessLog} cannot be relied on: ${error.message}. Nothing was changed. Restore a backup (wirewatch restore FILE --replace --data ${root}), or, where access.db is sound, begin the log anew from it: wirewatch rebuild --log`,
+      `the log in ${accessLog} is damaged: ${error.message}. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace --data ${root}). If access.db is not damaged, you can start a new log from it instead: wirewatch rebuild --log`,
       { cause: error },
     );
   }
@@ -69,12 +71,12 @@ export function relyingOnLog<Result>({ root, accessLog }: DataFolder, work: () =
 function transact<Result>(logged: Logged, work: () => Result): Result {
   const { db, folder, effects, operation } = logged;
   if (effects.take() !== '')
-    throw new Error('access.db was changed outside writing(): the change is not logged');
+    throw new Error('access.db was changed outside writing(): the change was not logged');
   db.exec('BEGIN IMMEDIATE');
   let log: LogWriter | null = null;
   try {
     if (inodeOf(db.name) !== logged.inode)
-      throw new Refused('failed', `another file was put in the place of ${db.name}. Try again.`);
+      throw new Refused('failed', `${db.name} was replaced by another file. Try again.`);
     const { tail } = catchUp(db, folder.accessLog);
     // They are in the log.
     effects.take();
@@ -127,7 +129,7 @@ export function catchUp(db: Database, accessLog: string): { readonly tail: Tail;
   const tail = findTail(accessLog, 'access');
   const mark = readLogMark(db);
   const standing = standingOf(accessLog, tail, mark);
-  if (standing === 'foreign') throw new LogDamage('access.db is of another history than the log');
+  if (standing === 'foreign') throw new LogDamage('access.db belongs to another log');
   if (standing === 'even') return { tail, applied: 0 };
   // Applied is only what is on the disk.
   trustTail(accessLog, tail);
@@ -139,10 +141,12 @@ export function standingOf(accessLog: string, tail: Tail, mark: Mark | null): St
   if (mark?.id === tail.last?.id) return 'even';
   if (mark === null) return 'behind';
   if (tail.last === null)
-    throw new LogDamage(`it is missing, and access.db has applied ${mark.entry} entries of it`);
+    throw new LogDamage(
+      `the log is missing, but access.db has applied its entries up to ${grouped(mark.entry)}`,
+    );
   if (mark.entry > tail.last.entry)
     throw new LogDamage(
-      `it ends with entry ${tail.last.entry}, and access.db has applied entry ${mark.entry}`,
+      `the log ends with entry ${grouped(tail.last.entry)}, but access.db has applied entry ${grouped(mark.entry)}`,
     );
   return placeOf(accessLog, 'access', mark) === 'known' ? 'behind' : 'foreign';
 }
@@ -166,7 +170,7 @@ export function applyEntries(
     for (const line of part.lines) {
       const effect = parse(line);
       if (!isObject(effect) || !applier.apply(effect))
-        throw new LogDamage('a line says nothing that this program knows');
+        throw new LogDamage('a line of the log has unknown content');
     }
     if (part.kind !== 'commit') continue;
     setLogMark(db, part.commit);
@@ -174,7 +178,9 @@ export function applyEntries(
     if (part.commit.id === through?.id) return applied;
   }
   if (through !== null)
-    throw new LogDamage(`its log does not have entry ${through.entry}, which it has applied`);
+    throw new LogDamage(
+      `the log does not contain entry ${grouped(through.entry)}, which access.db has applied`,
+    );
   return applied;
 }
 

@@ -72,7 +72,7 @@ export function openAccess(root: string, options: OpenAccessOptions): Database {
   else if (!isThere(folder.access) && listSegments(folder.accessLog).length === 0) {
     throw new Refused(
       'configuration',
-      `there is no installation in ${root}: ${folder.access} is missing or empty. Name the data folder with --data, or begin one with: wirewatch account add ID --name NAME`,
+      `there is no installation in ${root}: ${folder.access} is missing or empty. Name the data folder with --data. To create an installation, run: wirewatch account add ID --name NAME`,
     );
   }
   const db = openOrRefuse(folder, options);
@@ -96,22 +96,22 @@ function openOrRefuse(folder: DataFolder, options: OpenAccessOptions): Database 
     if (error instanceof Refused) throw error;
     const cause = { cause: error };
     if (isErrorCode(error, 'SQLITE_BUSY')) {
-      throw new Refused('failed', `${path} is kept busy by another process. Try again in a moment.`, cause);
+      throw new Refused('failed', `${path} is in use by another process. Try again in a moment.`, cause);
     }
     if (isDiskFull(error)) {
-      throw new Refused('failed', `cannot open ${path}: the disk is full. Make room and try again.`, cause);
+      throw new Refused('failed', `cannot open ${path}: the disk is full. Free space and try again.`, cause);
     }
     if (isDamage(error)) {
       throw new Refused(
         'configuration',
-        `${path} is damaged or no database. Restore a backup: wirewatch restore BACKUP --replace`,
+        `${path} is damaged or not a database. Restore a backup: wirewatch restore BACKUP --replace`,
         cause,
       );
     }
     const reason = reasonOf(error);
     throw new Refused(
       'configuration',
-      `cannot open ${path}: ${reason}. Check that this user may read and write the data folder.`,
+      `cannot open ${path}: ${reason}. Check that this user can read and write the data folder.`,
       cause,
     );
   }
@@ -125,11 +125,11 @@ function openRecovered(folder: DataFolder, options: OpenAccessOptions): Database
   if (options.compare !== true && isLocked(folder.serveLock))
     throw new Refused(
       'configuration',
-      `${folder.access} cannot be used: ${found.reason}. Restart the appliance, which makes it anew from its log. Nothing is lost.`,
+      `${folder.access} cannot be used: ${found.reason}. Restart the appliance: it rebuilds the file from its log, and no data is lost.`,
     );
   const release = takeLock(`${folder.access}-lock`, RECOVERY_MS);
   if (release === null)
-    throw new Refused('failed', `another process makes ${folder.access} anew. Try again in a moment.`);
+    throw new Refused('failed', `another process is rebuilding ${folder.access}. Try again in a moment.`);
   try {
     // It may have been made anew meanwhile.
     const again = openSound(folder, options);
@@ -143,7 +143,7 @@ function openRecovered(folder: DataFolder, options: OpenAccessOptions): Database
   const made = openSound(folder, options);
   if (made.kind === 'sound') return made.db;
   made.held?.close();
-  throw new Error(`${folder.access} was made anew from its log, and still cannot be used: ${made.reason}`);
+  throw new Error(`${folder.access} was rebuilt from its log, but still cannot be used: ${made.reason}`);
 }
 
 type Found =
@@ -173,7 +173,7 @@ function openSound(folder: DataFolder, options: OpenAccessOptions): Found {
     db?.close();
     if (!hasLog) throw error;
     if (error instanceof UnknownSchema)
-      return { kind: 'unsound', reason: 'it is of another version of the program', held: null };
+      return { kind: 'unsound', reason: 'it was created by another version of Wirewatch', held: null };
     if (!isDamage(error)) throw error;
     return { kind: 'unsound', reason: `it is damaged: ${reasonOf(error)}`, held: null };
   }
@@ -189,12 +189,11 @@ function bringToEnd(
   if (!compare && isEven(db, accessLog)) return null;
   db.exec('BEGIN IMMEDIATE');
   const tail = findTail(accessLog, 'access');
-  if (standingOf(accessLog, tail, readLogMark(db)) === 'foreign')
-    return 'it is of another history than the log';
+  if (standingOf(accessLog, tail, readLogMark(db)) === 'foreign') return 'it belongs to another log';
   const { applied } = catchUp(db, accessLog);
   try {
     const [table] = compare ? differingTables(db, accessLog) : [];
-    if (table !== undefined) return `its table ${table} is not what the log says`;
+    if (table !== undefined) return `its table ${table} differs from the log`;
   } catch (error) {
     // SQLite joins what was left in a -wal to whatever file is there: then only the log can tell.
     if (!(error instanceof LogDamage) || hadWal) throw error;

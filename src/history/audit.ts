@@ -56,7 +56,7 @@ export class AuditTrail {
       const effect = parse(line);
       const table = isObject(effect) ? (effect.put ?? effect.delete) : undefined;
       if (!isObject(effect) || typeof table !== 'string' || !isObject(effect.row))
-        throw new LogDamage('a line says nothing that this program knows');
+        throw new LogDamage('a line of the log has unknown content');
       const thing = thingOf(table, effect.row);
       const key = JSON.stringify(thing);
       if (thing !== null && !before.has(key)) before.set(key, { thing, view: this.#view(thing) });

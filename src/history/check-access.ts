@@ -39,6 +39,6 @@ function compare(db: Database, accessLog: string, findings: ScrubFindings): void
       if (problem !== 'ok') findings.add('database malformed', `access.db: ${problem}`);
     // Later entries may be of a command that is about to commit them.
     for (const table of differingTables(db, accessLog))
-      findings.add('row differs', `access.db: its table ${table} is not what the log says`);
+      findings.add('row differs', `access.db: its table ${table} differs from the log`);
   });
 }

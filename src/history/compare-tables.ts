@@ -5,7 +5,9 @@
  * database's mark along; the other database is brought to that very entry before the range is compared. So both are of
  * the same moment, whatever is written meanwhile, and every difference is damage.
  */
+
 import { hash } from 'node:crypto';
+import { counted, grouped } from '../counted.ts';
 import { errorCode, reasonOf } from '../refused.ts';
 import { type Database, reading, type Statement } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
@@ -134,7 +136,7 @@ async function compareTable(options: CompareOptions, spec: TableSpec): Promise<v
       found ??= new Ranges(db, made, spec);
       range = found.read(low, high);
     } catch (error) {
-      noteUnreadable(findings, `${spec.table}${low === null ? '' : ` behind ${keyText(spec, low)}`}`, error);
+      noteUnreadable(findings, `${spec.table}${low === null ? '' : ` after ${keyText(spec, low)}`}`, error);
       if (found === null || high === null) return;
       low = high;
       continue;
@@ -142,7 +144,7 @@ async function compareTable(options: CompareOptions, spec: TableSpec): Promise<v
     // There is more of it than there should be, or it was added since: the rest is the next range.
     const last = range.isCut ? found.keyOf(range.rows.at(-1) ?? []) : high;
     if (last !== null && !expected.isAfter(last, low)) {
-      findings.add('database malformed', `${spec.table}: its keys are out of order`);
+      findings.add('database malformed', `${spec.table}: the keys are out of order`);
       if (high === null) return;
     } else high = last;
     await follow(range.mark);
@@ -308,7 +310,10 @@ async function compareIndex(options: CompareOptions, { table, probe }: TableSpec
     if (endedStreams(made).length > removed.length) continue;
     const rows = rowsOf(made);
     if (found.rows !== rows)
-      findings.add('index disagrees', `${probe.index} has ${found.rows} rows, and should have ${rows}`);
+      findings.add(
+        'index disagrees',
+        `${probe.index} has ${counted(found.rows, 'row')} instead of ${grouped(rows)}`,
+      );
     return;
   }
 }

@@ -237,7 +237,8 @@ export class DetectionRows {
 
   /** @returns the text in two parts */
   #bodyOf({ id, rendered }: StoredState, version: number): [string, string | Uint8Array] {
-    if (rendered.length === 0) throw new Error(`the memory of ${id} was given back before it was stored`);
+    if (rendered.length === 0)
+      throw new Error(`the remembered state of ${id} was released before it was stored`);
     const head = renderStreamRow(id, version, '');
     return this.#textOf === null ? [head, rendered] : [this.#textOf(`${head}${rendered}`), ''];
   }
@@ -257,7 +258,7 @@ export class DetectionRows {
     const head =
       this.#selectStream.get(subscription_id, content_type) ??
       this.#insertStream.get(subscription_id, content_type);
-    if (head === undefined) throw new Error(`the stream ${stream} was not made`);
+    if (head === undefined) throw new Error(`the stream ${stream} was not created`);
     return head;
   }
 }

@@ -107,7 +107,7 @@ export class EffectApplier {
     if (typeof table !== 'string') return false;
     const { row } = line;
     if (!this.#tables.has(table) || !isObject(row))
-      throw new LogDamage(`a line changes the table ${table}, which this program does not know`);
+      throw new LogDamage(`a line changes the unknown table ${table}`);
     const values = this.#valuesOf(table, row);
     const names = Object.keys(row);
     const key = `${line.put === undefined ? 'delete' : 'put'} ${table} ${names.join()}`;
@@ -127,8 +127,7 @@ export class EffectApplier {
     const values: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(row)) {
       const column = columns.get(name);
-      if (column === undefined)
-        throw new LogDamage(`a line sets ${table}.${name}, which this program does not know`);
+      if (column === undefined) throw new LogDamage(`a line sets the unknown column ${table}.${name}`);
       values[name] = column.type === 'BLOB' && typeof value === 'string' ? Buffer.from(value, 'hex') : value;
     }
     return values;

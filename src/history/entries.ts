@@ -48,7 +48,7 @@ export async function* readEntries(
 function* linesBetween(reader: FrameReader, begin: number, end: number): Generator<readonly string[]> {
   for (let at = begin; at < end; ) {
     const frame = reader.frameAt(at);
-    if (frame === null) throw new LogDamage(`an entry of the log was changed while it was read`);
+    if (frame === null) throw new LogDamage(`an entry of the log changed while it was being read`);
     yield decodeLines(frame.packed);
     at = frame.end;
   }

@@ -48,14 +48,14 @@ export interface Commit extends Mark {
 export function parseHeader(line: string): SegmentHeader {
   const value: unknown = parse(line);
   if (!isObject(value) || typeof value.format !== 'number')
-    throw new LogDamage('the first line is no header of a log');
+    throw new LogDamage('the first line is not a log header');
   const { wirewatch_log, format, program, first_entry } = value;
   if (
     (wirewatch_log !== 'detections' && wirewatch_log !== 'access') ||
     typeof program !== 'string' ||
     typeof first_entry !== 'number'
   )
-    throw new LogDamage('the first line is no header of a log');
+    throw new LogDamage('the first line is not a log header');
   return { wirewatch_log, format, program, first_entry };
 }
 
@@ -63,7 +63,7 @@ export function parseHeader(line: string): SegmentHeader {
 export function parseCommit(line: string): Commit {
   const value: unknown = parse(line);
   const commit = isObject(value) ? value.commit : undefined;
-  if (!isObject(commit)) throw new LogDamage('the last line of an entry is no commit line');
+  if (!isObject(commit)) throw new LogDamage('the last line of an entry is not a commit line');
   const { entry, id, after, at, operation, frames, checksum } = commit;
   if (
     typeof entry !== 'number' ||
@@ -75,7 +75,7 @@ export function parseCommit(line: string): Commit {
     typeof frames !== 'number' ||
     typeof checksum !== 'number'
   )
-    throw new LogDamage('a commit line lacks one of its members');
+    throw new LogDamage('a commit line is incomplete');
   return { entry, id, after, at, operation: { ...operation, kind: operation.kind }, frames, checksum };
 }
 
@@ -84,7 +84,7 @@ export function parse(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch (error) {
-    throw new LogDamage('a line is no JSON', { cause: error });
+    throw new LogDamage('a line is not valid JSON', { cause: error });
   }
 }
 

@@ -1,4 +1,5 @@
 /** Follows a log to the mark of a database, part by part, as often as the database has gone on. */
+import { grouped } from '../counted.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import type { LogMark } from '../store/log-mark.ts';
 import type { Commit } from './format.ts';
@@ -30,15 +31,15 @@ export class LogFollower {
       const { value } = this.#parts.next();
       if (value === undefined)
         throw new LogDamage(
-          `${this.#folder} ends with entry ${this.#last?.entry ?? 0}, and detections.db has applied entry ${entry}`,
+          `${this.#folder} ends with entry ${grouped(this.#last?.entry ?? 0)}, but detections.db has applied entry ${grouped(entry)}`,
         );
       await this.#onPart(value);
       if (value.part.kind === 'commit') this.#last = value.part.commit;
     }
     if (this.#last?.entry !== mark?.entry)
-      throw new DatabaseDamage(`log_mark names entry ${entry}, and named ${this.#last?.entry} before`);
+      throw new DatabaseDamage(`log_mark went back from entry ${this.#last?.entry} to entry ${entry}`);
     if (this.#last?.id !== mark?.id)
-      throw new DatabaseDamage(`log_mark names an entry ${entry} that is not the log's`);
+      throw new DatabaseDamage(`log_mark names entry ${entry} with an id that the log does not contain`);
   }
 
   /** The last entry that was read; null: none. */

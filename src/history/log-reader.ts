@@ -1,5 +1,7 @@
 /** Reading a log: its entries in order, across segments; where it ends; what its newest segment is worth. */
+
 import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { grouped } from '../counted.ts';
 import { syncFolder } from '../store/folder.ts';
 import { type Commit, type LogKind, type Mark, SNAPSHOT } from './format.ts';
 import { LogDamage, LogFailure } from './log-error.ts';
@@ -87,7 +89,7 @@ function copyStart(from: string, to: string, length: number): void {
     const piece = Buffer.allocUnsafe(Math.min(length, PIECE_BYTES));
     for (let done = 0; done < length; ) {
       const read = readSync(source, piece, 0, Math.min(piece.length, length - done), done);
-      if (read === 0) throw new Error(`it ends before byte ${length}`);
+      if (read === 0) throw new Error(`it ends before byte ${grouped(length)}`);
       for (let written = 0; written < read; )
         written += writeSync(target, piece, written, read - written, done + written);
       done += read;
@@ -190,7 +192,7 @@ export function* entriesAfter(folder: string, kind: LogKind, after: Mark | null)
  */
 export function requireBeginning({ entry, after, operation }: Commit): void {
   if ((entry === 1 && after === null) || operation.kind === SNAPSHOT) return;
-  throw new LogDamage(`it begins with entry ${entry}: what came before is missing`);
+  throw new LogDamage(`it begins with entry ${grouped(entry)}; earlier entries are missing`);
 }
 
 /**

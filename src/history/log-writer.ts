@@ -109,7 +109,7 @@ export class LogWriter {
     try {
       fsyncSync(this.#file ?? -1);
     } catch (error) {
-      this.#failure = new LogFailure('make durable', path, error);
+      this.#failure = new LogFailure('sync', path, error);
       throw this.#failure;
     }
     this.#last = commit;

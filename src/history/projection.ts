@@ -71,7 +71,7 @@ export class Projection {
   }
 
   #commit(mark: Mark): void {
-    if (this.#waiting.length > 0) throw new LogDamage(`entry ${mark.entry} leaves rows without an outcome`);
+    if (this.#waiting.length > 0) throw new LogDamage(`entry ${mark.entry} contains rows without an outcome`);
     this.#rows.finish();
     this.#epochs = null;
     setLogMark(this.#db, mark);
@@ -86,7 +86,7 @@ export class Projection {
       case 'created':
         for (const [index, state] of this.#taken(line.rows).entries()) {
           if (!this.#rows.create(state, line.version, this.#epochsNow(), line.position + index))
-            throw new LogDamage(`the detection ${state.id} is created a second time`);
+            throw new LogDamage(`the log creates detection ${state.id} twice`);
         }
         break;
       case 'passed':
@@ -100,15 +100,14 @@ export class Projection {
       }
       case 'rescored':
         if (!this.#rows.rescore(line.state, line.version))
-          throw new LogDamage(`the detection ${line.state.id} is scored again and not known`);
+          throw new LogDamage(`the log rescores the unknown detection ${line.state.id}`);
         break;
       case 'removed':
         this.#rows.end(line.subscription);
         for (const ordinal of endedStreams(this.#db, line.subscription)) this.#deleteRows(ordinal);
         break;
       case 'other':
-        if (!this.#effects.apply(line.line))
-          throw new LogDamage('a line says nothing that this program knows');
+        if (!this.#effects.apply(line.line)) throw new LogDamage('a line of the log has unknown content');
         // A snapshot has an epoch before the rows that know of it.
         if (line.line.put === 'version_epoch') this.#epochs = null;
         if (line.line.put === ENDED_TABLE) this.#deleteEnded(line.line.row);
@@ -118,7 +117,7 @@ export class Projection {
   /** Rows that were there before: those that came later are not in the log any more (purge.ts). */
   #deleteEnded(row: unknown): void {
     if (!isObject(row) || typeof row.ordinal !== 'number' || row.removed !== 1)
-      throw new LogDamage('a line says of a stream something else than that it ended');
+      throw new LogDamage('a line about a stream does not say that it ended');
     this.#deleteRows(row.ordinal);
   }
 
@@ -127,7 +126,7 @@ export class Projection {
   }
 
   #taken(rows: number): DetectionState[] {
-    if (rows > this.#waiting.length) throw new LogDamage('a line speaks of rows that are not there');
+    if (rows > this.#waiting.length) throw new LogDamage('a line refers to rows that do not exist');
     return this.#waiting.splice(0, rows);
   }
 

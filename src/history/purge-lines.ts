@@ -31,7 +31,7 @@ export class EndedStreams {
     const row = isObject(value) && isObject(value.row) ? value.row : {};
     const { subscription_id, content_type } = row;
     if (typeof subscription_id !== 'number' || (content_type !== 'text' && content_type !== 'image'))
-      throw new LogDamage('a line names no stream');
+      throw new LogDamage('a line does not name a stream');
     const stream = streamName(subscription_id, content_type);
     const ends = this.#ends.get(stream) ?? [];
     ends.push({ entry, line });
@@ -89,7 +89,7 @@ export class LinePurge {
   #outcome(line: string): void {
     const outcome = readRowLine(line);
     if (outcome.kind !== 'created' && outcome.kind !== 'passed') return;
-    if (outcome.rows > this.#waiting.length) throw new LogDamage('a line speaks of rows that are not there');
+    if (outcome.rows > this.#waiting.length) throw new LogDamage('a line refers to rows that do not exist');
     const taken = this.#waiting.splice(0, outcome.rows);
     if (taken.every((end) => end === null)) {
       this.#kept.push(line);

@@ -8,6 +8,7 @@
  *
  * A reader that has a segment open reads on in the file that it has opened.
  */
+
 import {
   closeSync,
   fsyncSync,
@@ -19,6 +20,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { grouped } from '../counted.ts';
 import type { StreamName } from '../detection/content-type.ts';
 import { freeBytes, syncFolder } from '../store/folder.ts';
 import { type Commit, parse, parseCommit } from './format.ts';
@@ -130,7 +132,7 @@ function finish({ path, firstEntry }: Segment, draft: string, file: number, last
   try {
     written.skipToEnd();
     if (!written.isWhole || written.last?.id !== last?.id)
-      throw new LogDamage(`${draft} is not what was written. Check the disk`);
+      throw new LogDamage(`${draft} reads back differently from what was written. Check the disk`);
   } finally {
     written.close();
   }
@@ -140,7 +142,7 @@ function finish({ path, firstEntry }: Segment, draft: string, file: number, last
 function requireRoom(path: string): void {
   const bytes = statSync(path).size + ROOM_LEFT_BYTES;
   if (freeBytes(path) >= bytes) return;
-  const needed = `${Math.ceil(bytes / 1024 / 1024).toLocaleString('en-US')} MiB of the disk must be free`;
+  const needed = `the disk needs ${grouped(Math.ceil(bytes / 1024 / 1024))} MiB of free space`;
   throw Object.assign(new Error(needed), { code: 'ENOSPC' });
 }
 

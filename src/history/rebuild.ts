@@ -58,9 +58,9 @@ export interface RebuiltLog {
 export async function rebuildDatabase(options: RebuildOptions): Promise<RebuiltDatabase> {
   const { folder } = options;
   if (listSegments(folder.log).length === 0 && !existsSync(`${folder.log}-new`))
-    throw new Refused('failed', `there is no log in ${folder.log} to make detections.db from.`);
+    throw new Refused('failed', `${folder.log} contains no log from which detections.db could be rebuilt.`);
   const wasNoted = existsSync(folder.damage);
-  if (!wasNoted) writeFileSync(folder.damage, 'it is to be made anew\n', { mode: 0o600 });
+  if (!wasNoted) writeFileSync(folder.damage, 'a rebuild was requested\n', { mode: 0o600 });
   try {
     const recovered = await recover(options);
     const { db } = recovered;
@@ -92,7 +92,7 @@ export async function rebuildLog(
   if (existsSync(folder.damage))
     throw new Refused(
       'failed',
-      `detections.db is known to be damaged, so no log can be begun from it. Make it anew first: wirewatch rebuild. Nothing was changed.`,
+      `detections.db is damaged, so no log can be created from it. Rebuild the database first: wirewatch rebuild. Nothing was changed.`,
     );
   const bytesBefore = bytesOf(listSegments(folder.log));
   await bringToEnd(options);
@@ -105,7 +105,7 @@ export async function rebuildLog(
   try {
     const mark = readLogMark(db);
     if (mark === null)
-      throw new Refused('failed', 'detections.db holds nothing yet: there is no log to begin anew.');
+      throw new Refused('failed', 'detections.db is still empty, so there is no log to rebuild.');
     const commit = await writeDraft(db, mark, options, { nowMs, isProven: found.findings.length === 0 });
     const compared = await scrub({
       ...options,
@@ -198,7 +198,7 @@ async function writeDraft(
 }
 
 const WHAT_TO_DO =
-  'Nothing was changed. Where the log is whole, make the database anew from it (wirewatch rebuild); otherwise restore a backup (wirewatch restore BACKUP --replace).';
+  'Nothing was changed. If the log is not damaged, rebuild the database from it (wirewatch rebuild). Otherwise restore a backup (wirewatch restore BACKUP --replace).';
 
 /** By itself: where the log is damaged, there is little else to go by. */
 function requireSound(path: string, name: string): void {
@@ -230,7 +230,7 @@ function requireCompared({ not_compared }: ScrubResult): void {
 function disagrees({ detections }: DataFolder, { findings }: ScrubResult): Refused {
   return new Refused(
     'failed',
-    `${detections} cannot begin a log: ${describeFindings(findings)}. If a subscription is being removed, start the appliance and let it end first. ${WHAT_TO_DO}`,
+    `cannot create a log from ${detections}: ${describeFindings(findings)}. If a subscription is being removed, start the appliance and let the removal finish first. ${WHAT_TO_DO}`,
   );
 }
 

@@ -9,8 +9,10 @@
  * | no database, another schema, another history, one of before the log's beginning, a file that was replaced and is not sound, a note of damage | it is made anew, beside the one that is there where there is room |
  * | the log ends before the database, or is damaged where it is needed | refused; nothing is changed |
  */
+
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { grouped } from '../counted.ts';
 import { errorCode, Refused } from '../refused.ts';
 import {
   type Database,
@@ -97,7 +99,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
         if (!isContradiction(error)) throw error;
         db.close();
         db = null;
-        madeAnew = `it is not what its mark says: ${error.message}`;
+        madeAnew = `its contents contradict its log mark: ${error.message}`;
       }
     }
     if (db === null) {
@@ -142,10 +144,10 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean):
   const path = folder.detections;
   const unusable = (reason: string): Found => ({ kind: 'unusable', reason });
   if (existsSync(folder.damage))
-    return unusable(`it was found damaged: ${readFileSync(folder.damage, 'utf8').trim()}`);
+    return unusable(`it was marked as damaged: ${readFileSync(folder.damage, 'utf8').trim()}`);
   if (!existsSync(path) || isEmpty(path)) {
     removeDatabase(path);
-    if (tail.last !== null) return unusable('there is none');
+    if (tail.last !== null) return unusable('it does not exist');
     return { kind: 'usable', db: openDetections(path) };
   }
   if (!isOurs) setWalAside(path);
@@ -153,7 +155,7 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean):
   try {
     db = openDetections(path);
     if (!isOurs && sizeOf(path) > LONG_CHECK_BYTES)
-      onBegin('its file is not the one that was closed last, and is checked first');
+      onBegin('the file was replaced since the last stop and is being checked');
     const reason = isOurs ? null : whyUnsound(db);
     const other = reason ?? whyOfOtherLog(db, folder.log, tail);
     if (other === null) return { kind: 'usable', db };
@@ -161,7 +163,7 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean):
     return unusable(other);
   } catch (error) {
     db?.close();
-    if (error instanceof UnknownSchema) return unusable('it is of another version of the program');
+    if (error instanceof UnknownSchema) return unusable('it was created by another version of Wirewatch');
     if (isDamage(error)) return unusable(`it is damaged: ${error instanceof Error ? error.message : ''}`);
     throw error;
   }
@@ -170,7 +172,7 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean):
 /** What SQLite finds wrong with a file that is not the one that was closed last; null: nothing. */
 function whyUnsound(db: Database): string | null {
   const found = String(db.pragma('integrity_check(1)', { simple: true }));
-  return found === 'ok' ? null : `the file was replaced by one that is not sound: ${found}`;
+  return found === 'ok' ? null : `the file is damaged: ${found}`;
 }
 
 /** Why a database cannot be brought to the end of this log; null: it can, or the log does not reach it. */
@@ -178,9 +180,9 @@ function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
   const mark = readLogMark(db);
   const place = mark === null ? 'known' : placeBefore(tail, log, mark);
   if (mark === null || place === 'known' || place === 'beyond') return null;
-  if (place === 'foreign') return 'it is of another history than the log';
+  if (place === 'foreign') return 'it belongs to another log';
   const snapshot = snapshotAfter(log, 'detections', mark);
-  if (snapshot === null) return 'it is older than the beginning of the log';
+  if (snapshot === null) return 'it is older than the first entry of the log';
   setLogMark(db, snapshot);
   return null;
 }
@@ -196,7 +198,7 @@ function placeBefore({ last }: Tail, log: string, mark: Mark): Place {
  */
 function requireTorn({ log }: DataFolder, { last }: Tail, db: Database | null): void {
   if (db !== null && readLogMark(db)?.id === last?.id) return;
-  throw new LogDamage(`the entry behind entry ${last?.entry ?? 0} in ${log} is damaged`);
+  throw new LogDamage(`the entry after entry ${grouped(last?.entry ?? 0)} in ${log} is damaged`);
 }
 
 /** Only what the log has can be taken for true: what it lacks, a database that is given up may have been the last to have. */
@@ -205,11 +207,11 @@ function requireReach({ log, detections }: DataFolder, tail: Tail, found: Found)
   if (mark !== null && placeBefore(tail, log, mark) === 'beyond')
     throw new LogDamage(
       tail.last === null
-        ? `the log is missing, and the database has applied ${mark.entry} entries of it`
-        : `the log ends with entry ${tail.last.entry}, and the database has applied entry ${mark.entry}`,
+        ? `the log is missing, but the database has applied its entries up to ${grouped(mark.entry)}`
+        : `the log ends with entry ${grouped(tail.last.entry)}, but the database has applied entry ${grouped(mark.entry)}`,
     );
   if (found.kind === 'unusable' && tail.last === null)
-    throw new LogDamage(`the log is missing, and the database cannot be used either: ${found.reason}`);
+    throw new LogDamage(`the log is missing, and the database cannot be used: ${found.reason}`);
 }
 
 /** The mark of a database that cannot be relied on; null where it cannot even be read. */
@@ -229,7 +231,9 @@ async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Pro
   const mark = readLogMark(db);
   if ((tail.last?.entry ?? 0) === (mark?.entry ?? 0)) return 0;
   if (bytesFrom(options.folder.log, mark) > LONG_BYTES)
-    options.onBegin(`it lacks the entries from ${(mark?.entry ?? 0) + 1} to ${tail.last?.entry} of the log`);
+    options.onBegin(
+      `it lacks entries ${grouped((mark?.entry ?? 0) + 1)} to ${grouped(tail.last?.entry ?? 0)} of the log`,
+    );
   // SQLite checkpoints on the way, and where it is cut short as it is closed.
   noteIdentity(options.folder.detections, true);
   return apply(db, options);
@@ -254,7 +258,8 @@ async function makeAnew(tail: Tail, options: RecoverOptions): Promise<number> {
       return apply(db, options);
     });
     const unsound = isResumed ? whyUnsound(db) : null;
-    if (unsound !== null) throw new DatabaseDamage(`what an earlier start has made is not sound: ${unsound}`);
+    if (unsound !== null)
+      throw new DatabaseDamage(`the database that an earlier start began to rebuild is damaged: ${unsound}`);
   } catch (error) {
     db.close();
     // The log needs room before a draft does; and of a draft that is not sound nothing is kept.
@@ -334,7 +339,7 @@ async function requireWhole(tail: Tail, { folder, between }: RecoverOptions): Pr
     if (part.kind === 'commit') last = part.commit;
     await between();
   }
-  if (last?.id !== tail.last?.id) throw new LogDamage('the log does not reach its end');
+  if (last?.id !== tail.last?.id) throw new LogDamage('the log ends before its last entry');
 }
 
 /** Bytes of the segments in which the entries behind one stand. */
@@ -354,7 +359,7 @@ function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refus
   const hasDatabase = existsSync(detections);
   return new Refused(
     'configuration',
-    `the log in ${log} cannot be relied on: ${error.message}. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace --data ${root}): what the log has beyond it is kept${hasDatabase ? ', or, where the database is sound, begin the log anew from it: wirewatch rebuild --log' : ''}.`,
+    `the log in ${log} is damaged: ${error.message}. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace --data ${root}); newer entries of the log are kept.${hasDatabase ? ' If the database is not damaged, you can start a new log from it instead: wirewatch rebuild --log' : ''}`,
     { cause: error },
   );
 }

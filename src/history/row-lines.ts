@@ -86,7 +86,7 @@ export type RowLine =
 /** @throws LogDamage when it is no line of this format */
 export function readRowLine(text: string): RowLine {
   const line = parse(text);
-  if (!isObject(line)) throw new LogDamage('a line is no JSON object');
+  if (!isObject(line)) throw new LogDamage('a line is not a JSON object');
   const { position, version } = line;
   if (typeof line.row === 'string') return { kind: 'row', state: stateOf(line.row, line, text) };
   if (typeof line.created === 'number' && typeof position === 'number' && typeof version === 'number')
@@ -101,11 +101,14 @@ export function readRowLine(text: string): RowLine {
 }
 
 function stateOf(id: string, line: Readonly<Record<string, unknown>>, text: string): DetectionState {
-  if (!isMatch(line)) throw new LogDamage(`the line of ${id} holds no detection`);
+  if (!isMatch(line)) throw new LogDamage(`the line of ${id} does not contain a detection`);
   return {
     id,
     // Byte for byte as it was rendered, whatever a later program would make of the same row.
-    rendered: text.slice(text.indexOf('"content_type":')).replace(`"${MARK_ESCAPED}/`, `"${BASE_URL_MARK}/`),
+    // Only the mark of its own address: what else an export gave may begin like it, such as a headline.
+    rendered: text
+      .slice(text.indexOf('"content_type":'))
+      .replace(`"image_url":"${MARK_ESCAPED}/`, `"image_url":"${BASE_URL_MARK}/`),
     exported_at_given: textOrNull(line.exported_at_given),
     url_withheld: textOrNull(line.url_withheld),
     first_detected_at: parseSeconds(line.first_detected_at) ?? 0,

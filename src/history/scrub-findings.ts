@@ -1,4 +1,5 @@
 /** What a scrub can find: by kind, counted, the first of each named. The manual is made from this table. */
+import { grouped } from '../counted.ts';
 
 interface FindingKind {
   /** What is damaged. */
@@ -9,28 +10,28 @@ interface FindingKind {
 export const FINDING_KINDS = {
   'log damaged': {
     of: 'log',
-    means: 'A part of the log is missing or changed: the database cannot be made from it.',
+    means: 'Part of the log is missing or changed, so the database cannot be rebuilt from it.',
   },
   'database malformed': {
     of: 'database',
-    means: 'SQLite cannot read a part of the database, or its tables are not those of this program.',
+    means: 'SQLite cannot read part of the database, or its tables are not those of Wirewatch.',
   },
-  'row missing': { of: 'database', means: 'The log has a row that the database lacks.' },
-  'row too many': { of: 'database', means: 'The database has a row that the log does not have.' },
-  'row differs': { of: 'database', means: 'A row of the database is not as the log says.' },
+  'row missing': { of: 'database', means: 'A row of the log is missing from the database.' },
+  'row too many': { of: 'database', means: 'The database has a row that is not in the log.' },
+  'row differs': { of: 'database', means: 'A row of the database differs from the log.' },
   'index disagrees': {
     of: 'database',
-    means: 'An index of the database does not lead to exactly the rows that are there.',
+    means: 'An index of the database does not match its table.',
   },
   'secret missing': {
     of: 'secret',
-    means: 'Every cursor, access token and photo address that was given out will be refused.',
+    means: 'The secret is missing. All existing cursors, access tokens and photo addresses will be rejected.',
   },
 } as const satisfies Record<string, FindingKind>;
 
 export const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
-  log: 'Stop the appliance and restore the backup over it (wirewatch restore BACKUP --replace): damaged parts are filled from the backup, and what the log has beyond it is kept. Without a backup, copy the data folder to a safe place and begin the log anew from the database: wirewatch rebuild --log. Check the disk.',
-  database: 'Restart the appliance: it makes a damaged database anew from its log. Check the disk.',
+  log: 'Stop the appliance and restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept. Without a backup, copy the data folder to a safe place, then start a new log from the database (wirewatch rebuild --log). Check the disk.',
+  database: 'Restart the appliance: it rebuilds a damaged database from the log. Check the disk.',
   secret: 'Stop the appliance and restore a backup: wirewatch restore BACKUP --replace',
 };
 
@@ -73,6 +74,6 @@ export function findingKinds(): FindingKindName[] {
 /** In one line, for an alert. */
 export function describeFindings(findings: readonly ScrubFinding[]): string {
   return findings
-    .map(({ kind, count, first }) => `${count.toLocaleString('en-US')} x ${kind} (${first[0] ?? ''})`)
+    .map(({ kind, count, first }) => `${grouped(count)} x ${kind} (${first[0] ?? ''})`)
     .join('; ');
 }

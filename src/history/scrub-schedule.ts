@@ -116,7 +116,7 @@ class Scrubs {
       .catch((error) => {
         this.#running = null;
         const detail = reasonOf(error);
-        log('warn', 'comparing detections.db with the log failed: it is tried again within an hour', {
+        log('warn', 'cannot compare detections.db with the log: trying again within an hour', {
           detail,
         });
       });

@@ -9,7 +9,9 @@
  *
  * It only reads, so an appliance may run beside it.
  */
+
 import { existsSync, statSync } from 'node:fs';
+import { grouped } from '../counted.ts';
 import { reasonOf } from '../refused.ts';
 import { type Database, openInspector } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
@@ -104,7 +106,8 @@ async function scrubOnce(options: ScrubOptions): Promise<ScrubResult> {
   };
 }
 
-const NO_ROOM = 'the disk has no room for what the log comes to: about a fifth of detections.db is needed';
+const NO_ROOM =
+  'the disk has too little free space for the comparison: it needs about a fifth of the size of detections.db, and 512 MiB more';
 const NOT_READABLE = 'detections.db cannot be opened';
 
 function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings) {
@@ -211,7 +214,9 @@ async function checkSegments({ folder, between }: ScrubOptions, findings: ScrubF
         next !== undefined &&
         next.firstEntry !== last + 1
       )
-        add(`${segment.path} ends with entry ${last}, and the next segment begins with ${next.firstEntry}`);
+        add(
+          `${segment.path} ends with entry ${grouped(last)}, but the next segment begins with entry ${grouped(next.firstEntry)}`,
+        );
     } catch (error) {
       if (!isLogError(error)) throw error;
       add(error instanceof LogDamage ? `${segment.path}: ${error.message}` : reasonOf(error));

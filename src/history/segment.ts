@@ -273,10 +273,10 @@ export class EntryReader {
     const header = parseHeader(decodeLines(frame.packed)[0] ?? '');
     if (header.format > LOG_FORMAT)
       throw new LogDamage(
-        `${path} has log format ${header.format}, this program knows ${LOG_FORMAT}: it was written by version ${header.program}. Start that version; nothing was changed`,
+        `${path} has log format ${header.format}, but this version of Wirewatch supports format ${LOG_FORMAT}. Version ${header.program} wrote the file: use that version. Nothing was changed`,
       );
     if (frame.kind !== 'header' || header.wirewatch_log !== kind || header.first_entry !== firstEntry)
-      throw new LogDamage(`${path} is not the segment that its name says`);
+      throw new LogDamage(`${path} contains another segment than its name says`);
     return header;
   }
 
@@ -290,6 +290,6 @@ export class EntryReader {
       throw new LogDamage(`${this.#path}: frames of entry ${entry} are missing`);
     if (previous === undefined) return;
     if (entry !== (previous?.entry ?? 0) + 1 || after !== (previous?.id ?? null))
-      throw new LogDamage(`${this.#path}: entry ${entry} does not follow on entry ${previous?.entry ?? 0}`);
+      throw new LogDamage(`${this.#path}: entry ${entry} does not follow entry ${previous?.entry ?? 0}`);
   }
 }

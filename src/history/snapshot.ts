@@ -94,7 +94,7 @@ export async function writeSnapshot(
     for (let done = 0; done < total; done += FRAME_ROWS) {
       const rows = selectRows.all(done, FRAME_ROWS);
       if (rows.length < Math.min(FRAME_ROWS, total - done))
-        throw new DatabaseDamage('an index leads to a row of the stream that is not there');
+        throw new DatabaseDamage('an index points to a stream row that does not exist');
       log.append(rows.map((row) => lines.of(row)).join(''));
       onProgress(done + rows.length, total);
       await between();
@@ -137,7 +137,7 @@ class RowLines {
       );
     const current = this.#selectDetection.get(id);
     if (current === undefined)
-      throw new DatabaseDamage(`position ${position} of the stream is of ${id}, which is not there`);
+      throw new DatabaseDamage(`position ${position} of the stream belongs to ${id}, which does not exist`);
     const removed = this.#removedBefore(ordinalOf(place));
     const older = { id, rendered, exported_at_given: null, url_withheld: null };
     if (current.place !== place) return `${removed}${changedLine(older, position, version)}`;
@@ -149,7 +149,7 @@ class RowLines {
     const now = { ...state, rendered: renderedMatchOf(rescored) };
     // Scored again, it looks the same, or it would have a version of its own.
     if (!this.#isProven && !isSameText(rendered, now.rendered))
-      throw new DatabaseDamage(`${id} is not what its version ${version} says in the stream`);
+      throw new DatabaseDamage(`${id} differs from its version ${version} in the stream`);
     return `${before}${changedLine(older, position, version)}${rescoredLine(now, version)}`;
   }
 

@@ -15,7 +15,8 @@ export function guardDamaged(route: Route, source: HealthSource): Route {
   return {
     ...route,
     answer(call, credential): Answer | Promise<Answer> {
-      if (source.isDamaged()) throw new Error('detections.db is damaged: nothing is served from it');
+      if (source.isDamaged())
+        throw new Error('detections.db is damaged: no detections are served until the next start');
       try {
         const answered = answer(call, credential);
         return answered instanceof Promise ? answered.catch(told) : answered;

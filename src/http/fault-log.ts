@@ -43,11 +43,11 @@ export function createFaultLog({ log, now, everyMs = MINUTE_MS }: FaultLogOption
   function tell(name: string, cause: Cause): void {
     const { kind, message, since, count, untold } = cause;
     const fields = { what: kind, cause: message, since: formatMs(since), count };
-    if (untold > 0) log.error({ ...fields, more: untold }, 'the same fault again');
+    if (untold > 0) log.error({ ...fields, more: untold }, 'fault repeated');
     else {
       clearInterval(cause.timer);
       causes.delete(name);
-      log.info(fields, 'the fault was not met again');
+      log.info(fields, 'fault no longer occurs');
     }
     cause.untold = 0;
   }
@@ -66,7 +66,7 @@ export function createFaultLog({ log, now, everyMs = MINUTE_MS }: FaultLogOption
       }
       const cause: Cause = {
         kind,
-        message: isOne ? messageOf(root) : 'several others',
+        message: isOne ? messageOf(root) : 'other causes',
         since: now(),
         count: 1,
         untold: 0,

@@ -59,7 +59,7 @@ export async function readState(handle: FileHandle): Promise<FileState & { reado
 async function readPiece(handle: FileHandle, at: number, bytes: number): Promise<Buffer> {
   const piece = Buffer.allocUnsafe(bytes);
   const { bytesRead } = await handle.read(piece, 0, bytes, at);
-  if (bytesRead === 0) throw new Error('the file has become shorter while it was sent');
+  if (bytesRead === 0) throw new Error('the file shrank while it was being sent');
   return piece.subarray(0, bytesRead);
 }
 
@@ -67,7 +67,7 @@ async function readPiece(handle: FileHandle, at: number, bytes: number): Promise
 async function requireUnchanged(handle: FileHandle, { size, modifiedNs }: FileState): Promise<void> {
   const now = await readState(handle);
   if (now.size !== size || now.modifiedNs !== modifiedNs)
-    throw new Error('the file was written to while it was sent');
+    throw new Error('the file was modified while it was being sent');
 }
 
 /** Resolves once the client has read what was written, or is gone. */

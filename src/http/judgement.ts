@@ -4,11 +4,13 @@
  *
  * Whatever is thrown on the way ends here, as a problem document: nothing is ever rejected into the router.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccessReader } from '../auth/access-reader.ts';
 import { authenticate, type Credential, claimedKeyId, requireScope } from '../auth/authorize.ts';
 import type { AccessTokens } from '../auth/token.ts';
+import { counted } from '../counted.ts';
 import type { DailyAllowance } from '../limits/daily-allowance.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
 import type { Limit } from '../limits/limit.ts';
@@ -48,7 +50,8 @@ export interface Judge {
 const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
 const CHUNKED = /^chunked$/i;
 const CLOSE = ['Connection', 'close'];
-const INTERNAL = 'The service failed to answer. Try again; if it goes on, report the request id.';
+const INTERNAL =
+  'The request failed because of a fault in the service. Try again later. If it keeps failing, report the request id to the operator.';
 
 /** Answers what has no route; @returns false, with nothing done, for what has one. */
 export function refuseUnrouted(judge: Judge, request: IncomingMessage, response: ServerResponse): boolean {
@@ -56,14 +59,16 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
   const { host } = request.headers;
   // HTTP/1.1 without a Host is malformed, and so is any request with two or a strange one, whatever the path.
   if (host === undefined ? request.httpVersion === '1.1' : !HOST.test(host)) {
-    const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or given twice'}.`;
+    const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or repeated'}. Send exactly one.`;
     sendProblem(judge, openExchange(judge, request, response), invalidRequest(detail));
     return true;
   }
   // Where such a body ends is not known, or not by everybody on the way (RFC 9112, 6.1): nothing after it is read.
   const coding = request.headers['transfer-encoding'];
   if (coding !== undefined && (request.httpVersion !== '1.1' || !CHUNKED.test(coding))) {
-    const problem = invalidRequest('The only Transfer-Encoding that is read is chunked, and with HTTP/1.1.');
+    const problem = invalidRequest(
+      'Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.',
+    );
     sendProblem(judge, openExchange(judge, request, response), problem, CLOSE);
     return true;
   }
@@ -77,7 +82,7 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
 
 /** Answers an expectation other than 100-continue, which nobody here can meet. */
 export function refuseExpectation(judge: Judge, request: IncomingMessage, response: ServerResponse): void {
-  const problem = invalidRequest('The only expectation that is met is: Expect: 100-continue');
+  const problem = invalidRequest('Unsupported Expect header. The only supported value is 100-continue.');
   judge.connections.inTurn(request, response, () => {
     sendProblem(judge, openExchange(judge, request, response), problem);
   });
@@ -132,19 +137,19 @@ function judgeRequest(
     const { limit, reset_seconds } = exchange.rate;
     throw new Refused(
       'rate_limited',
-      `More than ${limit} requests in a minute with this key. Wait ${reset_seconds} seconds.`,
+      `This key is limited to ${counted(limit, 'request')} per minute. Retry in ${counted(reset_seconds, 'second')}.`,
     );
   }
   if (route.scope !== null) requireScope(credential, route.scope);
   const requireAllowance = () => judge.allowance.require(credential, nowMs);
   const answer = route.answer({ ...call, requireAllowance }, credential);
-  const counted = ({ rows }: Answer) => judge.allowance.count(credential, rows ?? 0, nowMs);
+  const countRows = ({ rows }: Answer) => judge.allowance.count(credential, rows ?? 0, nowMs);
   if (!(answer instanceof Promise)) {
-    counted(answer);
+    countRows(answer);
     return answer;
   }
   return answer.then((settled) => {
-    counted(settled);
+    countRows(settled);
     return settled;
   });
 }
@@ -161,7 +166,7 @@ function verify(
   if (secondsToWait !== null) {
     throw new Refused(
       'rate_limited',
-      `Too many requests with keys that this address has not used lately. Wait ${secondsToWait} seconds.`,
+      `Too many requests from this address with key ids that it has not used recently. Retry in ${counted(secondsToWait, 'second')}.`,
       { retryAfterSeconds: secondsToWait },
     );
   }
@@ -213,7 +218,10 @@ function send(judge: Judge, exchange: Exchange, answer: Answer): void {
   judge.traffic?.answered(exchange.endpoint, answer.status, durationMs / 1000, answer.rows ?? 0);
   const { request_id } = exchange;
   sending?.catch((error: unknown) =>
-    judge.log.warn({ request_id, err: error }, 'a photo could not be sent as it was: the answer was cut off'),
+    judge.log.warn(
+      { request_id, err: error },
+      'a photo changed or could not be read while it was being sent: the response was cut off',
+    ),
   );
 }
 

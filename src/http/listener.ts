@@ -72,7 +72,7 @@ export function listening(
         new Refused(
           // It may come: another process ends, an address is brought up. A service manager tries again.
           'failed',
-          `cannot listen on ${host}, port ${port}: ${reasonOf(error)}. Choose another with --host and --port.`,
+          `cannot listen on ${host}, port ${port}: ${reasonOf(error)}. Choose another address or port with --host and --port.`,
           { cause: error },
         ),
       );
@@ -101,7 +101,7 @@ export function closeServer(server: Server, graceMs: number): Promise<void> {
 export function listeningUrl(server: Server, scheme: 'http' | 'https'): string {
   const address = server.address();
   if (address === null || typeof address === 'string')
-    throw new Error('the server does not listen on a port');
+    throw new Error('the server is not listening on a port');
   return `${scheme}://${loopbackIfWildcard(address)}:${address.port}`;
 }
 

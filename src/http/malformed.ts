@@ -43,8 +43,8 @@ export function malformedReply(error: Error, find: (path: string, method: string
     return reply(431, 'The request line and headers are too large.');
   }
   if (isErrorCode(error, 'ERR_HTTP_REQUEST_TIMEOUT'))
-    return reply(408, 'The request did not arrive in time.');
-  return reply(400, 'This is not a well-formed HTTP/1.1 request.');
+    return reply(408, 'The request was not received in time.');
+  return reply(400, 'The request is not well-formed HTTP/1.1.');
 }
 
 function unroutedReply(found: Unrouted, isForToken: boolean): RawReply {
@@ -58,7 +58,7 @@ export const CONNECT_REPLY: RawReply = unroutedReply({ kind: 'no_path' }, false)
 
 /** To a client that speaks plain HTTP where TLS is spoken. */
 export const PLAIN_HTTP_REPLY: RawReply = {
-  problem: { code: 'invalid_request', status: 400, detail: 'This port speaks https only.' },
+  problem: { code: 'invalid_request', status: 400, detail: 'This port accepts HTTPS only.' },
   isForToken: false,
 };
 

@@ -105,8 +105,8 @@ export function createRouteTable(routes: readonly Route[]): (path: string, metho
 
 export function unroutedProblem(found: Unrouted): Problem {
   return found.kind === 'no_path'
-    ? { code: 'not_found', detail: 'There is no endpoint at this path.' }
-    : { code: 'method_not_allowed', detail: `This endpoint answers ${found.allow}.` };
+    ? { code: 'not_found', detail: 'No endpoint exists at this path.' }
+    : { code: 'method_not_allowed', detail: `This endpoint supports only ${found.allow}.` };
 }
 
 function varyingRoute(varying: ReadonlyMap<string, Route>, path: string): Route | undefined {

@@ -167,7 +167,10 @@ function onRefusedConnection({ traffic, log, now }: ServerOptions): RoomOptions[
     const nowMs = now();
     // A clock that was set back must not silence it.
     if (Math.abs(nowMs - toldMs) < MINUTE_MS) return;
-    log.warn({ address, limit, connections: untold }, 'connections were closed at once: too many are open');
+    log.warn(
+      { address, limit, connections: untold },
+      'new connections were closed: too many connections are open',
+    );
     toldMs = nowMs;
     untold = 0;
   };
@@ -262,7 +265,10 @@ function answerMalformed(server: Server, judge: Judge): void {
     // Said in plain HTTP, since that is what the client speaks.
     if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST')) sendRaw(judge, bare, PLAIN_HTTP_REPLY);
     else if (isTlsFailure(error)) {
-      judge.log.info({ address: peerAddress(judge, bare ?? socket), reason: error.code }, 'tls failed');
+      judge.log.info(
+        { address: peerAddress(judge, bare ?? socket), reason: error.code },
+        'TLS handshake failed',
+      );
       socket.destroy();
       bare?.destroy();
     } else if (isErrorCode(error, 'ECONNRESET')) socket.destroy();

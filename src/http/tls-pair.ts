@@ -1,6 +1,6 @@
 /**
  * The certificate and private key with which the server speaks TLS: read, and judged before they are used. What is
- * wrong is said in words, since OpenSSL's own tell nobody which file to mend.
+ * wrong is said in words, since OpenSSL's own messages tell nobody which file to fix.
  */
 import { createPrivateKey, constants as cryptoConstants, X509Certificate } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -50,20 +50,20 @@ export async function readTlsFiles(paths: TlsPaths): Promise<TlsFiles> {
 export function judgeTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): TlsPair {
   const x509 = attempt(
     () => new X509Certificate(certificate),
-    `[server] tls_certificate, ${paths.certificate}: it holds no certificate in PEM form`,
+    `[server] tls_certificate, ${paths.certificate}: no PEM certificate found in the file`,
   );
   const privateKey = attempt(
     () => createPrivateKey(key),
-    `[server] tls_key, ${paths.key}: it holds no private key in PEM form without a passphrase`,
+    `[server] tls_key, ${paths.key}: no PEM private key without a passphrase found in the file`,
   );
   if (!x509.checkPrivateKey(privateKey)) {
     throw refused(
-      `[server] tls_key, ${paths.key}: it is not the key of the certificate in ${paths.certificate}. The first certificate there must be the server's own`,
+      `[server] tls_key, ${paths.key}: the key does not match the certificate in ${paths.certificate}. The first certificate in that file must be the server's own`,
     );
   }
   attempt(
     () => createSecureContext(secureContext({ certificate, key })),
-    `[server] tls_certificate, ${paths.certificate}: it cannot be used for TLS`,
+    `[server] tls_certificate, ${paths.certificate}: OpenSSL does not accept this certificate and key for TLS`,
   );
   return {
     certificate,
@@ -111,12 +111,15 @@ export function timeFault(
   nowMs: number,
 ): string | null {
   const { validFromMs, validToMs } = pair;
-  if (nowMs >= validToMs) return `${certificate}: expired at ${formatMs(validToMs)}; clients refuse it`;
+  if (nowMs >= validToMs)
+    return `${certificate}: the certificate expired at ${formatMs(validToMs)}; clients reject it`;
   if (nowMs < validFromMs) {
-    return `${certificate}: not valid before ${formatMs(validFromMs)}; clients refuse it until then`;
+    return `${certificate}: the certificate is not valid before ${formatMs(validFromMs)}; clients reject it until then`;
   }
   const soonMs = Math.min(EXPIRES_SOON_MS, (validToMs - validFromMs) / 3);
-  return validToMs - nowMs > soonMs ? null : `${certificate}: expires at ${formatMs(validToMs)}`;
+  return validToMs - nowMs > soonMs
+    ? null
+    : `${certificate}: the certificate expires at ${formatMs(validToMs)}`;
 }
 
 async function readPem(setting: string, path: string): Promise<Buffer> {
@@ -124,8 +127,9 @@ async function readPem(setting: string, path: string): Promise<Buffer> {
     const file = await open(path, constants.O_RDONLY | OPEN_AT_ONCE);
     try {
       const stat = await file.stat();
-      if (!stat.isFile()) throw refused(`[server] ${setting}, ${path}: it is not a regular file`);
-      if (stat.size > FILE_BYTES_MAX) throw refused(`[server] ${setting}, ${path}: it has more than 1 MiB`);
+      if (!stat.isFile()) throw refused(`[server] ${setting}, ${path}: not a regular file`);
+      if (stat.size > FILE_BYTES_MAX)
+        throw refused(`[server] ${setting}, ${path}: larger than 1 MiB, so not a certificate or key file`);
       return await file.readFile();
     } finally {
       await file.close();
@@ -137,8 +141,8 @@ async function readPem(setting: string, path: string): Promise<Buffer> {
 }
 
 function whyUnreadable(error: unknown): string {
-  if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return 'there is no such file';
-  if (isErrorCode(error, 'EACCES', 'EPERM')) return 'it may not be read by this user';
+  if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return 'the file does not exist';
+  if (isErrorCode(error, 'EACCES', 'EPERM')) return 'this user does not have permission to read the file';
   return reasonOf(error);
 }
 

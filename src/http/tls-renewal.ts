@@ -68,14 +68,14 @@ export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
     wrong = null;
     onRenewed(pair);
     const valid_to = formatMs(pair.validToMs);
-    log.info({ certificate: paths.certificate, valid_to }, 'the certificate was renewed');
+    log.info({ certificate: paths.certificate, valid_to }, 'certificate renewed');
   }
 
   function note(files: TlsFiles | null, reason: string): void {
     wrong = { files, reason, looks: wrong?.reason === reason ? wrong.looks + 1 : 1 };
     if (wrong.looks !== LOOKS_BEFORE_WARNING) return;
     conditions.set('certificate not usable', reason);
-    log.warn({ reason }, 'the new certificate cannot be used: the one before it stays in use');
+    log.warn({ reason }, 'the new certificate cannot be used: the previous one stays in use');
   }
 
   judgeTime();

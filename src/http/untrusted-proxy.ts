@@ -33,11 +33,11 @@ export function createProxyWarning({
     if (told.internal) return;
     if (isInternal(peer)) {
       told.internal = true;
-      conditions.set('proxy not trusted', `X-Forwarded-For came from ${peer}, which is not trusted`);
+      conditions.set('proxy not trusted', `${peer} sent X-Forwarded-For, but is not a trusted proxy`);
     } else if (!told.external) {
       // Anybody can send the header from outside: that is worth a line in the log, and no alert.
       told.external = true;
-      log.warn({ address: peer }, 'X-Forwarded-For came from an address that is not trusted');
+      log.warn({ address: peer }, 'ignored X-Forwarded-For from an address that is not a trusted proxy');
     }
   };
 }

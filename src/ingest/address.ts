@@ -36,13 +36,13 @@ export class Bad {
 /** Checks an address of an export row. @returns it, with what must be encoded */
 export function readAddress(given: string): string | Bad {
   if (given.length * 3 > ADDRESS_BYTES_MAX && Buffer.byteLength(given) > ADDRESS_BYTES_MAX) {
-    return new Bad('an address of at most 8 KiB');
+    return new Bad('a URL of at most 8 KiB');
   }
-  if (BLANK_OR_CONTROL.test(given)) return new Bad('an address without white space and control characters');
+  if (BLANK_OR_CONTROL.test(given)) return new Bad('a URL without white space or control characters');
   const match = ADDRESS.exec(given);
-  if (!match) return new Bad('an absolute address that begins with http:// or https://');
+  if (!match) return new Bad('an absolute URL that begins with http:// or https://');
   const [, scheme = '', authority = '', path = '', query = '', fragment = ''] = match;
-  if (hostOf(authority) === '') return new Bad('an address with a host');
+  if (hostOf(authority) === '') return new Bad('a URL with a host');
   const rest =
     encodePart(path) +
     (query && `?${encodePart(query.slice(1))}`) +

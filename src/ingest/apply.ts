@@ -120,7 +120,7 @@ export class Applier {
     this.#statements.rows.flush();
     // A batch without new detections says nothing that the lines of the changed ones do not say.
     if (outcomes.hasCreated) {
-      if (batch.frame === null) throw new Error('a batch came without its frame of the log');
+      if (batch.frame === null) throw new Error('a batch of rows has no log frame');
       this.#log.appendFrame(batch.frame);
     }
     const lines = outcomes.lines();
@@ -161,7 +161,7 @@ export class Applier {
   /** @returns what the log says of it; empty where the row changed nothing */
   #merge(id: string, scoring: Scoring): string {
     const stored = this.#statements.rows.find(id);
-    if (stored === undefined) throw new Error(`detection ${id} is neither new nor known`);
+    if (stored === undefined) throw new Error(`detection ${id} is neither new nor stored`);
     const { licensed } = this.#options;
     const outcome = merge(toKnown(stored), scoring, licensed.has(scoring.match.subscription_id));
     this.counts[outcome.kind] += 1;

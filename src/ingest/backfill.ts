@@ -33,7 +33,7 @@ export async function ingestBackfill(workshop: Workshop, waiting: WaitingBackfil
   const { sha256, bytes, ...counts } = result.counts;
   const same = findSameContent(workshop.db, file, sha256);
   if (same !== null) {
-    const reason = `the same content as file ${same}`;
+    const reason = `same content as file ${same}, which was already applied`;
     return putAway(workshop, waiting, number, { outcome: 'repeated', sha256, ...counts, reason });
   }
   if (!workshop.drop.take(waiting, number)) return null;
@@ -98,7 +98,7 @@ async function resumeBackfill(
   );
   if (result.kind !== 'read' || result.counts.sha256 !== record.sha256) {
     throw new Error(
-      `${order.path} is no longer what was checked: it was changed while it was being applied. Put the file back as it was (SHA-256 ${record.sha256}) and start again.`,
+      `${order.path} was changed while it was being applied. Restore the original file (SHA-256 ${record.sha256}) and restart.`,
     );
   }
   const applied: FileRecord = {

@@ -2,7 +2,9 @@
  * CSV (RFC 4180): a header line of column names, then a record a row. An empty field is null; numbers and
  * booleans are written as in JSON.
  */
+
 import { CsvError, type Info, parse } from 'csv-parse';
+import { counted, grouped } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
 import { nearest } from '../nearest.ts';
 import { EXPORT_COLUMNS, exportColumn } from './export-columns.ts';
@@ -75,7 +77,7 @@ async function feed(
       // A record may span lines, so a line that cannot be read leaves no safe place to read on from.
       problem.entry =
         block.kind === 'too long'
-          ? badFile(block.line, `a line of at most ${LINE_BYTES_MAX} bytes`)
+          ? badFile(block.line, `a line of at most ${grouped(LINE_BYTES_MAX)} bytes`)
           : badFile(block.line, 'UTF-8 text', block.text.slice(0, 200));
       throw new Error('unreadable line');
     }
@@ -101,11 +103,11 @@ function drained(parser: ReturnType<typeof parse>): Promise<void> {
 function judgeHeader(header: readonly string[], exportName: ExportName): RawEntry | null {
   const names = new Set<string>();
   for (const name of header) {
-    if (names.has(name)) return badFile(1, 'each column once', name, name);
+    if (names.has(name)) return badFile(1, 'every column only once', name, name);
     names.add(name);
     const column = exportColumn(name);
     if (column && !column.exports.includes(exportName)) {
-      return badFile(1, `no column ${name} in a file of ${exportName}`, name, name);
+      return badFile(1, `no column ${name} in ${exportName} files`, name, name);
     }
   }
   const absent = EXPORT_COLUMNS.filter((column) => column.required && !names.has(column.name));
@@ -113,7 +115,7 @@ function judgeHeader(header: readonly string[], exportName: ExportName): RawEntr
   const unknown = header.filter((name) => exportColumn(name) === undefined);
   const wanted = absent.map(({ name }) => {
     const given = nearest(name, unknown, MISSPELT_MAX);
-    return given === null ? name : `${name} (in place of "${given.slice(0, 100)}"?)`;
+    return given === null ? name : `${name} (misspelled as "${given.slice(0, 100)}"?)`;
   });
   const columns = absent.length === 1 ? 'the column' : 'the columns';
   return badFile(1, `a header line with ${columns} ${wanted.join(', ')}`, header.join(',').slice(0, 200));
@@ -121,7 +123,7 @@ function judgeHeader(header: readonly string[], exportName: ExportName): RawEntr
 
 function entryOf(header: readonly string[], record: readonly string[], line: number): RawEntry {
   if (record.length !== header.length) {
-    return badRow(line, `${header.length} fields, as in the header`, record.join(','));
+    return badRow(line, `${counted(header.length, 'field')}, as in the header`, record.join(','));
   }
   const raw: Record<string, unknown> = Object.create(null);
   for (const [index, name] of header.entries()) raw[name] = fieldValue(name, record[index] ?? '');

@@ -91,7 +91,7 @@ export class DropFolder {
       const reason = reasonOf(error);
       throw new Refused(
         'configuration',
-        `cannot use the drop folder ${this.root}: ${reason}. See that its parent is there (and mounted), make it writable for this user, or name another with --drop.`,
+        `cannot use the drop folder ${this.root}: ${reason}. Check that its parent folder exists and is mounted, make it writable for this user, or name another folder with --drop.`,
       );
     }
   }
@@ -105,7 +105,7 @@ export class DropFolder {
     if (!isThere(detections) || isThere(join(this.root, 'archive'))) return;
     throw new Refused(
       'configuration',
-      `${this.root} is not the drop folder of ${root}: it has no archive/. Name the one that serve is given, with --drop or in the configuration.`,
+      `${this.root} is not the drop folder of ${root}: it has no archive/. Use --drop or the configuration to name the folder that wirewatch serve uses.`,
     );
   }
 
@@ -266,7 +266,7 @@ export class DropFolder {
       const due = judgeWindow(file.window_start, nowMs);
       if (due === 'too far ahead') {
         const reason =
-          'the window is more than a day ahead; expected the start of a window in UTC. Is the clock of the writer, or of this machine, right?';
+          'the window is more than a day in the future. The name must contain the start of the window in UTC; also check the clocks of the writer and of this machine';
         return { kind: 'ready', waiting: { kind: 'refused', name, path, look, reason } };
       }
       if (due === 'early') return { kind: 'wait', waitMs: file.window_start + WINDOW_MS - nowMs };
@@ -301,7 +301,7 @@ function makeFolder(root: string): void {
 /** A folder of our own must be one: a link would lead out of the drop folder. @throws Error ENOTDIR */
 export function requireRealFolder(path: string): void {
   if (lstatSync(path).isDirectory()) return;
-  const message = `${path} is not a folder: expected a real folder, no link. Move it away`;
+  const message = `${path} is not a folder: expected a real folder, not a link. Move it away`;
   throw Object.assign(new Error(message), { code: 'ENOTDIR' });
 }
 

@@ -40,7 +40,7 @@ export class DropLook {
       this.#tell('drop folder not writable', error);
       return null;
     }
-    if (!this.#isUsable) this.#workshop.log('info', 'the drop folder can be read again');
+    if (!this.#isUsable) this.#workshop.log('info', 'the drop folder can be used again');
     this.#isUsable = true;
     for (const name of UNUSABLE) trouble(name, null);
     this.#tellLeftAlone(scan.leftAlone);
@@ -57,7 +57,7 @@ export class DropLook {
     const path = drop.root;
     for (const one of UNUSABLE) trouble(one, one === name ? `${path}: ${err.message}` : null);
     if (this.#isUsable) {
-      log('error', 'cannot use the drop folder: check that it is there and may be read and written', {
+      log('error', 'cannot use the drop folder: check that it exists and can be read and written', {
         path,
         err,
       });
@@ -69,7 +69,7 @@ export class DropLook {
     for (const name of names) {
       if (this.#knownAlone.has(name)) continue;
       if (this.#knownAlone.size < ALONE_MAX) this.#knownAlone.add(name);
-      this.#workshop.log('warn', 'left alone in the drop folder: not a regular file with a readable name', {
+      this.#workshop.log('warn', 'ignored in the drop folder: not a regular file with a UTF-8 name', {
         name,
       });
     }

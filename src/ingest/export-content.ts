@@ -93,7 +93,7 @@ async function* gunzip(source: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
 async function refuseMore(rest: Buffer | null, source: AsyncGenerator<Buffer>): Promise<void> {
   for (let chunk = rest; chunk !== null; chunk = await nextChunk(source)) {
     if (chunk.some((byte) => byte !== 0)) {
-      throw new UnreadableContent('damaged', 'the gzip data is followed by something else');
+      throw new UnreadableContent('damaged', 'the gzip data is followed by other data');
     }
   }
 }
@@ -159,7 +159,7 @@ async function nextChunk(source: AsyncGenerator<Buffer>): Promise<Buffer | null>
 function unreadable(error: unknown, form: Form): unknown {
   const packing = form.endsWith('.gz') ? 'gzip' : 'zstd';
   if (isErrorCode(error, 'Z_BUF_ERROR')) {
-    return new UnreadableContent('truncated', `the ${packing} data ends before its end`, { cause: error });
+    return new UnreadableContent('truncated', `the ${packing} data is truncated`, { cause: error });
   }
   const code = errorCode(error);
   if (code.startsWith('Z_') || code.startsWith('ZSTD_')) {

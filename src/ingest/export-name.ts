@@ -35,21 +35,21 @@ export function judgeName(name: string): NameJudgement {
   const dot = name.indexOf('.');
   const exportName = name.slice(0, dot);
   if (dot < 0 || !isExportName(exportName)) {
-    return refused(`the name does not begin with "newswire." or "imagewire."; ${EXPECTED}`);
+    return refused(`the name must begin with "newswire." or "imagewire."; ${EXPECTED}`);
   }
   const form = FORMS.filter((candidate) => name.endsWith(`.${candidate}`)).at(-1);
-  if (!form) return refused(`the name ends in none of the forms ${FORMS.join(', ')}; ${EXPECTED}`);
+  if (!form) return refused(`the name must end in one of ${FORMS.join(', ')}; ${EXPECTED}`);
   const middle = name.slice(dot + 1, -form.length - 1);
   if (middle.startsWith('backfill-')) {
     const label = middle.slice('backfill-'.length);
     if (!LABEL.test(label))
-      return refused(`the label of a backfill is 1 to 64 of a-z 0-9 . _ -; ${EXPECTED}`);
+      return refused(`the label of a backfill must have 1 to 64 characters from a-z 0-9 . _ -; ${EXPECTED}`);
     return { kind: 'export', file: { kind: 'backfill', name, export: exportName, form, label } };
   }
   const windowStart = parseWindowStart(middle);
   if (windowStart === null) {
     return refused(
-      `"${middle}" is no window start: expected YYYYMMDDTHHMMZ in UTC, a multiple of ten minutes; ${EXPECTED}`,
+      `"${middle}" is not the start of a window: it must be YYYYMMDDTHHMMZ in UTC, a multiple of ten minutes; ${EXPECTED}`,
     );
   }
   return {
@@ -93,7 +93,7 @@ export function timesOf(file: ExportFileName, readAtMs: number) {
 
 /** Why files of an export are not read. */
 export function switchedOff(exportName: ExportName): string {
-  return `the export ${exportName} is switched off: expected no files of it. Set [exports.${exportName}] enabled = true to read them.`;
+  return `the export ${exportName} is switched off. To read its files, set [exports.${exportName}] enabled = true.`;
 }
 
 function refused(reason: string): NameJudgement {

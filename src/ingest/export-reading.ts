@@ -4,6 +4,7 @@
  * What it finds wrong is a value, not an exception: rows that break the format, a file that is cut off, a file
  * that is damaged. Only faults of the machine (a disk that cannot be read) are thrown.
  */
+import { counted } from '../counted.ts';
 import {
   CONTENT_TYPE_OF_EXPORT,
   type ContentType,
@@ -195,7 +196,7 @@ class Reading {
         line: entry.line,
         column: null,
         value: null,
-        expected: 'nothing after the line with end_of_export',
+        expected: 'no lines after the end_of_export line',
       });
       return null;
     }
@@ -225,7 +226,7 @@ class Reading {
       line: 0,
       column: null,
       value: this.#badRows,
-      expected: `at most ${BAD_ROWS_IN_ANY_FILE} bad rows, or a tenth of the ${this.rows.toLocaleString('en-US')} in the file, to leave them out`,
+      expected: `at most ${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(this.rows, 'row')} in the file, so that they can be skipped`,
     });
     for (const error of this.#leftOut) this.#note(error);
     this.#errorsTotal = 1 + this.#leftOutErrors;
@@ -247,7 +248,7 @@ class Reading {
         line: trailer.line,
         column: 'rows',
         value: trailer.rows,
-        expected: `${this.rows}, the number of rows before the last line`,
+        expected: `${this.rows}, the number of rows in the file`,
       });
     }
   }
@@ -385,7 +386,7 @@ function shortened(error: RowError): RowError {
 }
 
 /** What stands for a value that cannot be repeated. */
-export const NESTED_TOO_DEEPLY = '(nested too deeply to be shown)';
+export const NESTED_TOO_DEEPLY = '(nested too deeply to show)';
 
 /** A value as JSON; null when it is nested more deeply than can be written, which reading it can be. */
 export function jsonText(value: unknown): string | null | undefined {

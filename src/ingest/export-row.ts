@@ -3,6 +3,7 @@
  *
  * The row is walked once, by its own keys: a row has about twenty of them and there may be millions of rows.
  */
+import { grouped } from '../counted.ts';
 import { BANDS, bandStep } from '../detection/band.ts';
 import { CONTENT_TYPE_OF_EXPORT, type ExportName, MATCH_TYPES } from '../detection/content-type.ts';
 import type { ExportRow } from '../detection/match.ts';
@@ -70,7 +71,7 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
       errors.push({
         column: name,
         value: raw[name],
-        expected: `no column ${name} in a file of ${limits.export}`,
+        expected: `no column ${name} in ${limits.export} files`,
       });
       continue;
     }
@@ -95,7 +96,7 @@ function readValue(value: unknown, kind: ColumnKind, limits: RowLimits): unknown
     case 'integer':
       return typeof value === 'number' && Number.isInteger(value) && value >= kind.least && value <= kind.most
         ? value + 0
-        : new Bad(`an integer from ${kind.least} to ${kind.most}`);
+        : new Bad(`an integer from ${grouped(kind.least)} to ${grouped(kind.most)}`);
     case 'score': {
       const most = limits.export === 'newswire' ? 100 : 99;
       return typeof value === 'number' && value >= 0 && value <= most
@@ -111,7 +112,7 @@ function readValue(value: unknown, kind: ColumnKind, limits: RowLimits): unknown
     case 'address':
       return typeof value === 'string' && value.isWellFormed()
         ? readAddress(value)
-        : new Bad('an absolute http or https address');
+        : new Bad('an absolute URL that begins with http:// or https://');
   }
 }
 
@@ -131,7 +132,7 @@ function readString(
   charactersMax: number | undefined,
   trimmed: boolean,
 ): string | null | Bad {
-  if (typeof value !== 'string' || !value.isWellFormed()) return new Bad('a string of Unicode text');
+  if (typeof value !== 'string' || !value.isWellFormed()) return new Bad('a string of valid Unicode');
   if (value.length * 3 > STRING_BYTES_MAX && Buffer.byteLength(value) > STRING_BYTES_MAX) {
     return new Bad('a string of at most 4 KiB');
   }
@@ -143,7 +144,7 @@ function readString(
 
 function missing(raw: RawRow): RowError[] {
   return REQUIRED.filter(({ name }) => raw[name] === undefined || raw[name] === null || raw[name] === '').map(
-    ({ name }) => ({ column: name, value: raw[name] ?? null, expected: `a value: ${name} is required` }),
+    ({ name }) => ({ column: name, value: raw[name] ?? null, expected: 'a value: this column is required' }),
   );
 }
 
@@ -158,7 +159,7 @@ function checkGiven(raw: RawRow, row: ExportRow, exportName: ExportName): RowErr
   return Object.entries(expected).flatMap(([column, wanted]) => {
     const value = raw[column];
     const given = value !== undefined && value !== null && value !== '';
-    return given && value !== wanted ? [{ column, value, expected: `"${wanted}", or no such column` }] : [];
+    return given && value !== wanted ? [{ column, value, expected: `"${wanted}", or no value` }] : [];
   });
 }
 

@@ -55,7 +55,7 @@ export function startIngest(
     ready.reject(error);
   });
   worker.on('exit', () => {
-    ready.reject(fault ?? new Error('the ingesting thread ended before it was ready'));
+    ready.reject(fault ?? new Error('the ingest thread ended before it was ready'));
     ended.resolve(fault);
   });
   send({ kind: 'start', settings });

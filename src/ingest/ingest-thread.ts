@@ -82,12 +82,12 @@ async function recover(
       send({
         kind: 'log',
         level: 'error',
-        msg: 'the disk is full: ingest waits until there is room',
+        msg: 'the disk is full: ingest waits for free space',
         fields: { err },
       });
       send({ kind: 'trouble', name: 'disk full', detail: err.message });
       // The port is opened, so that this can be seen.
-      if (!isReadable) send({ kind: 'recovering', reason: 'the disk has no room for what it lacks' });
+      if (!isReadable) send({ kind: 'recovering', reason: 'the disk is too full to bring it up to date' });
       for (let waited = 0; waited < RETRY_MS; waited += TURN_MS) {
         if (isStopping()) throw new Stopping();
         await sleep(TURN_MS);
@@ -99,7 +99,7 @@ async function recover(
 function tellRecovered({ applied, madeAnew }: Recovered, send: (message: FromIngest) => void): void {
   if (madeAnew === null && applied === 0) return;
   const fields = { applied, made_anew: madeAnew };
-  send({ kind: 'log', level: 'warn', msg: 'detections.db was brought to the end of the log', fields });
+  send({ kind: 'log', level: 'warn', msg: 'detections.db was brought up to date from the log', fields });
 }
 
 /** How soon a stop is heard while the disk is full. */

@@ -129,7 +129,7 @@ export class Ingester {
       void drop.watch(
         () => this.#sleeper.wake(),
         (error) =>
-          this.#workshop.log('warn', 'no events from the drop folder: it is rescanned instead', {
+          this.#workshop.log('warn', 'no file events from the drop folder: scanning it instead', {
             err: error,
           }),
       );
@@ -155,7 +155,7 @@ export class Ingester {
       writer.flush();
       this.#checkpoint('TRUNCATE');
     } catch (error) {
-      log('error', 'cannot write the last notes', { err: plainError(error) });
+      log('error', 'cannot write the final notes', { err: plainError(error) });
     }
     this.#log.close();
     db.close();
@@ -174,11 +174,10 @@ export class Ingester {
       } catch (error) {
         const err = this.#noteStuck(record.name, error);
         this.#isSettlingStuck = true;
-        this.#workshop.log(
-          'error',
-          'cannot move a file that was dealt with: check the rights of the folder',
-          { file: record.destination, err },
-        );
+        this.#workshop.log('error', 'cannot move a processed file: check the permissions of the folder', {
+          file: record.destination,
+          err,
+        });
       }
     }
   }
@@ -207,7 +206,7 @@ export class Ingester {
       } catch (error) {
         const err = this.#noteStuck(name, error);
         this.#stuckBackfills.set(number, performance.now() + RETRY_MS);
-        this.#workshop.log('error', 'cannot go on with a backfill: check its rights; it is tried again', {
+        this.#workshop.log('error', 'cannot resume a backfill: check its permissions; trying again', {
           file: name,
           err,
         });
@@ -295,7 +294,7 @@ export class Ingester {
       if (isErrorCode(error, 'ENOENT') && !isThere(waiting.path)) return;
       const err = this.#noteStuck(waiting.name, error);
       this.#postponed.set(waiting.path, performance.now() + RETRY_MS);
-      this.#workshop.log('error', 'cannot deal with a dropped file: check its rights; it is tried again', {
+      this.#workshop.log('error', 'cannot process a dropped file: check its permissions; trying again', {
         file: waiting.name,
         err,
       });
@@ -349,7 +348,7 @@ export class Ingester {
 
   async #waitForRoom(error: unknown): Promise<void> {
     const err = plainError(error);
-    this.#workshop.log('error', 'the disk is full: ingest waits until there is room', { err });
+    this.#workshop.log('error', 'the disk is full: ingest waits for free space', { err });
     this.#workshop.trouble('disk full', err.message);
     this.#sleeper.begin();
     if (!this.#isStopping) await this.#sleeper.sleep(RETRY_MS);

@@ -3,6 +3,7 @@
  * epoch begins, and what was read since the histories parted is announced again, raised, behind everything that a client
  * can have. So clients with cursors and versions of the lost part neither skip nor refuse it.
  */
+import { grouped } from '../counted.ts';
 import { lostEndBehind } from '../history/lost-end.ts';
 import { formatMs } from '../time.ts';
 import type { Workshop } from './workshop.ts';
@@ -34,13 +35,17 @@ export class LostEnd {
     const position = this.#position;
     const known = position === 0 ? null : lostEndBehind(db, position);
     if (known !== null) {
-      const reason = `a cursor of position ${position} proves that the log lacks its end`;
+      const reason = `a cursor at position ${grouped(position)} proves that the end of the log is missing`;
       // What this run has added may stand at positions that the lost part gave out, too.
       this.#beginEpoch(reason, Math.min(known, this.#firstPosition));
-      log('warn', 'the end of the log is lost: versions are raised, once, and positions go on a year ahead', {
-        position,
-        known,
-      });
+      log(
+        'warn',
+        'the end of the log is lost: versions are raised once, and positions continue a year ahead',
+        {
+          position,
+          known,
+        },
+      );
       trouble('end of log lost', `${reason}, found at ${formatMs(now())}`);
     }
     this.#position = 0;

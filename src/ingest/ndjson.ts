@@ -1,4 +1,5 @@
 /** NDJSON: a JSON object a line, and optionally a last line that states how many there were. */
+import { grouped } from '../counted.ts';
 import { reasonOf } from '../refused.ts';
 import type { RawRow } from './export-row.ts';
 import { LINE_BYTES_MAX, NEWLINE, wholeLines } from './lines.ts';
@@ -15,7 +16,7 @@ export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenera
         yield [badRow(block.line, 'UTF-8 text', block.text)];
         break;
       case 'too long':
-        yield [badRow(block.line, `a line of at most ${LINE_BYTES_MAX} bytes`, block.text)];
+        yield [badRow(block.line, `a line of at most ${grouped(LINE_BYTES_MAX)} bytes`, block.text)];
         break;
     }
   }
@@ -49,7 +50,7 @@ function entryOf(content: string, line: number): RawEntry {
   if (end !== true || typeof rows !== 'number' || !Number.isInteger(rows) || rows < 0) {
     return badFile(
       line,
-      '{"end_of_export":true,"rows":N}, or no member end_of_export',
+      '{"end_of_export":true,"rows":N}, or a row without the member end_of_export',
       content.slice(0, 200),
     );
   }

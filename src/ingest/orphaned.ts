@@ -45,7 +45,7 @@ export class OrphanedFiles {
       this.#workshop.trouble('file stuck', `archive: ${err.message}`);
       this.#workshop.log(
         'error',
-        'cannot take files without a record out of the archive: check its rights; it is tried again',
+        'cannot move files without a record out of the archive: check its permissions; trying again',
         { err },
       );
     }
@@ -60,7 +60,7 @@ function takeOnce(workshop: Workshop): void {
   writer.commit(writer.begin(), { kind: 'archived files without a record are read', files }, () =>
     db.prepare(SET_READ).run(),
   );
-  log('warn', 'archived files without a record are read again', { files });
+  log('warn', 'reading archived files without a record again', { files });
 }
 
 /** @returns how many */

@@ -149,7 +149,7 @@ export class ReaderClient {
     const worker = startWorker({ role: 'reader', settings: this.#settings });
     worker.on('message', (received: FromReader) => this.#receive(received));
     worker.on('error', (error) => this.#fail(error.stack ?? error.message));
-    worker.on('exit', () => this.#fail('the reading thread ended'));
+    worker.on('exit', () => this.#fail('the reader thread ended'));
     return worker;
   }
 }

@@ -6,6 +6,7 @@
  * the log need not repeat, and windows that wait get their turn in between. After a crash it is begun again and finds
  * what is left. Positions and ordinals are not given out again: what `stream` says of a stream that was removed stays.
  */
+import { counted } from '../counted.ts';
 import { endedStreams } from '../history/detection-rows.ts';
 import type { Operation } from '../history/format.ts';
 import { isLogError } from '../history/log-error.ts';
@@ -103,7 +104,7 @@ export async function finishRemovals(
   await deleteRows(place, left, tell);
   writer.closeSegment();
   const onProgress = (done: number, total: number) =>
-    tell(`removed rows are taken out of the log: segment ${done} of ${total}`);
+    tell(`removing rows from the log: segment ${done} of ${total}`);
   try {
     await purgeLog({ folder: folder.log, between, onProgress });
   } catch (error) {
@@ -111,7 +112,7 @@ export async function finishRemovals(
     const failed = { detail: reasonOf(error) };
     log(
       'error',
-      'cannot take the rows of removed subscriptions out of the log: it is tried again in an hour',
+      'cannot delete the rows of removed subscriptions from the log: trying again in an hour',
       failed,
     );
     return failed.detail;
@@ -134,7 +135,9 @@ async function deleteRows(
           rows = db.prepare(sql).run(values).changes;
         });
         if (kind !== null) removed[kind] += rows;
-        tell(`${removed.detections} detections, ${removed.versions} versions removed`);
+        tell(
+          `${counted(removed.detections, 'detection')} and ${counted(removed.versions, 'version')} removed`,
+        );
         await between();
       }
     }

@@ -44,7 +44,7 @@ export async function untilServed(
         if (message.kind === 'log') onLog(message);
         if (message.kind === 'progress') onProgress(message.file);
         if (message.kind === 'recovering')
-          onProgress(`detections.db is brought to the end of the log: ${message.reason}`);
+          onProgress(`bringing detections.db up to date from the log: ${message.reason}`);
       });
       await ingest.ready;
       const fault = await ingest.ended;

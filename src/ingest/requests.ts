@@ -189,7 +189,8 @@ async function replayFile(
 ): Promise<string | null> {
   const judged = judgeName(record.name);
   const path = record.destination === null ? null : join(workshop.drop.root, record.destination);
-  if (judged.kind !== 'export' || path === null || !isThere(path)) return 'it is no longer in the archive';
+  if (judged.kind !== 'export' || path === null || !isThere(path))
+    return 'the file is no longer in the archive';
   const order = readingOrder(workshop, path, judged.file, REREAD);
   const operation = { kind: 'replay', file: record.number, name: record.name };
   const name = record.destination ?? record.name;
@@ -199,7 +200,7 @@ async function replayFile(
   counts.rows += result.counts.rows;
   if (result.kind === 'read') noteUnknownRows(workshop, record, result.counts.unknown_rows);
   if (result.kind === 'read') return null;
-  return result.kind === 'bad' ? 'it no longer fits the format' : result.reason;
+  return result.kind === 'bad' ? 'the file does not match the export format' : result.reason;
 }
 
 /** A fault that came after the commit keeps the file only from its folder, for a while. */
@@ -213,7 +214,7 @@ function afterFault(
   );
   if (committed === undefined) return { ok: false, reason: fault };
   const { name, outcome } = committed;
-  return { ok: true, reset: { file: name, outcome, reason: `it could not be moved yet: ${fault}` } };
+  return { ok: true, reset: { file: name, outcome, reason: `the file could not be moved yet: ${fault}` } };
 }
 
 /** A file that cannot be read or moved is told to whoever asked, and keeps nothing else from being done. */
@@ -239,17 +240,17 @@ async function reset(
   workshop: Workshop,
   request: Extract<IngestRequest, { kind: 'reset' }>,
 ): Promise<RequestOutcome> {
-  const window = `the window ${request.export} ${formatMs(request.window_start)}`;
+  const window = `window ${formatMs(request.window_start)} of ${request.export}`;
   const status = findWindow(workshop.db, request.export, request.window_start)?.status;
   if (status !== request.from)
     return {
       ok: false,
-      reason: `${window} is ${status} by now: nothing was read. See: wirewatch window list`,
+      reason: `${window} is now ${status ?? 'unknown'}, so no file was read. To list windows, run: wirewatch window list`,
     };
   for (;;) {
     const [record] = filesLeft(workshop.db, request.export, request.window_start);
     if (record === undefined || record.destination === null)
-      return { ok: false, reason: `no file of ${window} lies in held/ or failed/. Drop one.` };
+      return { ok: false, reason: `held/ and failed/ contain no file for ${window}. Drop one.` };
     const path = join(workshop.drop.root, record.destination);
     const judged = judgeName(record.name);
     if (!isThere(path) || judged.kind !== 'export' || judged.file.kind !== 'window') {

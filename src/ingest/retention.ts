@@ -50,7 +50,7 @@ function deleteExpired(workshop: Workshop, beforeMs: number): void {
         if (!isFileError(error)) throw error;
         log(
           'warn',
-          'cannot delete an old file from the archive: check its rights; it is tried again in an hour',
+          'cannot delete an old file from the archive: check its permissions; trying again in an hour',
           {
             file: destination,
             err: plainError(error),
@@ -64,7 +64,7 @@ function deleteExpired(workshop: Workshop, beforeMs: number): void {
     writer.commit(writer.begin(), { kind: 'old files deleted' }, () => {
       for (const number of gone) clearDestination(db, number);
     });
-    log('info', 'old files deleted from the archive', { files: gone.length });
+    log('info', 'deleted old files from the archive', { files: gone.length });
   }
 }
 

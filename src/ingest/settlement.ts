@@ -56,7 +56,7 @@ export function removeSkipped({ drop, log }: Workshop, kept: readonly FileRecord
   } catch (error) {
     if (!isFileError(error)) throw error;
     // The next start removes them.
-    log('warn', 'cannot remove notes of readings that were given up', { err: plainError(error) });
+    log('warn', 'cannot delete temporary files of interrupted readings', { err: plainError(error) });
   }
 }
 
@@ -109,7 +109,7 @@ export function retireFailed(workshop: Workshop, window: { export: ExportName; w
     } catch (error) {
       if (!isFileError(error) && !isDiskFull(error)) throw error;
       // Its window was read: where the file lies does not matter to that.
-      log('warn', 'cannot move a failed file whose window was read since to the archive', {
+      log('warn', 'cannot move a failed file to the archive after its window was read', {
         file: destination,
         err: plainError(error),
       });
@@ -148,17 +148,17 @@ function nextStep(record: FileRecord, status: WindowStatus | undefined): string 
   switch (record.outcome) {
     case 'failed':
       if (record.destination?.startsWith('archive') === true)
-        return 'Nothing is to be done: the window was read from another file.';
+        return 'Nothing needs to be done: the window was read from another file.';
       // A window that was done before stays done: what is dropped for it is read without more ado.
       return record.window_start === null || status === 'done'
-        ? 'Nothing of this file was applied. Mend it and drop it again.'
-        : `Nothing of this file was applied. Drop a mended file for this window, then run: wirewatch window reset ${record.export} ${start}`;
+        ? 'No rows of this file were applied. Fix the file and drop it again.'
+        : `No rows of this file were applied. Fix the file and drop it again, then run: wirewatch window reset ${record.export} ${start}`;
     case 'held':
       if (status === 'done')
-        return 'The window was read from another file. To have this one read as well, drop it again.';
-      return `To have this file read, run: wirewatch window ${status === 'abandoned' ? 'accept' : 'reset'} ${record.export} ${start}`;
+        return 'The window was read from another file. To read this file too, drop it again.';
+      return `To read this file, run: wirewatch window ${status === 'abandoned' ? 'accept' : 'reset'} ${record.export} ${start}`;
     default:
-      return 'Nothing of this file was read. Put right what the reason says, then drop the file again.';
+      return 'The file was not read. Fix the problem given as the reason, then drop the file again.';
   }
 }
 
@@ -169,7 +169,7 @@ function writeNote(path: string, note: object): void {
 /** Nothing is overwritten, not even what somebody else put there meanwhile. */
 function requireFree(target: string): void {
   if (!isThere(target)) return;
-  throw Object.assign(new Error(`EEXIST: ${target} is there already: move it away`), { code: 'EEXIST' });
+  throw Object.assign(new Error(`EEXIST: ${target} already exists. Move it away`), { code: 'EEXIST' });
 }
 
 function isFree(workshop: Workshop, destination: string): boolean {

@@ -32,7 +32,7 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
   const { file } = waiting;
   const status = findWindow(workshop.db, file.export, file.window_start)?.status;
   if (waiting.replaces === undefined && arrival(status, workshop.settings.failed_windows) === 'hold') {
-    const reason = `the window is ${status}: its files wait for an operator`;
+    const reason = `the window is ${status}: the file is held until you ${status === 'abandoned' ? 'accept' : 'reset'} the window`;
     return putAway(workshop, waiting, number, { outcome: 'held', reason });
   }
   const skipped_path = workshop.drop.skippedPath(number);
@@ -54,7 +54,7 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
     const same = findSameContent(workshop.db, file, sha256);
     if (same !== null) {
       workshop.writer.rollback();
-      const reason = `the same content as file ${same}`;
+      const reason = `same content as file ${same}, which was already applied`;
       return putAway(workshop, waiting, number, { outcome: 'repeated', sha256, ...counts, reason });
     }
     if (!workshop.drop.take(waiting, number)) {
@@ -114,7 +114,7 @@ export function unread(
     result.kind === 'bad'
       ? {
           ...counts,
-          reason: 'rows or lines break the format',
+          reason: 'the file has rows or lines that do not match the export format',
           errors: result.errors,
           errors_total: result.errors_total,
           error_groups: result.error_groups,

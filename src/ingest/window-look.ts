@@ -71,7 +71,7 @@ async function lookForMissing(workshop: LookPlace): Promise<void> {
     abandoned += await abandonLongMissing(workshop, exportName, nowMs);
   }
   writing(workshop, () => setLook(workshop.db, nowMs));
-  workshop.log('info', 'missing windows looked for', { missing, abandoned });
+  workshop.log('info', 'checked for missing windows', { missing, abandoned });
 }
 
 /** @returns how many became missing */

@@ -1,4 +1,4 @@
-/** What lets a window be read again that waits for the operator's word: a reset, or for an abandoned one an accept. */
+/** A reset or an accept: reads a window which is waiting for the operator. */
 import type { ExportName } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { formatMs } from '../time.ts';
@@ -16,7 +16,7 @@ export const RELEASES: readonly Release[] = [
   { name: 'accept', from: 'abandoned' },
 ];
 
-/** @throws Refused `failed` when the release is not for a window in this status, with the one that is */
+/** @throws Refused `failed` if the release is not for windows with this status; names the one that is */
 export function requireStatus(
   status: WindowStatus | undefined,
   { name, from }: Release,
@@ -30,6 +30,6 @@ export function requireStatus(
     right === undefined
       ? `See: wirewatch window list ${exportName} --status ${from}`
       : `Run: wirewatch window ${right.name} ${window}`;
-  const only = `only ${from === 'failed' ? 'a failed' : 'an abandoned'} one can be ${name === 'reset' ? 'reset' : 'accepted'}`;
-  throw new Refused('failed', `the window ${window} is ${status ?? 'not known'}: ${only}. ${next}`);
+  const only = `only ${from === 'failed' ? 'a failed' : 'an abandoned'} window can be ${name === 'reset' ? 'reset' : 'accepted'}`;
+  throw new Refused('failed', `the window ${window} is ${status ?? 'unknown'}: ${only}. ${next}`);
 }

@@ -5,6 +5,7 @@
  * A request is let in while the rows used are below the allowance, and is then served whole. The allowance is the one
  * that account and key have at that moment; only the rows are remembered.
  */
+import { counted } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { accountUsageId, type DailyRows, nextDayMs, type RowHolder } from './daily-rows.ts';
@@ -70,8 +71,8 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number): Dail
       const { by, allowance, used, until_ms } = throttled;
       throw new Refused(
         'daily_allowance',
-        `The ${by} has used its daily allowance (rows read: ${number(used)}, allowed: ${number(allowance)}). ` +
-          `It is reset at ${formatMs(until_ms)}; cursors stay valid.`,
+        `The ${by} has used its daily allowance of ${counted(allowance, 'row')} (${counted(used, 'row')} read today). ` +
+          `The allowance resets at ${formatMs(until_ms)}. Cursors stay valid.`,
         { retryAfterSeconds: Math.ceil((until_ms - nowMs) / SECOND_MS) },
       );
     },
@@ -80,8 +81,4 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number): Dail
       rows.add('key', reader.key_id, count, nowMs);
     },
   };
-}
-
-function number(rows: number): string {
-  return rows.toLocaleString('en-US');
 }

@@ -100,7 +100,7 @@ export function createUsageWriter(settings: UsageSettings): UsageWriter {
     worker.on('error', (error) => settle(error.message));
     worker.on('exit', () => {
       thread = null;
-      settle('the thread that writes used rows has ended');
+      settle('the thread that stores row counts has ended');
     });
     return worker;
   }

@@ -161,7 +161,9 @@ export function readUsageAtStart(path: string, onAnew: (reason: string) => void)
   } catch (error) {
     // What these advise is meant for databases that must not be lost.
     onAnew(
-      error instanceof Refused ? 'it is empty, of another program or of another schema' : reasonOf(error),
+      error instanceof Refused
+        ? 'it is empty, belongs to another program, or has another schema'
+        : reasonOf(error),
     );
     if (!isDiskFull(error)) setAside(path);
     return [];

@@ -117,16 +117,16 @@ export const PARTS: readonly Part[] = [
         title: 'by symptom: what to check, likely causes, the fix',
         markdown: troubleshooting,
       },
-      {
-        name: 'console',
-        title: 'Wirewatch in a browser: log in, what it shows, what it can do',
-        markdown: consoleTopic,
-      },
       { name: 'alerts', title: 'every alert with what to do, health, missing windows', markdown: alerts },
       {
         name: 'log-lines',
         title: "the program's log: rotation, every warning and error",
         markdown: logLines,
+      },
+      {
+        name: 'console',
+        title: 'the console in a browser: links, sessions, what it can do',
+        markdown: consoleTopic,
       },
       {
         name: 'monitoring',

@@ -74,7 +74,7 @@ export function detectionSchema(shape: DetectionShape): TSchema {
 export function detectionParts(): Record<string, TSchema> {
   const parts: Record<string, TSchema> = {
     Band: words(BANDS),
-    ImageBand: described(words(IMAGE_BANDS), 'The bands that an image can have.'),
+    ImageBand: described(words(IMAGE_BANDS), 'The bands of an image.'),
     Classification: words(['licensed', 'potentially_unlicensed', 'unknown']),
     ChangeEvent: words(['created', 'updated']),
   };

@@ -12,11 +12,11 @@ type Json = Record<string, unknown>;
 
 const DESCRIPTION = `Reports where a news agency's stories and photos were found.
 
-Times are ISO 8601 in UTC with a trailing \`Z\`. A field that the content type does not have is absent; a value that is unknown is null. Every answer has \`X-Request-Id\` and \`Cache-Control\`. A trailing slash is another path. Clients ignore members that they do not know: a later version may add some.
+All times are ISO 8601 in UTC with a trailing \`Z\`. A field that the content type does not have is absent; an unknown value is null. Every response carries \`X-Request-Id\` and \`Cache-Control\`. A trailing slash never matches a path. Clients must ignore unknown members: later versions may add some.
 
-A path without an endpoint is 404, a method that a path does not have 405 with \`Allow\`, both as problem documents (\`x-unrouted\`).
+An unknown path returns 404, and a wrong method returns 405 with \`Allow\`, both as problem documents (\`x-unrouted\`).
 
-Errors are problem documents (RFC 9457), but for those of the token endpoint that have the form of OAuth 2.0. The last path segment of \`type\` is the code: switch on it, not on \`title\` or \`detail\`.
+Errors are problem documents (RFC 9457), except OAuth 2.0 errors at the token endpoint. The last path segment of \`type\` is the error code: test that, not \`title\` or \`detail\`.
 
 ${errorTable()}`;
 
@@ -29,9 +29,9 @@ function errorTable(): string {
 }
 
 const TAGS = [
-  { name: 'Detections', description: 'What was found, by period, one by one, and as a stream of changes.' },
-  { name: 'Account', description: 'What the credential is and may read.' },
-  { name: 'Service', description: 'Access tokens and health.' },
+  { name: 'Detections', description: 'Read detections by period, by id, or as a stream of changes.' },
+  { name: 'Account', description: 'Details of the credential, and what it can read.' },
+  { name: 'Service', description: 'Access tokens, health and photos.' },
 ];
 
 export function openApiDocument(): Json {
@@ -61,7 +61,7 @@ export function openApiDocument(): Json {
     servers: [
       {
         url: 'http://127.0.0.1:8080',
-        description: 'An appliance on this machine. Any other is reached at its setting server.base_url.',
+        description: 'Wirewatch on this machine. Elsewhere, use the address in the setting server.base_url.',
       },
     ],
     tags: TAGS,
@@ -122,7 +122,7 @@ function printedParameter({ component: _, schema, description, ...parameter }: P
   if (schema.type !== 'array') return { ...parameter, description, schema: printedSchema(schema) };
   return {
     ...parameter,
-    description: `${description} Repeated, or separated by commas.`,
+    description: `${description} Repeat the parameter or separate values with commas.`,
     schema: { anyOf: [printedSchema(schema), commaList(schema.items)] },
     style: 'form',
     explode: true,
@@ -131,7 +131,7 @@ function printedParameter({ component: _, schema, description, ...parameter }: P
 
 function commaList(items: TSchema): Json {
   const item = items.type === 'integer' ? '[1-9][0-9]*' : '[^,]+';
-  return { type: 'string', pattern: `^${item}(,${item})*$`, description: 'The same with commas.' };
+  return { type: 'string', pattern: `^${item}(,${item})*$`, description: 'A comma-separated list.' };
 }
 
 function printedResponse({ description, headers, content }: Response): Json {
@@ -170,18 +170,18 @@ function security(access: Operation['access']): Json[] {
 function securitySchemes(): Json {
   const scopes: Readonly<Record<string, string>> = {
     'detections:read': 'Read detections.',
-    'reports:read': 'For a later version.',
-    'exports:create': 'For a later version.',
+    'reports:read': 'Reserved for a later version.',
+    'exports:create': 'Reserved for a later version.',
   };
   return {
     bearer: {
       type: 'http',
       scheme: 'bearer',
-      description: 'An API key or an access token: `Authorization: Bearer <API_KEY or ACCESS_TOKEN>`.',
+      description: 'An API key or access token: `Authorization: Bearer <API_KEY or ACCESS_TOKEN>`.',
     },
     token: {
       type: 'oauth2',
-      description: 'An access token, got with the key id and secret; lasts an hour.',
+      description: 'Exchange the key id and secret for an access token, which lasts one hour.',
       flows: {
         clientCredentials: {
           tokenUrl: '/oauth/token',
@@ -192,7 +192,8 @@ function securitySchemes(): Json {
     client: {
       type: 'http',
       scheme: 'basic',
-      description: 'The key id as user name, its secret as password; or both in the body.',
+      description:
+        'The key id is the user name and the secret is the password. You can send both in the body instead.',
     },
   };
 }

@@ -14,62 +14,65 @@ export const ERRORS = {
     status: 400,
     title: 'Invalid request',
     detail: 'unknown parameter "colour"',
-    action: 'Do not repeat it unchanged; the detail says what is wrong. Also with 408 and 431.',
+    action:
+      'Fix the request before you retry: the detail says what is wrong. Statuses 408 and 431 use this code too.',
   },
   unauthorized: {
     status: 401,
     title: 'Unauthorized',
-    detail: 'The credential is missing.',
-    action: 'With an access token: get another one, once. Else have somebody look at the key.',
+    detail: 'The Authorization header is missing. Send: Authorization: Bearer <API_KEY>',
+    action:
+      'With an access token, request a new token and retry once. With an API key, stop and check the key.',
   },
   forbidden: {
     status: 403,
     title: 'Forbidden',
-    detail: 'This needs the scope detections:read.',
-    action: 'Do not repeat it; have somebody look at the key.',
+    detail: 'This endpoint requires the scope detections:read. The credential has: reports:read.',
+    action: 'Do not retry. Check the key, its scopes and its account.',
   },
   not_found: {
     status: 404,
     title: 'Not found',
-    detail: 'There is no endpoint at this path.',
-    action: 'Do not repeat it.',
+    detail: 'No endpoint exists at this path.',
+    action: 'Do not retry.',
   },
   method_not_allowed: {
     status: 405,
     title: 'Method not allowed',
-    detail: 'This endpoint answers GET.',
-    action: 'Use a method that `Allow` names.',
+    detail: 'This endpoint supports only GET.',
+    action: 'Use a method listed in `Allow`.',
   },
   content_too_large: {
     status: 413,
     title: 'Content too large',
-    detail: 'The body is larger than 4096 bytes.',
-    action: 'Do not repeat it unchanged.',
+    detail: 'The request body must not exceed 4096 bytes.',
+    action: 'Send a smaller body.',
   },
   rate_limited: {
     status: 429,
     title: 'Too many requests',
-    detail: 'More than 120 requests in a minute with this key. Wait 12 seconds.',
-    action: 'Wait `Retry-After` seconds.',
+    detail: 'This key is limited to 120 requests per minute. Retry in 12 seconds.',
+    action: 'Wait `Retry-After` seconds, then retry.',
   },
   daily_allowance: {
     status: 429,
     title: 'Daily allowance used',
     detail:
-      'The key has used its daily allowance (rows read: 10,871, allowed: 10,000). It is reset at 2026-11-22T00:00:00Z; cursors stay valid.',
+      'The key has used its daily allowance of 10,000 rows (10,871 rows read today). The allowance resets at 2026-11-22T00:00:00Z. Cursors stay valid.',
     action: 'Wait `Retry-After` seconds, until 00:00 UTC. Cursors stay valid.',
   },
   internal: {
     status: 500,
     title: 'Internal error',
-    detail: 'The service failed to answer. Try again; if it goes on, report the request id.',
-    action: 'Try again, and wait twice as long each time.',
+    detail:
+      'The request failed because of a fault in the service. Try again later. If it keeps failing, report the request id to the operator.',
+    action: 'Retry with exponential backoff.',
   },
   unavailable: {
     status: 503,
     title: 'Service unavailable',
-    detail: 'Credentials cannot be verified right now.',
-    action: 'Try again, and wait twice as long each time.',
+    detail: 'Credentials cannot be verified right now. Try again later.',
+    action: 'Retry with exponential backoff.',
   },
 } as const satisfies Readonly<Record<string, ErrorKind>>;
 

@@ -50,7 +50,7 @@ export interface Operation {
   readonly responses: Readonly<Record<string, Response>>;
 }
 
-const ETAG = { ETag: header(text('^"[^"]+"$'), 'Names this content.') };
+const ETAG = { ETag: header(text('^"[^"]+"$'), 'Identifies this version of the content.') };
 const PHOTO_CACHE = 'public, max-age=31536000, immutable';
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/webp', 'image/gif', 'image/tiff'];
 
@@ -59,14 +59,14 @@ const CHANGES: Operation = {
   method: 'get',
   id: 'listChanges',
   tag: 'Detections',
-  summary: 'The change stream',
+  summary: 'Read the change stream',
   description:
-    'Every new or changed detection, in the order of arrival. Start with `since`, store `next_cursor` together with the rows, and pass it as `cursor` from then on. While `has_more` is true, call again at once. Delivery is at least once: upsert by `id`, keep the higher `version`.',
+    'Returns every new or changed detection in arrival order. Start with `since`. Store `next_cursor` together with the rows, and pass it as `cursor` from then on. While `has_more` is true, call again at once. Delivery is at least once: upsert by `id` and keep the higher `version`.',
   access: 'detections:read',
   parameters: CHANGES_PARAMETERS,
   responses: {
     200: success({
-      description: 'A page of the stream, which can be empty.',
+      description: 'A page of the stream. It can be empty.',
       cacheControl: 'no-store',
       rate: 'always',
       schema: 'ChangesPage',
@@ -82,14 +82,14 @@ const PERIOD: Operation = {
   method: 'get',
   id: 'listDetections',
   tag: 'Detections',
-  summary: 'Detections first detected in a period',
+  summary: 'List detections by period',
   description:
-    'The current state of every detection whose `first_detected_at` lies in the period. Follow `next_cursor` until `has_more` is false; period, time zone, sort, subscriptions and filters are fixed for a walk.',
+    'Returns the current state of every detection whose `first_detected_at` is in the period. Follow `next_cursor` until `has_more` is false. The period, time zone, sort, subscriptions and filters must stay the same from page to page.',
   access: 'detections:read',
   parameters: PERIOD_PARAMETERS,
   responses: {
     200: success({
-      description: 'A page of the period, which can be empty.',
+      description: 'A page of the period. It can be empty.',
       cacheControl: 'no-store',
       rate: 'always',
       schema: 'RangePage',
@@ -105,8 +105,9 @@ const DETECTION: Operation = {
   method: 'get',
   id: 'getDetection',
   tag: 'Detections',
-  summary: 'One detection',
-  description: 'Its latest version. What the key does not read answers as if it did not exist.',
+  summary: 'Retrieve a detection',
+  description:
+    'Returns the latest version. A detection that the key cannot read returns 404, as if it did not exist.',
   access: 'detections:read',
   parameters: DETECTION_PARAMETERS,
   responses: {
@@ -128,18 +129,24 @@ const ME: Operation = {
   method: 'get',
   id: 'getMe',
   tag: 'Account',
-  summary: 'Account, key, subscriptions, gaps and limits',
-  description: 'Works while the daily row allowance is used up. Cached for up to a minute.',
+  summary: 'Retrieve account, key, subscriptions, gaps and limits',
+  description:
+    'Works even when the daily row allowance is used up. Responses can be cached for up to a minute.',
   access: 'any scope',
   parameters: [],
   responses: {
     200: success({
-      description: 'What the credential is and may read.',
+      description: 'Details of the credential, and what it can read.',
       cacheControl: 'private, max-age=60',
       rate: 'always',
       schema: 'Me',
       examples: ME_EXAMPLES,
-      headers: { Vary: header(Type.Literal('Authorization'), 'What is kept is kept by credential.') },
+      headers: {
+        Vary: header(
+          Type.Literal('Authorization'),
+          'Caches must store a separate response for each credential.',
+        ),
+      },
     }),
     ...keyedProblems(),
     429: problem(['rate_limited'], 'once verified', RETRY_AFTER),
@@ -151,8 +158,8 @@ const SCHEMA: Operation = {
   method: 'get',
   id: 'getDetectionSchema',
   tag: 'Detections',
-  summary: 'What a detection consists of, for machines',
-  description: 'One entry for each field, in detection order.',
+  summary: 'Retrieve the schema of a detection',
+  description: 'Returns one entry for each field, in the order of a detection.',
   access: 'any scope',
   parameters: SCHEMA_PARAMETERS,
   responses: {
@@ -166,7 +173,7 @@ const SCHEMA: Operation = {
     }),
     304: success({
       name: 'NotModified',
-      description: 'The client has it already.',
+      description: 'Not modified: the client has the current version.',
       cacheControl: 'no-cache',
       rate: 'always',
       headers: ETAG,
@@ -181,9 +188,9 @@ const TOKEN: Operation = {
   method: 'post',
   id: 'createToken',
   tag: 'Service',
-  summary: 'An access token for client credentials',
+  summary: 'Request an access token',
   description:
-    'OAuth 2.0 client credentials (RFC 6749, 4.4). The client is a key: its id, and its secret or the whole key, in the body or with HTTP Basic.',
+    'OAuth 2.0 client credentials grant (RFC 6749, section 4.4). The client id is the key id. The client secret is the secret of the key, or the complete key. Send both in the body or with HTTP Basic.',
   access: 'client credentials',
   parameters: [],
   body: {
@@ -194,19 +201,19 @@ const TOKEN: Operation = {
         client_id: Type.Optional(
           Type.String({
             pattern: '^[a-z2-7]{12}$',
-            description: 'The key id. Left out with HTTP Basic.',
+            description: 'The key id. Omit it when you use HTTP Basic.',
           }),
         ),
         client_secret: Type.Optional(
           Type.String({
-            description: "The key's secret, or the whole key. Left out with HTTP Basic.",
+            description: "The key's secret, or the complete key. Omit it when you use HTTP Basic.",
           }),
         ),
         scope: Type.Optional(
-          Type.String({ description: "Some of the key's scopes, separated by spaces; unset: all of them." }),
+          Type.String({ description: "Space-separated subset of the key's scopes. Default: all of them." }),
         ),
       },
-      `At most ${TOKEN_BODY_BYTES_MAX} bytes, no parameter twice.`,
+      `At most ${TOKEN_BODY_BYTES_MAX} bytes. No parameter may be repeated.`,
     ),
     example: { grant_type: 'client_credentials', scope: 'detections:read' },
   },
@@ -218,13 +225,13 @@ const HEALTH: Operation = {
   method: 'get',
   id: 'getHealth',
   tag: 'Service',
-  summary: 'Whether all is well',
-  description: 'No authentication, no rate limit.',
+  summary: 'Check health',
+  description: 'No authentication and no rate limit.',
   access: 'nobody in particular',
   parameters: [],
   responses: {
     200: success({
-      description: 'All is well.',
+      description: 'Healthy.',
       cacheControl: 'no-store',
       rate: 'never',
       schema: 'Health',
@@ -232,7 +239,7 @@ const HEALTH: Operation = {
     }),
     ...openProblems(),
     503: success({
-      description: 'Someone is needed: an alert that says so is open, or an export has stopped.',
+      description: 'Degraded: a page-worthy alert is open, or an export has stalled.',
       cacheControl: 'no-store',
       rate: 'never',
       schema: 'Health',
@@ -246,8 +253,9 @@ const PHOTO: Operation = {
   method: 'get',
   id: 'getPhoto',
   tag: 'Detections',
-  summary: "The agency's photo",
-  description: 'At the signed address that a detection carries in `source.image_url`. It has no expiry.',
+  summary: 'Retrieve a photo',
+  description:
+    'Returns the photo of the agency, at the signed address that a detection carries in `source.image_url`. The signature never expires.',
   access: 'nobody in particular',
   parameters: PHOTO_PARAMETERS,
   responses: photoResponses(),
@@ -276,10 +284,10 @@ function headOf(operation: Operation, id: string): Operation {
 }
 
 function tokenResponses(): Record<string, Response> {
-  const noCache = { Pragma: header(Type.Literal('no-cache'), 'For caches of HTTP/1.0.') };
+  const noCache = { Pragma: header(Type.Literal('no-cache'), 'For HTTP/1.0 caches.') };
   const challenge = {
     'WWW-Authenticate': {
-      ...header(Type.Literal('Basic realm="svc-data"'), 'Where the client used HTTP Basic.'),
+      ...header(Type.Literal('Basic realm="svc-data"'), 'Present when the client used HTTP Basic.'),
       required: false,
     },
   };
@@ -304,12 +312,19 @@ function tokenResponses(): Record<string, Response> {
       headers: noCache,
     }),
     400: refused({
-      invalid_request: 'scope is given twice.',
-      unsupported_grant_type: 'grant_type: expected client_credentials',
-      invalid_scope: 'scope: expected some of the scopes of the key',
+      invalid_request: 'scope must not be repeated.',
+      unsupported_grant_type: 'grant_type: must be client_credentials',
+      invalid_scope:
+        'scope: must be a space-separated subset of the scopes of the key. The key has: detections:read',
     }),
-    401: refused({ invalid_client: 'The client credentials are not valid.' }, challenge),
-    408: refused({ invalid_request: 'The body did not arrive in time.' }),
+    401: refused(
+      {
+        invalid_client:
+          'The client credentials are not valid: the id or secret is wrong, or the key is expired or revoked.',
+      },
+      challenge,
+    ),
+    408: refused({ invalid_request: 'The request body was not received in time.' }),
     413: problem(['content_too_large'], 'never', noCache),
     431: { ...HEAD_TOO_LARGE, headers: { ...HEAD_TOO_LARGE.headers, ...noCache } },
     429: problem(['rate_limited'], 'never', { ...noCache, ...RETRY_AFTER }),
@@ -321,8 +336,8 @@ function tokenResponses(): Record<string, Response> {
 function photoResponses(): Record<string, Response> {
   const headers = {
     ...ETAG,
-    'Accept-Ranges': header(Type.Literal('bytes'), 'Parts can be asked for.'),
-    'X-Content-Type-Options': header(Type.Literal('nosniff'), 'It is what it says it is.'),
+    'Accept-Ranges': header(Type.Literal('bytes'), 'Range requests are supported.'),
+    'X-Content-Type-Options': header(Type.Literal('nosniff'), 'Clients must not guess another content type.'),
   };
   const bytes = { schema: Type.String({ contentMediaType: 'image/*' }), examples: {} };
   const content = Object.fromEntries(IMAGE_TYPES.map((type) => [type, bytes]));
@@ -335,12 +350,15 @@ function photoResponses(): Record<string, Response> {
     }),
     content,
   });
-  const contentRange = header(text('^bytes \\d+-\\d+/\\d+$'), 'Which part of how many bytes.');
+  const contentRange = header(
+    text('^bytes \\d+-\\d+/\\d+$'),
+    'The part returned, and the size of the photo in bytes.',
+  );
   return {
     200: photo('The photo.'),
-    206: photo('The part that was asked for.', { 'Content-Range': contentRange }),
+    206: photo('The requested part of the photo.', { 'Content-Range': contentRange }),
     304: success({
-      description: 'The client has it already.',
+      description: 'Not modified: the client has the current version.',
       cacheControl: PHOTO_CACHE,
       rate: 'never',
       headers: ETAG,

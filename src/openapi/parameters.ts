@@ -36,62 +36,62 @@ const PATHS = [...FIELDS.map(({ path }) => path), ...OBJECT_PATHS];
 
 const VIEW: Readonly<Record<string, Draft>> = {
   fields: {
-    description: `Comma-separated list of detection paths: fields, or objects that hold some, which are returned whole. \`id\` and \`version\` are always returned. Paths: ${PATHS.join(', ')}`,
+    description: `Comma-separated list of detection paths. A path is a field, or an object that is returned with all its fields. \`id\` and \`version\` are always returned. Paths: ${PATHS.join(', ')}`,
     schema: Type.String({ minLength: 1 }),
     example: 'first_detected_at,strength,article.url',
   },
-  schema_version: { description: 'Default and only value.', schema: words(['v1']), example: 'v1' },
+  schema_version: { description: 'The default and only value.', schema: words(['v1']), example: 'v1' },
 };
 
 const FILTERS: Readonly<Record<string, Draft>> = {
   subscription_id: {
-    description: "Some of the key's subscriptions. Unset: every one of them.",
+    description: "Only these of the key's subscriptions. Default: all of them.",
     schema: Type.Array(numberedId(1), { minItems: 1, maxItems: SUBSCRIPTIONS_MAX }),
     example: [7001],
   },
   content_type: {
-    description: 'One that the key can read. Unset: every one in its scope.',
+    description: 'A content type that the key can read. Default: all of them.',
     schema: contentType(),
     example: 'text',
   },
   publisher_id: {
-    description: 'Matches `article.publisher.id`; a detection without a publisher never matches.',
+    description: 'Matches `article.publisher.id`. A detection without a publisher never matches.',
     schema: Type.Array(numberedId(1), { minItems: 1, maxItems: PUBLISHERS_MAX }),
     example: [5, 6],
   },
   exclude_publisher_id: {
-    description: 'Every publisher but these; a detection without a publisher is kept.',
+    description: 'Excludes these publishers. Detections without a publisher are kept.',
     schema: Type.Array(numberedId(1), { minItems: 1, maxItems: PUBLISHERS_MAX }),
     example: [7],
   },
   domain: {
     description:
-      'Registrable domains, or http(s) URLs without path; compared in lower case and punycode with `article.domain`.',
+      'Registrable domains, or http(s) URLs without a path. They are compared with `article.domain` in lower case and punycode.',
     schema: Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: DOMAINS_MAX }),
     example: ['example.com'],
   },
   exclude_domain: {
-    description: 'Every domain but these; a detection without a domain is kept.',
+    description: 'Excludes these domains. Detections without a domain are kept.',
     schema: Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: DOMAINS_MAX }),
     example: ['example.org'],
   },
   min_band: {
-    description: 'This band or a stronger one. The same word is the same step for both content types.',
+    description: 'This band or stronger. Bands rank the same for both content types.',
     schema: ref('Band'),
     example: 'medium',
   },
   band: {
-    description: 'Exactly these bands; `off` and `max` match no image.',
+    description: 'Exactly these bands. `off` and `max` never match an image.',
     schema: Type.Array(ref('Band'), { minItems: 1 }),
     example: ['high', 'max'],
   },
   min_score: {
-    description: '`strength.score`, rounded to a whole number, is at least this.',
+    description: 'Minimum `strength.score`, compared after rounding to a whole number.',
     schema: Type.Integer({ minimum: 0, maximum: 100 }),
     example: 50,
   },
   print: {
-    description: 'true: print articles alone; false: everything else. Images are never print.',
+    description: 'true: print articles only. false: everything else. Images are never print.',
     schema: Type.Boolean(),
     example: false,
   },
@@ -105,18 +105,18 @@ const FILTERS: Readonly<Record<string, Draft>> = {
 
 const CHANGES: Readonly<Record<string, Draft>> = {
   cursor: {
-    description: '`next_cursor` of an earlier answer of this endpoint. Give either this or `since`.',
+    description: '`next_cursor` from a previous response of this endpoint. Send either `cursor` or `since`.',
     schema: ref('StreamCursor'),
     example: 'vEEz9_nMB-9gd7TQcKD5Tw',
   },
   since: {
     description:
-      'A time with `Z` or an offset and up to nine fractional digits, not in the future and at most 31 x 24 hours ago: starts at the first change delivered at or after it. Give either this or `cursor`.',
+      'A time with `Z` or an offset and up to nine fractional digits. It must not be in the future or more than 31 x 24 hours ago. The page starts at the first change delivered at or after it. Send either `since` or `cursor`.',
     schema: Type.String({ format: 'date-time' }),
     example: '2026-11-21T10:00:00Z',
   },
   limit: {
-    description: 'Rows of a page, at most.',
+    description: 'Maximum number of rows in a page.',
     schema: Type.Integer({ minimum: 1, maximum: PAGE_ROWS_MAX, default: PAGE_ROWS_DEFAULT }),
     example: 1000,
   },
@@ -125,38 +125,38 @@ const CHANGES: Readonly<Record<string, Draft>> = {
 const PERIOD: Readonly<Record<string, Draft>> = {
   from: {
     description:
-      "Period start, inclusive: a date (the start of that day in the request's time zone) or a time with `Z` or an offset and up to nine fractional digits. Not before the day, in that zone, on which data starts: `data_starts` of the stream is always accepted.",
+      "Start of the period, inclusive: a date (the start of that day in the request's time zone), or a time with `Z` or an offset and up to nine fractional digits. It must not be before the day, in that time zone, on which the data starts. `data_starts` of the stream is always accepted.",
     schema: Type.String({ minLength: 10 }),
     example: '2026-11-01',
     required: true,
   },
   to: {
-    description: `Period end, exclusive, later than \`from\`; a date means the end of that day, a future value is read as now. The period has at most ${PERIOD_DAYS_MAX} calendar days, or ${PERIOD_DAYS_MAX} x 24 hours and one.`,
+    description: `End of the period, exclusive, later than \`from\`. A date means the end of that day. A future value counts as now. The period must not exceed ${PERIOD_DAYS_MAX} calendar days when both ends are dates, otherwise ${PERIOD_DAYS_MAX} x 24 hours plus one hour.`,
     schema: Type.String({ minLength: 10 }),
     example: '2026-11-30',
     required: true,
   },
   time_zone: {
     description:
-      "IANA time zone for dates. Default: the subscription's own when the request resolves to exactly one, else UTC.",
+      "IANA time zone for dates. Default: the subscription's own time zone when the request covers exactly one subscription, otherwise UTC.",
     schema: Type.String({ minLength: 1 }),
     example: 'Europe/Berlin',
   },
   sort: {
-    description: 'Newest first unless told otherwise; ties by `id`.',
+    description: 'Default: newest first. Ties are sorted by `id`.',
     schema: Type.Union([Type.Literal('-first_detected_at'), Type.Literal('first_detected_at')], {
       default: '-first_detected_at',
     }),
     example: 'first_detected_at',
   },
   limit: {
-    description: `Rows of a page, at most; ${PERIOD_ROWS_MAX} when the request covers more than one stream (subscription and content type). May change between pages.`,
+    description: `Maximum number of rows in a page. The effective maximum is ${PERIOD_ROWS_MAX} when the request covers more than one stream (subscription and content type). It may change between pages.`,
     schema: Type.Integer({ minimum: 1, maximum: PAGE_ROWS_MAX, default: PAGE_ROWS_DEFAULT }),
     example: 1000,
   },
   cursor: {
     description:
-      '`next_cursor` of the previous page of the same request; refused when the period or filters changed. A walk without `subscription_id` goes on when the subscriptions of the key are changed meanwhile.',
+      '`next_cursor` from the previous page of the same request. It is rejected when the period or filters changed. Without `subscription_id`, it stays valid when the subscriptions of the key change.',
     schema: ref('QueryCursor'),
     example: 'AQ9cVxH5o3QAW6xO0wq3l0bXWQ6kqkTQyQ',
   },
@@ -178,15 +178,15 @@ export const PHOTO_PARAMETERS: readonly Parameter[] = [
   inPath('internal_id', '`source.internal_id` of the photo.', numberedId(), 123),
   ...inQuery({
     signature: {
-      description: 'As it stands in the address that a detection carries.',
+      description: 'Copied from `source.image_url`.',
       schema: Type.String({ minLength: 1 }),
       example: 'Zm9vYmFyYmF6cXV4MTIzNA',
       required: true,
     },
   }),
   IF_NONE_MATCH,
-  header('Range', 'One range of bytes.', 'bytes=0-1023'),
-  header('If-Range', 'The ETag of the photo of which a part is there.', '"1f-1879a5b1c2d3e4f5"'),
+  header('Range', 'A single byte range.', 'bytes=0-1023'),
+  header('If-Range', 'ETag of the photo that the client already has part of.', '"1f-1879a5b1c2d3e4f5"'),
 ];
 
 /** @param kind what their components' names end in */

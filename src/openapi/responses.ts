@@ -43,14 +43,14 @@ export interface Success {
 }
 
 const RATE: Readonly<Record<string, Omit<Header, 'required'>>> = {
-  'RateLimit-Limit': { description: 'Requests a minute and key.', schema: text('^\\d+$') },
+  'RateLimit-Limit': { description: 'Requests per minute and key.', schema: text('^\\d+$') },
   'RateLimit-Policy': {
-    description: 'Requests, and the window in seconds: `120;w=60`.',
+    description: 'Number of requests, and the window in seconds: `120;w=60`.',
     schema: text('^\\d+;w=60$'),
   },
-  'RateLimit-Remaining': { description: 'Requests left in this minute.', schema: text('^\\d+$') },
+  'RateLimit-Remaining': { description: 'Requests left in the current window.', schema: text('^\\d+$') },
   'RateLimit-Reset': {
-    description: 'Seconds until the whole number is there again.',
+    description: 'Seconds until the limit resets.',
     schema: text('^\\d+$'),
   },
 };
@@ -96,7 +96,7 @@ export function problem(
 
 /** `Retry-After`, in seconds. */
 export const RETRY_AFTER = {
-  'Retry-After': header(text('^[1-9]\\d*$'), 'Seconds to wait.'),
+  'Retry-After': header(text('^[1-9]\\d*$'), 'Seconds to wait before the next attempt.'),
 };
 
 /** Request line and headers over 32 KiB: refused before anything is read of them, with the code of a 400. */
@@ -123,7 +123,7 @@ export function keyedProblems(): Record<string, Response> {
   return {
     400: problem(['invalid_request'], 'once verified'),
     401: problem(['unauthorized'], 'never', {
-      'WWW-Authenticate': header(Type.Literal('Bearer'), 'How to prove oneself.'),
+      'WWW-Authenticate': header(Type.Literal('Bearer'), 'The authentication scheme to use.'),
     }),
     403: problem(['forbidden'], 'once verified'),
     431: HEAD_TOO_LARGE,
@@ -148,15 +148,18 @@ export function openProblems(): Record<string, Response> {
 export const UNROUTED: Readonly<Record<string, Response>> = {
   404: problem(['not_found'], 'never'),
   405: problem(['method_not_allowed'], 'never', {
-    Allow: header(text('^[A-Z]+(, [A-Z]+)*$'), 'The methods that the path has.'),
-    Pragma: { ...header(Type.Literal('no-cache'), 'At /oauth/token.'), required: false },
+    Allow: header(text('^[A-Z]+(, [A-Z]+)*$'), 'Methods that the path supports.'),
+    Pragma: { ...header(Type.Literal('no-cache'), 'Sent by /oauth/token.'), required: false },
   }),
 };
 
 function commonHeaders(cacheControl: CacheControl): Record<string, Header> {
   return {
-    'X-Request-Id': header(Type.String({ format: 'uuid' }), 'Names the request to the operator.'),
-    'Cache-Control': header(Type.Literal(cacheControl), 'What may be kept.'),
+    'X-Request-Id': header(
+      Type.String({ format: 'uuid' }),
+      'Identifies the request. Quote it when you report a problem.',
+    ),
+    'Cache-Control': header(Type.Literal(cacheControl), 'Whether and how long the response may be cached.'),
   };
 }
 

@@ -25,34 +25,34 @@ const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';
 
 const AS_OF = nullable(
   timestamp(),
-  'The data was read up to this time, but for the windows in data_gaps (GET /v1/me) and for windows that are late: the end of the newest finished export window, the earliest across the content types read. Null while an export has none.',
+  'End of the newest finished export window; the earliest across the content types read. Data up to this time has been read, except windows listed in data_gaps (GET /v1/me) and late windows. Null while an export has no finished window.',
 );
 
 /** By name; each has its address in the document as `$id`. */
 export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   StreamCursor: Type.String({
     pattern: CURSOR_PATTERN,
-    description: 'Opaque. Valid with any filter, never expires, survives a key roll.',
+    description: 'Opaque. Valid with any filter, never expires, and survives a key rotation.',
   }),
   QueryCursor: Type.String({
     pattern: CURSOR_PATTERN,
     description:
-      'Opaque. Carries a hash of period, time zone, sort, subscriptions and filters as they were asked for; refused when they change.',
+      'Opaque. Tied to the period, time zone, sort, subscriptions and filters of the request; rejected when they change.',
   }),
   ...detectionParts(),
   TextDetection: detectionOf('text', false),
   ImageDetection: detectionOf('image', false),
   Detection: Type.Union([ref('TextDetection'), ref('ImageDetection')], {
     description:
-      'A find of one item in one article, for one subscription. Two answers with one `version` can differ in `last_scored_at` and `exported_at`, which are brought up to date in place when a match is scored again with no other change: leave them out when you compare a copy. With `fields`, only what was asked for is there, and always `id` and `version`.',
+      'One item found in one article, for one subscription. When a match is scored again with no other change, `last_scored_at` and `exported_at` are updated in place, without a new `version`: ignore both when you compare copies. With `fields`, only the requested fields are present, plus always `id` and `version`.',
   }),
   TextChange: detectionOf('text', true),
   ImageChange: detectionOf('image', true),
   Change: Type.Union([ref('TextChange'), ref('ImageChange')], {
-    description: 'One version of a detection, as the change stream delivers it, with its `event`.',
+    description: 'One version of a detection in the change stream, with its `event`.',
   }),
   ChangesPage: closed({
-    data: Type.Array(ref('Change'), { description: 'In the order of arrival.' }),
+    data: Type.Array(ref('Change'), { description: 'In arrival order.' }),
     next_cursor: ref('StreamCursor'),
     has_more: Type.Boolean({
       description: 'True: call again now. False: caught up; call again later with the same cursor.',
@@ -60,12 +60,15 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
     as_of: AS_OF,
   }),
   RangePage: closed({
-    data: Type.Array(ref('Detection'), { description: 'Current states in the sort that was asked for.' }),
-    next_cursor: nullable(ref('QueryCursor'), 'Null when the period is read.'),
-    has_more: Type.Boolean({ description: 'True when there may be another page, which can be empty.' }),
+    data: Type.Array(ref('Detection'), { description: 'Current states, in the requested order.' }),
+    next_cursor: nullable(ref('QueryCursor'), 'Null on the last page.'),
+    has_more: Type.Boolean({ description: 'True when there may be another page. That page can be empty.' }),
     from: described(timestamp(), 'Resolved start, inclusive.'),
-    to: described(timestamp(), 'Resolved end, exclusive; now when a future value was given.'),
-    time_zone: Type.String({ description: 'Time zone in which the period was read.' }),
+    to: described(
+      timestamp(),
+      'Resolved end, exclusive. The time of the first request when `to` was in the future.',
+    ),
+    time_zone: Type.String({ description: 'Time zone used for the period.' }),
     as_of: AS_OF,
   }),
   Me: closed({
@@ -73,10 +76,10 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
     key: closed({
       id: Type.String({ pattern: '^[a-z2-7]{12}$' }),
       name: Type.String(),
-      scopes: Type.Array(words(SCOPES), { description: 'What the credential may do now.' }),
-      expires_at: nullable(timestamp(), 'Null when the key does not expire.'),
+      scopes: Type.Array(words(SCOPES), { description: 'Scopes that the credential has now.' }),
+      expires_at: nullable(timestamp(), 'Null if the key does not expire.'),
     }),
-    subscriptions: Type.Array(ref('Subscription'), { description: "The key's own." }),
+    subscriptions: Type.Array(ref('Subscription'), { description: "Only the key's own subscriptions." }),
     data_gaps: byContentType(
       Type.Array(ref('Gap'), { maxItems: DATA_GAPS_MAX }),
       'Export windows of the last 90 days that have contributed no detections, newest first.',
@@ -88,12 +91,12 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
     id: numberedId(),
     name: nullable(Type.String()),
     content_types: Type.Array(contentType(), {
-      description: 'What the key reads for it; empty while that is nothing.',
+      description: 'Content types that the key reads for this subscription. Can be empty.',
     }),
     time_zone: Type.String({ description: 'IANA time zone, used for date-only periods.' }),
     data_starts: byContentType(
       nullable(timestamp()),
-      'The `first_detected_at` of the earliest detection, always accepted as `from`. Null while the stream has none.',
+      'The `first_detected_at` of the earliest detection. Always accepted as `from`. Null while the stream has no detections.',
     ),
     customer_lists: Type.Literal(false, { description: 'Always false in this version.' }),
     classification_since: nullable(timestamp(), 'Null in this version.'),
@@ -102,32 +105,37 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
     window_start: described(timestamp(), 'Start of a ten-minute export window.'),
     status: described(
       words(['missing', 'abandoned', 'failed']),
-      'missing: its file has not come a day after it was due. abandoned: missing for 30 days, no longer looked for. failed: its file could not be read.',
+      'missing: the file had not arrived a day after it was due. abandoned: missing for 30 days, no longer looked for. failed: the file could not be read.',
     ),
   }),
   AccountLimits: closed({
-    requests_per_minute: described(count(), 'Requests a minute and key.'),
+    requests_per_minute: described(count(), 'Requests per minute and key.'),
     daily_rows: described(
       count(),
-      "The account's daily row allowance for reading detections. A key can have a lower one of its own, which is not shown here: the detail of a 429 `daily_allowance` names it, with the rows read.",
+      "The account's daily row allowance for reading detections. A key can have a lower allowance of its own, which is not shown here; the detail of a 429 `daily_allowance` states it.",
     ),
-    daily_file_rows: described(count(), 'Daily row allowance for files, from a later version on.'),
-    exports_per_day: described(count(), 'Exports an account may create a day, from a later version on.'),
+    daily_file_rows: described(count(), 'Daily row allowance for files. Reserved for a later version.'),
+    exports_per_day: described(
+      count(),
+      'Exports that an account can create per day. Reserved for a later version.',
+    ),
     throttled: nullable(
       words(['key', 'account']),
-      "Whose daily row allowance is used: `key` stands for the key's own, `account` for the account's, also where both are.",
+      'Which daily row allowance is used up: `key`, `account` (also when both are), or null.',
     ),
-    throttled_until: Type.Optional(described(timestamp(), 'Only while throttled: the next 00:00 UTC.')),
+    throttled_until: Type.Optional(
+      described(timestamp(), 'Present only while throttled: the next 00:00 UTC.'),
+    ),
   }),
   Schema: closed({
     schema_version: words(['v1']),
-    fields: Type.Array(ref('SchemaField'), { description: 'In the order of a detection.' }),
+    fields: Type.Array(ref('SchemaField'), { description: 'In the order of the fields of a detection.' }),
   }),
   SchemaField: closed({
     path: words(FIELDS.map(({ path }) => path)),
     column: Type.String({
       pattern: '^[a-z_]+$',
-      description: 'Flat column in files: dots become underscores.',
+      description: 'Flat column name for files: dots become underscores.',
     }),
     position: Type.Integer({ minimum: 1, maximum: FIELDS.length }),
     type: words(['string', 'integer', 'number', 'boolean', 'timestamp']),
@@ -139,7 +147,7 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
     access_token: Type.String({ minLength: 1, description: 'Sent as `Authorization: Bearer`.' }),
     token_type: words(['Bearer']),
     expires_in: Type.Literal(TOKEN_LIFETIME_MS / SECOND_MS, { description: 'Seconds.' }),
-    scope: Type.String({ description: 'Scopes of the token, separated by spaces.' }),
+    scope: Type.String({ description: 'Space-separated scopes of the token.' }),
   }),
   Health: closed({
     status: words(['ok', 'degraded']),
@@ -147,22 +155,22 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
       Object.fromEntries(
         EXPORT_NAMES.map((name) => [
           name,
-          closed({ newest_done: nullable(timestamp(), 'End of its newest finished window.') }),
+          closed({ newest_done: nullable(timestamp(), 'End of the newest finished window of the export.') }),
         ]),
       ),
     ),
     alerts: closed({
       open: described(count(), 'Alerts open now.'),
-      page_worthy: described(count(), 'Open alerts that need someone now; above 0 makes health 503.'),
+      page_worthy: described(count(), 'Open alerts that need someone now. Above 0, health is 503.'),
       paused: Type.Integer({ minimum: 0, maximum: 1, description: '1 while ingest is deliberately paused.' }),
     }),
   }),
   Problem: closed(
     {
-      type: described(uri(), '`{base_url}/errors/<code>`: the last path segment is the code to switch on.'),
-      title: described(words(Object.values(ERRORS).map(({ title }) => title)), 'The code in words.'),
+      type: described(uri(), '`{base_url}/errors/<code>`. Test the last path segment, the error code.'),
+      title: described(words(Object.values(ERRORS).map(({ title }) => title)), 'The error code in words.'),
       status: Type.Integer({ minimum: 400, maximum: 599 }),
-      detail: Type.String({ minLength: 1, description: 'Plain English.' }),
+      detail: Type.String({ minLength: 1, description: 'What was wrong, in plain English.' }),
       request_id: Type.String({ format: 'uuid', description: 'Equals `X-Request-Id`.' }),
     },
     'RFC 9457',

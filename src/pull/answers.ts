@@ -1,4 +1,4 @@
-/** What a client needs of the answers: checked where they come in, so that nothing else is ever stored. */
+/** The parts of the answers that a client needs, checked on arrival, so that nothing else is ever stored. */
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { Refused } from '../refused.ts';
@@ -41,10 +41,10 @@ export type RangePage = Static<typeof RangePage>;
 export type Me = Static<typeof Me>;
 
 /**
- * A detection that a copy holds as text.
+ * Reads a detection that a copy stores as text.
  *
- * @param place where it stands, for the one who has to look there
- * @throws Refused `failed` when it is none
+ * @param place its place in the copy, for the message
+ * @throws Refused `failed` if it is not a detection
  */
 export function readDetection(text: string, place = 'the copy'): Detection {
   let row: unknown;
@@ -54,7 +54,10 @@ export function readDetection(text: string, place = 'the copy'): Detection {
     row = null;
   }
   if (Value.Check(Detection, row)) return row;
-  throw new Refused('failed', `${place}: expected a detection as the service gives it, with id and version`);
+  throw new Refused(
+    'failed',
+    `${place}: expected a detection as the service returns it, with id and version`,
+  );
 }
 
 /** @throws Refused `failed` when the answer is not what the contract says */
@@ -78,6 +81,6 @@ export function readMe(body: unknown): Me {
 function unexpected(path: string): Refused {
   return new Refused(
     'failed',
-    `${path} answered with something else than the Detection Reporting API does. Check --base-url.`,
+    `the answer of ${path} is not that of a Detection Reporting API. Check --base-url.`,
   );
 }

@@ -1,5 +1,5 @@
 /**
- * The Detection Reporting API as a client sees it: one request at a time, retried where that is right.
+ * The Detection Reporting API from a client's side: one request at a time, with retries.
  *
  * Contract, "Retry": on 429, 500 and 503 wait and try again, the wait doubling each time; `Retry-After` where it is
  * given; 400, 401, 403 and 404 are never sent again unchanged.
@@ -19,7 +19,7 @@ export interface ApiOptions {
   readonly key: string;
   /** Waits; rejects when the work is to end. */
   readonly sleep: (ms: number) => Promise<void>;
-  /** Told of every wait, in words. */
+  /** Called for every wait, with its reason in words. */
   readonly onWait: (reason: string, waitMs: number) => void;
   readonly signal: AbortSignal;
 }
@@ -31,7 +31,7 @@ export interface Api {
 
 const FIRST_WAIT_MS = SECOND_MS;
 const WAIT_MS_MAX = 5 * 60 * SECOND_MS;
-/** A server may ask for more; it is asked again then. A timer can't hold more than 24 days. */
+/** If a server asks for more, it is asked again after this time. A timer cannot wait more than 24 days. */
 const PAUSE_MS_MAX = DAY_MS;
 const TIMEOUT_MS = 60 * SECOND_MS;
 const RETRIED = new Set([429, 500, 502, 503, 504]);
@@ -41,7 +41,7 @@ type Outcome =
   | { readonly kind: 'again'; readonly reason: string; readonly afterMs: number | null }
   | { readonly kind: 'refused'; readonly detail: string };
 
-/** @throws from `get`: Refused `failed` for an answer that must not be asked for again */
+/** @throws from `get`: Refused `failed` for an answer that must not be retried */
 export function createApi(options: ApiOptions): Api {
   return {
     async get(path, query = {}) {
@@ -79,20 +79,20 @@ async function attempt(url: URL, { key, signal }: ApiOptions): Promise<Outcome> 
   if (response.status === 200) {
     const body = parseJson(text);
     if (body !== undefined && !Number.isNaN(dateMs)) return { kind: 'reply', reply: { body, dateMs } };
-    return { kind: 'again', reason: `${url.origin} answered with something else than JSON`, afterMs: null };
+    return { kind: 'again', reason: `${url.origin} did not answer with JSON`, afterMs: null };
   }
   const detail = detailOf(parseJson(text)) ?? response.statusText;
   if (!RETRIED.has(response.status)) {
-    return { kind: 'refused', detail: `${url.pathname} answered ${response.status}: ${detail}` };
+    return { kind: 'refused', detail: `${url.pathname} answered with status ${response.status}: ${detail}` };
   }
   return {
     kind: 'again',
-    reason: `answered ${response.status}: ${detail}`,
+    reason: `${url.pathname} answered with status ${response.status}: ${detail}`,
     afterMs: retryAfterMs(response.headers.get('retry-after'), dateMs),
   };
 }
 
-/** Seconds, or a date (RFC 9110, 10.2.3), which is one of the server's clock. */
+/** Seconds, or a date (RFC 9110, 10.2.3) by the server's clock. */
 function retryAfterMs(value: string | null, dateMs: number): number | null {
   if (value === null) return null;
   if (/^\d+$/.test(value)) return Number(value) * SECOND_MS;

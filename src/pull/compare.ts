@@ -1,11 +1,11 @@
 /**
- * Compares a copy with the service, the way that does not blame a client that does everything right.
+ * Compares a copy with the service, without false differences for a correct client.
  *
- * Three things can differ though a copy is good. A match that is scored again without a visible change keeps its
- * version and is not on the change stream: `last_scored_at` and `exported_at` are not compared. The address of the
- * appliance stands in `source.image_url`, and moving it makes no version: only what follows it is compared. And what
- * changed since the copy was brought up to date is on the stream behind its cursor: the stream is read after the
- * periods, so that it names everything that can have changed before they were read.
+ * Three things can differ although a copy is correct. A match that is scored again without a visible change keeps its
+ * version and is not on the change stream: `last_scored_at` and `exported_at` are not compared. `source.image_url`
+ * contains the address of the appliance, and a new address makes no version: only the rest is compared. And changes
+ * since the last update of the copy are on the stream after its cursor: the stream is read after the periods, so that
+ * it contains everything that can have changed before they were read.
  */
 import { hash } from 'node:crypto';
 import { SECOND_MS } from '../time.ts';
@@ -19,7 +19,7 @@ import { isSelected, parametersOf, type Selection } from './selection.ts';
 export interface Comparison {
   /** Detections of the copy. */
   readonly detections: number;
-  /** Detections that differ, and changed since the copy was brought up to date: nothing is said of them. */
+  /** Detections that differ, but changed after the copy was updated, and so are not compared. */
   readonly changed_since: number;
   readonly differences: readonly Difference[];
 }
@@ -49,7 +49,7 @@ interface Own {
 type Found = Difference & { readonly row?: Detection };
 
 /**
- * @param since where the stream is read from when the copy has no cursor: when it was brought up to date
+ * @param since where the stream is read from if the copy has no cursor: the time of its last update
  * @throws Refused `failed` for a copy or an answer that cannot be read
  */
 export async function compareCopy(
@@ -89,7 +89,7 @@ export async function compareCopy(
   };
 }
 
-/** What is left in `own` at the end is not in the service. */
+/** Detections that are left in `own` at the end are not in the service. */
 function compareRow(own: Map<string, Own>, row: Detection, found: Map<string, Found>): void {
   const { id, version } = row;
   const mine = own.get(id);
@@ -111,7 +111,7 @@ function difference(
   return { id, kind, copy_version, service_version, fields: [] };
 }
 
-/** The copy's detections, the highest version of each: of lines, earlier ones stand there, too. */
+/** The detections of the copy, the highest version of each: an NDJSON copy contains earlier ones, too. */
 async function readOwn(copy: CopyRows, { selection, dateMs }: Start): Promise<Map<string, Own>> {
   const own = new Map<string, Own>();
   for await (const row of copy.rows()) {
@@ -139,7 +139,7 @@ async function changedIds(
   }
 }
 
-/** Says in which members the rows differ that have one version. */
+/** Names the members in which rows of the same version differ. */
 async function nameFields(copy: CopyRows, found: Found[]): Promise<void> {
   const places = new Map(found.flatMap(({ id, row }, at) => (row === undefined ? [] : [[id, at] as const])));
   if (places.size === 0) return;

@@ -1,6 +1,5 @@
 /**
- * A copy to read through, beside a pull that goes on with it: of either form, or the lines of any other client. Nothing
- * is written.
+ * Reads a copy, while a pull may be updating it: in either format, or the lines of any other client. Nothing is written.
  */
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -10,7 +9,7 @@ import { type Detection, readDetection } from './answers.ts';
 import { placeOf } from './lines.ts';
 
 export interface CopyRows {
-  /** Where its client goes on in the change stream; null where the file does not say. */
+  /** The client's cursor in the change stream; null if the file does not contain it. */
   readonly cursor: string | null;
   /** Which streams it is of, as `select` of {@link Copy} noted; null where the file does not say. */
   readonly selection: string | null;
@@ -24,16 +23,16 @@ const BATCH_ROWS = 1000;
 
 const SELECT_ROWS = 'SELECT id, body FROM detections WHERE id > ? ORDER BY id LIMIT ?';
 
-/** @throws Refused `failed` when it is no copy, or one that has not come to the change stream yet */
+/** @throws Refused `failed` if it is not a copy, or one that has not reached the change stream yet */
 export function openCopyRows(path: string, format: 'sqlite' | 'ndjson'): CopyRows {
   if (!existsSync(path))
-    throw new Refused('failed', `there is no copy ${path}. Make it with pull --full first.`);
+    throw new Refused('failed', `there is no copy ${path}. Make it first with: wirewatch pull --full`);
   const copy = format === 'sqlite' ? databaseRows(path) : lineRows(path);
   if (copy.cursor !== null || (format === 'ndjson' && !existsSync(`${path}.place`))) return copy;
   copy.close();
   throw new Refused(
     'failed',
-    `the copy ${path} is not whole yet. Run the same command without --compare first.`,
+    `the copy ${path} is not complete yet. Run the same command without --compare first.`,
   );
 }
 
@@ -50,7 +49,7 @@ function databaseRows(path: string): CopyRows {
     db.close();
     throw new Refused(
       'failed',
-      `${path} is not a copy that pull made. The copy of another client is compared as lines, one detection each: --format ndjson`,
+      `${path} was not made by pull. To compare the copy of another client, give it as NDJSON, one detection per line: --format ndjson`,
       { cause: error },
     );
   }
@@ -76,7 +75,7 @@ function lineRows(path: string): CopyRows {
   };
 }
 
-/** @param bytes that belong to the copy; all of the file where it is not given */
+/** @param bytes that belong to the copy; undefined: the complete file */
 async function* linesOf(path: string, bytes: number | undefined): AsyncIterable<Detection> {
   if (bytes === 0) return;
   const input = createReadStream(path, bytes === undefined ? {} : { end: bytes - 1 });

@@ -1,8 +1,8 @@
 /**
  * A client's own copy of the detections: rows and cursor in one transaction, so that a crash never separates them.
  *
- * `detections` and `state` are for others to read; `walk` is where a full copy that was broken off goes on, and
- * `selection` which streams the copy is of.
+ * Other programs can read `detections` and `state`; `walk` is the progress of an interrupted full copy, and `selection`
+ * names the streams of the copy.
  */
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
@@ -42,10 +42,10 @@ const SELECT_SELECTION = 'SELECT streams FROM selection';
 const DELETE_SELECTION = 'DELETE FROM selection';
 const INSERT_SELECTION = 'INSERT INTO selection (streams) VALUES (?)';
 
-/** A procedure's place, stored with the rows that it has read: one of both. */
+/** The position of a procedure, stored with the rows that it has read: one of the two. */
 export type Place = { readonly cursor: string } | { readonly walk: string };
 
-/** A page that was read, and stored. */
+/** A page that was read and stored. */
 export interface PageRead {
   /** What is being read, in words. */
   readonly what: string;
@@ -56,17 +56,17 @@ export interface PageRead {
 
 export type OnPage = (page: PageRead) => void;
 
-/** Where what is read is put. */
+/** The file that detections are copied into. */
 export interface Copy {
-  /** Where the stream goes on; null before it has begun. */
+  /** The cursor of the change stream; null before it has begun. */
   readonly cursor: () => string | null;
-  /** What a full copy that was broken off noted; null when there is none. */
+  /** The progress of an interrupted full copy; null if there is none. */
   readonly walk: () => string | null;
-  /** Which streams it is of, as noted by `select`; null when nothing was. */
+  /** The streams of the copy, as stored by `select`; null if nothing was. */
   readonly selection: () => string | null;
   readonly select: (streams: string) => void;
   /**
-   * Stores a page's rows together with the place behind them, or nothing of both.
+   * Stores the rows of a page together with the position after them, or neither.
    *
    * @returns how many of the rows were new to the copy, or newer than what it had
    */
@@ -106,11 +106,11 @@ function openOwn(path: string): Database {
     return openWriter(path, SCHEMA);
   } catch (error) {
     if (!(error instanceof UnknownSchema)) throw error;
-    throw new Refused('failed', `${error.message} Begin a new copy: name another file with --into.`);
+    throw new Refused('failed', `${error.message} To start a new copy, name another file with --into.`);
   }
 }
 
-/** A detection as the period and id endpoints show it: `event` is of the stream, not of the detection. */
+/** A detection as the period and id endpoints return it: `event` belongs to the stream, not to the detection. */
 export function bodyOf(row: Detection): string {
   const { event: _, ...detection }: Detection & { event?: unknown } = row;
   return JSON.stringify(detection);

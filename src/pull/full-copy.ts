@@ -7,6 +7,7 @@
  */
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { counted } from '../counted.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { DAY_MS, formatMs, MINUTE_MS, utcDay } from '../time.ts';
@@ -17,7 +18,7 @@ import { monthsBack } from './months.ts';
 import { isSelected, type Selection } from './selection.ts';
 
 const LIMIT = 1000;
-/** `since` reaches back 31 days: a walk that is older begins anew, and a day is left for the rest of one that is not. */
+/** `since` goes back 31 days: an older walk starts again, and a newer one has a day left for its rest. */
 const SINCE_AGE_MS_MAX = 30 * DAY_MS;
 
 const Step = Type.Object({
@@ -27,7 +28,7 @@ const Step = Type.Object({
   to: Type.String(),
 });
 
-/** Everything that is needed to go on after the walk was broken off. */
+/** Everything that is needed to continue an interrupted walk. */
 const Walk = Type.Object({
   /** Where the stream begins afterwards; null until every content type has told its `as_of`. */
   since: Type.Union([Type.String(), Type.Null()]),
@@ -49,9 +50,9 @@ export interface Start {
 }
 
 /**
- * Begins a walk, or goes on with one that was broken off.
+ * Begins a walk, or continues an interrupted one.
  *
- * @param onAnew told when the walk that was broken off is too old to go on with, so that it begins anew
+ * @param onAnew called if the interrupted walk is too old to be continued, and starts again
  * @returns the time from which the change stream is to be followed
  */
 export async function copyAll(
@@ -77,7 +78,11 @@ export async function copyAll(
       ? { ...walk, cursor: page.next_cursor }
       : { ...walk, steps: walk.steps.slice(1), cursor: null };
     const stored = copy.store(page.data, { walk: JSON.stringify(walk) });
-    onPage({ what: `${shownStep(step)}, ${walk.steps.length} to go`, rows: page.data.length, stored });
+    onPage({
+      what: `${shownStep(step)}, ${counted(walk.steps.length, 'period')} left`,
+      rows: page.data.length,
+      stored,
+    });
   }
   if (walk.since === null) throw new Error('a walk without a beginning of the stream');
   return walk.since;
@@ -90,11 +95,11 @@ function resumeWalk(copy: Copy): Walk | null {
   if (Value.Check(Walk, walk)) return walk;
   throw new Refused(
     'failed',
-    'the copy does not say how far its walk is. Name another file with --into to begin anew.',
+    'the copy does not contain its progress. Name another file with --into to start a new copy.',
   );
 }
 
-/** Without the streams that the key has lost meanwhile: each page of one would be refused, and the walk never end. */
+/** Without the streams that the key has lost meanwhile: their pages would be refused, and the walk would never end. */
 function stillRead(walk: Walk, me: Me): Walk {
   const steps = walk.steps.filter(({ subscription_id, content_type }) =>
     me.subscriptions.some(
@@ -104,7 +109,7 @@ function stillRead(walk: Walk, me: Me): Walk {
   return { ...walk, steps, cursor: steps[0] === walk.steps[0] ? walk.cursor : null };
 }
 
-/** The periods of a whole walk, one stream after the other, the present month of each first. */
+/** The periods of a complete walk, one stream after the other, the present month of each first. */
 export function stepsOf({ me, dateMs, selection }: Start): Step[] {
   const today = utcDay(dateMs);
   return me.subscriptions.flatMap(({ id, data_starts }) =>

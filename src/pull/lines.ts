@@ -1,8 +1,8 @@
 /**
- * A copy as lines: every version that is read, one JSON object a line, appended.
+ * A copy as NDJSON: every version that is read is appended as one JSON object per line.
  *
- * The place is kept in a file beside it, with the length up to which the lines belong to it: what a crash left
- * behind that length is cut off before reading goes on, so no line stands there twice.
+ * A file beside it stores the position, with the length of the copy at that position: anything that a crash left after
+ * that length is cut off before reading continues, so no line is there twice.
  */
 import {
   closeSync,
@@ -17,6 +17,7 @@ import {
 } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { counted, grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { type Release, takeLock } from '../store/locks.ts';
 import { bodyOf, type Copy } from './copy.ts';
@@ -33,7 +34,7 @@ type Noted = Static<typeof Noted>;
 
 /** @throws Refused `failed` when another pull is at work on it, or it is no copy */
 export function openLines(path: string): Copy {
-  // A database has a lock of its own; of two that append lines, each would cut off the other's.
+  // SQLite has its own lock; two processes that append lines would each cut off the other's.
   const release = takeLock(`${path}.lock`);
   if (release === null)
     throw new Refused('failed', `another pull is at work on ${path}. Stop it first, or name another file.`);
@@ -55,8 +56,8 @@ function openAlone(path: string, release: Release): Copy {
     throw new Refused(
       'failed',
       size < noted.bytes
-        ? `${path} has ${size} bytes, and ${placePath} says ${noted.bytes}: lines are gone. Remove both to begin anew, or name another file with --into.`
-        : `${path} is there already, and is no copy: ${placePath} is missing. Name another file with --into.`,
+        ? `${path} has ${counted(size, 'byte')}, but according to ${placePath} it had ${grouped(noted.bytes)}: lines are missing. Remove both files to start again, or name another file with --into.`
+        : `${path} already exists, but is not a copy: ${placePath} is missing. Name another file with --into.`,
     );
   }
   // From here on the file is known as a copy, whatever a crash leaves in it.
@@ -103,7 +104,7 @@ export function placeOf(text: string, path: string): Noted {
   if (Value.Check(Noted, noted)) return noted;
   throw new Refused(
     'failed',
-    `${path} does not say how far the copy is. Name another file with --into to begin anew.`,
+    `${path} does not contain the position of a copy. Name another file with --into to start a new copy.`,
   );
 }
 

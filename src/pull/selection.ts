@@ -1,6 +1,6 @@
 /**
- * Which of the key's streams a copy is of. A request of the change stream reads at most 20 (contract:
- * GET /v1/detections/changes, rule 6), so a key with more takes one copy for each group of them.
+ * The streams of the key that a copy contains. A request to the change stream reads at most 20 (contract:
+ * GET /v1/detections/changes, rule 6), so a key with more streams needs several copies.
  */
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -12,7 +12,7 @@ import type { Copy } from './copy.ts';
 export const STREAMS_MAX = 20;
 export const SUBSCRIPTIONS_MAX = 4;
 
-/** Null: all that the key reads. */
+/** Null: everything that the key reads. */
 const Selection = Type.Object({
   subscriptions: Type.Union([Type.Array(Type.Integer()), Type.Null()]),
   content_type: Type.Union([Type.Literal('text'), Type.Literal('image'), Type.Null()]),
@@ -22,44 +22,44 @@ export type Selection = Static<typeof Selection>;
 
 const ALL: Selection = { subscriptions: null, content_type: null };
 
-/** What a copy was begun with; null when it is new. */
+/** The selection that a copy was started with; null if it is new. */
 export function selectionOfCopy(copy: Copy): Selection | null {
   return copy.cursor() === null && copy.walk() === null ? null : readSelection(copy.selection());
 }
 
 /**
- * What this run reads: what the copy was begun with, or what is asked for where it is new.
+ * The selection of this run: that of the copy, or the given one if the copy is new.
  *
- * @param noted null for a copy that is new
- * @throws Refused `usage` when something else is asked for than the copy was begun with: its cursor stands behind
- *   rows, of other streams, that it never had
+ * @param noted null for a new copy
+ * @throws Refused `usage` if the given selection is not that of the copy: its cursor is past rows of other streams that
+ *   it never had
  */
-export function settleSelection(noted: Selection | null, into: string, asked: Selection): Selection {
+export function chooseSelection(noted: Selection | null, into: string, asked: Selection): Selection {
   if (noted === null) return asked;
-  const settled = {
+  const chosen = {
     subscriptions: asked.subscriptions ?? noted.subscriptions,
     content_type: asked.content_type ?? noted.content_type,
   };
-  if (optionsOf(settled) === optionsOf(noted)) return noted;
+  if (optionsOf(chosen) === optionsOf(noted)) return noted;
   throw new Refused(
     'usage',
-    `${into} was begun ${optionsOf(noted)}. Leave --subscription and --content-type out to go on, ` +
+    `${into} was started ${optionsOf(noted)}. Leave out --subscription and --content-type to continue it, ` +
       'or name another file with --into for other streams.',
   );
 }
 
-/** Notes the selection for the runs that follow; it counts from the first page on that is stored. */
+/** Stores the selection for later runs; it is valid once the first page is stored. */
 export function noteSelection(copy: Copy, selection: Selection): void {
   copy.select(JSON.stringify(selection));
 }
 
-/** @throws Refused `failed` when the service would refuse the selection: before anything is read */
+/** @throws Refused `failed` if the service would refuse the selection, before anything is read */
 export function checkSelection({ subscriptions }: Me, selection: Selection): void {
   for (const id of selection.subscriptions ?? []) {
     if (!subscriptions.some((one) => one.id === id)) {
       throw new Refused(
         'failed',
-        `--subscription ${id}: the key does not read it. GET /v1/me names those it reads.`,
+        `--subscription ${id}: the key cannot read this subscription. GET /v1/me lists those it can read.`,
       );
     }
   }
@@ -69,16 +69,16 @@ export function checkSelection({ subscriptions }: Me, selection: Selection): voi
   if (streams === 0 && selection.content_type !== null) {
     throw new Refused(
       'failed',
-      `--content-type ${selection.content_type}: the key reads no such stream. GET /v1/me names those it reads.`,
+      `--content-type ${selection.content_type}: the key cannot read this content type. GET /v1/me lists those it can read.`,
     );
   }
   if (streams <= STREAMS_MAX) return;
   throw new Refused(
     'failed',
-    `this copy would be of ${streams} streams, one for each subscription and content type, and at most ` +
-      `${STREAMS_MAX} are possible. Make one copy for each group of them, each in a file of its own (--into): name ` +
-      `the group with --subscription, at most ${SUBSCRIPTIONS_MAX}, or --content-type, or both. ` +
-      'GET /v1/me names the subscriptions.',
+    `this copy would contain ${streams} streams (one for each subscription and content type), but at most ` +
+      `${STREAMS_MAX} are possible. Make several copies, each into a file of its own (--into): choose the streams of ` +
+      `each with --subscription (at most ${SUBSCRIPTIONS_MAX}), --content-type, or both. ` +
+      'GET /v1/me lists the subscriptions.',
   );
 }
 
@@ -95,8 +95,8 @@ export function parametersOf({ subscriptions, content_type }: Selection) {
 }
 
 /**
- * @param note of a copy; null where an earlier version made it: it is of all streams
- * @throws Refused `failed` when it is none
+ * @param note of a copy; null for one of an earlier version, which contains all streams
+ * @throws Refused `failed` if it is damaged
  */
 export function readSelection(note: string | null): Selection {
   if (note === null) return ALL;
@@ -104,11 +104,11 @@ export function readSelection(note: string | null): Selection {
   if (Value.Check(Selection, selection)) return selection;
   throw new Refused(
     'failed',
-    'the copy does not say which streams it is of. Name another file with --into to begin anew.',
+    'the copy does not name its streams. Name another file with --into to start a new copy.',
   );
 }
 
-/** As the command line has it; equal for equal selections. */
+/** In the form of the command line; equal for equal selections. */
 function optionsOf({ subscriptions, content_type }: Selection): string {
   const options = [
     subscriptions === null ? '' : ` --subscription ${[...subscriptions].sort((a, b) => a - b).join(',')}`,

@@ -56,16 +56,23 @@ function readStart(
 ): StreamStart {
   const cursor = readText(parameters, 'cursor');
   const since = readText(parameters, 'since');
-  if (cursor !== null && since !== null) throw invalid('since, cursor: give one of them, not both');
+  if (cursor !== null && since !== null)
+    throw invalid('since, cursor: mutually exclusive; send only one of them');
   if (cursor !== null) return { kind: 'after', position: decodeCursor(cursor) };
-  if (since === null) throw invalid('since, cursor: one of them is required');
+  if (since === null)
+    throw invalid(
+      'since, cursor: one of them is required. Send since to start the stream, then the next_cursor of each response as cursor',
+    );
   return { kind: 'since', since_ms: readSince(since, nowMs) };
 }
 
 function readSince(text: string, nowMs: number): number {
   const sinceMs = readInstant(text);
-  if (sinceMs === null) throw invalid(`since: expected ${INSTANT_EXPECTED}`);
-  if (sinceMs > nowMs) throw invalid('since: lies in the future');
-  if (sinceMs < nowMs - SINCE_AGE_MAX_MS) throw invalid('since: at most 31 x 24 hours ago');
+  if (sinceMs === null) throw invalid(`since: must be ${INSTANT_EXPECTED}`);
+  if (sinceMs > nowMs) throw invalid('since: must not be in the future');
+  if (sinceMs < nowMs - SINCE_AGE_MAX_MS)
+    throw invalid(
+      'since: must be within the last 31 days (31 x 24 hours). For older detections, use GET /v1/detections',
+    );
   return sinceMs;
 }

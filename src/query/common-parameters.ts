@@ -60,7 +60,7 @@ const NUMBERS = { min: 1, max: NUMBER_MAX };
 export function readSelection(parameters: Parameters): StreamSelection {
   const contentType = readText(parameters, 'content_type');
   if (contentType !== null && !isContentType(contentType))
-    throw invalid('content_type: expected text or image');
+    throw invalid('content_type: must be text or image');
   return {
     subscription_ids: readIntegers(parameters, 'subscription_id', {
       ...NUMBERS,
@@ -96,7 +96,7 @@ export function readLimit(parameters: Parameters): number {
 export function readView(parameters: Parameters): Projection | null {
   const version = readText(parameters, 'schema_version');
   if (version !== null && version !== SCHEMA_VERSION)
-    throw invalid(`schema_version: expected ${SCHEMA_VERSION}`);
+    throw invalid(`schema_version: must be ${SCHEMA_VERSION}`);
   const fields = readText(parameters, 'fields');
   return fields === null ? null : parseFields(fields);
 }
@@ -106,7 +106,7 @@ function readDomains(parameters: Parameters, name: string): string[] | null {
     const domain = parseDomain(text);
     if (domain === null) {
       throw invalid(
-        `${name}: expected a domain such as example.com, without path, port, query, fragment or user name`,
+        `${name}: must be a domain such as example.com, without a path, port, query, fragment or user name`,
       );
     }
     return domain;
@@ -114,20 +114,20 @@ function readDomains(parameters: Parameters, name: string): string[] | null {
 }
 
 function bandStepOf(name: string, text: string): number {
-  if (!isBand(text)) throw invalid(`${name}: expected ${BANDS.slice(0, -1).join(', ')} or ${BANDS.at(-1)}`);
+  if (!isBand(text)) throw invalid(`${name}: must be ${BANDS.slice(0, -1).join(', ')} or ${BANDS.at(-1)}`);
   return BANDS.indexOf(text);
 }
 
 function readBoolean(parameters: Parameters, name: string): boolean | null {
   const text = readText(parameters, name);
-  if (text !== null && text !== 'true' && text !== 'false') throw invalid(`${name}: expected true or false`);
+  if (text !== null && text !== 'true' && text !== 'false') throw invalid(`${name}: must be true or false`);
   return text === null ? null : text === 'true';
 }
 
 function readSourceId(parameters: Parameters): string | null {
   const text = readText(parameters, 'source_id');
   if (text !== null && [...text].length > SOURCE_ID_CHARACTERS_MAX) {
-    throw invalid(`source_id: at most ${SOURCE_ID_CHARACTERS_MAX} characters`);
+    throw invalid(`source_id: must not exceed ${SOURCE_ID_CHARACTERS_MAX} characters`);
   }
   return text;
 }

@@ -39,7 +39,7 @@ export function positionBefore(db: Database, sinceMs: number, recent: RecentDeli
   const before = deliveredBefore(db).get({ first: Math.min(first, Number.MAX_SAFE_INTEGER) });
   if (before?.delivered_at != null && before.delivered_at >= sinceMs)
     throw new DatabaseDamage(
-      `a change was delivered at ${before.delivered_at}, which no index of times leads to`,
+      `a change was delivered at ${before.delivered_at}, but the index of delivery times does not contain it`,
     );
   return first === Infinity ? null : first - 1;
 }

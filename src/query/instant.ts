@@ -8,7 +8,7 @@ const OFFSET_WITH_SPACE = /^(.{19,29}) (\d\d:\d\d)$/;
 
 /** What a detail says was expected. */
 export const INSTANT_EXPECTED =
-  'an ISO 8601 time with Z or an offset and at most nine fractional digits, such as 2026-11-21T10:00:00Z';
+  'an ISO 8601 time with Z or an offset and up to nine fractional digits, such as 2026-11-21T10:00:00Z';
 
 /** @returns epoch milliseconds; null when it is no such time */
 export function readInstant(text: string): number | null {

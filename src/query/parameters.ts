@@ -4,6 +4,7 @@
  * An unknown parameter, an empty value and a single-valued parameter given twice are refused, each by its name:
  * a filter that is misspelt and passed over would give a client rows it did not ask for.
  */
+import { grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 
 /** The parameters of an endpoint: whether each is given once, or repeated and as a comma-separated list. */
@@ -26,13 +27,13 @@ export function parseParameters(raw: string, table: ParameterTable): Parameters 
   for (const part of raw.split('&')) {
     if (part === '') continue;
     const equals = part.indexOf('=');
-    const name = decode(equals < 0 ? part : part.slice(0, equals), 'the name of a parameter');
+    const name = decode(equals < 0 ? part : part.slice(0, equals), 'a parameter name');
     const kind = Object.hasOwn(table, name) ? table[name] : undefined;
     if (kind === undefined) throw invalid(`unknown parameter ${shown(name)}`);
     const value = equals < 0 ? '' : decode(part.slice(equals + 1), name);
-    if (value === '') throw invalid(`${name}: empty value`);
+    if (value === '') throw invalid(`${name}: must not be empty`);
     const values = parameters.get(name);
-    if (values !== undefined && kind === 'single') throw invalid(`${name}: given twice, expected once`);
+    if (values !== undefined && kind === 'single') throw invalid(`${name}: must not be repeated`);
     const given = kind === 'list' ? listItems(name, value) : [value];
     if (values === undefined) parameters.set(name, given);
     else for (const item of given) values.push(item);
@@ -70,7 +71,7 @@ export function readList<Value>(
   const texts = parameters.get(name);
   if (texts === undefined) return null;
   const values = [...new Set(texts.map(parse))];
-  if (values.length > countMax) throw invalid(`${name}: at most ${countMax} values`);
+  if (values.length > countMax) throw invalid(`${name}: must not have more than ${countMax} values`);
   return values;
 }
 
@@ -81,13 +82,13 @@ export function invalid(detail: string): Refused {
 
 function integer(name: string, text: string, min: number, max: number): number {
   const value = /^(0|[1-9][0-9]{0,14})$/.test(text) ? Number(text) : -1;
-  if (value < min || value > max) throw invalid(`${name}: expected an integer from ${min} to ${max}`);
+  if (value < min || value > max) throw invalid(`${name}: must be an integer from ${min} to ${grouped(max)}`);
   return value;
 }
 
 function listItems(name: string, value: string): string[] {
   const items = value.split(',');
-  if (items.includes('')) throw invalid(`${name}: empty value in the list`);
+  if (items.includes('')) throw invalid(`${name}: must not contain an empty value`);
   return items;
 }
 
@@ -104,7 +105,7 @@ function decode(text: string, what: string): string {
   try {
     return decodeURIComponent(escaped);
   } catch {
-    throw invalid(`${what}: not valid percent-encoded UTF-8`);
+    throw invalid(`${what}: must be valid percent-encoded UTF-8`);
   }
 }
 

@@ -150,7 +150,7 @@ function scanBound(
   const after = isStart ? start.id : FIRST_ID;
   const skipped = rowsMax - 1 - before;
   const id = idAt(db, count, '').get({ ...streams, second, after, upto: LAST_ID, skipped })?.id;
-  if (id === undefined) throw new Error('a row that was counted is not there');
+  if (id === undefined) throw new Error('a row that was counted cannot be read');
   return { second, id };
 }
 

@@ -66,17 +66,18 @@ export function parsePeriodParameters(raw: string): PeriodParameters {
 
 function readEnd(parameters: Parameters, name: 'from' | 'to'): PeriodEnd {
   const text = readText(parameters, name);
-  if (text === null) throw invalid(`${name}: required; a date or an ISO 8601 time with Z or an offset`);
+  if (text === null)
+    throw invalid(`${name}: required. Send a date such as 2026-11-21, or ${INSTANT_EXPECTED}`);
   if (isDay(text)) return { kind: 'day', day: text };
   const ms = readInstant(text);
-  if (ms === null) throw invalid(`${name}: expected a date such as 2026-11-21, or ${INSTANT_EXPECTED}`);
+  if (ms === null) throw invalid(`${name}: must be a date such as 2026-11-21, or ${INSTANT_EXPECTED}`);
   return { kind: 'instant', ms };
 }
 
 function readTimeZone(parameters: Parameters): string | null {
   const text = readText(parameters, 'time_zone');
   if (text !== null && zoneName(text) === null) {
-    throw invalid('time_zone: expected the name of an IANA time zone, such as Europe/Berlin');
+    throw invalid('time_zone: must be an IANA time zone name such as Europe/Berlin');
   }
   return text;
 }
@@ -85,6 +86,6 @@ function readSort(parameters: Parameters): PeriodSort {
   const text = readText(parameters, 'sort');
   if (text === null) return 'descending';
   const sort = SORTS.get(text);
-  if (sort === undefined) throw invalid('sort: expected -first_detected_at or first_detected_at');
+  if (sort === undefined) throw invalid('sort: must be -first_detected_at or first_detected_at');
   return sort;
 }

@@ -31,7 +31,7 @@ export interface PeriodRequest {
 }
 
 /** Said where a walk has to end: repeating the request would not help. */
-const START_AGAIN = ". If the key's subscriptions were changed since this walk began, start the month again";
+const START_AGAIN = ". If the key's subscriptions changed since the first page, start again without a cursor";
 
 /**
  * @param enabled content types whose export is switched on
@@ -47,8 +47,8 @@ export function readPeriodRequest(
   const read = readSubscriptions(subscriptions, asked.selection);
   if (read.length > SUBSCRIPTIONS_MAX) {
     throw invalid(
-      `subscription_id: the request reads ${read.length} subscriptions, at most ${SUBSCRIPTIONS_MAX} are possible; ` +
-        `name them${again}`,
+      `subscription_id: the request covers ${read.length} subscriptions; at most ${SUBSCRIPTIONS_MAX} are allowed. ` +
+        `Name up to ${SUBSCRIPTIONS_MAX} of them${again}`,
     );
   }
   const [first, ...others] = read;

@@ -1,4 +1,5 @@
 /** Which time a period covers, and how much of it one request may ask for (contract: GET /v1/detections). Pure. */
+import { counted, grouped } from '../counted.ts';
 import { PERIOD_DAYS_MAX, PERIOD_MAX_MS, SHARDS_MAX } from '../limits/contract-limits.ts';
 import { DAY_MS, formatSeconds, SECOND_MS } from '../time.ts';
 import { dayAt, dayEndMs, dayStartMs, daysFromTo } from '../zone-days.ts';
@@ -40,10 +41,10 @@ export function resolvePeriod({ from, to }: PeriodEnds, zone: string, nowMs: num
   if (from.kind === 'day' && to.kind === 'day') {
     const lastDay = toMs === askedToMs ? to.day : dayAt(toMs - 1, zone);
     if (daysFromTo(from.day, lastDay) > PERIOD_DAYS_MAX) {
-      throw invalid(`from, to: the period is at most ${PERIOD_DAYS_MAX} calendar days`);
+      throw invalid(`from, to: the period must not exceed ${PERIOD_DAYS_MAX} calendar days`);
     }
   } else if (toMs - fromMs > PERIOD_MAX_MS) {
-    throw invalid(`from, to: the period is at most ${PERIOD_DAYS_MAX} x 24 hours plus one hour`);
+    throw invalid(`from, to: the period must not exceed ${PERIOD_DAYS_MAX} x 24 hours plus one hour`);
   }
   return { from_ms: fromMs, to_ms: toMs };
 }
@@ -64,8 +65,8 @@ export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number):
   const shards = days * streams;
   if (shards <= SHARDS_MAX) return;
   throw invalid(
-    `from, to, subscription_id: the request reaches ${shards} storage shards (${streams} streams on ${days} UTC days), ` +
-      `at most ${SHARDS_MAX} are possible; narrow the period or the subscriptions`,
+    `from, to, subscription_id: the request covers ${grouped(shards)} storage shards (${counted(streams, 'stream')} x ${counted(days, 'UTC day')}); ` +
+      `at most ${SHARDS_MAX} are allowed; narrow the period or the subscriptions`,
   );
 }
 
@@ -79,13 +80,13 @@ export function requireRecords({ from_ms }: PeriodMs, dataStart: number | null, 
   const day = dayAt(dataStart * SECOND_MS, zone);
   if (from_ms >= dayStartMs(day, zone)) return;
   throw invalid(
-    `from: records begin on ${day} (${zone}); nothing earlier is available. ${formatSeconds(dataStart)}, the earliest ` +
-      'data_starts of what is requested, is accepted',
+    `from: must not be before ${day} (${zone}), the day on which the data starts. The earliest data_starts of the ` +
+      `requested streams is ${formatSeconds(dataStart)}`,
   );
 }
 
 function emptyDetail(isLaterAsAsked: boolean): string {
   return isLaterAsAsked
-    ? 'to: must be later than from, and a time in the future is read as now'
-    : 'to: must be later than from; a day that the time zone never had is empty';
+    ? 'to: must be later than from; a time in the future counts as now'
+    : 'to: must be later than from; a day that the time zone skipped is empty';
 }

@@ -21,8 +21,9 @@ const KNOWN_PATHS = new Set<string>([...FIELDS.map((field) => field.path), ...OB
 export function parseFields(text: string): Projection {
   const projection: Draft = new Map();
   for (const path of [...ALWAYS, ...new Set(text.split(','))]) {
-    if (path === '') throw invalid('fields: empty value in the list');
-    if (!KNOWN_PATHS.has(path)) throw invalid(`fields: unknown path ${shown(path)}`);
+    if (path === '') throw invalid('fields: must not contain an empty value');
+    if (!KNOWN_PATHS.has(path))
+      throw invalid(`fields: unknown path ${shown(path)}; GET /v1/schema/detection lists the fields`);
     want(projection, path.split('.'));
   }
   return projection;

@@ -83,5 +83,5 @@ export function createQueryCursors(secret: Buffer): QueryCursors {
 }
 
 function notOurs() {
-  return invalid('cursor: not one that this endpoint gave');
+  return invalid('cursor: invalid; use next_cursor from this endpoint, or leave cursor out to start again');
 }

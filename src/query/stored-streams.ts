@@ -58,7 +58,7 @@ export function storedStreams(db: Database, names: readonly StreamName[]): Store
     const found = findStream(db).get(streamParts(name));
     if (found === undefined) continue;
     if (streamName(found.subscription_id, found.content_type) !== name || found.removed !== 0)
-      throw new DatabaseDamage(`the index of streams leads from ${name} to another stream`);
+      throw new DatabaseDamage(`the index of streams returned another stream for ${name}`);
     streams.push({ ...found, name });
   }
   if (streams.length < names.length) checkStreams(db);
@@ -78,7 +78,7 @@ export function checkStreams(db: Database): number {
   };
   if (streams !== (last ?? 0) || (lost ?? 0) > 0)
     throw new DatabaseDamage(
-      `of ${last ?? 0} streams ${streams} are stored, and ${lost ?? 0} of them are not found by name`,
+      `the table of streams has ${streams} rows instead of ${last ?? 0}, and the index by name misses ${lost ?? 0} of them`,
     );
   return position ?? 0;
 }

@@ -30,7 +30,7 @@ export const CHECKED_SQL = `count(*) AS rows, sum(substr(CAST(body AS BLOB), -1)
 
 /** @throws DatabaseDamage where the page is not made of so many texts, each of which could be an object in JSON */
 export function checkText(data: Buffer, { rows, endings }: { rows: number; endings: number | null }): void {
-  if (endings !== rows) throw new DatabaseDamage('a row of the stream holds no text of a detection');
+  if (endings !== rows) throw new DatabaseDamage('a row of the stream does not contain a detection');
   requireUtf8(data);
 }
 
@@ -61,7 +61,7 @@ export function edgesAt(db: Database, streams: readonly StoredStream[], position
       : next !== null && next > position;
     if (!isOfStream || !isBefore || !isBehind)
       throw new DatabaseDamage(
-        `the stream ${stream.name} of ${stream.sequence} rows: ${sequence} is not its last row up to position ${position}`,
+        `stream ${stream.name}: row ${sequence} of ${stream.sequence} should be the last one up to position ${position}, but is not`,
       );
     edges.set(stream.ordinal, sequence);
   }
@@ -101,7 +101,7 @@ export function checkScanned(rows: number, from: Edges, to: Edges): void {
 
 function incomplete(found: number, from: Edges, to: Edges): DatabaseDamage {
   return new DatabaseDamage(
-    `the change stream has ${rowsBetween(from, to)} rows for a page, of which ${found} are found, or others in their place`,
+    `a page of the change stream should have ${rowsBetween(from, to)} rows, but ${found} were read, or they are not the expected ones`,
   );
 }
 
@@ -113,7 +113,9 @@ function rowsBetween(from: Edges, to: Edges): number {
 export function checkEnd(last: number | null, streams: readonly StoredStream[]): void {
   const recorded = Math.max(...streams.map(({ position }) => position));
   if (last !== null && last !== recorded)
-    throw new DatabaseDamage(`the streams end at position ${recorded}, and their last row lies at ${last}`);
+    throw new DatabaseDamage(
+      `the streams end at position ${recorded}, but their last row is at position ${last}`,
+    );
 }
 
 const COMMA = 0x2c;
@@ -159,7 +161,7 @@ export function checkHead(db: Database, head: number): void {
   const delivered = lastDelivered(db).get()?.position ?? 0;
   if (recorded !== head || delivered !== head)
     throw new DatabaseDamage(
-      `the streams end at position ${recorded}, their index at ${head}, and the last transaction at ${delivered}`,
+      `the end of the streams disagrees: position ${recorded} in the table of streams, ${head} in the index, ${delivered} in the last transaction`,
     );
   checkedHeads.set(db, head);
 }

@@ -54,5 +54,8 @@ export function createStreamCursors(secret: Buffer): StreamCursors {
 }
 
 function notOurs(): Refused {
-  return new Refused('invalid_request', 'cursor: not one that this endpoint gave');
+  return new Refused(
+    'invalid_request',
+    'cursor: invalid; use next_cursor from this endpoint, or start again with since',
+  );
 }

@@ -29,10 +29,12 @@ export function selectStreams(
 ): SelectedStreams {
   const { subscription_ids: ids, content_type: type } = selection;
   if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id))) {
-    throw invalid(`subscription_id: each must be one of the key's subscriptions${advice}`);
+    throw invalid(
+      `subscription_id: every value must be one of the key's subscriptions; GET /v1/me lists them${advice}`,
+    );
   }
   if (type !== null && !subscriptions.some((subscription) => subscription.content_types.includes(type))) {
-    throw invalid(`content_type: must be one the key can read${advice}`);
+    throw invalid(`content_type: must be one that the key can read; GET /v1/me lists them${advice}`);
   }
   const named = ids === null ? subscriptions : subscriptions.filter(({ id }) => ids.includes(id));
   const streams: StreamName[] = [];

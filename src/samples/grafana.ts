@@ -1,18 +1,22 @@
-/** A dashboard for Grafana: one panel a question, made from a table. */
+/** A dashboard for Grafana: one panel per question, generated from a table. */
 
 type Panel = readonly [title: string, unit: string, targets: Readonly<Record<string, string>>];
 
 /** Units by Grafana's names; targets: legend to expression. */
 const PANELS: readonly Panel[] = [
   ['Open alerts', 'short', { '{{alert}}': 'wirewatch_alerts_open > 0' }],
-  ['Behind by', 's', { '{{export}}': 'time() - wirewatch_newest_done_timestamp_seconds' }],
+  [
+    'Time since the newest finished window',
+    's',
+    { '{{export}}': 'time() - wirewatch_newest_done_timestamp_seconds' },
+  ],
   [
     'Requests by status',
     'reqps',
     { '{{status}}': 'sum by (status) (rate(wirewatch_http_request_duration_seconds_count[5m]))' },
   ],
   [
-    'Duration of requests',
+    'Request duration',
     's',
     Object.fromEntries(
       [0.5, 0.95, 0.99].map((share) => [
@@ -21,12 +25,12 @@ const PANELS: readonly Panel[] = [
       ]),
     ),
   ],
-  ['Refused by limits', 'reqps', { '{{limit}}': 'rate(wirewatch_refused_total[5m])' }],
+  ['Requests refused by limits', 'reqps', { '{{limit}}': 'rate(wirewatch_refused_total[5m])' }],
   ['Connections', 'short', { open: 'wirewatch_connections' }],
   ['Rows ingested', 'cps', { '{{outcome}}': 'sum by (outcome) (rate(wirewatch_rows_ingested_total[15m]))' }],
   ['Files', 'short', { '{{outcome}}': 'sum by (outcome) (increase(wirewatch_files_total[1h]))' }],
   [
-    'Windows of 90 days that were not read',
+    'Windows not read in the last 90 days',
     'short',
     { '{{export}} {{status}}': 'wirewatch_windows{status!="done"}' },
   ],
@@ -37,26 +41,26 @@ const PANELS: readonly Panel[] = [
     { '{{account}}': 'time() - wirewatch_account_last_request_timestamp_seconds' },
   ],
   ['Free disk', 'bytes', { '{{folder}}': 'wirewatch_disk_free_bytes' }],
-  ['Size of the databases', 'bytes', { '{{database}}': 'wirewatch_database_bytes' }],
+  ['Database size', 'bytes', { '{{database}}': 'wirewatch_database_bytes' }],
   [
-    'Certificate expires in',
+    'Time until the certificate expires',
     's',
     { certificate: 'wirewatch_certificate_expires_timestamp_seconds - time()' },
   ],
   [
-    'Age of backup and checks',
+    'Age of backup, rehearsal and verification',
     's',
     {
       backup: 'time() - wirewatch_backup_newest_timestamp_seconds',
       rehearsal: 'time() - wirewatch_backup_rehearsed_timestamp_seconds',
-      'check against the log': 'time() - wirewatch_verified_timestamp_seconds',
+      verification: 'time() - wirewatch_verified_timestamp_seconds',
     },
   ],
   ['Processor', 'percentunit', { used: 'rate(process_cpu_seconds_total{job="wirewatch"}[5m])' }],
   ['Memory', 'bytes', { resident: 'process_resident_memory_bytes{job="wirewatch"}' }],
 ];
 
-/** The dashboard's own variable. */
+/** A variable of the dashboard. */
 const DATASOURCE = '$datasource';
 
 /** Of the 24 columns of a row. */

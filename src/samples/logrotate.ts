@@ -1,6 +1,6 @@
-/** Rotates the file of [log] file. */
-export const LOGROTATE = `# For /etc/logrotate.d/wirewatch, where wirewatch.toml has [log] file = "/var/log/wirewatch/wirewatch.log".
-# Make the folder: install -d -m 0750 -o wirewatch -g wirewatch /var/log/wirewatch
+/** Rotates the log file. */
+export const LOGROTATE = `# Install as /etc/logrotate.d/wirewatch, with [log] file = "/var/log/wirewatch/wirewatch.log" in wirewatch.toml.
+# Create the folder: install -d -m 0750 -o wirewatch -g wirewatch /var/log/wirewatch
 
 /var/log/wirewatch/wirewatch.log {
     su wirewatch wirewatch
@@ -10,7 +10,7 @@ export const LOGROTATE = `# For /etc/logrotate.d/wirewatch, where wirewatch.toml
     notifempty
     compress
     delaycompress
-    # Wirewatch creates the new file itself. Not copytruncate, which loses lines.
+    # Wirewatch creates the new file itself. Do not use copytruncate, which loses lines.
     nocreate
     postrotate
         systemctl reload wirewatch

@@ -1,8 +1,8 @@
-/** Rules for Prometheus, by severity: page for now, warning for the next working day, info for a look. */
-export const PROMETHEUS = `# Rules for Prometheus, for a file that rule_files names. The job must be called wirewatch:
+/** Alerting rules for Prometheus, by severity: page for now, warning for the next working day, info for later. */
+export const PROMETHEUS = `# Alerting rules for Prometheus: name this file in rule_files. The job must be called wirewatch:
 #   scrape_configs: [{ job_name: wirewatch, static_configs: [{ targets: ["127.0.0.1:9464"] }] }]
-# severity: page needs someone now, warning needs someone soon, info is worth knowing.
-# Certificates, backups, scrubs, windows and disks have alerts of Wirewatch's own ("wirewatch manual alerts").
+# Severities: page needs attention now, warning needs attention soon, info is good to know.
+# Wirewatch has its own alerts for certificates, backups, verification, windows and disks ("wirewatch manual alerts").
 groups:
   - name: wirewatch
     rules:
@@ -24,16 +24,16 @@ groups:
         expr: sum by (instance) (rate(wirewatch_http_request_duration_seconds_count{status="5xx",endpoint!="/v1/health"}[5m])) > 0
         for: 5m
         labels: { severity: page }
-        annotations: { summary: "Requests are answered with 5xx: see the log" }
+        annotations: { summary: "Wirewatch answers requests with 5xx: see its log" }
       - alert: WirewatchIsBehind
         expr: (time() - wirewatch_newest_done_timestamp_seconds > 3600) unless on (instance) (wirewatch_ingest_paused == 1)
         labels: { severity: warning }
-        annotations: { summary: "{{ $labels.export }}: no window was finished for an hour" }
+        annotations: { summary: "{{ $labels.export }}: no window has been finished for an hour" }
       - alert: WirewatchIsSlow
         expr: histogram_quantile(0.99, sum by (instance, le) (rate(wirewatch_http_request_duration_seconds_bucket[5m]))) > 1
         for: 10m
         labels: { severity: warning }
-        annotations: { summary: "One request in a hundred takes longer than a second" }
+        annotations: { summary: "1% of the requests take longer than a second" }
       - alert: WirewatchDiskFillsUp
         expr: predict_linear(wirewatch_disk_free_bytes[6h], 4 * 86400) < 0
         for: 1h
@@ -46,5 +46,5 @@ groups:
       - alert: WirewatchClientSilent
         expr: time() - wirewatch_account_last_request_timestamp_seconds > 86400
         labels: { severity: info }
-        annotations: { summary: "Account {{ $labels.account }} has asked for nothing for a day" }
+        annotations: { summary: "Account {{ $labels.account }} has sent no request for a day" }
 `;

@@ -1,4 +1,4 @@
-/** Sample files for what runs around the appliance. The same files are in `config/`, and a test holds both together. */
+/** Sample files for the programs around the appliance. `config/` contains the same files; a test keeps both equal. */
 import { annotatedConfig } from '../config/annotated.ts';
 import { CERTBOT } from './certbot.ts';
 import { grafanaDashboard } from './grafana.ts';
@@ -15,17 +15,21 @@ export interface Sample {
 
 export const SAMPLES: readonly Sample[] = [
   { name: 'wirewatch.toml', title: 'every setting, with its default', text: () => annotatedConfig() },
-  { name: 'nginx.conf', title: 'nginx in front, with TLS', text: () => NGINX },
+  { name: 'nginx.conf', title: 'nginx as a proxy in front, with TLS', text: () => NGINX },
   {
     name: 'certbot-hook.sh',
-    title: 'hands a renewed certificate to the appliance',
+    title: 'installs a renewed certificate for Wirewatch',
     text: () => CERTBOT,
   },
-  { name: 'logrotate.conf', title: 'rotates the file of [log] file', text: () => LOGROTATE },
-  { name: 'prometheus-rules.yml', title: 'alerts of Prometheus, with severities', text: () => PROMETHEUS },
+  { name: 'logrotate.conf', title: 'rotates the log file ([log] file)', text: () => LOGROTATE },
+  {
+    name: 'prometheus-rules.yml',
+    title: 'alerting rules for Prometheus, with severities',
+    text: () => PROMETHEUS,
+  },
   {
     name: 'grafana-dashboard.json',
-    title: 'a dashboard for Grafana, with Prometheus as its source',
+    title: 'a dashboard for Grafana, with Prometheus as its data source',
     text: grafanaDashboard,
   },
 ];

@@ -1,4 +1,4 @@
-/** Writes what was planned, or takes it back; an existing configuration, and what somebody changed, stays. */
+/** Writes the planned files, or removes them; keeps an existing configuration and modified files. */
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
 import { loadConfig } from '../config/load.ts';
@@ -23,7 +23,7 @@ export interface SetupFile {
   readonly outcome: 'written' | 'renewed' | 'unchanged' | 'kept' | 'removed' | 'absent';
   /** Why it was kept. */
   readonly reason?: string;
-  /** In a dry run: what it would hold. */
+  /** In a dry run: the text that would be written. */
   readonly text?: string;
 }
 
@@ -31,29 +31,29 @@ export interface SetupFile {
 export interface SetupResult {
   readonly dry_run: boolean;
   readonly files: readonly SetupFile[];
-  /** What was asked for and does not hold, since a file that was kept says otherwise; and what to do. */
+  /** Options that have no effect because a file was kept, and what to do. */
   readonly not_applied: readonly string[];
   /** Lines for a shell; comments begin with #. */
   readonly next: readonly string[];
 }
 
-/** What is to be taken back; paths as they are in the finished system. */
+/** What to undo; paths as they are in the finished system. */
 export interface UndoChoices {
   readonly root: string;
   readonly data: string;
   /** Where configurations may be. */
   readonly configs: readonly string[];
-  /** The program, for those who want to delete that, too. */
+  /** The program, which the operator may want to delete, too. */
   readonly program: string;
-  /** Whether the unit and the entry of its user go, too. */
+  /** Whether to remove the unit and the entry of its user, too. */
   readonly isService: boolean;
 }
 
-/** A folder of ours, which goes when it is empty. */
+/** A folder of ours, which is removed when it is empty. */
 const OWN_FOLDER = path.dirname(SERVICE_CONFIG);
 const DATA_FOLDER_MODE = 0o700;
 
-/** @throws Refused for wrong choices, and where something cannot be read or written */
+/** @throws Refused for invalid choices, and if something cannot be read or written */
 export function setUp(choices: SetupChoices, isDry: boolean): SetupResult {
   const plan = planSetup(choices);
   const isNew = choices.service === null && !isDry;
@@ -61,7 +61,7 @@ export function setUp(choices: SetupChoices, isDry: boolean): SetupResult {
   const files = plan.files.map((planned) => place(planned, choices.root, isDry));
   const notApplied = [
     ...plan.notApplied,
-    ...plan.files.flatMap((planned) => unheeded(planned, choices.root)),
+    ...plan.files.flatMap((planned) => notAppliedTo(planned, choices.root)),
   ];
   const isThere = (file: string) =>
     lstatSync(below(choices.root, file), { throwIfNoEntry: false }) !== undefined;
@@ -83,39 +83,39 @@ function place({ what, path, text }: PlannedFile, root: string, isDry: boolean):
     return { what, path, outcome: 'written', ...shown };
   }
   if (what === 'configuration')
-    return { what, path, outcome: 'kept', reason: 'a configuration is never written over' };
+    return { what, path, outcome: 'kept', reason: 'setup never overwrites a configuration' };
   if (state !== 'own') return { what, path, outcome: 'kept', reason: REASONS[state], ...shown };
   if (readFileSync(file, 'utf8') === content) return { what, path, outcome: 'unchanged', ...shown };
   if (!isDry) placeFile(file, content);
   return { what, path, outcome: 'renewed', ...shown };
 }
 
-/** What is to be said of a unit, or an entry of a user, that was kept and is not what would be made now. */
-function unheeded({ what, path, text }: PlannedFile, root: string): string[] {
+/** The note on a unit, or an entry of a user, that was kept although it differs from what was asked for. */
+function notAppliedTo({ what, path, text }: PlannedFile, root: string): string[] {
   const file = below(root, path);
   const state = stateOf(file);
   if (what === 'configuration' || state === 'absent' || state === 'own') return [];
-  // Changed, but made by the same choices as those of now: nothing that was asked for is missing.
+  // Modified, but written with the same choices: nothing that was asked for is missing.
   if (state === 'changed' && wasMadeWith(file, text)) return [];
-  const keep = what === 'unit' ? 'Move what is yours into "systemctl edit wirewatch", r' : 'R';
+  const keep = what === 'unit' ? 'Move your changes to "systemctl edit wirewatch", r' : 'R';
   return [
-    `${path}: ${REASONS[state]}, so it does not follow what was asked for. ${keep}emove the file and run this again; --dry-run shows what it would hold`,
+    `${path}: ${REASONS[state]}, so the options of this command have no effect on it. ${keep}emove the file, and run the command again; --dry-run shows what it would write`,
   ];
 }
 
 const REASONS = {
-  changed: 'it was changed since setup made it',
-  foreign: 'setup did not make it',
+  changed: 'it was modified after setup wrote it',
+  foreign: 'setup did not write it',
 };
 
-/** @throws Refused while the service is enabled, and where something cannot be removed */
+/** @throws Refused while the service is enabled, and if something cannot be removed */
 export function takeBack(choices: UndoChoices, isDry: boolean): SetupResult {
   const { root, configs, isService } = choices;
   const enabled = below(root, ENABLED_PATH);
   if (isService && lstatSync(enabled, { throwIfNoEntry: false }) !== undefined) {
     throw new Refused(
       'failed',
-      `the service is enabled (${enabled}). First run: systemctl ${root === '/' ? 'disable --now' : `--root=${root} disable`} wirewatch`,
+      `the service is enabled (${enabled}). Disable it first: systemctl ${root === '/' ? 'disable --now' : `--root=${root} disable`} wirewatch`,
     );
   }
   const leftBehind = leftBehindBy(choices);
@@ -128,11 +128,11 @@ export function takeBack(choices: UndoChoices, isDry: boolean): SetupResult {
   const removed = new Set(files.filter(({ outcome }) => outcome === 'removed').map(({ what }) => what));
   const left = files
     .filter(({ reason }) => reason === REASONS.changed)
-    .map((file) => `${file.path}: ${file.reason}. Remove it by hand: rm ${pasted(below(root, file.path))}`);
+    .map((file) => `${file.path}: ${file.reason}. To remove it anyway: rm ${pasted(below(root, file.path))}`);
   return { dry_run: isDry, files, not_applied: left, next: stepsAfterUndo(root, removed, leftBehind) };
 }
 
-/** Read before the configuration goes, which says where the folders are. */
+/** Read before the configuration is removed, which names the folders. */
 function leftBehindBy({ root, data, configs, program }: UndoChoices): LeftBehind {
   const outside = (folder: string) => (folder.startsWith(`${data}/`) ? null : folder);
   const config = configs.map((one) => below(root, one)).find((one) => existsSync(one));
@@ -141,7 +141,7 @@ function leftBehindBy({ root, data, configs, program }: UndoChoices): LeftBehind
     const { ingest, backup } = loadConfig({ flags: {}, env: {}, file: config, dataFolder: data });
     return { data, drop: outside(ingest.drop), backups: outside(backup.folder), program };
   } catch {
-    // One that does not load says nothing; what it names stays all the same.
+    // A configuration that does not load names no folders; they stay all the same.
     return { data, drop: null, backups: null, program };
   }
 }
@@ -159,6 +159,6 @@ function removeIfEmpty(folder: string): void {
   try {
     rmdirSync(folder);
   } catch {
-    // Something else is in it, or it may not be removed: it stays.
+    // It is not empty, or cannot be removed: it stays.
   }
 }

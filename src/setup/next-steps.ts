@@ -1,4 +1,4 @@
-/** The lines that are left to be run after setup has written its files, or has removed them. */
+/** The commands to run after setup has written its files, or has removed them. */
 import { existsSync } from 'node:fs';
 import {
   below,
@@ -11,8 +11,7 @@ import {
 import { pasted } from './shell.ts';
 import { stateDirectory } from './unit.ts';
 
-const WITHOUT_SYSTEMD =
-  '# No unit was written, since systemd was not found: --service writes one all the same.';
+const WITHOUT_SYSTEMD = '# No unit was written, because systemd was not found. --service writes one anyway.';
 
 /**
  * Lines for a shell, run as root where a service was set up.
@@ -24,17 +23,17 @@ export function nextSteps(choices: SetupChoices, plan: Plan, isEnabled: boolean)
   if (service === null) {
     const hint = choices.isSystemdMissing ? [WITHOUT_SYSTEMD] : [];
     const { root, data } = choices;
-    if (root === '/') return [...hint, '# Start the appliance:', `wirewatch serve --data ${pasted(data)}`];
+    if (root === '/') return [...hint, '# Start Wirewatch:', `wirewatch serve --data ${pasted(data)}`];
     return [
       ...hint,
-      '# Start the appliance, in the finished system:',
+      '# Start Wirewatch in the finished system:',
       `wirewatch serve --data ${pasted(data)}`,
       '# Or from here:',
       `wirewatch serve --data ${pasted(below(root, data))}`,
     ];
   }
   if (choices.root !== '/') return inImage(choices, plan);
-  // Where it runs already, nothing but a restart makes a new unit or a changed setting hold.
+  // If it is already running, only a restart applies a new unit or a changed setting.
   return isEnabled
     ? [...preparing(service, plan), ...restarting(), installationOf(choices), ...checking(service)]
     : [
@@ -47,10 +46,10 @@ export function nextSteps(choices: SetupChoices, plan: Plan, isEnabled: boolean)
 }
 
 /**
- * What is left, and where: nothing that is not a file of setup's goes.
+ * What remains, and where: setup removes only its own files.
  *
- * @param removed what was; nothing, and nothing is left to do
- * @param left the folders that setup or the appliance made, and the program
+ * @param removed the files that were removed; if none, there is nothing to do
+ * @param left the folders that setup or the appliance created, and the program
  */
 export function stepsAfterUndo(
   root: string,
@@ -73,12 +72,12 @@ export function stepsAfterUndo(
   ];
   return [
     ...(removed.has('unit') && root === '/' ? ['systemctl daemon-reload'] : []),
-    '# What is left; delete it by hand when nobody needs it any more:',
+    '# These remain. Delete them by hand when you no longer need them:',
     ...lines,
   ];
 }
 
-/** Paths as they are in the finished system; null where a folder lies in the data folder, or is not known. */
+/** Paths as they are in the finished system; null if a folder is in the data folder, or is not known. */
 export interface LeftBehind {
   readonly data: string;
   readonly drop: string | null;
@@ -92,24 +91,24 @@ const CACHE_FOLDER = '/var/cache/wirewatch';
 function preparing({ user, isDynamic }: ServiceChoices, plan: Plan): string[] {
   const lines: string[] = [];
   if (plan.files.some(({ what }) => what === 'user'))
-    lines.push('# Make the user of the service:', `systemd-sysusers ${SYSUSERS_PATH}`);
+    lines.push('# Create the user of the service:', `systemd-sysusers ${SYSUSERS_PATH}`);
   if (isDynamic) return lines;
   const missing = plan.folders.filter((folder) => !existsSync(folder));
-  if (missing.length > 0) lines.push('# Make the folders that are not there yet:');
+  if (missing.length > 0) lines.push('# Create the missing folders:');
   for (const folder of missing) {
-    // Others write into the drop folder, by their group, and what they write stays the group's; but they can move away
-    // only what is their own, not archive/.
+    // Other programs write to the drop folder as members of its group, and their files stay the group's; but they can
+    // only move their own files, not archive/.
     const mode = folder === plan.effective.ingest.drop ? '3770' : '0700';
     lines.push(`install -d -m ${mode} -o ${user} -g ${user} ${pasted(folder)}`);
   }
   for (const folder of plan.folders.filter((one) => !missing.includes(one)))
-    lines.push(`# ${folder} is there already: ${user} must be able to write into it.`);
+    lines.push(`# ${folder} already exists: ${user} must be able to write to it.`);
   return lines;
 }
 
 function starting(): string[] {
   return [
-    '# Start it, now and with the system:',
+    '# Start the service now and at every boot:',
     'systemctl daemon-reload',
     'systemctl enable --now wirewatch',
   ];
@@ -117,7 +116,7 @@ function starting(): string[] {
 
 function restarting(): string[] {
   return [
-    '# The service is set up already. Restart it, so that the unit and the settings of now hold:',
+    '# The service is already set up. Restart it to apply the unit and the settings:',
     'systemctl daemon-reload',
     'systemctl restart wirewatch',
   ];
@@ -125,7 +124,7 @@ function restarting(): string[] {
 
 /** How a command is run as the user of the service. */
 function asUser({ isDynamic, user, program }: ServiceChoices): string {
-  // A user that systemd makes is not there to be taken; SQLite gives root's files to the owner of the database.
+  // A dynamic user does not exist outside the service; SQLite gives root's files to the owner of the database.
   return `${isDynamic ? '' : `runuser -u ${user} -- `}${program.map(pasted).join(' ')}`;
 }
 
@@ -136,7 +135,7 @@ function installationOf({ data, config }: SetupChoices): string {
 function firstKey(choices: SetupChoices, service: ServiceChoices): string[] {
   const run = asUser(service);
   return [
-    '# The first key, which is shown only once:',
+    '# Create the first key. It is shown only once:',
     installationOf(choices),
     `${run} account add acme --name "Acme News"`,
     `${run} subscription add 7001 --account acme --time-zone Europe/Berlin`,
@@ -145,7 +144,7 @@ function firstKey(choices: SetupChoices, service: ServiceChoices): string[] {
 }
 
 function checking(service: ServiceChoices): string[] {
-  return ['# Is everything in order?', `${asUser(service)} check`];
+  return ['# Check the installation:', `${asUser(service)} check`];
 }
 
 function dropping(
@@ -156,20 +155,20 @@ function dropping(
   const { drop } = effective.ingest;
   if (stateDirectory(data) !== null && drop.startsWith(`${data}/`))
     return [
-      `# Export files go into ${drop}, where only root${isDynamic ? '' : ` and ${user}`} may write: another program needs a folder outside, --drop.`,
+      `# Drop export files into ${drop}. Only root${isDynamic ? '' : ` and ${user}`} can write there: for another program, choose a folder outside the data folder with --drop.`,
     ];
   return [
-    `# Export files go into ${drop}. Let the program that writes them do so:`,
+    `# Drop export files into ${drop}. Give access to the user of the program that writes them:`,
     `usermod -a -G ${user} THAT_PROGRAMS_USER`,
   ];
 }
 
-/** What systemd does by itself when the image is started first is left to it. */
+/** Leaves to systemd what it does by itself when the image first starts. */
 function inImage({ root, data }: SetupChoices, { folders, files }: Plan): string[] {
   const lines = ['# In the image:', `systemctl --root=${pasted(root)} enable wirewatch`];
   if (files.some(({ what }) => what === 'user')) lines.push(`systemd-sysusers --root=${pasted(root)}`);
   const missing = folders.filter((folder) => folder !== data || stateDirectory(data) === null);
   for (const folder of missing)
-    lines.push(`# ${below('/', folder)} has to be there, writable for the user of the service.`);
+    lines.push(`# ${below('/', folder)} must exist and be writable for the user of the service.`);
   return lines;
 }

@@ -1,22 +1,22 @@
 /**
- * Files that setup makes, and knows again: their first line has the SHA-256 of all that follows. What somebody has
- * changed since, or made themselves, is never written over and never removed.
+ * Files that setup writes and recognizes: their first line has the SHA-256 of the rest. Setup never overwrites and never
+ * removes a file that was modified since, or that it did not write.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Refused, reasonOf } from '../refused.ts';
 
-/** `own`: as it was made; `changed`: made by setup, and changed since; `foreign`: made by somebody else. */
+/** `own`: as setup wrote it; `changed`: written by setup and modified since; `foreign`: not written by setup. */
 export type FileState = 'absent' | 'own' | 'changed' | 'foreign';
 
 const MARK =
-  '# Made by "wirewatch setup", whose --undo removes it unless something below is changed. SHA-256 ';
+  '# Written by "wirewatch setup"; "wirewatch setup --undo" removes this file unless it was modified. SHA-256 ';
 const MARKED = new RegExp(`^${MARK}([0-9a-f]{64})\n`);
 const FILE_MODE = 0o644;
 const FOLDER_MODE = 0o755;
 
-/** A text that begins with a line of comment by which {@link stateOf} knows it again. */
+/** A text that begins with a comment line by which {@link stateOf} recognizes it. */
 export function marked(text: string): string {
   return `${MARK}${sha256(text)}\n${text}`;
 }
@@ -31,13 +31,13 @@ export function stateOf(file: string): FileState {
   return sha256(text.slice(mark[0].length)) === mark[1] ? 'own' : 'changed';
 }
 
-/** Whether setup once made the file with this text, whatever became of it since. */
+/** Whether setup once wrote the file with this text, even if it was modified since. */
 export function wasMadeWith(file: string, text: string): boolean {
   const [, hash] = MARKED.exec(refusing('read', file, () => readFileSync(file, 'utf8'))) ?? [];
   return hash === sha256(text);
 }
 
-/** Puts a file in its place, whole, with the folders above it. */
+/** Writes a file atomically, and creates the folders above it. */
 export function placeFile(file: string, text: string): void {
   refusing('write', file, () => {
     mkdirSync(path.dirname(file), { recursive: true, mode: FOLDER_MODE });
@@ -62,7 +62,7 @@ function refusing<Result>(operation: string, file: string, work: () => Result): 
     const reason = reasonOf(error);
     throw new Refused(
       'failed',
-      `cannot ${operation} ${file}: ${reason}. Run it as root; or see --root and --no-service, with "wirewatch setup --help".`,
+      `cannot ${operation} ${file}: ${reason}. Run the command as root, or see --root and --no-service in: wirewatch setup --help`,
       { cause: error },
     );
   }

@@ -1,4 +1,4 @@
-/** Which files setup makes for what the operator chose, what they hold, and what is left for him to run. */
+/** The files that setup writes for the operator's choices, their contents, and the folders that must exist. */
 import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import path from 'node:path';
@@ -9,38 +9,38 @@ import { Refused } from '../refused.ts';
 import { isInHome, isTemporary, stateDirectory, sysusersText, unitText } from './unit.ts';
 
 export interface SetupChoices {
-  /** Everything is read and written below it; `/` for this system. */
+  /** All files are read and written below it; `/` for this system. */
   readonly root: string;
   readonly data: string;
   readonly config: string;
   readonly flags: SettingFlags;
   /** Null: only the configuration. */
   readonly service: ServiceChoices | null;
-  /** Whether that is so since systemd was not found. */
+  /** Whether that is because systemd was not found. */
   readonly isSystemdMissing: boolean;
 }
 
 export interface ServiceChoices {
   readonly user: string;
   readonly isDynamic: boolean;
-  /** The program and what comes before the command's name, absolute. */
+  /** The program and its arguments before the name of the command, absolute. */
   readonly program: readonly string[];
-  /** Not this program, but one that was named. */
+  /** Whether it was named, and is not this program. */
   readonly isProgramNamed: boolean;
 }
 
 export interface PlannedFile {
   readonly what: 'configuration' | 'unit' | 'user';
-  /** As it is called in the finished system. */
+  /** As it is in the finished system. */
   readonly path: string;
   readonly text: string;
 }
 
 export interface Plan {
   readonly files: readonly PlannedFile[];
-  /** Choices that an existing configuration overrules. */
+  /** Choices that an existing configuration overrides. */
   readonly notApplied: readonly string[];
-  /** Folders that have to be there and are not the data folder, which systemd or the first start makes. */
+  /** Folders that must exist, apart from a data folder that systemd or the first start creates. */
   readonly folders: readonly string[];
   readonly effective: Config;
 }
@@ -51,23 +51,23 @@ export const ENABLED_PATH = '/etc/systemd/system/multi-user.target.wants/wirewat
 export const SYSUSERS_PATH = '/etc/sysusers.d/wirewatch.conf';
 const NOTIFY_PATHS = ['/usr/bin/systemd-notify', '/bin/systemd-notify'];
 
-/** Where a path of the finished system is now. */
+/** The present place of a path of the finished system. */
 export function below(root: string, file: string): string {
   return path.join(root, file);
 }
 
-/** Does systemd run this system (sd_booted(3)), or is it installed in another one? */
+/** Whether systemd runs this system (sd_booted(3)), or is installed in the other one. */
 export function isSystemdThere(root: string): boolean {
   const paths = root === '/' ? ['/run/systemd/system'] : ['/usr/lib/systemd/systemd', '/lib/systemd/systemd'];
   return paths.some((one) => existsSync(below(root, one)));
 }
 
-/** systemd brings it; below a root without systemd, as a package is made in, it will be there. */
+/** It comes with systemd; below a root without systemd, as for a package, it will be there. */
 function canNotify(root: string): boolean {
   return !isSystemdThere(root) || NOTIFY_PATHS.some((one) => existsSync(below(root, one)));
 }
 
-/** @throws Refused for choices that are wrong or do not go together, or a configuration that does not load */
+/** @throws Refused for choices that are invalid or contradict each other, or a configuration that does not load */
 export function planSetup(choices: SetupChoices): Plan {
   const { root, data, config: configPath, flags, service } = choices;
   const existing = below(root, configPath);
@@ -75,12 +75,12 @@ export function planSetup(choices: SetupChoices): Plan {
   const effective = existsSync(existing) ? load({}, existing, data) : wanted;
   const chosen = chosenValues(flags, wanted);
   const configuration = { what: 'configuration', path: configPath, text: annotatedConfig(chosen) } as const;
-  const notApplied = overruled(chosen, wanted, effective);
+  const notApplied = overridden(chosen, wanted, effective);
   if (service === null) return { files: [configuration], notApplied, folders: [], effective };
   const { needed, optional } = writableFolders(effective, data);
   const folders = [...needed, ...optional];
   const readable = readPaths(effective);
-  judge(choices, service, folders, readable);
+  checkChoices(choices, service, folders, readable);
   requireProgram(root, service);
   const unit = unitText({
     ...service,
@@ -99,12 +99,12 @@ export function planSetup(choices: SetupChoices): Plan {
   return { files, notApplied, folders: made, effective };
 }
 
-/** A service takes nothing from the environment of the one who sets it up. */
+/** A service does not inherit the environment of the person who sets it up. */
 function load(flags: SettingFlags, file: string, dataFolder: string): Config {
   return loadConfig({ flags, env: {}, file, dataFolder });
 }
 
-/** What was given as a flag, as the configuration has it; folders absolute, since the file is somewhere else. */
+/** The values given as flags, for the configuration; folders absolute, since the file is in another folder. */
 function chosenValues(flags: SettingFlags, { server, ingest }: Config): Map<string, string | number> {
   return new Map<string, string | number>([
     ...(flags.host === undefined ? [] : [['server.host', server.host] as const]),
@@ -114,7 +114,7 @@ function chosenValues(flags: SettingFlags, { server, ingest }: Config): Map<stri
   ]);
 }
 
-function overruled(chosen: ReadonlyMap<string, unknown>, wanted: Config, effective: Config): string[] {
+function overridden(chosen: ReadonlyMap<string, unknown>, wanted: Config, effective: Config): string[] {
   const settingOf = (config: Config, setting: string) =>
     new Map<string, unknown>([
       ['server.host', config.server.host],
@@ -129,11 +129,11 @@ function overruled(chosen: ReadonlyMap<string, unknown>, wanted: Config, effecti
       const [there, asked] = [settingOf(effective, setting), settingOf(wanted, setting)].map((one) =>
         JSON.stringify(one),
       );
-      return `${flag} ${asked}: the configuration that is there says ${there}; change ${setting} in it`;
+      return `${flag} ${asked}: the existing configuration has ${there}; change ${setting} there`;
     });
 }
 
-/** Folders outside the data folder in which the appliance writes: those it cannot do without, and the others. */
+/** Folders outside the data folder that the appliance writes to: those it needs to start, and the others. */
 function writableFolders(
   { ingest, backup, log }: Config,
   data: string,
@@ -146,13 +146,13 @@ function writableFolders(
   };
 }
 
-/** What the configuration names and the appliance only reads. */
+/** Files and folders of the configuration that the appliance only reads. */
 function readPaths({ photos, server, preseed }: Config): string[] {
   const secrets = preseed.keys.flatMap(({ source }) => (source.kind === 'secret_file' ? [source.file] : []));
   return [photos.folder, server.tls_certificate, server.tls_key, ...secrets].filter((one) => one !== '');
 }
 
-function judge(
+function checkChoices(
   { data, config }: SetupChoices,
   service: ServiceChoices,
   folders: readonly string[],
@@ -163,42 +163,42 @@ function judge(
     if (/[\u0000-\u001f\u007f]/.test(one))
       throw new Refused(
         'usage',
-        `${JSON.stringify(one)}: a unit cannot name a path with control characters.`,
+        `${JSON.stringify(one)}: a systemd unit cannot contain a path with control characters`,
       );
     if (isTemporary(one))
       throw new Refused(
         'failed',
-        `${one}: the service could not see it, its /tmp is its own. Name another place.`,
+        `${one}: the service could not access it, because it has its own /tmp. Choose another path.`,
       );
   }
   const [program = ''] = service.program.filter((one) => isInHome(one));
   if (program !== '') {
     throw new Refused(
       'failed',
-      `the service could not run ${program}, since homes are hidden from it. Copy the program first (install -m 755 wirewatch /usr/local/bin/wirewatch) and run that one, or name it with --program.`,
+      `the service could not run ${program}, because home folders are hidden from it. Copy the program first (install -m 755 wirewatch /usr/local/bin/wirewatch), and run setup from there or name it with --program.`,
     );
   }
   const outside = [...(stateDirectory(data) === null ? [data] : []), ...folders];
   if (service.isDynamic && outside.length > 0) {
     throw new Refused(
       'usage',
-      `--dynamic-user: its user exists only while the service runs and can own nothing outside /var/lib: ${outside.join(', ')}. Leave it out, or use --data /var/lib/NAME and the drop folder within.`,
+      `--dynamic-user: this user exists only while the service runs, and cannot own folders outside /var/lib: ${outside.join(', ')}. Leave out the option, or use --data /var/lib/NAME with the drop folder inside it.`,
     );
   }
 }
 
-/** A unit cannot start what is not there. */
+/** A unit cannot start a program that does not exist. */
 function requireProgram(root: string, { isProgramNamed, program: [program = ''] }: ServiceChoices): void {
   const file = below(root, program);
-  // Where a link leads to is not looked at: below a root, that is another place.
+  // The target of a link is not checked: below a root, it is another place.
   if (!isProgramNamed || lstatSync(file, { throwIfNoEntry: false }) !== undefined) return;
   throw new Refused(
     'failed',
-    `--program: ${file} is not there. Copy the program first (install -D -m 755 wirewatch ${file}), or name another.`,
+    `--program: ${file} does not exist. Copy the program first (install -D -m 755 wirewatch ${file}), or name another one.`,
   );
 }
 
-/** A user that is there already is used as it is. */
+/** Whether the user must be created; an existing one is used as it is. */
 function needsUser(root: string, user: string): boolean {
   if (existsSync(below(root, SYSUSERS_PATH))) return true;
   const users = below(root, '/etc/passwd');

@@ -1,22 +1,22 @@
 /** The text of the systemd unit and of the user's entry (systemd.exec(5), sysusers.d(5)). No I/O. */
 
 export interface UnitTerms {
-  /** The program and what comes before the command's name, absolute. */
+  /** The program and its arguments before the name of the command, absolute. */
   readonly program: readonly string[];
   readonly data: string;
   readonly config: string;
   readonly user: string;
-  /** systemd makes the user for as long as the service runs. */
+  /** systemd creates the user while the service runs. */
   readonly isDynamic: boolean;
-  /** Folders outside the data folder without which it cannot start: the drop folder. */
+  /** Folders outside the data folder that it needs to start: the drop folder. */
   readonly needed: readonly string[];
-  /** Others in which it writes, for backups and logs: a disk that is missing must not keep the service down. */
+  /** Other folders that it writes to, for backups and logs: if their disk is missing, the service must still start. */
   readonly optional: readonly string[];
-  /** Files and folders that it reads beside those: photos, certificate, key, secrets. */
+  /** Other files and folders that it reads: photos, certificate, key, secrets. */
   readonly readable: readonly string[];
-  /** Those it listens on; 0 is any, or none. */
+  /** The ports that it listens on; 0 is any, or none. */
   readonly ports: readonly number[];
-  /** systemd-notify is there, which tells systemd when connections are accepted. */
+  /** Whether systemd-notify exists, which tells systemd when connections are accepted. */
   readonly canNotify: boolean;
 }
 
@@ -25,17 +25,17 @@ const STATE_FOLDER = /^\/var\/lib\/([\w-][\w.-]*)$/;
 const HOMES = ['/home', '/root', '/run/user'];
 const TEMPORARY = ['/tmp', '/var/tmp'];
 
-/** Is the path in a folder that the unit hides as somebody's home? */
+/** Whether the path is in a home folder, which the unit hides. */
 export function isInHome(path: string): boolean {
   return isIn(path, HOMES);
 }
 
-/** Is the path in a folder that the unit replaces by one of its own (PrivateTmp)? */
+/** Whether the path is in a folder that the unit replaces by its own (PrivateTmp). */
 export function isTemporary(path: string): boolean {
   return isIn(path, TEMPORARY);
 }
 
-/** The name for `StateDirectory=`; null where systemd does not make the data folder. */
+/** The name for `StateDirectory=`; null if systemd does not create the data folder. */
 export function stateDirectory(data: string): string | null {
   return STATE_FOLDER.exec(data)?.[1] ?? null;
 }
@@ -45,7 +45,7 @@ export function unitText(terms: UnitTerms): string {
 }
 
 export function sysusersText(user: string, data: string): string {
-  return `# The user of the service, without a login. systemd-sysusers makes it.\nu ${user} - "Wirewatch" ${words([data])}\n`;
+  return `# The user of the service, without a login. systemd-sysusers creates it.\nu ${user} - "Wirewatch" ${words([data])}\n`;
 }
 
 function unitSection({ data, needed }: UnitTerms): string {
@@ -54,8 +54,8 @@ Description=Wirewatch, reports where stories and photos were found
 Wants=network-online.target
 After=network-online.target
 RequiresMountsFor=${words([data, ...needed])}
-# To be told when the service ends for good, as with exit code 78 (other failures restart it): write a unit that tells
-# you, and name it with "systemctl edit wirewatch":
+# To be notified when the service stops for good, as with exit code 78 (it restarts after other failures): write a unit
+# that notifies you, and name it with "systemctl edit wirewatch":
 # [Unit]
 # OnFailure=wirewatch-failed.service
 `;
@@ -67,24 +67,24 @@ function serviceSection(terms: UnitTerms): string {
   return `[Service]
 ${canNotify ? NOTIFY : EXEC}
 ExecStart=${line}
-# Opens the log anew, looks for a renewed certificate.
+# Reopens the log file and loads a renewed certificate.
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=5
-# The configuration or the data folder is wrong: trying again would not mend it.
+# The configuration or the data folder is wrong: a restart would not help.
 RestartPreventExitStatus=78
-# A start that brings a large database up to date takes as long as it takes.
+# A start may have to rebuild a large database, which takes time.
 TimeoutStartSec=infinity
-# Every connection is a file.
+# Every connection uses a file descriptor.
 LimitNOFILE=65536
-# The executable keeps the library of its database here.
+# The executable unpacks its SQLite library here.
 CacheDirectory=wirewatch
 CacheDirectoryMode=0700
 Environment=WIREWATCH_ADDON_DIR=/var/cache/wirewatch/addon
 `;
 }
 
-const NOTIFY = `# systemd-notify, a process of its own, says when connections are accepted.
+const NOTIFY = `# systemd-notify, a separate process, reports when connections are accepted.
 Type=notify
 NotifyAccess=all
 WatchdogSec=3min`;
@@ -95,10 +95,10 @@ Type=exec`;
 function hardening(terms: UnitTerms): string {
   const { user, isDynamic, data, needed, optional, readable, ports } = terms;
   const state = stateDirectory(data);
-  // With "-" systemd leaves out what is not there; without it, the service would not start (systemd.exec(5)).
+  // With "-", systemd ignores a missing folder; without it, the service would not start (systemd.exec(5)).
   const paths = [...(state === null ? [data] : []), ...needed, ...optional.map((folder) => `-${folder}`)];
   const needsHome = [data, terms.config, ...needed, ...optional, ...readable].some(isInHome);
-  return `# It sees and does what it needs, and nothing else.
+  return `# The service has access to what it needs, and to nothing else.
 ${isDynamic ? `DynamicUser=yes\nUser=${user}` : `User=${user}`}
 UMask=0027
 ${state === null ? '' : `StateDirectory=${state}\nStateDirectoryMode=0700\n`}${paths.length === 0 ? '' : `ReadWritePaths=${words(paths)}\n`}ProtectSystem=strict
@@ -127,14 +127,14 @@ RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
-# A scheduled backup gives way to all else.
+# A scheduled backup lowers its own priority.
 SystemCallFilter=setpriority
 SystemCallErrorNumber=EPERM
-# Not MemoryDenyWriteExecute: JavaScript is compiled to machine code while it runs.
+# MemoryDenyWriteExecute is not possible: JavaScript is compiled to machine code at run time.
 `;
 }
 
-const PRIVILEGED_PORT = `# To listen on a port below 1024; PrivateUsers would take this away.
+const PRIVILEGED_PORT = `# To listen on a port below 1024; PrivateUsers would not allow it.
 AmbientCapabilities=CAP_NET_BIND_SERVICE
 CapabilityBoundingSet=CAP_NET_BIND_SERVICE`;
 
@@ -146,7 +146,7 @@ const INSTALL = `[Install]
 WantedBy=multi-user.target
 `;
 
-/** Words as a unit takes them: quoted where needed, and without specifiers (systemd.syntax(7)). */
+/** Words for a unit: quoted if needed, and without specifiers (systemd.syntax(7)). */
 function words(all: readonly string[]): string {
   return all
     .map((word) => {

@@ -34,7 +34,7 @@ export function refuseAsRoot({ root }: DataFolder): void {
   const { uid, gid } = owner;
   throw new Refused(
     'configuration',
-    `the data folder ${root} belongs to user id ${uid}, and this is root. Serve it as that user (setpriv --reuid=${uid} --regid=${gid} --init-groups wirewatch serve ..., User= in a unit, --user in a container), or give it to root (chown -R root).`,
+    `root cannot serve the data folder ${root}, because it belongs to user id ${uid}. Run as that user (setpriv --reuid=${uid} --regid=${gid} --init-groups wirewatch serve ..., User= in a unit, --user in a container), or change the owner to root (chown -R root).`,
   );
 }
 

@@ -76,9 +76,9 @@ export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addo
   }
   throw new Refused(
     'configuration',
-    'SQLite could not be loaded: none of these folders can hold its library.\n' +
+    'cannot load SQLite: none of these folders can hold its library:\n' +
       `${failures.map((failure) => `  ${failure}\n`).join('')}` +
-      'Set WIREWATCH_ADDON_DIR to a folder that belongs to this user alone (mode 0700), on a file system that is ' +
+      'Set WIREWATCH_ADDON_DIR to a folder that only this user can access (mode 0700), on a file system that is ' +
       'writable and not mounted noexec.',
   );
 }
@@ -125,7 +125,7 @@ function prepareFolder(folder: string): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const path = join(realpathSync(dirname(folder)), basename(folder));
   const found = lstatSync(path);
-  if (!found.isDirectory()) throw new Error('not a folder, or a link to one');
+  if (!found.isDirectory()) throw new Error('not a folder, or a link to a folder');
   if (uid === undefined) return path; // Windows: the user's own folders are guarded by access lists instead
   if (found.uid !== uid) throw new Error(`belongs to user id ${found.uid}, not to ${uid}`);
   const mode = found.mode & 0o777;
@@ -148,9 +148,9 @@ function requireGuarded(folder: string, uid: number): void {
   for (let at = folder; ; at = dirname(at)) {
     const found = lstatSync(at);
     if (![0, uid, OVERFLOW_UID].includes(found.uid))
-      throw new Error(`lies in ${at}, which belongs to user id ${found.uid}`);
+      throw new Error(`is in ${at}, which belongs to user id ${found.uid}`);
     if ((found.mode & OTHERS_WRITE) !== 0 && (found.mode & STICKY) === 0)
-      throw new Error(`lies in ${at}, which others can write to`);
+      throw new Error(`is in ${at}, which other users can write to`);
     if (at === dirname(at)) return;
   }
 }
@@ -173,7 +173,7 @@ function placeFile(file: string, bytes: Uint8Array, hash: string): void {
     rmSync(temporary, { force: true });
   }
   if (!isGenuine(file, bytes.length, hash))
-    throw new Error('what was written there does not read back the same');
+    throw new Error('the library reads back differently from what was written');
 }
 
 /** Is it a plain file of ours with the right content? Never follows a link and never waits on a pipe. */
@@ -201,7 +201,7 @@ function load(file: string): object {
   const target: { exports: unknown } = { exports: {} };
   process.dlopen(target, file);
   const { exports } = target;
-  if (typeof exports !== 'object' || exports === null) throw new Error(`${file} is no addon`);
+  if (typeof exports !== 'object' || exports === null) throw new Error(`${file} is not an addon`);
   return exports;
 }
 

@@ -98,7 +98,7 @@ export function isEmpty(path: string): boolean {
 export function emptied(path: string): Refused {
   return new Refused(
     'configuration',
-    `${path} is empty, and its log beside it is not touched. Restore a backup: wirewatch restore BACKUP --replace`,
+    `${path} is empty. The log next to it was not changed. Restore a backup: wirewatch restore BACKUP --replace`,
   );
 }
 

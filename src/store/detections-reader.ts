@@ -18,7 +18,7 @@ const RETRY_AFTER_SECONDS = 5;
 
 export function createDetectionsReader(path: string): DetectionsReader {
   let db: Database | null = null;
-  let reason = 'it is not open yet';
+  let reason = 'detections.db is not open yet';
   return {
     db() {
       if (db !== null) return db;

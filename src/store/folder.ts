@@ -89,11 +89,11 @@ export function ensureFolder(folder: DataFolder): boolean {
   } catch (error) {
     const reason =
       isErrorCode(error, 'EACCES') && isMissing(root)
-        ? `it is not there, and this user may not make it in ${dirname(root)}`
+        ? `it does not exist, and this user has no permission to create it in ${dirname(root)}`
         : reasonOf(error);
     throw new Refused(
       'configuration',
-      `cannot use the data folder ${root}: ${reason}. Run this as the user whom it belongs to, give it to this one (chown -R), or name another with --data.`,
+      `cannot use the data folder ${root}: ${reason}. Run as the owner of the folder, change its owner to this user (chown -R), or name another folder with --data.`,
     );
   }
   refuseLinks(folder);
@@ -113,7 +113,7 @@ export function refuseLinks({ root, log, accessLog, ...files }: DataFolder): voi
   if (link === undefined) return;
   throw new Refused(
     'configuration',
-    `${link} is a link. Nothing that the appliance keeps in ${root} may be one: put what it leads to in its place. The data folder itself may be a link.`,
+    `${link} is a link. Files in the data folder ${root} must not be links: replace the link with its target. The data folder itself can be a link.`,
   );
 }
 

@@ -49,7 +49,7 @@ export function refuseHalfRestored(folder: DataFolder): void {
   if (pendingRestore(folder) === null) return;
   throw new Refused(
     'configuration',
-    `a restore into ${folder.root} is under way, or was cut off. Where none runs, complete it by starting the appliance (wirewatch serve), or by the same command again.`,
+    `a restore into ${folder.root} is running or was interrupted. If it is not running, complete it: start the appliance (wirewatch serve), or repeat the restore command.`,
   );
 }
 

@@ -27,8 +27,8 @@ export function ensureInstallation(db: Database, kind: InstallationKind): void {
   throw new Refused(
     'configuration',
     kind === 'demo'
-      ? `${db.name} belongs to an installation in use, and the demonstration does not touch it. Name another folder with --data.`
-      : `${db.name} was made by "wirewatch demo", whose keys are no secret. Name another folder with --data.`,
+      ? `${db.name} belongs to an existing installation, which the demo does not change. Name another folder with --data.`
+      : `${db.name} was created by "wirewatch demo", whose keys are public. Name another folder with --data.`,
   );
 }
 

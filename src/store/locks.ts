@@ -45,7 +45,7 @@ export async function takeServeLocks(
   if (releaseServe === null) {
     throw new Refused(
       'failed',
-      `another process already runs on the data folder ${root}. Stop it first, or name another folder with --data.`,
+      `another process is already using the data folder ${root}. Stop it first, or name another folder with --data.`,
     );
   }
   try {
@@ -63,7 +63,7 @@ export async function takeServeLocks(
     }
     throw new Refused(
       'failed',
-      `a command is at work on the data folder ${root}, a restore perhaps. Start again when it has ended.`,
+      `another command, such as a restore, is using the data folder ${root}. Start again when it has finished.`,
     );
   } catch (error) {
     releaseServe();
@@ -79,8 +79,11 @@ export async function takeServeLocks(
 export function takeStopped(folder: DataFolder): Release {
   const releaseLock = takeLock(folder.lock);
   if (releaseLock === null) {
-    const who = isLocked(folder.serveLock) ? 'an appliance runs' : 'a command that ingests is at work';
-    throw new Refused('failed', `${who} on ${folder.root}. Stop it first; nothing was changed.`);
+    const who = isLocked(folder.serveLock) ? 'the appliance' : 'an ingest command';
+    throw new Refused(
+      'failed',
+      `${who} is using the data folder ${folder.root}. Stop it first. Nothing was changed.`,
+    );
   }
   try {
     const releaseState = takeStateAlone(folder);
@@ -104,7 +107,7 @@ export function takeStateAlone({ root, stateLock }: DataFolder): Release {
   if (release !== null) return release;
   throw new Refused(
     'failed',
-    `a command is at work on ${root}, a backup perhaps. Wait until it has ended; nothing was changed.`,
+    `another command, such as a backup, is using the data folder ${root}. Try again when it has finished. Nothing was changed.`,
   );
 }
 
@@ -140,7 +143,7 @@ export function keepInPlace(folder: DataFolder, create: boolean): Release {
     throw error;
   }
   if (release === null)
-    throw new Refused('failed', `a restore into ${root} is under way. Try again when it has ended.`);
+    throw new Refused('failed', `a restore into ${root} is running. Try again when it has finished.`);
   return release;
 }
 

@@ -38,9 +38,9 @@ export function requireSchema(db: Database, path: string, schema: Schema): void 
   if (applicationId !== schema.application_id)
     throw new Refused(
       'configuration',
-      `${path} is not a database of this program, or of one before its first release. Name another data folder with --data.`,
+      `${path} is not a Wirewatch database, or was created by a version before the first release. Name another data folder with --data.`,
     );
   const version = Number(db.pragma('user_version', { simple: true }));
   if (version !== schemaVersion(schema))
-    throw new UnknownSchema('configuration', `${path} was made by another version of this program.`);
+    throw new UnknownSchema('configuration', `${path} was created by another version of Wirewatch.`);
 }

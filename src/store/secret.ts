@@ -1,6 +1,8 @@
 /** The secret: 32 random bytes from which all that is signed gets its keys. */
+
 import { randomBytes, randomUUID } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { counted } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { appearAs, type DataFolder } from './folder.ts';
 
@@ -21,7 +23,7 @@ export function readSecret(folder: DataFolder): Buffer {
   if (secret.length !== SECRET_BYTES) {
     throw new Refused(
       'configuration',
-      `the secret ${folder.secret} has ${secret.length} bytes, not ${SECRET_BYTES}. Put back the one from a backup: without it no cursor that was given out is valid.`,
+      `the secret ${folder.secret} has ${counted(secret.length, 'byte')} instead of ${SECRET_BYTES}. Restore the file from a backup: without it, all existing cursors are invalid.`,
     );
   }
   return secret;
@@ -34,7 +36,7 @@ function refuseLost({ root, secret, detections, log }: DataFolder): void {
   if (existsSync(secret)) return;
   throw new Refused(
     'configuration',
-    `the secret ${secret} is missing, and ${root} is in use: without it no cursor, access token or photo address that was given out is valid. Put back the file from a backup (tar -xf BACKUP secret). Where there is none, as the user of the appliance: (umask 077; head -c ${SECRET_BYTES} /dev/urandom > ${secret}), and every client has to start again.`,
+    `the secret ${secret} is missing, although ${root} already holds data. Without it, all existing cursors, access tokens and photo addresses are invalid. Restore the file from a backup (tar -xf BACKUP secret). Without a backup, run this as the user of the appliance: (umask 077; head -c ${SECRET_BYTES} /dev/urandom > ${secret}). Every client must then start again.`,
   );
 }
 

@@ -12,7 +12,7 @@ const ORDINALS = 2 ** 19;
 /** @param ordinal of the stream, from 1; @param sequence from 0 @throws RangeError beyond the limits */
 export function placeOf(ordinal: number, sequence: number): number {
   if (ordinal < 1 || ordinal >= ORDINALS || sequence < 0 || sequence >= SEQUENCES)
-    throw new RangeError(`there is no place for row ${sequence} of the stream with ordinal ${ordinal}`);
+    throw new RangeError(`no place is left for row ${sequence} of stream ${ordinal}`);
   return ordinal * SEQUENCES + sequence;
 }
 

@@ -113,7 +113,7 @@ function openFile(path: string): Database {
   if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
     throw new Refused(
       'configuration',
-      `${path}: the file system does not support SQLite's write-ahead log. Use a local disk for the data folder.`,
+      `${path}: the file system does not support the write-ahead log of SQLite. Put the data folder on a local disk.`,
     );
   }
   db.pragma('synchronous = FULL');

@@ -1,4 +1,5 @@
 /** How far an export was read: up to its newest finished window, but for those before it that were not. */
+import { counted, grouped } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
@@ -51,12 +52,9 @@ export function countNotRead({ not_read }: Reach): number {
 export function reachText(reach: Reach, ago = ''): string {
   const windows = countNotRead(reach);
   const why = Object.entries(reach.not_read).flatMap(([status, count]) =>
-    count === 0 ? [] : [`${count.toLocaleString('en-US')} ${status.replace('_', ' ')}`],
+    count === 0 ? [] : [`${grouped(count)} ${status.replace('_', ' ')}`],
   );
-  const but =
-    windows === 0
-      ? ''
-      : `, but for ${windows.toLocaleString('en-US')} ${windows === 1 ? 'window' : 'windows'}: ${why.join(', ')}`;
+  const but = windows === 0 ? '' : `, except ${counted(windows, 'window')}: ${why.join(', ')}`;
   return reach.newest_done === null
     ? `no window finished yet${but}`
     : `read up to ${reach.newest_done}${ago}${but}`;

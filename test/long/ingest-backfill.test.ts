@@ -131,7 +131,10 @@ test('the same content under the same label changes nothing; under another it is
   const rows = newRows(2);
   const first = await appliance.dropped('newswire.backfill-same.ndjson', ndjson(rows));
   const again = await appliance.dropped('newswire.backfill-same.ndjson', ndjson(rows));
-  assert.deepEqual([again.msg, again.reason], ['file repeated', `the same content as file ${first.number}`]);
+  assert.deepEqual(
+    [again.msg, again.reason],
+    ['file repeated', `same content as file ${first.number}, which was already applied`],
+  );
   const other = await appliance.dropped('newswire.backfill-other.ndjson', ndjson(rows));
   assert.deepEqual([other.msg, other.unchanged], ['file applied', 2]);
 });

@@ -1,6 +1,7 @@
 /** Actions that take longer than a request: asked of the ingest thread, or run as a command of their own. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runCommand } from '../../backup/backup-process.ts';
+import { counted, grouped } from '../../counted.ts';
 import { noteOperation } from '../../history/operation-note.ts';
 import { addRequest, type IngestRequest, type RequestOutcome, requestState } from '../../ingest/requests.ts';
 import { Refused } from '../../refused.ts';
@@ -62,7 +63,7 @@ function endOf(outcome: RequestOutcome, subject: string): JobEnd {
       first === undefined
         ? ''
         : ` ${counted(unreadable.length, 'file')} could not be read, first ${first.file}: ${first.reason}.`;
-    const text = `Read ${counted(files, 'file')} with ${counted(rows, 'row')} again: ${counted(created, 'detection')} created, ${updated.toLocaleString('en-US')} updated.${but}`;
+    const text = `Read ${counted(files, 'file')} with ${counted(rows, 'row')} again: ${counted(created, 'detection')} created, ${grouped(updated)} updated.${but}`;
     return { ok: first === undefined, text };
   }
   return { ok: true, text: 'Done.' };
@@ -75,7 +76,7 @@ export function beginBackup<Of extends Beginning>(acting: Of, changing: Changing
   const args = ['backup', folder, '--data', data, '--drop', drop, '--keep-days', `${keep_days}`];
   return beginCommand(acting, changing, 'backup', args, ({ written, path }) => ({
     ok: true,
-    text: `${path} is up to date: ${Number(written).toLocaleString('en-US')} bytes written.`,
+    text: `${path} is up to date: ${grouped(Number(written))} bytes written.`,
   }));
 }
 
@@ -115,8 +116,4 @@ function beginCommand<Of extends Beginning>(
 function requireNotRunning({ jobs }: Sources, { kind, subject }: Pick<Job, 'kind' | 'subject'>): void {
   if (jobs.isRunning(kind, subject))
     throw new Refused('failed', 'It is under way already. Wait until it is done.');
-}
-
-function counted(count: number, what: string): string {
-  return `${count.toLocaleString('en-US')} ${what}${count === 1 ? '' : 's'}`;
 }

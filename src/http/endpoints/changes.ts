@@ -52,8 +52,8 @@ function answerChanges(sources: ChangesSources, call: KeyedCall, credential: Cre
   );
   if (streams.length > STREAMS_MAX) {
     throw invalid(
-      `subscription_id, content_type: the request reads ${streams.length} streams, at most ${STREAMS_MAX} are possible; ` +
-        'name subscription_id and content_type',
+      `subscription_id, content_type: the request covers ${streams.length} streams; at most ${STREAMS_MAX} are allowed. ` +
+        'Name fewer subscriptions, or one content type',
     );
   }
   call.requireAllowance();

@@ -38,7 +38,7 @@ function answerDetection(sources: DetectionSources, call: KeyedCall, { subscript
     projection,
     baseUrl: jsonBaseUrl(sources.baseUrl()),
   });
-  if (body === null) throw new Refused('not_found', 'No detection with this id can be read with this key.');
+  if (body === null) throw new Refused('not_found', 'No detection with this id is available to this key.');
   return { status: 200, rows: 1, body };
 }
 
@@ -48,8 +48,8 @@ function readId(segment: string): string {
   try {
     id = decodeURIComponent(segment);
   } catch {
-    throw invalid('id: not valid percent-encoded UTF-8');
+    throw invalid('id: must be valid percent-encoded UTF-8');
   }
-  if (!isDetectionId(id)) throw invalid('id: not the form of a detection id, such as t.7001.123.456');
+  if (!isDetectionId(id)) throw invalid('id: must be a detection id such as t.7001.123.456');
   return id;
 }

@@ -71,5 +71,5 @@ function etagOf({ size, modifiedNs }: FileState): string {
 }
 
 function notFound(): Refused {
-  return new Refused('not_found', 'There is no photo at this address.');
+  return new Refused('not_found', 'No photo exists at this address.');
 }

@@ -4,11 +4,13 @@
  * Its own errors are `{error, error_description}`; a body that is too large, a rate and a fault are problem
  * documents, as everywhere.
  */
+
 import type { AccessReader } from '../../auth/access-reader.ts';
 import { grantToken } from '../../auth/client-credentials.ts';
 import { isKeyId } from '../../auth/key.ts';
 import type { AccessTokens } from '../../auth/token.ts';
 import { isBasic, readTokenRequest } from '../../auth/token-request.ts';
+import { counted, grouped } from '../../counted.ts';
 import { TOKEN_BODY_BYTES_MAX, TOKEN_LIFETIME_MS } from '../../limits/contract-limits.ts';
 import type { TokenRate } from '../../limits/token-rate.ts';
 import { Refused } from '../../refused.ts';
@@ -43,16 +45,22 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   const { rate, bodyTimeoutMs } = sources;
   const body = await readBody(request, TOKEN_BODY_BYTES_MAX, bodyTimeoutMs);
   if (body.kind === 'too_large') {
-    throw new Refused('content_too_large', `The body is larger than ${TOKEN_BODY_BYTES_MAX} bytes.`);
+    throw new Refused(
+      'content_too_large',
+      `The request body must not exceed ${grouped(TOKEN_BODY_BYTES_MAX)} bytes.`,
+    );
   }
   // Read here, not before the body: a request that came slowly would count in a minute that is over.
   const nowMs = sources.now();
   requireRate(rate.takeAddress(address, nowMs), 'from this address');
   if (body.kind === 'too_slow') {
-    return { ...oauthError(408, 'invalid_request', 'The body did not arrive in time.'), headers: CLOSE };
+    return {
+      ...oauthError(408, 'invalid_request', 'The request body was not received in time.'),
+      headers: CLOSE,
+    };
   }
   if (body.kind === 'broken') {
-    return oauthError(400, 'invalid_request', 'The body ended too early, or is not well-formed HTTP.');
+    return oauthError(400, 'invalid_request', 'The request body is incomplete or not well-formed HTTP.');
   }
 
   const { authorization, 'content-type': contentType } = request.headers;
@@ -61,7 +69,7 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   const { grant_type, client, scope } = read.request;
   if (isKeyId(client.id)) claim(client.id);
   if (grant_type !== 'client_credentials') {
-    const description = `grant_type: ${grant_type === '' ? 'missing, ' : ''}expected client_credentials`;
+    const description = `grant_type: ${grant_type === '' ? 'missing; ' : ''}must be client_credentials`;
     return oauthError(400, 'unsupported_grant_type', description);
   }
   if (isKeyId(client.id)) requireRate(rate.takeClient(client.id, address, nowMs), 'for this client_id');
@@ -88,7 +96,7 @@ function requireRate(secondsToWait: number | null, whose: string): void {
   if (secondsToWait === null) return;
   throw new Refused(
     'rate_limited',
-    `Too many token requests ${whose} in a minute. Wait ${secondsToWait} seconds.`,
+    `Too many token requests ${whose} in the last minute. Retry in ${counted(secondsToWait, 'second')}.`,
     { retryAfterSeconds: secondsToWait },
   );
 }

@@ -1,0 +1,11 @@
+/** Numbers in texts for people. */
+
+/** A number of things: `1 key`, `12,000 keys`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${grouped(count)} ${count === 1 ? one : many}`;
+}
+
+/** A number for people: with separators from five digits on. */
+export function grouped(count: number): string {
+  return Math.abs(count) < 10_000 ? String(count) : count.toLocaleString('en-US');
+}
