@@ -251,13 +251,13 @@ describe('the console in a browser', { skip }, () => {
 
   test('a page that is not seen holds no connection, and catches up when it is seen', async () => {
     await open('files', 'Files');
-    await until(() => server.streams() === 1);
+    await until('a connection', () => server.streams() === 1);
     const see = (isHidden: boolean) =>
       page.evaluate(
         `Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))`,
       );
     await see(true);
-    await until(() => server.streams() === 0);
+    await until('its end', () => server.streams() === 0);
     server.answers['/console/files'] = { files: [], next: null };
     await see(false);
     await page.locator('.empty', { hasText: 'No such file.' }).waitFor();

@@ -40,7 +40,8 @@ function Topics({
 
 function Topic({ route: { name, parameters } }: { route: Route }): VNode {
   const reading = useReading<ManualTopic>(`/console/manual/${encodeURIComponent(name)}`);
-  return html`<article><p class="back"><a href=${linkTo('manual')}>All topics</a></p><${Heading} about=${name}>${name}</${Heading}>
+  const [, title = name] = /<h1[^>]*>([^<&]+)<\/h1>/.exec(reading.data?.html ?? '') ?? [];
+  return html`<article><p class="back"><a href=${linkTo('manual')}>All topics</a></p><${Heading} about=${name}>${title}</${Heading}>
     <${Read} of=${reading}>${(topic: ManualTopic) => html`<${Text} markup=${topic.html} section=${parameters.get('section')} />`}</${Read}></article>`;
 }
 

@@ -2,8 +2,7 @@
  * `npm run screenshots`: the console with the demonstration's data, as PNG files in dist/screenshots/. Each view at 420,
  * 1,280 and 2,560 pixels, light and dark. With --readme, the picture in README is made anew as well.
  */
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -11,7 +10,7 @@ import type { Page } from 'playwright-core';
 import { formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import { putFile } from '../support/appliance.ts';
 import { launchBrowser, skip, watchedPage } from '../support/browser.ts';
-import { runProgram } from '../support/program.ts';
+import { type Demonstration, startDemonstration } from '../support/demonstration.ts';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const FOLDER = path.join(ROOT, 'dist', 'screenshots');
@@ -37,43 +36,29 @@ const SETTLE_MS = 1500;
 /** How many changes the clients of the demonstration follow, so that there is something to see of them. */
 const POLLS = 5;
 
-interface Demonstration {
-  readonly console: string;
-  readonly url: string;
-  readonly keys: readonly { readonly key: string }[];
-  readonly detection: { readonly id: string } | null;
-}
-
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { readme: { type: 'boolean', default: false } } });
   if (skip !== false) throw new Error(skip);
-  const data = mkdtempSync(path.join(tmpdir(), 'wirewatch-screenshots-'));
-  const demo = runProgram(['demo', '--data', data, '--port', '0', '--json']);
+  const demo = await startDemonstration();
   const browser = await launchBrowser();
   try {
-    const printed = await demo.until('what it shows', () =>
-      /^\}$/m.test(demo.printed()) ? demo.printed() : undefined,
-    );
-    const shown: Demonstration = JSON.parse(printed);
-    await liveALittle(shown, path.join(data, 'drop'));
+    await liveALittle(demo);
     const { page, close } = await watchedPage(browser);
-    await page.goto(shown.console);
+    await page.goto(demo.shown.console);
     await page.locator('h1', { hasText: 'Overview' }).waitFor();
     mkdirSync(FOLDER, { recursive: true });
-    for (const view of [...VIEWS, `detections/${shown.detection?.id}`]) await shoot(page, view);
+    for (const view of [...VIEWS, `detections/${demo.shown.detection?.id}`]) await shoot(page, view);
     await close();
   } finally {
     await browser.close();
-    demo.kill('SIGINT');
-    await demo.ended;
-    rmSync(data, { recursive: true, force: true });
+    await demo.stop();
   }
   if (values.readme) copyFileSync(path.join(FOLDER, 'overview-1280-light.png'), README_PICTURE);
   console.log(`Screenshots are in ${path.relative(process.cwd(), FOLDER)}.`);
 }
 
 /** A client follows the stream, another one stops, and a file fails: what the console is there to tell. */
-async function liveALittle({ url, keys }: Demonstration, drop: string): Promise<void> {
+async function liveALittle({ drop, shown: { url, keys } }: Demonstration): Promise<void> {
   const window = Math.floor((Date.now() - 3 * HOUR_MS) / WINDOW_MS) * WINDOW_MS;
   putFile(
     drop,
