@@ -109,7 +109,7 @@ test('a failed window is reset: map, list and button say the same, before and af
   );
   const refused = await ui.post('actions/window-reset', window);
   assert.equal(refused.status, 409);
-  assert.match(refused.text, /is done: only a failed one can be reset/);
+  assert.match(refused.text, /is done: only a failed window can be reset/);
 });
 
 test('an abandoned window is accepted; an empty file is no gap', async () => {
@@ -208,8 +208,8 @@ test('a key is made, rotated and revoked; each is shown once, and works or not',
 test('what a key may be given as is checked as the command does', async () => {
   const terms = { account: 'agency', name: 'x', scopes: ['detections:read'], subscriptions: ['7001'] };
   for (const [change, status, said] of [
-    [{ account: 'nobody' }, 409, /there is no account nobody/],
-    [{ subscriptions: ['8000'] }, 409, /there is no subscription 8000/],
+    [{ account: 'nobody' }, 409, /account nobody does not exist/],
+    [{ subscriptions: ['8000'] }, 409, /subscription 8000 does not exist/],
     [{ subscriptions: '7001' }, 400, /subscriptions: it is required, as a list/],
     [{ scopes: ['all'] }, 400, /scopes: expected/],
     [{ name: '' }, 400, /name: expected/],
