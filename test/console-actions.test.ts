@@ -19,6 +19,8 @@ const VIEWS = [
   'history',
   'history?of=detections',
   'manual',
+  'manual/troubleshooting',
+  'manual/your-exports',
 ];
 
 describe('the console of the real program, in a browser', { skip }, () => {
@@ -42,7 +44,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
 
   async function show(view: string): Promise<void> {
     await page.evaluate(`location.hash = '#/${view}'`);
-    const title = view.split('?')[0] ?? '';
+    const title = view.split(/[?/]/)[0] ?? '';
     await page.locator('nav a[aria-current]', { hasText: new RegExp(`^${title}`, 'i') }).waitFor();
     await page.locator('.reading').first().waitFor({ state: 'detached' });
   }
@@ -71,6 +73,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
 
     test('each view says so, without an error', async () => {
       await logIn();
+      await page.setViewportSize({ width: 420, height: 900 });
       for (const view of VIEWS) {
         await show(view);
         assert.equal(await page.locator('.failure').count(), 0, view);
@@ -153,6 +156,26 @@ describe('the console of the real program, in a browser', { skip }, () => {
       const shown = await trail();
       assert.match(shown, /revoked_at/);
       assert.ok(!shown.includes(first) && !shown.includes(second));
+    });
+
+    test('what an export wrote is shown as text, in the stream as it arrives, and on its own', async () => {
+      await show('detections');
+      const headline = `<img src=x onerror="document.title='taken'">\u202Egnp.exe\u2066 ${'long '.repeat(700)}`;
+      const hostile = newRow({
+        article_headline: headline,
+        article_url: 'https://example.com/"><script>alert(1)</script>',
+      });
+      await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([hostile]));
+      const link = page.locator('a.title', { hasText: '<img src=x' });
+      await link.waitFor();
+      await link.click();
+      await page.locator('h1', { hasText: '<img src=x' }).waitFor();
+      await page.locator('td', { hasText: 'script' }).first().waitFor();
+      assert.doesNotMatch((await page.locator('main').textContent()) ?? '', /[\u202a-\u202e\u2066-\u2069]/);
+      assert.equal(await page.locator('#app :is(img, script)').count(), 0);
+      assert.match(await page.title(), /Wirewatch/);
+      assert.deepEqual(watched.errors, []);
+      assert.equal(watched.origins.size, 1);
     });
 
     test('an account is suspended and resumed', async () => {

@@ -8,6 +8,7 @@ import type { Browser, Page } from 'playwright-core';
 import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from './support/browser.ts';
 import { busyAnswers, HOSTILE } from './support/console-answers.ts';
 import { type ConsoleServer, startConsoleServer } from './support/console-server.ts';
+import { until } from './support/until.ts';
 
 const VIEWS = [
   ['overview', 'Overview'],
@@ -246,6 +247,32 @@ describe('the console in a browser', { skip }, () => {
     server.breakEvents(false);
     await page.locator('.connection', { hasText: 'Live' }).waitFor();
     await page.locator('tbody tr', { hasText: 'newswire' }).first().waitFor();
+  });
+
+  test('a page that is not seen holds no connection, and catches up when it is seen', async () => {
+    await open('files', 'Files');
+    await until('a connection', () => server.streams() === 1);
+    const see = (isHidden: boolean) =>
+      page.evaluate(
+        `Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))`,
+      );
+    await see(true);
+    await until('its end', () => server.streams() === 0);
+    server.answers['/console/files'] = { files: [], next: null };
+    await see(false);
+    await page.locator('.empty', { hasText: 'No such file.' }).waitFor();
+    assert.equal(server.streams(), 1);
+  });
+
+  test('filters are those of the API, and stand in the address', async () => {
+    await open('detections', 'Detections');
+    await page.locator('summary', { hasText: 'More filters' }).click();
+    const asked = page.waitForRequest((request) => request.url().includes('exclude_domain'));
+    await page.locator('label', { hasText: 'Not of domain' }).locator('input').fill('example.com');
+    await page.keyboard.press('Enter');
+    const { searchParams } = new URL((await asked).url());
+    assert.equal(searchParams.get('exclude_domain'), 'example.com');
+    assert.match(page.url(), /#\/detections\?exclude_domain=example\.com$/);
   });
 
   test('new versions come on top of the live stream; held, they are counted', async () => {

@@ -101,7 +101,7 @@ function Side({ session, current, overview, connected }: SideProps): VNode {
     <a class="brand" href=${linkTo('overview')}>Wirewatch${demo && html`<span class="tag">demo</span>`}</a>
     <nav aria-label="Views"><ul>${VIEWS.map(({ name: view, title, badge }) => {
       const open = overview === undefined ? 0 : (badge?.(overview) ?? 0);
-      return html`<li key=${view}><a href=${linkTo(view)} aria-current=${view === current ? 'page' : undefined}>${title}${open > 0 && html`<span class="badge">${count(open)}<span class="hidden"> open</span></span>`}</a></li>`;
+      return html`<li key=${view}><a href=${linkTo(view)} aria-current=${view === current ? 'page' : undefined}>${title}${open > 0 && html`<span class=${isUrgent(view, overview) ? 'badge urgent' : 'badge'}>${count(open)}<span class="hidden"> open</span></span>`}</a></li>`;
     })}</ul></nav>
     <div class="foot soft">
       <p class="connection" role="status">${connected === false ? html`<${Mark} name="warning" /> Not connected: what is shown may be old. Trying again.` : html`<${Mark} name=${connected === null ? 'abandoned' : 'done'} /> ${connected === null ? 'Connecting' : 'Live'}`}</p>
@@ -110,6 +110,11 @@ function Side({ session, current, overview, connected }: SideProps): VNode {
       <button type="button" class="plain" onClick=${logOut}>Log out</button>
     </div>
   </header>`;
+}
+
+/** Whether somebody is needed now. */
+function isUrgent(view: string, overview: OverviewAnswer | undefined): boolean {
+  return view === 'overview' && overview?.alerts.some(({ page_worthy }) => page_worthy) === true;
 }
 
 async function logOut(): Promise<void> {

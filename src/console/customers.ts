@@ -95,7 +95,7 @@ export function Following({ of }: { of: Follower | null }): VNode {
   const [mark, text]: readonly [MarkName, string] = behind
     ? ['warning', `${count(rows_behind, 'row')} behind${age}`]
     : ['done', rows_behind === 0 ? 'caught up' : `${count(rows_behind, 'row')} to read${age}`];
-  return html`<${State} name=${mark}>${text}</${State}><br /><span class="soft">last used <${Age} at=${silent_since} /></span>`;
+  return html`<${State} name=${mark}>${text}</${State}><br /><span class="soft">${behind ? 'silent since' : 'last used'} <${Age} at=${silent_since} /></span>`;
 }
 
 function Refused({ of }: { of: KeyEntry['refused'] }): VNode {

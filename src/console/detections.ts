@@ -33,11 +33,25 @@ const COMMON: readonly Field[] = [
   },
   { name: 'min_score', label: 'Score at least', type: 'number' },
 ];
-const ONLY_SEARCH: readonly Field[] = [
+const PERIOD: readonly Field[] = [
   { name: 'from', label: 'First detected from', type: 'date' },
   { name: 'to', label: 'before', type: 'date' },
+];
+const MORE: readonly Field[] = [
   { name: 'article_id', label: 'Article id' },
   { name: 'source_id', label: 'Source id' },
+  { name: 'exclude_domain', label: 'Not of domain' },
+  { name: 'exclude_publisher_id', label: 'Not of publisher id' },
+  { name: 'band', label: 'Bands', hint: 'high,max' },
+  {
+    name: 'print',
+    label: 'Print titles',
+    options: [
+      ['', 'any'],
+      ['true', 'only'],
+      ['false', 'none'],
+    ],
+  },
 ];
 const DETECTION_ID = /^[ti]\.\d+\.\d+\.\d+$/;
 
@@ -45,7 +59,12 @@ export function Detections({ route }: { route: Route }): VNode {
   if (route.name !== '') return html`<${DetectionView} id=${route.name} />`;
   const isSearch = route.parameters.get('mode') === 'search';
   const choose = (mode: string) =>
-    go(linkTo('detections', { ...valuesOf(COMMON, route), mode: mode === 'search' ? mode : null }));
+    go(
+      linkTo('detections', {
+        ...valuesOf([...COMMON, ...MORE], route),
+        mode: mode === 'search' ? mode : null,
+      }),
+    );
   return html`<${Heading}>Detections</${Heading}>
     <div class="bar">
       <${Choice} label="Which" value=${isSearch ? 'search' : 'live'} options=${[['live', 'Live'], ['search', 'Search']]} onChoose=${choose} />
@@ -70,11 +89,11 @@ function ById(): VNode {
 const SHOWN_MAX = 200;
 
 function Live({ route }: { route: Route }): VNode {
-  const path = `/console/detections/live${queryOf(valuesOf(COMMON, route))}`;
+  const path = `/console/detections/live${queryOf(valuesOf([...COMMON, ...MORE], route))}`;
   const reading = useReading<DetectionsPage>(path);
   const live = useNewer(path, reading.data);
   return html`<${Panel} title="Live stream" help="change-stream" aside=${html`<button type="button" aria-pressed=${live.isHeld} onClick=${live.toggle}>${live.isHeld ? 'Go on' : 'Hold'}</button>`}>
-    <${Filters} fields=${COMMON} route=${route} />
+    <${Filters} fields=${COMMON} more=${MORE} route=${route} />
     <${Read} of=${reading}>${(page: DetectionsPage) => html`
       <p class="soft live-note">${live.isHeld ? `Held. ${count(live.waiting, 'newer version')} waiting.` : 'Newest first. New versions appear on top as they are delivered.'}</p>
       ${live.failure !== undefined && html`<p class="failure" role="alert">${live.failure}</p>`}
@@ -133,7 +152,7 @@ function useNewer(path: string, first: DetectionsPage | undefined): Newer {
 
 function Search({ route }: { route: Route }): VNode {
   const { parameters } = route;
-  const fields = [...ONLY_SEARCH, ...COMMON];
+  const fields = [...PERIOD, ...COMMON];
   const period = {
     from: parameters.get('from') ?? day(serverNow() - 7 * DAY_MS),
     to: parameters.get('to') ?? day(serverNow() + DAY_MS),
@@ -142,9 +161,11 @@ function Search({ route }: { route: Route }): VNode {
     ...route,
     parameters: new URLSearchParams({ ...Object.fromEntries(parameters), ...period }),
   };
-  const pages = usePages<DetectionsPage>(`/console/detections/search${queryOf(valuesOf(fields, filled))}`);
+  const pages = usePages<DetectionsPage>(
+    `/console/detections/search${queryOf(valuesOf([...fields, ...MORE], filled))}`,
+  );
   return html`<${Panel} title="Search" help="periods">
-    <${Filters} fields=${fields} route=${filled} kept=${{ mode: 'search' }} />
+    <${Filters} fields=${fields} more=${MORE} route=${filled} kept=${{ mode: 'search' }} />
     <${Pages} of=${pages} more="Continue the search">${(all: readonly DetectionsPage[]) => {
       const rows = all.flatMap(({ detections }) => detections);
       const last = all.at(-1);

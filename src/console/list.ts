@@ -17,6 +17,8 @@ export interface Field {
 
 interface FiltersProps {
   readonly fields: readonly Field[];
+  /** Those that are seldom needed. */
+  readonly more?: readonly Field[];
   readonly route: Route;
   /** Parameters that stay whatever is filtered. */
   readonly kept?: Readonly<Record<string, string>>;
@@ -25,21 +27,23 @@ interface FiltersProps {
 }
 
 /** A choice holds at once, text when Enter is pressed or the field is left. */
-export function Filters({ fields, route, kept = {}, submit = 'Filter' }: FiltersProps): VNode {
-  const apply = (form: HTMLFormElement) => {
-    const values = Object.fromEntries(
-      [...new FormData(form)].map(([name, value]) => [name, `${value}`.trim()]),
-    );
-    go(linkTo(route.view, { ...values, ...kept }), true);
-  };
+export function Filters({ fields, more = [], route, kept = {}, submit = 'Filter' }: FiltersProps): VNode {
+  const { parameters } = route;
   const onEvent = (event: Event) => {
     event.preventDefault();
-    if (event.currentTarget instanceof HTMLFormElement) apply(event.currentTarget);
+    if (!(event.currentTarget instanceof HTMLFormElement)) return;
+    const values = [...new FormData(event.currentTarget)].map(([name, value]) => [name, `${value}`.trim()]);
+    go(linkTo(route.view, { ...Object.fromEntries(values), ...kept }), true);
   };
-  return html`<form class="filters" role="search" onSubmit=${onEvent} onChange=${onEvent}>${fields.map(
-    (field) =>
-      html`<label key=${field.name}>${field.label}<${Input} field=${field} value=${route.parameters.get(field.name) ?? ''} /></label>`,
-  )}<button>${submit}</button></form>`;
+  const labels = (of: readonly Field[]) =>
+    of.map(
+      (field) =>
+        html`<label key=${field.name}>${field.label}<${Input} field=${field} value=${parameters.get(field.name) ?? ''} /></label>`,
+    );
+  return html`<form role="search" onSubmit=${onEvent} onChange=${onEvent}>
+    <div class="filters">${labels(fields)}<button>${submit}</button></div>
+    ${more.length > 0 && html`<details open=${more.some(({ name }) => parameters.has(name))}><summary>More filters</summary><div class="filters">${labels(more)}</div></details>`}
+  </form>`;
 }
 
 function Input({ field, value }: { field: Field; value: string }): VNode {

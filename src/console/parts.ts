@@ -75,7 +75,8 @@ export function Table<Row>({ label, columns, rows, keyOf, empty = 'None.' }: Tab
     <tbody>${rows.map(
       (row) =>
         html`<tr key=${keyOf(row)}>${columns.map(
-          (column) => html`<td class=${look(column)} data-title=${column.title}>${column.of(row)}</td>`,
+          (column) =>
+            html`<td class=${look(column)} data-title=${column.title}><div>${column.of(row)}</div></td>`,
         )}</tr>`,
     )}</tbody>
   </table>`;

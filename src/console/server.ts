@@ -66,7 +66,9 @@ export function useEvents(listener: (topic: string) => void): void {
 const RECONNECT_MS = 3000;
 
 /**
- * Holds the event stream open while the app is shown. After a break, everything is read again.
+ * Holds the event stream open while the page is seen: a browser has six connections to a server, and pages behind
+ * others would keep them all. After a break, everything is read again.
+ *
  * @returns whether it is connected; null before the first answer
  */
 export function useStream(path: string, topics: readonly string[]): boolean | null {
@@ -75,6 +77,11 @@ export function useStream(path: string, topics: readonly string[]): boolean | nu
     let source: EventSource | undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let wasBroken = false;
+    const close = () => {
+      clearTimeout(timer);
+      source?.close();
+      wasBroken = true;
+    };
     const open = () => {
       source = new EventSource(path);
       source.onopen = () => {
@@ -83,20 +90,24 @@ export function useStream(path: string, topics: readonly string[]): boolean | nu
         wasBroken = false;
       };
       source.onerror = () => {
+        // The browser tries again by itself after a break, but not after an answer such as 401 or 503.
+        close();
         setConnected(false);
-        wasBroken = true;
         // Perhaps because the session has ended.
         emit('session');
-        // The browser tries again by itself after a break, but not after an answer such as 401 or 503.
-        source?.close();
         timer = setTimeout(open, RECONNECT_MS);
       };
       for (const topic of topics) source.addEventListener(topic, () => emit(topic));
     };
-    open();
+    const follow = () => {
+      if (document.hidden) close();
+      else open();
+    };
+    document.addEventListener('visibilitychange', follow);
+    if (!document.hidden) open();
     return () => {
-      clearTimeout(timer);
-      source?.close();
+      document.removeEventListener('visibilitychange', follow);
+      close();
     };
   }, []);
   return connected;

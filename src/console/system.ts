@@ -10,7 +10,7 @@ const DISK_LOW = 0.05;
 export function System({ of }: { of: Overview }): VNode {
   const { database, disks, version } = of;
   return html`<${Panel} title="System" help="growth"><dl class="fact-list">
-    ${disks.map(({ folder, free_bytes, bytes: all }) => html`<${Fact} key=${folder} title=${`Disk of ${folder}`} mark=${free_bytes < all * DISK_LOW ? 'warning' : 'done'}>${bytes(free_bytes)} free of ${bytes(all)}</${Fact}>`)}
+    ${disks.map(({ folder, free_bytes, bytes: all }) => html`<${Fact} key=${folder} title="Disk" mark=${free_bytes < all * DISK_LOW ? 'warning' : 'done'}>${bytes(free_bytes)} free of ${bytes(all)}<span class="soft mono"> ${folder}</span></${Fact}>`)}
     <${Fact} title="Database">${bytes(database.bytes)}, ${count(database.versions, 'version')} of detections</${Fact}>
     <${Fact} title="Log">${bytes(database.log_bytes)}</${Fact}>
     <${Backup} of=${of.backup} />

@@ -28,6 +28,8 @@ export interface ConsoleServer {
   readonly posted: Posted[];
   /** Tells every page that something changed. */
   tell(event: string): void;
+  /** How many event streams are open. */
+  streams(): number;
   /** Ends the event streams; refused until it is opened again. */
   breakEvents(isBroken: boolean): void;
   close(): Promise<void>;
@@ -74,6 +76,7 @@ export async function startConsoleServer(answers: Record<string, unknown>): Prom
     tell: (event) => {
       for (const stream of streams) stream.write(`event: ${event}\ndata: {}\n\n`);
     },
+    streams: () => streams.size,
     breakEvents: (broken) => {
       isBroken = broken;
       if (broken) for (const stream of streams) stream.end();
