@@ -18,6 +18,9 @@ const LINE_HEIGHT = 12;
 const CELL_WIDTH = { min: 6, max: 14 };
 const HOUR_WINDOWS = 6;
 
+/** What the map says of its keys, to those who see it and to a screen reader. */
+export const KEYS = 'Arrow keys move, Enter opens, n and p go to the next and previous open window';
+
 export type MapMode = 'state' | 'rows';
 
 interface MapProps {
@@ -48,7 +51,7 @@ export function WindowMapGrid({ name, cells, mode, onChoose }: MapProps): VNode 
   return html`<div class="map-frame">
     <p class="readout">${shown && html`<${Readout} name=${name} cell=${shown} />`}</p>
     <div class="scroll" ref=${frame}>
-      <div class="map" role="grid" aria-label=${`Windows of ${name}, a row a day, the newest first`} aria-rowcount=${place.days} aria-colcount=${DAY_WINDOWS} data-keeps-focus>
+      <div class="map" role="grid" aria-label=${`Windows of ${name}, a row a day, the newest first`} aria-rowcount=${place.days} aria-colcount=${DAY_WINDOWS} aria-description=${KEYS} data-keeps-focus>
         <${Days} cells=${cells} place=${place} />
         <svg width=${place.width} height=${place.height} aria-hidden="true"
           onPointerMove=${(event: PointerEvent) => setHovered(under(event))} onPointerLeave=${() => setHovered(null)}
