@@ -209,7 +209,6 @@ describe('the console of the real program, in a browser', { skip }, () => {
       const link = linkOf(appliance, '--as', 'kim');
       const other = await watchedPage(browser);
       for (const text of ['Overview', 'Wirewatch']) {
-        await other.page.goto('about:blank');
         await other.page.goto(link);
         await other.page.locator('h1', { hasText: text }).waitFor();
         await other.page.context().clearCookies();
