@@ -12,6 +12,7 @@ import { type Monitor, startMonitor } from './health/monitor.ts';
 import { createPauseReader } from './health/pause-reader.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
 import { startServer } from './http/server.ts';
+import { createWaiting } from './http/waiting.ts';
 import type { IngestClient, IngestMessage } from './ingest/ingest-client.ts';
 import { type IngestSettings, TROUBLE_NAMES } from './ingest/ingest-settings.ts';
 import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
@@ -105,6 +106,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const keyUses = createKeyUses();
   const secret = readSecret(folder);
   const recentDeliveries = new Map<number, number>();
+  const waiting = createWaiting();
   const counts = createRequestCounts(Date.now);
   // What a crash has left; openAdmin writes it anew.
   rmSync(folder.consoleAddress, { force: true });
@@ -129,7 +131,8 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
       case 'log':
         return log[message.level](message.fields, message.msg);
       case 'delivered':
-        return noteDelivery(recentDeliveries, message.first_position, message.delivered_at);
+        noteDelivery(recentDeliveries, message.first_position, message.delivered_at);
+        return waiting.changed();
       case 'trouble':
         return conditions.set(message.name, message.detail);
       case 'recovering':
@@ -169,6 +172,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     secret,
     recentDeliveries,
     onEndLost: ingest.endLost,
+    waiting,
     dailyRows,
     keyUses,
     traffic: metrics,

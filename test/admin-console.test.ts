@@ -268,6 +268,22 @@ describe('links and sessions', () => {
 });
 
 describe('beyond this machine', () => {
+  test('a certificate that cannot be used is refused with the name of its setting', () => {
+    const installation = createInstallation({
+      WIREWATCH_ADMIN_PORT: '9',
+      WIREWATCH_ADMIN_TLS_CERTIFICATE: '/nowhere.pem',
+      WIREWATCH_ADMIN_TLS_KEY: '/nowhere.key',
+    });
+    try {
+      const { status, stderr } = installation.cli(['serve', '--port', '0'], { anyStatus: true });
+      assert.deepEqual([status, /\[admin\] tls_\w+, \/nowhere/.test(stderr)], [78, true], stderr);
+      const check = installation.cli(['check'], { anyStatus: true });
+      assert.match(check.stdout, /\[admin\] tls_\w+, \/nowhere/);
+    } finally {
+      installation.remove();
+    }
+  });
+
   test('without TLS, neither its own nor that of the server, the start is refused', () => {
     const installation = createInstallation({ WIREWATCH_ADMIN_PORT: '9', WIREWATCH_ADMIN_HOST: '0.0.0.0' });
     try {

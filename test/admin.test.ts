@@ -6,7 +6,7 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { isHostTaken, ownNames } from '../src/admin/host.ts';
+import { certificateNames, isHostTaken, ownNames } from '../src/admin/host.ts';
 import { document, html } from '../src/admin/html.ts';
 import { createMetrics } from '../src/admin/metrics.ts';
 import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
@@ -344,6 +344,19 @@ test('Host: addresses and private names are taken, names that the public DNS may
     '-.com',
   ])
     assert.ok(!taken(host), String(host));
+});
+
+test('Host: over TLS, names of the certificate are taken, too', () => {
+  const names = certificateNames('DNS:wire.example.org, IP Address:10.0.0.1, DNS:*.agency.example');
+  assert.deepEqual(names, ['wire.example.org', '.agency.example']);
+  assert.deepEqual(certificateNames(undefined), []);
+  for (const [host, taken] of [
+    ['wire.example.org:9464', true],
+    ['console.agency.example', true],
+    ['agency.example.evil.com', false],
+    ['evilagency.example', false],
+  ] as const)
+    assert.equal(isHostTaken(host, names), taken, host);
 });
 
 test('a template escapes what it is given, once', () => {

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { stripVTControlCharacters } from 'node:util';
 import type { Command } from 'commander';
 import { resolveDataFolder } from '../src/cli/data-folder.ts';
 import { instantValue, integerValue, listValue, switchValue } from '../src/cli/options.ts';
@@ -356,7 +357,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
     assert.match(paged, /PAGED:ALERTS/);
     for (const PAGER of ['', '/nonexistent/pager']) {
       const printed = await shownBy(['manual', 'alerts'], { PAGER });
-      assert.match(printed, /^ALERTS\r?$/m);
+      assert.match(stripVTControlCharacters(printed), /^ALERTS\r?$/m);
       assert.doesNotMatch(printed, /PAGED/);
     }
   });

@@ -67,6 +67,8 @@ test('the defaults', () => {
       trusted_proxies: ['127.0.0.0/8', '::1'],
       tls_certificate: '',
       tls_key: '',
+      compression: true,
+      cors_origins: [],
       max_connections: 1000,
       max_connections_per_address: 100,
     },

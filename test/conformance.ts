@@ -202,6 +202,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'strict parameters, named in the detail | conformance-filters | strict: an unknown parameter, an empty value and a single one given twice are 400, by name',
   ]),
   ...rules('GET /v1/detections/changes', [
+    'Prefer: wait for the first change (RFC 7240), where the page would be empty | long-poll | has the first change, is counted once, and says that it waited',
     'cursor: a value that it did not give is 400 | conformance-answers | 400: a cursor that this endpoint did not give',
     'since: form, not in the future, at most 31 x 24 hours | conformance-stream | since: with Z or an offset, milliseconds or none, not in the future, at most 31 x 24 hours ago',
     'since: the first change delivered at or after it | conformance-stream | since starts at the first change delivered at or after it',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { addSubscription } from '../src/auth/subscriptions.ts';
-import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
+import { NOW_MS, PLAIN, startTestServer, type TestServer } from './support/server.ts';
 
 const MINUTE_MS = 60_000;
 let server: TestServer;
@@ -40,7 +40,7 @@ async function changes(query: string) {
 }
 
 test('a page has its members in order, and every header that the contract names', async () => {
-  const response = await server.get(SINCE, key);
+  const response = await server.get(SINCE, key, PLAIN);
   assert.equal(response.status, 200);
   assert.match(response.headers.get('x-request-id') ?? '', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   assert.equal(response.headers.get('cache-control'), 'no-store');
@@ -190,7 +190,7 @@ test('a large page arrives whole', async () => {
       row: { source_internal_id: index, article_headline: headline },
     }));
     other.store.deliver(rows, NOW_MS - MINUTE_MS);
-    const response = await other.get(`${SINCE}&limit=1000`, other.makeKey().key);
+    const response = await other.get(`${SINCE}&limit=1000`, other.makeKey().key, PLAIN);
     const text = await response.text();
     assert.equal(response.headers.get('content-length'), String(Buffer.byteLength(text)));
     const page = JSON.parse(text);

@@ -174,9 +174,9 @@ describe("the manual's calls", { skip: !has('curl') && 'curl is not installed' }
 });
 
 /** Runs an example that calls the service. @returns what it prints */
-async function called(code: string): Promise<Record<string, unknown>> {
+async function called(code: string, more: Record<string, string> = {}): Promise<Record<string, unknown>> {
   const script = code.replaceAll('http://127.0.0.1:8080', appliance.serving().url);
-  const env = { PATH: process.env.PATH, KEY: appliance.key };
+  const env = { PATH: process.env.PATH, KEY: appliance.key, ...more };
   const child = spawn('sh', ['-eu', '-c', script], { env });
   const [printed] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   return JSON.parse(printed);
@@ -190,6 +190,10 @@ describe("the manual's first calls", { skip: !has('curl') && 'curl is not instal
     const stream = example('change-stream', 'first-page').replace(/since=[^&]+/, `since=${since}`);
     const { data, next_cursor } = await called(stream);
     assert.ok(Array.isArray(data) && data.length > 0 && typeof next_cursor === 'string');
+
+    const wait = example('change-stream', 'wait').replace('wait=50', 'wait=1');
+    const nothing = await called(wait, { CURSOR: next_cursor });
+    assert.deepEqual([nothing.data, nothing.has_more], [[], false]);
 
     const [today = ''] = new Date().toISOString().split('T');
     const starts = /"text":"([^"]+)"/.exec(JSON.stringify(me))?.[1];

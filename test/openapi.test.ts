@@ -77,7 +77,7 @@ test('every endpoint of the program is in the document, and no other', () => {
   const folder = path.join(root, 'src', 'http', 'endpoints');
   const served = readdirSync(folder).flatMap((name) => {
     const text = readFileSync(path.join(folder, name), 'utf8');
-    const [, where] = /^ {4}path: '([^']+)'/m.exec(text) ?? [];
+    const [, where] = /^(?: {4}path: |const PATH = )'([^']+)'/m.exec(text) ?? [];
     const [, method = ''] = /^ {4}method: '([A-Z]+)'/m.exec(text) ?? [];
     const [, head] = /^ {4}head: (true|false)/m.exec(text) ?? [];
     if (where === undefined) return [];

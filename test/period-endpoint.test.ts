@@ -5,7 +5,7 @@ import { setKey } from '../src/auth/keys.ts';
 import { addSubscription } from '../src/auth/subscriptions.ts';
 import type { ContentType } from '../src/detection/content-type.ts';
 import { words } from './support/manual.ts';
-import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
+import { NOW_MS, PLAIN, startTestServer, type TestServer } from './support/server.ts';
 import type { TestRow } from './support/store.ts';
 
 const MINUTE_MS = 60_000;
@@ -87,7 +87,7 @@ const DAYS = 'from=2026-11-18&to=2026-11-21';
 const LATER = 'from=2026-11-19&to=2026-11-21';
 
 test('a page has its members in order, and every header that the contract names', async () => {
-  const response = await server.get(`/v1/detections?${DAYS}`, key);
+  const response = await server.get(`/v1/detections?${DAYS}`, key, PLAIN);
   assert.equal(response.status, 200);
   assert.match(response.headers.get('x-request-id') ?? '', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   assert.equal(response.headers.get('cache-control'), 'no-store');
@@ -408,7 +408,7 @@ test('a page over one stream has up to 1000 rows, over more up to 200, from piec
       ['&subscription_id=7001&content_type=image', 1000],
       ['&subscription_id=7001', 200],
     ] as const) {
-      const response = await other.get(`/v1/detections?${LATER}&limit=1000${streams}`, all);
+      const response = await other.get(`/v1/detections?${LATER}&limit=1000${streams}`, all, PLAIN);
       const text = await response.text();
       assert.equal(response.headers.get('content-length'), String(Buffer.byteLength(text)));
       const page = JSON.parse(text);

@@ -431,7 +431,7 @@ describe('the program', { skip }, () => {
       };
       const [alone, toldAlone] = await serve({ WIREWATCH_SERVER_TLS_KEY: first.key });
       assert.equal(alone, 78);
-      assert.match(toldAlone, /WIREWATCH_SERVER_TLS_KEY: TLS needs \[server\] tls_certificate as well/);
+      assert.match(toldAlone, /WIREWATCH_SERVER_TLS_KEY: TLS also needs \[server\] tls_certificate/);
       const [mixed, toldMixed] = await serve({
         WIREWATCH_SERVER_TLS_CERTIFICATE: first.certificate,
         WIREWATCH_SERVER_TLS_KEY: second.key,

@@ -44,8 +44,9 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
     ...server,
     metrics,
     settings: config.admin,
+    hasOwnCertificate: config.admin.tls_certificate !== config.server.tls_certificate,
     console: await consoleOptions(options, access),
-    // The server tells of the certificate that it shares.
+    // The alerts on certificates are of the server's, where it has one.
     conditions: config.server.tls_certificate === '' ? conditions : { set() {} },
     backup: config.backup,
     enabled: enabledExports(config),

@@ -29,9 +29,11 @@ function printTopic(name: string, json: boolean): void {
   const { isTTY, columns } = process.stdout;
   const text = terminalText(topic.markdown, {
     columns: isTTY ? Math.min(Math.max(columns, COLUMNS_MIN), COLUMNS_MAX) : COLUMNS_MAX,
-    styled: isTTY && process.stdout.hasColors(),
+    styled: isTTY && process.stdout.hasColors() && showsStyles(process.env.PAGER),
   });
-  if (json || !isTTY || !paged(text)) print({ topic: topic.name, markdown: topic.markdown }, { json, text });
+  // Of our own making: its styles may reach the terminal.
+  if (!json && isTTY) return void (paged(text) || process.stdout.write(text));
+  print({ topic: topic.name, markdown: topic.markdown }, { json, text });
 }
 
 /**
@@ -47,9 +49,14 @@ function paged(text: string): boolean {
     stdio: ['pipe', 'inherit', 'inherit'],
     // It may be a command line.
     shell: PAGER !== undefined,
-    env: { LESS: 'FRX', ...process.env },
+    env: { ...process.env, LESS: `${process.env.LESS ?? '-FX'} -R` },
   });
   return status !== null && ![126, 127].includes(status);
+}
+
+/** Of other pagers it is not known. */
+function showsStyles(pager = ''): boolean {
+  return pager === '' || pager === 'cat' || /\bless\b/.test(pager);
 }
 
 function contents(): { topic: string; title: string }[] {

@@ -6,11 +6,12 @@ import { isBaseUrl, wholeNumber } from '../config/format.ts';
 import { counted, grouped } from '../counted.ts';
 import { type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
-import { readMe } from '../pull/answers.ts';
+import { readMe, readSchema } from '../pull/answers.ts';
 import { type Api, createApi } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
 import { type Copy, type OnPage, openCopy, type PageRead } from '../pull/copy.ts';
 import { openCopyRows } from '../pull/copy-rows.ts';
+import { csvForm } from '../pull/csv.ts';
 import { catchUp } from '../pull/following.ts';
 import { copyAll, type Start } from '../pull/full-copy.ts';
 import { openLines } from '../pull/lines.ts';
@@ -30,6 +31,9 @@ import { print } from './output.ts';
 import { printComparison } from './pull-compare.ts';
 import { type PullProgress, pullProgress } from './pull-progress.ts';
 
+/** How long the service is asked to wait for a change; proxies give up on a silent answer after a minute. */
+const WAIT_SECONDS = 50;
+/** Where the service does not wait. */
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
 
@@ -73,7 +77,7 @@ export function register(command: Command): void {
       `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`,
       integerValue(1, POLL_SECONDS_MAX),
     )
-    .option('--format <format>', 'format of the copy: sqlite or ndjson (default: sqlite)')
+    .option('--format <format>', 'format of the copy: sqlite, ndjson or csv (default: sqlite)')
     .option(
       '--compare',
       'compare the copy with the service instead; changes nothing; exit code 1 if they differ',
@@ -152,7 +156,7 @@ function selectionOf({ subscription, contentType }: PullOptions): Selection {
 
 async function pull(options: PullOptions): Promise<Pulled> {
   const session = begin(options);
-  const copy = open(options);
+  const copy = await open(session.api, options);
   let rows_read = 0;
   let stored = 0;
   const onPage = (page: PageRead) => {
@@ -188,8 +192,11 @@ async function readOn(
     process.stderr.write(`${beginsAnew(options)}\n`);
   });
   for (;;) {
-    await catchUp(api, copy, selection, since, onPage);
+    // Whoever sets how often to ask is not made to wait for an answer.
+    const waitSeconds = options.follow === true && options.pollSeconds === undefined ? WAIT_SECONDS : 0;
+    const hasWaited = await catchUp(api, copy, selection, since, onPage, waitSeconds);
     if (options.follow !== true) return;
+    if (hasWaited) continue;
     await sleep((options.pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, { signal });
   }
 }
@@ -200,7 +207,9 @@ async function compare(options: PullOptions): Promise<Comparison> {
   const { into, since, full, follow } = options;
   if (full === true || follow === true)
     throw new Refused('usage', '--compare only compares: leave out --full and --follow');
-  const copy = openCopyRows(into, formatOf(options));
+  const format = formatOf(options);
+  if (format === 'csv') throw new Refused('usage', '--compare reads a copy in SQLite or NDJSON, not in CSV');
+  const copy = openCopyRows(into, format);
   const { api, signal, shown } = begin(options);
   try {
     if (since !== undefined && copy.cursor !== null)
@@ -259,7 +268,7 @@ async function beginning(
 
 function beginsAnew({ into, format }: PullOptions): string {
   const kept =
-    format === 'ndjson'
+    format === 'ndjson' || format === 'csv'
       ? 'rows that are read again are appended again'
       : 'rows that were already read are kept';
   return `the full copy in ${printable(into)} was started too long ago: the change stream only goes back 31 days. The copy starts again; ${kept}.`;
@@ -281,13 +290,22 @@ function contentTypeValue(value: string): ContentType {
   throw new InvalidArgumentError('Expected text or image.');
 }
 
-function open(options: PullOptions): Copy {
-  return formatOf(options) === 'sqlite' ? openCopy(options.into) : openLines(options.into);
+async function open(api: Api, options: PullOptions): Promise<Copy> {
+  switch (formatOf(options)) {
+    case 'sqlite':
+      return openCopy(options.into);
+    case 'ndjson':
+      return openLines(options.into);
+    case 'csv':
+      return openLines(options.into, csvForm(readSchema((await api.get('/v1/schema/detection')).body)));
+  }
 }
 
-function formatOf({ format = 'sqlite' }: PullOptions): 'sqlite' | 'ndjson' {
-  if (format === 'sqlite' || format === 'ndjson') return format;
-  throw new Refused('usage', `invalid --format ${format}: expected sqlite or ndjson`);
+type Format = 'sqlite' | 'ndjson' | 'csv';
+
+function formatOf({ format = 'sqlite' }: PullOptions): Format {
+  if (format === 'sqlite' || format === 'ndjson' || format === 'csv') return format;
+  throw new Refused('usage', `invalid --format ${format}: expected sqlite, ndjson or csv`);
 }
 
 function readKey(path: string): string {

@@ -32,6 +32,11 @@ export function isBaseUrl(text: string): boolean {
   return url.username === '' && url.password === '' && !text.includes('@');
 }
 
+/** Scheme, host and port as a browser sends them in Origin: nothing behind them, all in lower case. */
+export function isOrigin(text: string): boolean {
+  return isBaseUrl(text) && new URL(text).origin === text;
+}
+
 /** The one spelling of a base address: normalised, and without a slash at its end. */
 export function normalBaseUrl(text: string): string {
   const url = new URL(text);

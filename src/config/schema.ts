@@ -6,16 +6,22 @@
  */
 import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
 import { grouped } from '../counted.ts';
-import { isAddress, isAddressOrNetwork, isBaseUrl, isUtcInstant, NO_PROXY } from './format.ts';
+import { isAddress, isAddressOrNetwork, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './format.ts';
 
 FormatRegistry.Set('setting-address', isAddress);
 FormatRegistry.Set('setting-proxy', (text) => text === NO_PROXY || isAddressOrNetwork(text));
 FormatRegistry.Set('setting-base-url', (text) => text === '' || isBaseUrl(text));
 FormatRegistry.Set('setting-instant', isUtcInstant);
+FormatRegistry.Set('setting-origin', (text) => text === '*' || isOrigin(text));
 
 const closed = { additionalProperties: false };
 /** Far above any sensible rate, so that a test can turn a rate limit off. */
 const RATE_MAX = 1_000_000_000;
+
+/** A file or a folder; empty where the description says what that means. */
+function pathSetting(description: string) {
+  return Type.String({ maxLength: 4096, default: '', description });
+}
 
 const Server = Type.Object(
   {
@@ -50,18 +56,28 @@ const Server = Type.Object(
           'Addresses and networks (CIDR) of the proxies whose X-Forwarded-For header is trusted. If empty, proxies on this machine are trusted when host is a loopback address, and no proxy otherwise. "none" trusts no proxy.',
       },
     ),
-    tls_certificate: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'PEM file with the certificate, followed by any intermediate certificates. With tls_key, it turns on HTTPS. Renewed files are loaded without a restart. A relative path starts at the folder of this file.',
+    tls_certificate: pathSetting(
+      'PEM file with the certificate, followed by any intermediate certificates. With tls_key, it turns on HTTPS. Renewed files are loaded without a restart. A relative path starts at the folder of this file.',
+    ),
+    tls_key: pathSetting(
+      'PEM file with the private key of the certificate, without a passphrase. A relative path starts at the folder of this file.',
+    ),
+    compression: Type.Boolean({
+      default: true,
+      description: 'Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.',
     }),
-    tls_key: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'PEM file with the private key of the certificate, without a passphrase. A relative path starts at the folder of this file.',
-    }),
+    cors_origins: Type.Array(
+      Type.String({
+        format: 'setting-origin',
+        expected: 'an origin such as https://dashboard.example.org, or "*"',
+      }),
+      {
+        maxItems: 100,
+        default: [],
+        description:
+          'Origins of web pages that may call the API from a browser. Empty: none. "*": every page; it still needs a key.',
+      },
+    ),
     max_connections: Type.Integer({
       minimum: 1,
       maximum: 1_000_000,
@@ -99,12 +115,9 @@ const Exports = Type.Object(
 
 const Ingest = Type.Object(
   {
-    drop: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'Folder that receives the export files; empty means drop in the data folder. A relative path starts at the folder of this file.',
-    }),
+    drop: pathSetting(
+      'Folder that receives the export files; empty means drop in the data folder. A relative path starts at the folder of this file.',
+    ),
     quiet_ms: Type.Integer({
       minimum: 0,
       maximum: 3_600_000,
@@ -157,12 +170,9 @@ const Ingest = Type.Object(
 
 const Photos = Type.Object(
   {
-    folder: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'Folder of the photos that Wirewatch serves. A photo is named ID.jpg, .jpeg, .png, .webp, .gif or .tif, where ID is its source_internal_id. Empty means photos in the data folder. A relative path starts at the folder of this file.',
-    }),
+    folder: pathSetting(
+      'Folder of the photos that Wirewatch serves. A photo is named ID.jpg, .jpeg, .png, .webp, .gif or .tif, where ID is its source_internal_id. Empty means photos in the data folder. A relative path starts at the folder of this file.',
+    ),
   },
   closed,
 );
@@ -206,12 +216,9 @@ const Keys = Type.Object(
 
 const Backup = Type.Object(
   {
-    folder: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'Folder for the scheduled backups, preferably on another disk; empty means backups in the data folder. A relative path starts at the folder of this file.',
-    }),
+    folder: pathSetting(
+      'Folder for the scheduled backups, preferably on another disk; empty means backups in the data folder. A relative path starts at the folder of this file.',
+    ),
     every_minutes: Type.Integer({
       minimum: 0,
       maximum: 525_600,
@@ -263,12 +270,9 @@ const Log = Type.Object(
       LEVELS.map((level) => Type.Literal(level)),
       { default: 'info', description: 'Lowest level of the lines that are logged.' },
     ),
-    file: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'File that log lines are appended to, reopened on SIGHUP; empty means stderr. Its folder must exist. A relative path starts at the folder of this file.',
-    }),
+    file: pathSetting(
+      'File that log lines are appended to, reopened on SIGHUP; empty means stderr. Its folder must exist. A relative path starts at the folder of this file.',
+    ),
   },
   closed,
 );
@@ -289,18 +293,12 @@ const Admin = Type.Object(
       description:
         'Port for the console, metrics and the manual; 0 turns them off. "wirewatch console" prints a link into the console.',
     }),
-    tls_certificate: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'PEM file with the certificate for this port, followed by any intermediate certificates. If empty and host is not a loopback address, the certificate of [server] is used. A relative path starts at the folder of this file.',
-    }),
-    tls_key: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'PEM file with the private key of that certificate, without a passphrase. A relative path starts at the folder of this file.',
-    }),
+    tls_certificate: pathSetting(
+      'PEM file with the certificate for this port, followed by any intermediate certificates. If empty and host is not a loopback address, the certificate of [server] is used. A relative path starts at the folder of this file.',
+    ),
+    tls_key: pathSetting(
+      'PEM file with the private key of that certificate, without a passphrase. A relative path starts at the folder of this file.',
+    ),
   },
   closed,
 );

@@ -21,6 +21,8 @@ import { Refused } from '../refused.ts';
 import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
+import type { Cors } from './cors.ts';
+import type { Encoder } from './encoding.ts';
 import type { FaultLog } from './fault-log.ts';
 import { loggedPath } from './logged-path.ts';
 import { isProblemCode, type Problem } from './problem.ts';
@@ -44,6 +46,8 @@ export interface Judge {
   readonly connections: Connections;
   readonly faults: FaultLog;
   readonly traffic: Traffic | null;
+  readonly encode: Encoder;
+  readonly cors: Cors;
 }
 
 /** One host and port, or nothing (RFC 9112, 3.2; RFC 9110, 7.2); with a comma it would be two. */
@@ -75,6 +79,14 @@ export function refuseUnrouted(judge: Judge, request: IncomingMessage, response:
   const found = judge.find(path, request.method ?? '');
   if (found.kind === 'route') return false;
   const exchange = openExchange(judge, request, response);
+  const preflight =
+    request.method === 'OPTIONS' && found.kind === 'no_method'
+      ? judge.cors.preflight(request.headers.origin, request.headers['access-control-request-method'])
+      : null;
+  if (preflight !== null) {
+    send(judge, exchange, { status: 204, body: '', headers: preflight });
+    return true;
+  }
   const headers = found.kind === 'no_method' ? ['Allow', found.allow] : [];
   sendProblem(judge, exchange, unroutedProblem(found), headers);
   return true;
@@ -97,7 +109,11 @@ export function answerRequest(
 ): void {
   const exchange = openExchange(judge, request, response, route.path);
   try {
-    const answer = judgeRequest(judge, route, request, exchange);
+    const acceptEncoding = request.headers['accept-encoding'];
+    const encode = (plain: Answer) =>
+      judge.encode(plain, typeof acceptEncoding === 'string' ? acceptEncoding : undefined);
+    const made = judgeRequest(judge, route, request, exchange);
+    const answer = made instanceof Promise ? made.then(encode) : encode(made);
     if (!(answer instanceof Promise)) {
       send(judge, exchange, answer);
       return;
@@ -142,7 +158,17 @@ function judgeRequest(
   }
   if (route.scope !== null) requireScope(credential, route.scope);
   const requireAllowance = () => judge.allowance.require(credential, nowMs);
-  const answer = route.answer({ ...call, requireAllowance }, credential);
+  const authenticateAgain = () => {
+    const { rate } = exchange;
+    // What is refused as not authenticated has no headers of a rate.
+    exchange.rate = null;
+    const again = authenticate(judge.access, authorization, address, judge.now(), judge.tokens);
+    exchange.rate = rate;
+    if (route.scope !== null) requireScope(again, route.scope);
+    return again;
+  };
+  const keyed = { ...call, requireAllowance, authenticateAgain, now: judge.now };
+  const answer = route.answer(keyed, credential);
   const countRows = ({ rows }: Answer) => judge.allowance.count(credential, rows ?? 0, nowMs);
   if (!(answer instanceof Promise)) {
     countRows(answer);
@@ -202,6 +228,7 @@ function openExchange(
       request.socket.remoteAddress,
       typeof forwarded === 'string' ? forwarded : forwarded?.join(','),
     ),
+    cors: judge.cors.headers(request.headers.origin),
     claimed_key_id: null,
     key_id: null,
     rate: null,
@@ -210,12 +237,15 @@ function openExchange(
 }
 
 function send(judge: Judge, exchange: Exchange, answer: Answer): void {
+  if (answer.waited_ms !== undefined && exchange.key_id !== null)
+    exchange.rate = judge.rate.current(exchange.key_id, judge.now());
   const sending = sendAnswer(exchange, answer, judge.isClosing());
   const keyId = provenKeyId(exchange, answer);
   if (keyId !== null) judge.keyUses.note(keyId, judge.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
   logRequest(judge, exchange, answer, durationMs);
-  judge.traffic?.answered(exchange.endpoint, answer.status, durationMs / 1000, answer.rows ?? 0);
+  const workedMs = durationMs - (answer.waited_ms ?? 0);
+  judge.traffic?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
   const { request_id } = exchange;
   sending?.catch((error: unknown) =>
     judge.log.warn(
@@ -283,6 +313,7 @@ function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs
       ...(key_id !== null || claimed_key_id === null ? {} : { claimed_key_id }),
       ...(limit === null ? {} : { limit }),
       duration_ms: Math.round(durationMs * 1000) / 1000,
+      ...(answer.waited_ms === undefined ? {} : { waited_ms: Math.round(answer.waited_ms * 1000) / 1000 }),
     },
     'request',
   );

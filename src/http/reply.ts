@@ -22,6 +22,8 @@ export interface Exchange {
   readonly response: ServerResponse;
   /** Of the client. */
   readonly address: string;
+  /** Headers for a page of another origin. */
+  readonly cors: readonly string[];
   /** The key id that it claims, where it has the form of one; nothing is verified. */
   claimed_key_id: string | null;
   /** Set once the credential is verified. */
@@ -41,7 +43,7 @@ export const TOKEN_PATH = '/oauth/token';
  * @returns null when all is handed over; for a file, what ends when it is sent, and rejects when it cannot be
  */
 export function sendAnswer(
-  { response, request_id, path, rate }: Exchange,
+  { response, request_id, path, rate, cors }: Exchange,
   answer: Answer,
   closing: boolean,
 ): Promise<void> | null {
@@ -49,7 +51,7 @@ export function sendAnswer(
   // The client is gone; writing now would end in an error that nobody waits for.
   if (response.destroyed) return typeof body === 'object' && 'handle' in body ? body.handle.close() : null;
   const headers = ['X-Request-Id', request_id, 'Cache-Control', answer.cacheControl ?? 'no-store'];
-  if (status !== 304) {
+  if (status !== 304 && status !== 204) {
     headers.push(
       'Content-Type',
       answer.contentType ?? 'application/json',
@@ -59,6 +61,7 @@ export function sendAnswer(
   }
   if (path === TOKEN_PATH) headers.push('Pragma', 'no-cache');
   if (rate !== null) pushRate(headers, rate);
+  headers.push(...cors);
   if (answer.headers !== undefined) headers.push(...answer.headers);
   if (closing) headers.push('Connection', 'close');
   response.writeHead(status, headers);

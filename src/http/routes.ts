@@ -7,6 +7,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Credential } from '../auth/authorize.ts';
 import type { Scope } from '../auth/scopes.ts';
+import type { Now } from '../time.ts';
 import type { FileBody } from './file-body.ts';
 import type { OAuthErrorCode, Problem, ProblemCode } from './problem.ts';
 
@@ -36,6 +37,8 @@ export interface Answer {
   readonly rows?: number;
   /** Of the cursor of the change stream in the body: how far its follower is. */
   readonly position?: number;
+  /** How much of the time until this answer was spent waiting for a change, as the client preferred. */
+  readonly waited_ms?: number;
   /** The key, where an endpoint for anybody has verified one: for the log. */
   readonly key_id?: string;
   /** What a refusal is called: for the log. */
@@ -58,6 +61,13 @@ export interface KeyedCall extends Call {
    * @throws Refused `daily_allowance`
    */
   requireAllowance(): void;
+  /**
+   * The credential as it is now, for an answer that was waited for.
+   *
+   * @throws Refused as at the beginning, but for limits
+   */
+  authenticateAgain(): Credential;
+  readonly now: Now;
 }
 
 /** An endpoint that wants a credential, with a scope or (null) with any. */

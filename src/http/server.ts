@@ -27,7 +27,9 @@ import { createClientAddress } from './client-address.ts';
 import { createConnectionRoom, type RoomOptions } from './connection-room.ts';
 import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { watchConnections } from './connections.ts';
+import { createCors } from './cors.ts';
 import { guardDamaged } from './damage.ts';
+import { createEncoder } from './encoding.ts';
 import { changesRoute } from './endpoints/changes.ts';
 import { detectionRoute } from './endpoints/detection.ts';
 import { healthRoute } from './endpoints/health.ts';
@@ -52,6 +54,7 @@ import { judgeTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-p
 import { watchTlsPair } from './tls-renewal.ts';
 import { NO_ENDPOINT, type Traffic } from './traffic.ts';
 import { createProxyWarning } from './untrusted-proxy.ts';
+import type { Waiting } from './waiting.ts';
 
 export interface ServerOptions {
   readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
@@ -73,6 +76,8 @@ export interface ServerOptions {
   readonly keyUses: Pick<KeyUses, 'note'>;
   /** Told of an authentic cursor that the log never gave out, which proves that its end is lost. */
   readonly onEndLost: (position: number) => void;
+  /** Those who wait for the next change; closed with the server. */
+  readonly waiting: Waiting;
   /** null where nobody counts. */
   readonly traffic: Traffic | null;
   readonly log: Logger;
@@ -127,6 +132,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     connections: watchConnections(server, room),
     faults: createFaultLog(options),
     traffic: options.traffic,
+    encode: config.server.compression ? createEncoder() : (answer) => answer,
+    cors: createCors(config.server.cors_origins),
     keyUses: options.keyUses,
   };
   answerMalformed(server, judge);
@@ -150,6 +157,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     certificateExpiresMs: () => pair?.validToMs ?? null,
     async close(graceMs) {
       state.isClosing = true;
+      options.waiting.close();
       renewal?.close();
       await closeServer(server, graceMs);
       judge.faults.close();
@@ -185,6 +193,7 @@ function createRoutes(
     secret,
     recentDeliveries,
     onEndLost,
+    waiting,
     now,
     times = CONNECTION_TIMES,
   }: ServerOptions,
@@ -198,7 +207,7 @@ function createRoutes(
   const cursors = createStreamCursors(secret);
   const { detections, access } = stores;
   return [
-    changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl, onEndLost }),
+    changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl, onEndLost, waiting }),
     periodRoute({ detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl }),
     detectionRoute({ detections, enabledContentTypes, baseUrl }),
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),

@@ -126,6 +126,21 @@ async function deleteRows(
   ordinals: readonly number[],
   tell: Tell,
 ): Promise<RemovedRows> {
+  // SQLite leaves what was deleted in the free space of its file otherwise (https://sqlite.org/pragma.html#pragma_secure_delete).
+  db.pragma('secure_delete = ON');
+  try {
+    return await deleteInSteps(db, between, ordinals, tell);
+  } finally {
+    db.pragma('secure_delete = OFF');
+  }
+}
+
+async function deleteInSteps(
+  db: Database,
+  between: Place['between'],
+  ordinals: readonly number[],
+  tell: Tell,
+): Promise<RemovedRows> {
   const removed = { detections: 0, versions: 0 };
   for (const ordinal of ordinals) {
     const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };

@@ -20,6 +20,8 @@ export interface Rate {
 export interface RequestRate {
   /** Counts one request of a key; a refused one counts for nothing, as the window does not move. */
   take(keyId: string, nowMs: number): Rate;
+  /** Where a key stands now, counting nothing: for an answer that was waited for. */
+  current(keyId: string, nowMs: number): Rate;
 }
 
 interface Window {
@@ -34,6 +36,12 @@ const KEYS_MAX = 10_000;
 export function createRequestRate(limit: number, keysMax = KEYS_MAX): RequestRate {
   // In order of their start: the first is the one to forget.
   const windows = new Map<string, Window>();
+  const told = ({ startMs, count }: Window, allowed: boolean, nowMs: number): Rate => ({
+    allowed,
+    limit,
+    remaining: limit - count,
+    reset_seconds: Math.max(1, Math.ceil((startMs + RATE_WINDOW_MS - nowMs) / SECOND_MS)),
+  });
   return {
     take(keyId, nowMs) {
       let window = windows.get(keyId);
@@ -45,8 +53,12 @@ export function createRequestRate(limit: number, keysMax = KEYS_MAX): RequestRat
       }
       const allowed = window.count < limit;
       if (allowed) window.count += 1;
-      const resetSeconds = Math.max(1, Math.ceil((window.startMs + RATE_WINDOW_MS - nowMs) / SECOND_MS));
-      return { allowed, limit, remaining: limit - window.count, reset_seconds: resetSeconds };
+      return told(window, allowed, nowMs);
+    },
+    current(keyId, nowMs) {
+      const window = windows.get(keyId);
+      const isOver = window === undefined || !isRunning(window, nowMs);
+      return told(isOver ? { startMs: nowMs, count: 0 } : window, true, nowMs);
     },
   };
 }

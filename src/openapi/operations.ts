@@ -24,7 +24,9 @@ import {
   HEAD_TOO_LARGE,
   header,
   keyedProblems,
+  NEXT_LINK,
   openProblems,
+  optional,
   problem,
   RETRY_AFTER,
   type Response,
@@ -50,7 +52,11 @@ export interface Operation {
   readonly responses: Readonly<Record<string, Response>>;
 }
 
+const WAITED = {
+  'Preference-Applied': optional(text('^wait=\\d+$'), 'The request has waited, at most this many seconds.'),
+};
 const ETAG = { ETag: header(text('^"[^"]+"$'), 'Identifies this version of the content.') };
+const VALIDATORS = { ...ETAG, 'Last-Modified': header(text(' GMT$'), 'When the file was last changed.') };
 const PHOTO_CACHE = 'public, max-age=31536000, immutable';
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/webp', 'image/gif', 'image/tiff'];
 
@@ -70,6 +76,7 @@ const CHANGES: Operation = {
       cacheControl: 'no-store',
       rate: 'always',
       schema: 'ChangesPage',
+      headers: { ...NEXT_LINK, ...WAITED },
       examples: CHANGES_EXAMPLES,
     }),
     ...keyedProblems(),
@@ -93,6 +100,7 @@ const PERIOD: Operation = {
       cacheControl: 'no-store',
       rate: 'always',
       schema: 'RangePage',
+      headers: NEXT_LINK,
       examples: PERIOD_EXAMPLES,
     }),
     ...keyedProblems(),
@@ -143,7 +151,7 @@ const ME: Operation = {
       examples: ME_EXAMPLES,
       headers: {
         Vary: header(
-          Type.Literal('Authorization'),
+          text('\\bAuthorization\\b'),
           'Caches must store a separate response for each credential.',
         ),
       },
@@ -335,7 +343,7 @@ function tokenResponses(): Record<string, Response> {
 
 function photoResponses(): Record<string, Response> {
   const headers = {
-    ...ETAG,
+    ...VALIDATORS,
     'Accept-Ranges': header(Type.Literal('bytes'), 'Range requests are supported.'),
     'X-Content-Type-Options': header(Type.Literal('nosniff'), 'Clients must not guess another content type.'),
   };
@@ -361,7 +369,7 @@ function photoResponses(): Record<string, Response> {
       description: 'Not modified: the client has the current version.',
       cacheControl: PHOTO_CACHE,
       rate: 'never',
-      headers: ETAG,
+      headers: VALIDATORS,
     }),
     ...openProblems(),
     404: problem(['not_found'], 'never'),

@@ -164,7 +164,23 @@ const PERIOD: Readonly<Record<string, Draft>> = {
 
 const IF_NONE_MATCH = header('If-None-Match', 'An ETag, a list of them, or `*`.', '"3q2-7wAAAAAAAAAAAAAAAA"');
 
-export const CHANGES_PARAMETERS = [...inQuery(CHANGES), ...inQuery(FILTERS, 'Filter'), ...inQuery(VIEW)];
+const PREFER = header(
+  'Prefer',
+  'How long to wait for the next change where the page would be empty (RFC 7240), in seconds, at most 60.',
+  'wait=30',
+);
+const IF_MODIFIED_SINCE = header(
+  'If-Modified-Since',
+  'A Last-Modified; ignored beside If-None-Match.',
+  'Sat, 21 Nov 2026 10:10:00 GMT',
+);
+
+export const CHANGES_PARAMETERS = [
+  ...inQuery(CHANGES),
+  ...inQuery(FILTERS, 'Filter'),
+  ...inQuery(VIEW),
+  PREFER,
+];
 export const PERIOD_PARAMETERS = [...inQuery(PERIOD), ...inQuery(FILTERS, 'Filter'), ...inQuery(VIEW)];
 export const DETECTION_PARAMETERS: readonly Parameter[] = [
   inPath('id', 'Id of the detection.', Type.String({ pattern: DETECTION_ID_PATTERN }), 't.7001.123.456'),
@@ -185,6 +201,7 @@ export const PHOTO_PARAMETERS: readonly Parameter[] = [
     },
   }),
   IF_NONE_MATCH,
+  IF_MODIFIED_SINCE,
   header('Range', 'A single byte range.', 'bytes=0-1023'),
   header('If-Range', 'ETag of the photo that the client already has part of.', '"1f-1879a5b1c2d3e4f5"'),
 ];

@@ -55,10 +55,25 @@ const RATE: Readonly<Record<string, Omit<Header, 'required'>>> = {
   },
 };
 
+/** An answer over 1 KiB is compressed where the request accepts it. */
+const COMPRESSED: Readonly<Record<string, Header>> = {
+  'Content-Encoding': optional(
+    Type.Union([Type.Literal('gzip'), Type.Literal('zstd')]),
+    'How the response is compressed.',
+  ),
+};
+
+/** `Link`, on a page that has another one behind it. */
+export const NEXT_LINK = { Link: optional(text('^<.+>; rel="next"$'), 'The request for the next page.') };
+
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json';
 
 export function header(schema: TSchema, description: string): Header {
   return { required: true, description, schema };
+}
+
+export function optional(schema: TSchema, description: string): Header {
+  return { required: false, description, schema };
 }
 
 export function text(pattern?: string): TSchema {
@@ -70,7 +85,12 @@ export function success(kind: Success): Response {
   return {
     name,
     description,
-    headers: { ...commonHeaders(cacheControl), ...rateHeaders(rate), ...headers },
+    headers: {
+      ...commonHeaders(cacheControl),
+      ...rateHeaders(rate),
+      ...(schema === undefined ? {} : COMPRESSED),
+      ...headers,
+    },
     ...(schema === undefined ? {} : { content: { 'application/json': { schema: ref(schema), examples } } }),
   };
 }
@@ -160,6 +180,7 @@ function commonHeaders(cacheControl: CacheControl): Record<string, Header> {
       'Identifies the request. Quote it when you report a problem.',
     ),
     'Cache-Control': header(Type.Literal(cacheControl), 'Whether and how long the response may be cached.'),
+    Vary: optional(text(), 'Request headers that the response depends on: `Accept-Encoding`, `Origin`.'),
   };
 }
 

@@ -34,11 +34,16 @@ export const Me = Type.Object({
   ),
 });
 
+export const Schema = Type.Object({
+  fields: Type.Array(Type.Object({ path: Type.String(), column: Type.String() }), { minItems: 1 }),
+});
+
 /** With the members that its rules here do not name. */
 export type Detection = Static<typeof Detection> & { readonly [member: string]: unknown };
 export type ChangesPage = Static<typeof ChangesPage>;
 export type RangePage = Static<typeof RangePage>;
 export type Me = Static<typeof Me>;
+export type Schema = Static<typeof Schema>;
 
 /**
  * Reads a detection that a copy stores as text.
@@ -76,6 +81,12 @@ export function readRangePage(body: unknown): RangePage {
 export function readMe(body: unknown): Me {
   if (Value.Check(Me, body)) return body;
   throw unexpected('/v1/me');
+}
+
+/** @throws Refused `failed`, likewise */
+export function readSchema(body: unknown): Schema {
+  if (Value.Check(Schema, body)) return body;
+  throw unexpected('/v1/schema/detection');
 }
 
 function unexpected(path: string): Refused {

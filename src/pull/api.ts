@@ -11,6 +11,8 @@ export interface Reply {
   readonly body: unknown;
   /** The server's clock when it answered, epoch milliseconds; the client's own is never relied on. */
   readonly dateMs: number;
+  /** Whether it waited for a change, as it was asked to. */
+  readonly hasWaited: boolean;
 }
 
 export interface ApiOptions {
@@ -25,8 +27,15 @@ export interface ApiOptions {
 }
 
 export interface Api {
-  /** @param query parameters; undefined ones are left out */
-  get(path: string, query?: Readonly<Record<string, string | number | undefined>>): Promise<Reply>;
+  /**
+   * @param query parameters; undefined ones are left out
+   * @param waitSeconds how long the service may wait for a change before it answers with an empty page (RFC 7240)
+   */
+  get(
+    path: string,
+    query?: Readonly<Record<string, string | number | undefined>>,
+    waitSeconds?: number,
+  ): Promise<Reply>;
 }
 
 const FIRST_WAIT_MS = SECOND_MS;
@@ -44,13 +53,13 @@ type Outcome =
 /** @throws from `get`: Refused `failed` for an answer that must not be retried */
 export function createApi(options: ApiOptions): Api {
   return {
-    async get(path, query = {}) {
+    async get(path, query = {}, waitSeconds = 0) {
       const url = new URL(`${options.baseUrl}${path}`);
       for (const [name, value] of Object.entries(query)) {
         if (value !== undefined) url.searchParams.set(name, `${value}`);
       }
       for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, WAIT_MS_MAX)) {
-        const outcome = await attempt(url, options);
+        const outcome = await attempt(url, options, waitSeconds);
         if (outcome.kind === 'reply') return outcome.reply;
         if (outcome.kind === 'refused') throw new Refused('failed', outcome.detail);
         const pauseMs = Math.min(outcome.afterMs ?? waitMs, PAUSE_MS_MAX);
@@ -61,14 +70,18 @@ export function createApi(options: ApiOptions): Api {
   };
 }
 
-async function attempt(url: URL, { key, signal }: ApiOptions): Promise<Outcome> {
+async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: number): Promise<Outcome> {
   let response: Response;
   let text: string;
   try {
     response = await fetch(url, {
-      headers: { authorization: `Bearer ${key}`, accept: 'application/json' },
+      headers: {
+        authorization: `Bearer ${key}`,
+        accept: 'application/json',
+        ...(waitSeconds > 0 ? { prefer: `wait=${waitSeconds}` } : {}),
+      },
       redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS + waitSeconds * SECOND_MS)]),
     });
     text = await response.text();
   } catch (error) {
@@ -78,7 +91,9 @@ async function attempt(url: URL, { key, signal }: ApiOptions): Promise<Outcome> 
   const dateMs = Date.parse(response.headers.get('date') ?? '');
   if (response.status === 200) {
     const body = parseJson(text);
-    if (body !== undefined && !Number.isNaN(dateMs)) return { kind: 'reply', reply: { body, dateMs } };
+    const hasWaited = response.headers.has('preference-applied');
+    if (body !== undefined && !Number.isNaN(dateMs))
+      return { kind: 'reply', reply: { body, dateMs, hasWaited } };
     return { kind: 'again', reason: `${url.origin} did not answer with JSON`, afterMs: null };
   }
   const detail = detailOf(parseJson(text)) ?? response.statusText;

@@ -10,6 +10,8 @@ const LIMIT = 1000;
  * Reads on until the stream is caught up; rows and cursor are stored together, page by page.
  *
  * @param since where to start when the copy has no cursor yet
+ * @param waitSeconds how long the service may wait for a change where there is none
+ * @returns whether the service waited: if so, nothing is gained by waiting here
  */
 export async function catchUp(
   api: Api,
@@ -17,15 +19,18 @@ export async function catchUp(
   selection: Selection,
   since: string,
   onPage: OnPage,
-): Promise<void> {
+  waitSeconds = 0,
+): Promise<boolean> {
   for (;;) {
     const cursor = copy.cursor();
     const start = cursor === null ? { since } : { cursor };
     const query = { ...start, ...parametersOf(selection), limit: LIMIT };
-    const page = readChangesPage((await api.get('/v1/detections/changes', query)).body);
+    const reply = await api.get('/v1/detections/changes', query, waitSeconds);
+    const page = readChangesPage(reply.body);
     const isNew = page.data.length > 0 || page.next_cursor !== cursor;
     const stored = isNew ? copy.store(page.data, { cursor: page.next_cursor }) : 0;
     onPage({ what: 'change stream', rows: page.data.length, stored });
-    if (!page.has_more) return;
+    // One that brought something did not wait: the next one may.
+    if (!page.has_more && (waitSeconds === 0 || page.data.length === 0)) return reply.hasWaited;
   }
 }

@@ -1,5 +1,5 @@
 /**
- * A copy as NDJSON: every version that is read is appended as one JSON object per line.
+ * A copy as NDJSON or CSV: every version that is read is appended as a line.
  *
  * A file beside it stores the position, with the length of the copy at that position: anything that a crash left after
  * that length is cut off before reading continues, so no line is there twice.
@@ -12,6 +12,7 @@ import {
   ftruncateSync,
   openSync,
   readFileSync,
+  readSync,
   renameSync,
   writeFileSync,
 } from 'node:fs';
@@ -20,6 +21,7 @@ import { Value } from '@sinclair/typebox/value';
 import { counted, grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { type Release, takeLock } from '../store/locks.ts';
+import type { Detection } from './answers.ts';
 import { bodyOf, type Copy } from './copy.ts';
 
 const Noted = Type.Object({
@@ -32,21 +34,30 @@ const Noted = Type.Object({
 
 type Noted = Static<typeof Noted>;
 
+/** How a detection becomes a line. */
+export interface LineForm {
+  /** The first line of the file; null: none. */
+  readonly head: string | null;
+  readonly line: (detection: Detection) => string;
+}
+
+export const NDJSON: LineForm = { head: null, line: bodyOf };
+
 /** @throws Refused `failed` when another pull is at work on it, or it is no copy */
-export function openLines(path: string): Copy {
+export function openLines(path: string, form: LineForm = NDJSON): Copy {
   // SQLite has its own lock; two processes that append lines would each cut off the other's.
   const release = takeLock(`${path}.lock`);
   if (release === null)
     throw new Refused('failed', `another pull is at work on ${path}. Stop it first, or name another file.`);
   try {
-    return openAlone(path, release);
+    return openAlone(path, form, release);
   } catch (error) {
     release();
     throw error;
   }
 }
 
-function openAlone(path: string, release: Release): Copy {
+function openAlone(path: string, { head, line }: LineForm, release: Release): Copy {
   const placePath = `${path}.place`;
   let noted = readPlace(placePath);
   const file = openSync(path, 'a', 0o600);
@@ -58,6 +69,13 @@ function openAlone(path: string, release: Release): Copy {
       size < noted.bytes
         ? `${path} has ${counted(size, 'byte')}, but according to ${placePath} it had ${grouped(noted.bytes)}: lines are missing. Remove both files to start again, or name another file with --into.`
         : `${path} already exists, but is not a copy: ${placePath} is missing. Name another file with --into.`,
+    );
+  }
+  if (noted.bytes > 0 && head !== null && !beginsWith(path, `${head}\n`)) {
+    closeSync(file);
+    throw new Refused(
+      'failed',
+      `${path} does not begin with the columns that the service has now. Name another file with --into.`,
     );
   }
   // From here on the file is known as a copy, whatever a crash leaves in it.
@@ -72,7 +90,8 @@ function openAlone(path: string, release: Release): Copy {
       writePlace(placePath, noted);
     },
     store: (rows, place) => {
-      const text = rows.map((row) => `${bodyOf(row)}\n`).join('');
+      const lines = rows.map((row) => `${line(row)}\n`);
+      const text = [...(noted.bytes === 0 && head !== null ? [`${head}\n`] : []), ...lines].join('');
       // Unlike writeSync, it throws when a full disk takes only the beginning.
       writeFileSync(file, text);
       fsyncSync(file);
@@ -91,6 +110,17 @@ function openAlone(path: string, release: Release): Copy {
       release();
     },
   };
+}
+
+function beginsWith(path: string, head: string): boolean {
+  const expected = Buffer.from(head);
+  const file = openSync(path, 'r');
+  try {
+    const found = Buffer.alloc(expected.length);
+    return readSync(file, found) === found.length && found.equals(expected);
+  } finally {
+    closeSync(file);
+  }
 }
 
 function readPlace(path: string): Noted {

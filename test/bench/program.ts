@@ -15,6 +15,8 @@ export interface Started {
   cpuMs(): number | null;
   /** The most memory that was resident so far, megabytes; null where the system does not say. */
   peakMegabytes(): number | null;
+  /** What is resident now, megabytes; null where the system does not say. */
+  megabytes(): number | null;
 }
 
 /** Runs a command of the program and returns what it prints. */
@@ -31,12 +33,17 @@ export function commandOf(bundle: string, ...args: string[]): string {
 }
 
 /** The appliance on a data folder, with limits that a measurement does not reach. */
-export async function startAppliance(data: string, bundle = BUNDLE): Promise<Started> {
+export async function startAppliance(
+  data: string,
+  bundle = BUNDLE,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Started> {
   const env = {
     ...process.env,
     WIREWATCH_INGEST_QUIET_MS: '0',
     WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000000',
     WIREWATCH_LIMITS_DAILY_ROWS: '1000000000000',
+    ...settings,
   };
   // The log goes to a file, as an operator's does: a pipe would have to be read by the one who measures.
   const logPath = `${data}.log`;
@@ -54,7 +61,8 @@ export async function startAppliance(data: string, bundle = BUNDLE): Promise<Sta
         url,
         stop: () => stop(child),
         cpuMs: () => cpuMsOf(child),
-        peakMegabytes: () => peakOf(child),
+        peakMegabytes: () => memoryOf(child, 'VmHWM'),
+        megabytes: () => memoryOf(child, 'VmRSS'),
       };
     if (child.exitCode !== null) throw new Error(`the appliance ended with ${child.exitCode}: ${text}`);
     await sleep(20);
@@ -70,7 +78,8 @@ export async function startBare(kind: string, database?: string): Promise<Starte
     url: `http://127.0.0.1:${port}`,
     stop: () => stop(child),
     cpuMs: () => cpuMsOf(child),
-    peakMegabytes: () => peakOf(child),
+    peakMegabytes: () => memoryOf(child, 'VmHWM'),
+    megabytes: () => memoryOf(child, 'VmRSS'),
   };
 }
 
@@ -103,10 +112,11 @@ function cpuMsOf({ pid }: ChildProcess): number | null {
   }
 }
 
-/** https://man7.org/linux/man-pages/man5/proc_pid_status.5.html: VmHWM, in kibibytes. */
-function peakOf({ pid }: ChildProcess): number | null {
+/** https://man7.org/linux/man-pages/man5/proc_pid_status.5.html: in kibibytes. */
+function memoryOf({ pid }: ChildProcess, what: 'VmHWM' | 'VmRSS'): number | null {
   try {
-    const [, kib] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    const [, kib] =
+      new RegExp(`^${what}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
     return (Number(kib) * 1024) / 1e6;
   } catch {
     return null;

@@ -70,6 +70,8 @@ globalThis.fetch = async (input, init) => {
   if (!origins.has(new URL(response.url).origin)) return response;
   const { pathname, search } = new URL(response.url);
   const method = init?.method ?? (input instanceof Request ? input.method : 'GET');
+  // Of the protocol that browsers have with every service, not of this one.
+  if (method === 'OPTIONS' && response.status === 204) return response;
   const isText = response.headers.get('content-type')?.includes('json') === true;
   checkAnswer({
     method: method.toUpperCase(),

@@ -13,6 +13,7 @@ import type { HealthSource } from '../../src/health/monitor.ts';
 import type { ConnectionTimes } from '../../src/http/connection-times.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import type { Traffic } from '../../src/http/traffic.ts';
+import { createWaiting, type Waiting } from '../../src/http/waiting.ts';
 import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
 import { createKeyUses, type KeyUses } from '../../src/limits/key-uses.ts';
 import type { Logger } from '../../src/log.ts';
@@ -21,6 +22,9 @@ import type { Database } from '../../src/store/database.ts';
 import { openWriter } from '../../src/store/writer.ts';
 import { checkAnswersOf } from './checked-fetch.ts';
 import { createTestStore, type TestStore } from './store.ts';
+
+/** fetch would ask for a compressed answer. */
+export const PLAIN = { headers: { 'accept-encoding': 'identity' } };
 
 export const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
 export const TEST_SECRET = Buffer.alloc(32, 7);
@@ -39,6 +43,7 @@ export interface TestServer {
   readonly keyUses: KeyUses;
   /** Sets the clock. */
   setNow(nowMs: number): void;
+  readonly waiting: Waiting;
   /** Makes a key; by default for all of both subscriptions, with the scope to read detections. */
   makeKey(terms?: Partial<KeyTerms & Pick<NewKey, 'account_id'>>): { id: string; key: string };
   get(path: string, key?: string, init?: RequestInit): Promise<Response>;
@@ -49,6 +54,7 @@ export interface TestServerOptions {
   readonly base_url?: string;
   readonly host?: string;
   readonly trusted_proxies?: string[];
+  readonly cors_origins?: string[];
   readonly max_connections?: number;
   readonly max_connections_per_address?: number;
   /** Paths of PEM files. */
@@ -98,6 +104,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const recentDeliveries = new Map<number, number>();
   const dailyRows = createDailyRows();
   const keyUses = createKeyUses();
+  const waiting = createWaiting();
   let nowMs = NOW_MS;
   const closeStores = () => {
     reader.close();
@@ -112,6 +119,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     secret: TEST_SECRET,
     recentDeliveries,
     onEndLost: options.onEndLost ?? (() => {}),
+    waiting,
     dailyRows,
     keyUses,
     traffic: options.traffic ?? null,
@@ -133,6 +141,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     recentDeliveries,
     dailyRows,
     keyUses,
+    waiting,
     setNow(ms) {
       nowMs = ms;
     },
@@ -179,6 +188,8 @@ function configOf(options: TestServerOptions): ServerOptions['config'] {
       trusted_proxies: options.trusted_proxies ?? [],
       tls_certificate: options.tls?.certificate ?? '',
       tls_key: options.tls?.key ?? '',
+      compression: true,
+      cors_origins: options.cors_origins ?? [],
       max_connections: options.max_connections ?? 100,
       max_connections_per_address: options.max_connections_per_address ?? 100,
     },

@@ -5,7 +5,7 @@ import { COUNTED, type Counted, MINUTES_KEPT } from '../../limits/request-counts
 import { readRequestHistory } from '../../limits/usage.ts';
 import { parseParameters, readText } from '../../query/parameters.ts';
 import { Refused } from '../../refused.ts';
-import { formatMs, MINUTE_MS } from '../../time.ts';
+import { formatMs, MINUTE_MS, SECOND_MS } from '../../time.ts';
 import { VERSION } from '../../version.ts';
 import { readOverview, type Standing } from '../overview.ts';
 import { alertActions, offered } from './action-offers.ts';
@@ -40,7 +40,7 @@ const MANUAL = 'manual/';
 
 /** What every console shows all the time is read once for all of them. */
 const SHARED: readonly string[] = ['overview', 'windows', 'customers'];
-const SHARED_MS = 500;
+const SHARED_MS = 2 * SECOND_MS;
 const SHARED_MAX = 10;
 const shared = new Map<string, { readonly atMs: number; readonly body: Promise<string> }>();
 

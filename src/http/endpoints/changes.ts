@@ -11,13 +11,17 @@ import {
   isBehindLostEnd,
   readChangesPage,
 } from '../../query/changes-page.ts';
-import { parseChangesParameters } from '../../query/changes-parameters.ts';
+import { type ChangesParameters, parseChangesParameters } from '../../query/changes-parameters.ts';
 import type { RecentDeliveries } from '../../query/delivery.ts';
 import { invalid } from '../../query/parameters.ts';
 import type { StreamCursors } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import type { Database } from '../../store/database.ts';
+import { SECOND_MS } from '../../time.ts';
+import { nextLink } from '../next-link.ts';
+import { preferredWaitSeconds } from '../prefer.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
+import type { Waiting } from '../waiting.ts';
 
 export interface ChangesSources {
   readonly detections: () => Database;
@@ -27,13 +31,15 @@ export interface ChangesSources {
   readonly baseUrl: () => string;
   /** Told of an authentic cursor that the log never gave out. */
   readonly onEndLost: (position: number) => void;
+  readonly waiting: Waiting;
 }
 
+const PATH = '/v1/detections/changes';
 const DATA_START = Buffer.from('{"data":[');
 
 export function changesRoute(sources: ChangesSources): KeyedRoute {
   return {
-    path: '/v1/detections/changes',
+    path: PATH,
     method: 'GET',
     head: false,
     access: 'key',
@@ -42,9 +48,22 @@ export function changesRoute(sources: ChangesSources): KeyedRoute {
   };
 }
 
-function answerChanges(sources: ChangesSources, call: KeyedCall, credential: Credential): Answer {
-  const { cursors } = sources;
-  const asked = parseChangesParameters(call.query, call.nowMs, cursors.decode);
+function answerChanges(
+  sources: ChangesSources,
+  call: KeyedCall,
+  credential: Credential,
+): Answer | Promise<Answer> {
+  const asked = parseChangesParameters(call.query, call.nowMs, sources.cursors.decode);
+  const query = queryOf(sources, asked, credential);
+  call.requireAllowance();
+  const page = pageOf(sources, query);
+  const seconds = isCaughtUp(page) ? preferredWaitSeconds(call.request.headers.prefer) : null;
+  if (seconds === null) return answerOf(sources, call, page, call.nowMs);
+  return answerAfterWait(sources, call, { asked, page, seconds });
+}
+
+/** @throws Refused `invalid_request`, for streams too */
+function queryOf(sources: ChangesSources, asked: ChangesParameters, credential: Credential): ChangesQuery {
   const { streams, content_types } = selectStreams(
     credential.subscriptions,
     asked.selection,
@@ -56,8 +75,7 @@ function answerChanges(sources: ChangesSources, call: KeyedCall, credential: Cre
         'Name fewer subscriptions, or one content type',
     );
   }
-  call.requireAllowance();
-  const page = pageOf(sources, {
+  return {
     streams,
     content_types,
     filters: asked.filters,
@@ -66,9 +84,61 @@ function answerChanges(sources: ChangesSources, call: KeyedCall, credential: Cre
     projection: asked.projection,
     baseUrl: jsonBaseUrl(sources.baseUrl()),
     recentDeliveries: sources.recentDeliveries,
-  });
-  const body = renderPage(page, cursors.encode(page.position), call.nowMs);
-  return { status: 200, rows: page.rows, position: page.position, body };
+  };
+}
+
+/** What a client would ask for again later, with the cursor of this page. */
+function isCaughtUp({ rows, has_more }: ChangesPage): boolean {
+  return rows === 0 && !has_more;
+}
+
+interface CaughtUp {
+  readonly asked: ChangesParameters;
+  readonly page: ChangesPage;
+  readonly seconds: number;
+}
+
+/**
+ * Waits until the page has something, or the time is over (RFC 7240, 4.3). A change that filters drop moves the cursor
+ * on and does not end the wait. What the key may read is asked anew before anything is read: it may have been revoked.
+ */
+async function answerAfterWait(
+  sources: ChangesSources,
+  call: KeyedCall,
+  { asked, page: first, seconds }: CaughtUp,
+): Promise<Answer> {
+  const { socket } = call.request;
+  const begun = performance.now();
+  const idleMs = socket.timeout;
+  // Nothing moves on the connection meanwhile, and that is no fault of the client.
+  socket.setTimeout(0);
+  let page = first;
+  for (;;) {
+    const leftMs = begun + seconds * SECOND_MS - performance.now();
+    if (leftMs <= 0 || !(await sources.waiting.forChange(leftMs, socket))) break;
+    const start = { kind: 'after', position: page.position } as const;
+    page = pageOf(sources, queryOf(sources, { ...asked, start }, call.authenticateAgain()));
+    if (!isCaughtUp(page)) break;
+  }
+  socket.setTimeout(idleMs ?? 0);
+  const answer = answerOf(sources, call, page, call.now());
+  return {
+    ...answer,
+    headers: [...(answer.headers ?? []), 'Preference-Applied', `wait=${seconds}`],
+    waited_ms: performance.now() - begun,
+  };
+}
+
+function answerOf(
+  { cursors, baseUrl }: ChangesSources,
+  { query }: KeyedCall,
+  page: ChangesPage,
+  nowMs: number,
+): Answer {
+  const { rows, position } = page;
+  const cursor = cursors.encode(position);
+  const answer = { status: 200, rows, position, body: renderPage(page, cursor, nowMs) };
+  return page.has_more ? { ...answer, headers: nextLink(baseUrl(), PATH, query, cursor) } : answer;
 }
 
 function pageOf({ detections, onEndLost }: ChangesSources, query: ChangesQuery): ChangesPage {

@@ -17,6 +17,7 @@ import { readFirstDataStart, recordsBeginBy } from '../../query/period-start.ts'
 import type { PeriodWalk, QueryCursors } from '../../query/query-cursor.ts';
 import { type Database, reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
+import { nextLink } from '../next-link.ts';
 import type { Answer, KeyedCall, KeyedRoute } from '../routes.ts';
 
 export interface PeriodSources {
@@ -29,11 +30,12 @@ export interface PeriodSources {
 /** Where a page begins. */
 type PeriodStart = Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null };
 
+const PATH = '/v1/detections';
 const DATA_START = Buffer.from('{"data":[');
 
 export function periodRoute(sources: PeriodSources): KeyedRoute {
   return {
-    path: '/v1/detections',
+    path: PATH,
     method: 'GET',
     head: false,
     access: 'key',
@@ -66,7 +68,8 @@ function answerPeriod(sources: PeriodSources, call: KeyedCall, { subscriptions }
     page.next === null ? null : sources.cursors.encode(request.hash, { ...walk, place: page.next });
   const as_of = formatAsOf(page.as_of_ms, call.nowMs);
   const body = renderPage(page, cursor, walk.period, { time_zone: walk.time_zone, as_of });
-  return { status: 200, rows: page.rows, body };
+  const headers = cursor === null ? [] : nextLink(sources.baseUrl(), PATH, call.query, cursor);
+  return { status: 200, rows: page.rows, body, headers };
 }
 
 /**

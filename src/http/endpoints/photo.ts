@@ -4,8 +4,10 @@
  *
  * A wrong signature and a missing photo answer alike, so that nobody learns which photos there are.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import { isPhotoSignature, parsePhotoId } from '../../detection/photo.ts';
 import { Refused } from '../../refused.ts';
+import { SECOND_MS } from '../../time.ts';
 import { parseRange } from '../byte-range.ts';
 import { namesEntityTag } from '../entity-tag.ts';
 import type { FileState } from '../file-body.ts';
@@ -40,21 +42,21 @@ async function answerPhoto({ folder, key }: PhotoSources, call: Call): Promise<A
   const photo = await openPhoto(folder, id);
   if (photo === null) throw notFound();
   const etag = etagOf(photo.state);
-  const { 'if-none-match': ifNoneMatch, 'if-range': ifRange, range } = call.request.headers;
-  if (namesEntityTag(ifNoneMatch, etag)) {
+  const { 'if-range': ifRange, range } = call.request.headers;
+  if (isKnown(call.request.headers, etag, photo.state)) {
     await photo.handle.close();
-    return { status: 304, body: '', cacheControl: CACHE_CONTROL, headers: ['ETag', etag] };
+    return { status: 304, body: '', cacheControl: CACHE_CONTROL, headers: validators(photo.state) };
   }
   // A part of a photo that has been replaced must not be put to a part of the one before it.
   const isSame = ifRange === undefined || ifRange === etag;
-  return photoAnswer(photo, etag, isSame ? range : undefined);
+  return photoAnswer(photo, isSame ? range : undefined);
 }
 
-function photoAnswer({ handle, state, contentType }: Photo, etag: string, range: string | undefined): Answer {
+function photoAnswer({ handle, state, contentType }: Photo, range: string | undefined): Answer {
   const { size } = state;
   const part = parseRange(range, size);
   const { start, bytes } = part ?? { start: 0, bytes: size };
-  const headers = ['X-Content-Type-Options', 'nosniff', 'Accept-Ranges', 'bytes', 'ETag', etag];
+  const headers = ['X-Content-Type-Options', 'nosniff', 'Accept-Ranges', 'bytes', ...validators(state)];
   if (part !== null) headers.push('Content-Range', `bytes ${start}-${start + bytes - 1}/${size}`);
   return {
     status: part === null ? 200 : 206,
@@ -63,6 +65,23 @@ function photoAnswer({ handle, state, contentType }: Photo, etag: string, range:
     cacheControl: CACHE_CONTROL,
     headers,
   };
+}
+
+/** Whether the client has it already. If-None-Match, where it is given, decides alone (RFC 9110, 13.2.2). */
+function isKnown(headers: IncomingHttpHeaders, etag: string, state: FileState): boolean {
+  const { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince } = headers;
+  if (ifNoneMatch !== undefined) return namesEntityTag(ifNoneMatch, etag);
+  // A date that is none gives NaN, and nothing is known.
+  return ifModifiedSince !== undefined && modifiedSeconds(state) <= Date.parse(ifModifiedSince) / SECOND_MS;
+}
+
+function validators(state: FileState): string[] {
+  const modified = new Date(modifiedSeconds(state) * SECOND_MS).toUTCString();
+  return ['ETag', etagOf(state), 'Last-Modified', modified];
+}
+
+function modifiedSeconds({ modifiedNs }: FileState): number {
+  return Number(modifiedNs / 1_000_000_000n);
 }
 
 /** Strong: another content has another size or another time. */

@@ -1,0 +1,220 @@
+/**
+ * What following costs: how soon a client that waits has a change, thousands that wait at once, compressed pages, and
+ * how light requests fare beside those.
+ */
+import { renameSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openReader } from '../../src/store/database.ts';
+import { authorization, type Bench, CONNECTIONS, type Figure, median, SUBSCRIPTIONS } from './common.ts';
+import { runLoad } from './load.ts';
+import { command, type Started, startAppliance } from './program.ts';
+
+const CHANGES = '/v1/detections/changes';
+const DROPS = 40;
+const WAITING = 5000;
+const IDLE_MS = 10_000;
+const PAGES = 200;
+const PAGE_REQUESTS = 400;
+
+/** @param before an appliance on the data of the bench; it is stopped, for one with room for thousands of connections */
+export async function following(bench: Bench, before: Started): Promise<Figure[]> {
+  await before.stop();
+  const settings = {
+    WIREWATCH_SERVER_MAX_CONNECTIONS: `${2 * WAITING}`,
+    WIREWATCH_SERVER_MAX_CONNECTIONS_PER_ADDRESS: `${2 * WAITING}`,
+  };
+  const fresh = await startAppliance(bench.data, undefined, settings);
+  try {
+    const packed = await compressed(bench, fresh);
+    return [await soon(bench, fresh), ...(await crowd(bench, fresh)), ...packed];
+  } finally {
+    await fresh.stop();
+  }
+}
+
+/** Brings one new detection, in a window of its own. */
+async function drop(bench: Bench, turn: number): Promise<void> {
+  const out = join(bench.folder, 'following');
+  const startMs = Math.floor(Date.now() / 600_000) * 600_000 - (turn + 2) * 600_000;
+  const start = new Date(startMs).toISOString();
+  const rows = ['--rows', '1', '--windows', '1', '--export', 'newswire', '--seed', `follow ${turn}`];
+  command('generate', '--out', out, '--start', start, ...rows, '--subscriptions', `${SUBSCRIPTIONS[0]}`);
+  const name = `newswire.${start.replaceAll(/[-:]|:00\.000/g, '').slice(0, 13)}Z.ndjson.gz`;
+  renameSync(join(out, name), join(bench.data, 'drop', name));
+}
+
+async function head(bench: Bench, url: string): Promise<string> {
+  const since = new Date().toISOString();
+  const answer = await fetch(`${url}${CHANGES}?since=${since}`, { headers: authorization(bench) });
+  const { next_cursor }: { next_cursor: string } = JSON.parse(await answer.text());
+  return next_cursor;
+}
+
+/** Median of the times between a commit, which the database has with its delivery, and the answer of who waits. */
+async function soon(bench: Bench, { url }: Started): Promise<Figure> {
+  const received: number[] = [];
+  let cursor = await head(bench, url);
+  for (let turn = 0; turn < DROPS; turn += 1) {
+    const answer = fetch(`${url}${CHANGES}?cursor=${cursor}`, {
+      headers: { ...authorization(bench), prefer: 'wait=60' },
+    });
+    await sleep(50);
+    await drop(bench, turn);
+    const page: { next_cursor: string; data: unknown[] } = JSON.parse(await (await answer).text());
+    if (page.data.length > 0) received.push(Date.now());
+    cursor = page.next_cursor;
+  }
+  // The last is not written yet.
+  const db = openReader(join(bench.data, 'detections.db'));
+  const recent =
+    'SELECT delivered_at FROM delivery WHERE delivered_at IS NOT NULL ORDER BY delivered_at DESC LIMIT ?';
+  const delivered = db
+    .prepare<unknown[], number>(recent)
+    .pluck()
+    .all(received.length - 1)
+    .reverse();
+  db.close();
+  const waits = delivered.map((at, turn) => (received[turn] ?? 0) - at);
+  return {
+    what: `from a commit to the answer of a client that waits, median of ${waits.length}`,
+    unit: 'ms',
+    before: null,
+    now: median(waits),
+    isCost: true,
+  };
+}
+
+/** Thousands that wait: memory, processor time, and how long until all have the same change. */
+async function crowd(bench: Bench, appliance: Started): Promise<Figure[]> {
+  const { hostname, port } = new URL(appliance.url);
+  const cursor = await head(bench, appliance.url);
+  const before = appliance.megabytes() ?? 0;
+  const lines = Object.entries({ host: hostname, prefer: 'wait=60', ...authorization(bench) });
+  const request = `GET ${CHANGES}?cursor=${cursor} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`;
+  const times: number[] = [];
+  const sockets: Socket[] = [];
+  for (let at = 0; at < WAITING; at += 1) {
+    const socket = connect(Number(port), hostname, () => socket.write(request));
+    socket.once('data', () => times.push(performance.now())).on('error', () => {});
+    sockets.push(socket);
+    if (at % 200 === 199) await sleep(50);
+  }
+  await sleep(2000);
+  const waiting = appliance.megabytes() ?? 0;
+  const cpuBefore = appliance.cpuMs() ?? 0;
+  await sleep(IDLE_MS);
+  const cpu = (appliance.cpuMs() ?? 0) - cpuBefore;
+  await drop(bench, DROPS + 1);
+  for (let turn = 0; times.length < WAITING && turn < 600; turn += 1) await sleep(50);
+  for (const socket of sockets) socket.destroy();
+  times.sort((a, b) => a - b);
+  return [
+    {
+      what: `memory of ${WAITING} clients that wait`,
+      unit: 'MB',
+      before: null,
+      now: waiting - before,
+      isCost: true,
+    },
+    {
+      what: `processor time of the appliance while ${WAITING} wait for 10 s`,
+      unit: 'ms',
+      before: null,
+      now: cpu,
+      isCost: true,
+    },
+    {
+      what: `from the first to the last of ${times.length} that have the same change`,
+      unit: 'ms',
+      before: null,
+      now: (times.at(-1) ?? 0) - (times[0] ?? 0),
+      isCost: true,
+    },
+  ];
+}
+
+/** Pages of 1,000 rows as gzip and zstd beside plain ones, and light requests beside eight clients that walk so. */
+async function compressed(bench: Bench, { url }: Started): Promise<Figure[]> {
+  const headers = authorization(bench);
+  const paths = await pagesOf(bench, url);
+  let turn = 0;
+  const path = () => {
+    turn += 1;
+    return paths[turn % paths.length] ?? '';
+  };
+  const walk = (encoding: string, requests = PAGE_REQUESTS) =>
+    runLoad({
+      url,
+      connections: CONNECTIONS,
+      requests,
+      headers: { ...headers, 'accept-encoding': encoding },
+      path,
+    });
+  const plain: number[] = [];
+  const gzip: number[] = [];
+  const zstd: number[] = [];
+  for (let round = 0; round < bench.rounds; round += 1) {
+    plain.push((await walk('identity')).requests_per_second);
+    gzip.push((await walk('gzip')).requests_per_second);
+    zstd.push((await walk('zstd')).requests_per_second);
+  }
+  const one = await fetch(`${url}${paths[0]}`, { headers: { ...headers, 'accept-encoding': 'gzip' } });
+  const bytes = Number(one.headers.get('content-length'));
+  await one.arrayBuffer();
+  const lightBeside = async (encoding: string) => {
+    let isOver = false;
+    const walking = (async () => {
+      while (!isOver) await walk(encoding, CONNECTIONS * 4);
+    })();
+    const light = {
+      connections: 1,
+      requests: 1500,
+      headers,
+      mayRest: true,
+      path: () => '/v1/detections/t.1.1.1',
+    };
+    const { durations_ms } = await runLoad({ url, status: 404, ...light });
+    isOver = true;
+    await walking;
+    return durations_ms[Math.floor(durations_ms.length * 0.99)] ?? 0;
+  };
+  const besidePlain = await lightBeside('identity');
+  const besideGzip = await lightBeside('gzip');
+  const rate = 'pages/s';
+  return [
+    {
+      what: 'page of 1,000 rows as gzip, against plain',
+      unit: rate,
+      before: median(plain),
+      now: median(gzip),
+    },
+    {
+      what: 'page of 1,000 rows as zstd, against plain',
+      unit: rate,
+      before: median(plain),
+      now: median(zstd),
+    },
+    { what: 'bytes of such a page as gzip', unit: 'KB', before: null, now: bytes / 1000, isCost: true },
+    {
+      what: 'light request, 99 of 100, beside eight clients that walk with gzip, against plain',
+      unit: 'ms',
+      before: besidePlain,
+      now: besideGzip,
+      isCost: true,
+    },
+  ];
+}
+
+/** The calls of a walk through one stream. */
+async function pagesOf(bench: Bench, url: string): Promise<string[]> {
+  const scope = `limit=1000&subscription_id=${SUBSCRIPTIONS[0]}`;
+  const paths = [`${CHANGES}?${scope}&since=${new Date(Date.now() - 3_600_000).toISOString()}`];
+  for (let page = { has_more: true, next_cursor: '' }; page.has_more && paths.length < PAGES; ) {
+    const answer = await fetch(`${url}${paths.at(-1)}`, { headers: authorization(bench) });
+    page = JSON.parse(await answer.text());
+    if (page.has_more) paths.push(`${CHANGES}?${scope}&cursor=${page.next_cursor}`);
+  }
+  return paths;
+}

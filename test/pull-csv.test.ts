@@ -1,0 +1,114 @@
+/** `wirewatch pull`: copies as CSV, and following without polling. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { parse } from 'csv-parse/sync';
+import { csvForm } from '../src/pull/csv.ts';
+import { MINUTE_MS } from '../src/time.ts';
+import { type Appliance, startAppliance } from './support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+import { inFolder, runProgram } from './support/program.ts';
+
+test('a cell that a spreadsheet would take for a formula is text, and what CSV needs is quoted', () => {
+  const { head, line } = csvForm({
+    fields: [
+      { path: 'id', column: 'id' },
+      { path: 'event', column: 'event' },
+      { path: 'article.headline', column: 'article_headline' },
+    ],
+  });
+  assert.equal(head, 'id,article_headline');
+  for (const [headline, cell] of [
+    ['=1+1', "'=1+1"],
+    ['+49 40', "'+49 40"],
+    ['-1', "'-1"],
+    ['@cmd', "'@cmd"],
+    ['\tx', "'\tx"],
+    ['=a"b', `"'=a""b"`],
+    ['a, b', '"a, b"'],
+    ['a\nb', '"a\nb"'],
+    ['plain = text', 'plain = text'],
+    [null, ''],
+    [undefined, ''],
+    [7, '7'],
+    [false, 'false'],
+  ] as const)
+    assert.equal(line({ id: 'x', version: 1, article: { headline } }), `x,${cell}`);
+  assert.equal(line({ id: 'x', version: 1 }), 'x,');
+});
+
+describe('against the appliance', () => {
+  let appliance: Appliance;
+  before(async () => {
+    appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+    await drop([newRow({ article_headline: '=HYPERLINK("https://x.example")' }), newRow()]);
+  });
+  after(() => appliance.stop());
+
+  async function drop(rows: readonly ReturnType<typeof newRow>[]): Promise<void> {
+    const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+    assert.equal(line.msg, 'file applied');
+  }
+
+  function pullArgs(folder: string, ...args: string[]): string[] {
+    const keyFile = join(folder, 'key');
+    writeFileSync(keyFile, appliance.key);
+    return ['pull', '--base-url', appliance.serving().url, '--key-file', keyFile, ...args];
+  }
+  const since = ['--since', new Date(Date.now() - MINUTE_MS).toISOString()];
+
+  test('a CSV copy has the columns of the schema, a line for each version, and goes on where it was', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'copy.csv');
+      const args = pullArgs(folder, '--into', into, '--format', 'csv');
+      assert.equal(await runProgram([...args, ...since]).ended, 0);
+      const { fields } = JSON.parse(await (await appliance.get('/v1/schema/detection')).text());
+      const columns = fields
+        .map(({ column }: { column: string }) => column)
+        .filter((column: string) => column !== 'event');
+      const read = (): string[][] => parse(readFileSync(into, 'utf8'));
+      assert.deepEqual(read()[0], columns);
+      assert.equal(read().length, 3);
+      assert.equal(read()[1]?.[columns.indexOf('article_headline')], '\'=HYPERLINK("https://x.example")');
+      await drop([newRow()]);
+      assert.equal(await runProgram(args).ended, 0);
+      assert.equal(read().length, 4);
+      assert.ok(read().every((row) => row.length === columns.length));
+      writeFileSync(into, `${readFileSync(into, 'utf8').replace('id,', 'ID,')}`);
+      const other = runProgram(args);
+      assert.equal(await other.ended, 1);
+      assert.match(other.told(), /columns/);
+    }));
+
+  test('--compare refuses a CSV copy', () =>
+    inFolder(async (folder) => {
+      const run = runProgram(pullArgs(folder, '--into', join(folder, 'x'), '--format', 'csv', '--compare'));
+      assert.equal(await run.ended, 2);
+      assert.match(run.told(), /NDJSON/);
+    }));
+
+  test('--follow has the service wait, so a change is there long before anything is asked again', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'lines');
+      const args = pullArgs(folder, '--into', into, '--format', 'ndjson', '--follow', ...since);
+      const program = runProgram(args);
+      const lines = () => (existsSync(into) ? readFileSync(into, 'utf8').split('\n').length - 1 : 0);
+      await program.until('what is there', () => (lines() >= 2 ? true : undefined));
+      const asked = () =>
+        appliance
+          .serving()
+          .log.filter(
+            ({ msg, path, waited_ms }) =>
+              msg === 'request' && path === '/v1/detections/changes' && waited_ms !== undefined,
+          ).length;
+      for (const round of [1, 2]) {
+        const before = lines();
+        await drop([newRow()]);
+        await program.until(`change ${round}`, () => (lines() > before ? true : undefined));
+      }
+      assert.ok(asked() >= 1);
+      program.kill('SIGTERM');
+      assert.equal(await program.ended, 0, program.told());
+    }));
+});
