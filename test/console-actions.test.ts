@@ -172,6 +172,11 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await page.locator('h1', { hasText: '<img src=x' }).waitFor();
       await page.locator('td', { hasText: 'script' }).first().waitFor();
       assert.doesNotMatch((await page.locator('main').textContent()) ?? '', /[\u202a-\u202e\u2066-\u2069]/);
+      const outside = page.locator('main a[href^="https://example.com"]');
+      assert.deepEqual(
+        [await outside.count(), await outside.getAttribute('rel')],
+        [1, 'noreferrer noopener'],
+      );
       assert.equal(await page.locator('#app :is(img, script)').count(), 0);
       assert.match(await page.title(), /Wirewatch/);
       assert.deepEqual(watched.errors, []);
@@ -209,7 +214,6 @@ describe('the console of the real program, in a browser', { skip }, () => {
       const link = linkOf(appliance, '--as', 'kim');
       const other = await watchedPage(browser);
       for (const text of ['Overview', 'Wirewatch']) {
-        await other.page.goto('about:blank');
         await other.page.goto(link);
         await other.page.locator('h1', { hasText: text }).waitFor();
         await other.page.context().clearCookies();
