@@ -2,8 +2,8 @@
  * Bundles the program: src/main.ts and src/worker.ts with their dependencies, into one CommonJS file each.
  *
  * Run on the pinned Node (build/setup.cjs does), it writes dist/program.cjs and dist/worker.cjs, which load
- * better-sqlite3 from node_modules, and dist/main.cjs, which starts them (src/launch.ts). The executable (build/executable.mjs) uses the same function with
- * `packed`, where better-sqlite3's JavaScript is inside and its addon is handed over as an object
+ * better-sqlite3 from node_modules, and dist/main.cjs, which starts them (src/launch.ts); beside them the console's
+ * files in dist/console.json. The executable (build/executable.mjs) uses the same function with `packed`, where better-sqlite3's JavaScript is inside and its addon is handed over as an object
  * (src/store/addon.ts).
  */
 import { execFileSync } from 'node:child_process';
@@ -12,6 +12,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { build } from 'esbuild';
+import { bundleConsole } from './console.mjs';
 import { licensesOf, packagesInside, refuseHidden } from './licenses.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -97,7 +98,9 @@ export async function bundle({
   mkdirSync(folder, { recursive: true });
   for (const { path, text } of [...result.outputFiles, ...launcher.outputFiles])
     replaceFile(join(folder, basename(path)), path.endsWith('.cjs') ? inAscii(text) : text);
-  const inputs = Object.keys(result.metafile.inputs);
+  const { files, inputs: consoleInputs } = await bundleConsole(root);
+  replaceFile(join(folder, 'console.json'), JSON.stringify(files));
+  const inputs = [...Object.keys(result.metafile.inputs), ...consoleInputs];
   refuseHidden(root, inputs);
   const packages = packagesInside(inputs);
   const licenses = licensesOf(root, packages, sqliteVersion(), nodeLicense);

@@ -108,7 +108,10 @@ async function pack({ staging, binary, target, made }) {
         execArgv: ['--disable-sigusr1'],
         execArgvExtension: 'none',
         assets: Object.fromEntries(
-          ['worker.cjs', 'better_sqlite3.node', 'licenses.json'].map((name) => [name, join(staging, name)]),
+          ['worker.cjs', 'better_sqlite3.node', 'licenses.json', 'console.json'].map((name) => [
+            name,
+            join(staging, name),
+          ]),
         ),
       },
     });

@@ -1,18 +1,17 @@
 /** The appliance as a whole: the lock, the ingesting thread, the readers and the server, started and stopped in order. */
+import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
-import type { Admin, AdminOptions } from './admin/listener.ts';
-import type { Metrics } from './admin/metrics.ts';
+import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
-import type { Config } from './config/load.ts';
-import { EXPORT_NAMES, type ExportName } from './detection/content-type.ts';
+import { type Config, enabledExports } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/conditions.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
 import { createPauseReader } from './health/pause-reader.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
-import { type RunningServer, startServer } from './http/server.ts';
+import { startServer } from './http/server.ts';
 import { createWaiting } from './http/waiting.ts';
 import type { IngestClient, IngestMessage } from './ingest/ingest-client.ts';
 import { type IngestSettings, TROUBLE_NAMES } from './ingest/ingest-settings.ts';
@@ -20,6 +19,7 @@ import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
 import { ReadingNotes } from './ingest/reading-note.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses } from './limits/key-uses.ts';
+import { createRequestCounts } from './limits/request-counts.ts';
 import { readUsageAtStart } from './limits/usage.ts';
 import {
   createUsageKeeper,
@@ -54,6 +54,8 @@ const RECENT_DELIVERIES_MAX = 64;
 
 export interface Appliance {
   readonly url: string;
+  /** Null where it is off. */
+  readonly consoleUrl: string | null;
   /** The folder into which exports are dropped. */
   readonly drop: string;
   /** Settles when detections.db can be read: it may have to be made from the log first. */
@@ -105,7 +107,10 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const secret = readSecret(folder);
   const recentDeliveries = new Map<number, number>();
   const waiting = createWaiting();
-  const metrics = config.admin.port === 0 ? null : await loadMetrics();
+  const counts = createRequestCounts(Date.now);
+  // What a crash has left; openAdmin writes it anew.
+  rmSync(folder.consoleAddress, { force: true });
+  const metrics = isAdminOn(config, options.kind) ? await loadMetrics(counts) : null;
   const conditions = createConditions(Date.now, (name) => {
     // What is damaged is neither served nor written any more.
     if (name !== 'database damaged') return;
@@ -175,15 +180,16 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     now: Date.now,
   });
   begun.push(() => server.close(0));
-  const opened = { folder, monitor: health, detections, server, dailyRows, keyUses };
-  const admin = await openAdmin(metrics, options, opened);
+  const opened = { folder, secret, conditions, monitor: health, detections, server, dailyRows, keyUses };
+  const admin = metrics && (await openAdmin(metrics, { ...options, ...opened }));
   begun.push(() => admin?.close());
-  const usage = keepUsage(folder.usage, { rows: dailyRows, uses: keyUses }, log);
+  const usage = keepUsage(folder.usage, { rows: dailyRows, uses: keyUses, requests: metrics && counts }, log);
   begun.push(usage.close);
   const backups = scheduleBackups(config, conditions, log);
   const scrubs = scheduleScrubs(config, reader, conditions, log);
   return {
     url: server.url,
+    consoleUrl: admin?.url ?? null,
     drop: config.ingest.drop,
     readable: ingest.ready,
     renewCertificate: server.renewCertificate,
@@ -257,7 +263,7 @@ function countRows(path: string, log: Logger): DailyRows {
 
 function keepUsage(
   path: string,
-  counted: Pick<UsageKeeperOptions, 'rows' | 'uses'>,
+  counted: Pick<UsageKeeperOptions, 'rows' | 'uses' | 'requests'>,
   log: Logger,
 ): UsageKeeper {
   return createUsageKeeper({
@@ -292,46 +298,11 @@ export function ingestSettings(
     failed_windows: ingest.failed_windows,
     archive_days: ingest.archive_days,
     earliest_time: formatMs(config.earliestTimeMs),
-    enabled_exports: enabledExports(config),
+    enabled_exports: [...enabledExports(config)],
     photo_key: photoKey,
     program: VERSION,
     mode,
   };
-}
-
-function enabledExports({ exports }: Config): ExportName[] {
-  return EXPORT_NAMES.filter((name) => exports[name].enabled);
-}
-
-/** The administration is off by default, and loading what it needs would hold up every start. */
-async function loadMetrics(): Promise<Metrics> {
-  const { createMetrics } = await import('./admin/metrics.ts');
-  return createMetrics(Date.now);
-}
-
-/** @param metrics null: the administration is off; @throws Refused `failed` when it cannot listen */
-async function openAdmin(
-  metrics: Metrics | null,
-  { config, log }: ApplianceOptions,
-  open: Pick<AdminOptions, 'folder' | 'monitor' | 'detections' | 'dailyRows' | 'keyUses'> & {
-    readonly server: RunningServer;
-  },
-): Promise<Admin | null> {
-  if (metrics === null) return null;
-  const { startAdmin } = await import('./admin/listener.ts');
-  const { server, ...sources } = open;
-  return startAdmin({
-    ...sources,
-    metrics,
-    settings: config.admin,
-    backup: config.backup,
-    enabled: new Set(enabledExports(config)),
-    drop: config.ingest.drop,
-    connections: server.connections,
-    certificateExpiresMs: server.certificateExpiresMs,
-    now: Date.now,
-    log,
-  });
 }
 
 function watchHealth(
@@ -349,7 +320,7 @@ function watchHealth(
     pause: createPauseReader(folder.access),
     checkKeys: access.check,
     conditions,
-    enabled: new Set(enabledExports(config)),
+    enabled: enabledExports(config),
     folders: [folder.root, config.ingest.drop],
     onDisksSeen: () => keepReserve(folder),
     alertFile: folder.alerts,

@@ -55,3 +55,10 @@ export function licenses(): readonly License[] | null {
   if (bundled) return JSON.parse(readFileSync(new URL('licenses.json', import.meta.url), 'utf8'));
   return null;
 }
+
+/** The files of the console, text by name. From the sources, those of the last bundling. */
+export function consoleFiles(): Readonly<Record<string, string>> {
+  if (isPacked) return JSON.parse(getAsset('console.json', 'utf8'));
+  const place = bundled ? 'console.json' : '../dist/console.json';
+  return JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8'));
+}

@@ -1,8 +1,9 @@
 /**
- * Entry of the worker threads: the one that ingests, the one that reads exports for it, the one that writes usage, and
- * the one that compares detections.db with its log.
+ * Entry of the worker threads: the one that ingests, the one that reads exports for it, the one that writes usage,
+ * the one that compares detections.db with its log, and the one that reads and acts for the console.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { ConsoleSettings } from './admin/console/thread-messages.ts';
 import type { ScrubSettings } from './history/scrub-thread.ts';
 import type { ReaderSettings } from './ingest/reader-messages.ts';
 import type { UsageSettings } from './limits/usage-thread.ts';
@@ -11,7 +12,8 @@ export type WorkerRole =
   | { readonly role: 'ingest' }
   | { readonly role: 'reader'; readonly settings: ReaderSettings }
   | { readonly role: 'usage'; readonly settings: UsageSettings }
-  | { readonly role: 'scrub'; readonly settings: ScrubSettings };
+  | { readonly role: 'scrub'; readonly settings: ScrubSettings }
+  | { readonly role: 'console'; readonly settings: ConsoleSettings };
 
 const role: WorkerRole = workerData;
 if (parentPort === null) throw new Error('worker.ts must run in a worker thread');
@@ -38,6 +40,11 @@ async function work(port: MessagePort): Promise<void> {
     case 'scrub': {
       const { runScrub } = await import('./history/scrub-thread.ts');
       await runScrub(port, role.settings);
+      break;
+    }
+    case 'console': {
+      const { runConsole } = await import('./admin/console/thread.ts');
+      runConsole(port, role.settings);
       break;
     }
   }

@@ -32,7 +32,6 @@ import { type AuditedChange, AuditTrail } from '../src/history/audit.ts';
 import { readEntries } from '../src/history/entries.ts';
 import { findTail } from '../src/history/log-reader.ts';
 import { LogWriter } from '../src/history/log-writer.ts';
-import { addRequest } from '../src/ingest/requests.ts';
 import { pauseIngest, readPause } from '../src/ingest/subscribers.ts';
 import { Refused } from '../src/refused.ts';
 import { ACCESS_SCHEMA, ACCESS_TABLES } from '../src/store/access-schema.ts';
@@ -307,7 +306,7 @@ describe('an entry that the database refuses', () => {
 
 test('what is no change of a logged table is no entry, nor is what comes to nothing', () => {
   const last = lastEntry();
-  addRequest(db, { kind: 'remove', subscriptions: [] }, AT_MS);
+  writing(db, () => db.prepare("INSERT INTO ingest_request (request, created_at) VALUES ('{}', 1)").run());
   assert.throws(() => addAccount(db, { id: 'acme', name: 'Acme', daily_rows: null }, AT_MS), Refused);
   assert.throws(() =>
     writing(db, () => {

@@ -9,13 +9,10 @@ import { after, before, describe, test } from 'node:test';
 import { isHostTaken, ownNames } from '../src/admin/host.ts';
 import { document, html } from '../src/admin/html.ts';
 import { createMetrics } from '../src/admin/metrics.ts';
-import { createRecent } from '../src/admin/recent.ts';
-import { type Status, statusPage } from '../src/admin/status-page.ts';
 import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
 import { TOPICS } from '../src/manual/topics.ts';
-import { DAY_MS, formatSeconds, MINUTE_MS, WINDOW_MS } from '../src/time.ts';
+import { DAY_MS, formatSeconds, WINDOW_MS } from '../src/time.ts';
 import { COUNT_WINDOWS } from '../src/windows/ledger.ts';
-import { NOTHING_READ } from '../src/windows/reach.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow } from './support/export-files.ts';
 import { freePort } from './support/free-port.ts';
@@ -54,7 +51,7 @@ describe('the program with [admin] port', () => {
 
   test('every page is sound, has its headers, and links only to pages that are there', async () => {
     const seen = new Set<string>();
-    const waiting = ['/', '/status'];
+    const waiting = ['/', '/manual'];
     for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
       if (seen.has(path)) continue;
       seen.add(path);
@@ -70,14 +67,16 @@ describe('the program with [admin] port', () => {
       assert.match(text, /^<!doctype html>\n/);
       assert.doesNotMatch(
         text,
-        /(src|href)="(https?:)?\/\/|<script|\sstyle=|\son\w+=|undefined|\[object/,
+        /(src|href)="(https?:)?\/\/|<script(?! type="module" src="\/)|\sstyle=|\son\w+=|undefined|\[object/,
         path,
       );
       assert.deepEqual(openTags(text), [], path);
-      waiting.push(...[...text.matchAll(/href="([^"]+)"/g)].map(([, target = '']) => target));
+      const targets = [...text.matchAll(/href="([^"]+)"/g)].map(([, target = '']) => target);
+      waiting.push(...targets.filter((target) => !target.startsWith('data:')));
     }
     for (const { name } of TOPICS) assert.ok(seen.has(`/manual/${name}`), name);
-    for (const path of ['/metrics', '/openapi.json', '/style.css']) assert.ok(seen.has(path), path);
+    for (const path of ['/metrics', '/openapi.json', '/style.css', '/manual.css'])
+      assert.ok(seen.has(path), path);
   });
 
   test('/openapi.json is what "wirewatch openapi" prints', async () => {
@@ -113,7 +112,7 @@ describe('the program with [admin] port', () => {
   });
 
   test('the API has none of it', async () => {
-    for (const path of ['/metrics', '/status', '/manual']) {
+    for (const path of ['/metrics', '/manual', '/console/overview']) {
       assert.equal((await appliance.serving().get(path)).status, 404, path);
     }
   });
@@ -122,7 +121,6 @@ describe('the program with [admin] port', () => {
     const before = await metrics();
     const grown = (now: Map<string, number>, name: string) => (now.get(name) ?? 0) - (before.get(name) ?? 0);
     const since = new Date(Date.now() - 1000).toISOString();
-    // Within the last day, which is what the status page shows.
     const ended = (windows: number) => (Math.floor(Date.now() / WINDOW_MS) - windows) * WINDOW_MS;
     await appliance.dropped(fileName('newswire', ended(3)), ndjson([newRow(), newRow(), newRow()]));
     await appliance.dropped(fileName('newswire', ended(2)), 'broken\n');
@@ -214,14 +212,10 @@ describe('the program with [admin] port', () => {
     assert.equal(await lagOf(other), 0);
   });
 
-  test('the status page shows the alert with what to do, and no page shows a secret', async () => {
-    const status = await (await fetch(`${admin}/status`)).text();
-    assert.match(status, /failed windows[\s\S]*Read the reason next to the file/);
-    assert.match(status, /<rect class="failed"[^>]*><title>[^<]*: failed<\/title>/);
+  test('metrics show no secret', async () => {
     const text = await (await fetch(`${admin}/metrics`)).text();
-    const [, , id = '', secret = ''] = appliance.key.split('_');
-    assert.ok(secret !== '' && !(status + text).includes(secret));
-    assert.ok(!status.includes(id));
+    const secret = appliance.key.split('_').at(-1) ?? '';
+    assert.ok(secret !== '' && !text.includes(secret));
   });
 
   test('the manual has every metric, and names no other', async () => {
@@ -287,20 +281,17 @@ test('the scheduled backup and its rehearsal have their times, and where none is
     assert.deepEqual(await scraped('0'), [undefined, undefined], 'none is scheduled');
   }));
 
-test('a port that is taken is exit code 1 with what to do; beyond this machine it is warned of', async () => {
+test('a port that is taken is exit code 1 with what to do', async () => {
   await inFolder(async (root) => {
     const port = `${await freePort()}`;
-    const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_ADMIN_HOST: '0.0.0.0' };
+    const settings = { WIREWATCH_ADMIN_PORT: port };
     const first = runProgram(['serve', '--data', `${root}/a`, '--port', '0'], settings);
     await first.url();
-    assert.ok(
-      first.log().some(({ level, msg }) => level === 'warn' && /reached from other machines/.test(msg)),
-    );
     const second = runProgram(['serve', '--data', `${root}/b`, '--port', '0'], settings);
     assert.equal(await second.ended, 1);
     assert.match(
       second.told(),
-      /the administration cannot listen on 0\.0\.0\.0, port \d+: .*\[admin\] host and port/,
+      /the administration cannot listen on 127\.0\.0\.1, port \d+: .*\[admin\] host and port/,
     );
     first.kill('SIGTERM');
     assert.equal(await first.ended, 0);
@@ -367,61 +358,6 @@ test('a template escapes what it is given, once', () => {
   );
 });
 
-test('rows of the last sixty minutes are kept, and no more, also when the clock is set back', () => {
-  let nowMs = 1000 * MINUTE_MS;
-  const recent = createRecent(() => nowMs);
-  for (let minute = 0; minute < 200; minute += 1) {
-    recent.add('served', 1);
-    nowMs += MINUTE_MS;
-  }
-  recent.add('served', 5);
-  assert.deepEqual(recent.minutes('served'), [...Array<number>(59).fill(1), 5]);
-  nowMs -= 300 * MINUTE_MS;
-  recent.add('served', 7);
-  assert.equal(recent.minutes('served').at(-1), 7);
-  assert.deepEqual(recent.minutes('ingested'), Array<number>(60).fill(0));
-});
-
-test('a pause, an export that is off and windows that cannot be read are told on the status page', () => {
-  const status: Status = {
-    nowMs: Date.parse('2026-11-21T12:00:00Z'),
-    health: {
-      status: 'ok',
-      exports: { newswire: { newest_done: '2026-11-21T09:00:00Z' }, imagewire: { newest_done: null } },
-      alerts: { open: 1, page_worthy: 0, paused: 1 },
-    },
-    alerts: [],
-    enabled: new Set(['newswire']),
-    windows: null,
-    reach: {
-      newswire: {
-        newest_done: '2026-11-21T09:00:00Z',
-        not_read: { failed: 2, missing: 0, abandoned: 0, not_arrived: 3 },
-      },
-      imagewire: NOTHING_READ,
-    },
-    verified: { at: Date.parse('2026-11-21T09:00:00Z'), findings: 3, not_compared: null },
-    backup: { backedUpMs: Date.parse('2026-11-21T11:55:00Z'), rehearsedMs: null },
-    ingested: [0],
-    served: [0],
-  };
-  const { body } = statusPage(status);
-  assert.match(body.markup, /compared with its log 3 hours ago: 3 differences/);
-  assert.match(body.markup, /The backup is of 5 minutes ago, and a restore from it was never rehearsed/);
-  assert.match(body.markup, /<span class="state paused">paused<\/span>/);
-  assert.match(
-    body.markup,
-    /newswire<\/strong>: read up to 2026-11-21T09:00:00Z, 3 hours ago, except 5 windows: 2 failed, 3 not arrived</,
-  );
-  assert.match(body.markup, /imagewire<\/strong> is switched off/);
-  assert.match(body.markup, /The windows cannot be read/);
-  const incomplete = statusPage({
-    ...status,
-    health: { ...status.health, alerts: { open: 0, page_worthy: 0, paused: 0 } },
-  });
-  assert.match(incomplete.body.markup, /<span class="state attention">ok<\/span>/, 'not green');
-});
-
 test('counting windows reads only those that are counted', () => {
   const store = createTestStore();
   const plan = store.reader
@@ -435,7 +371,7 @@ test('counting windows reads only those that are counted', () => {
 });
 
 test('what is counted has bounded labels', async () => {
-  const metrics = createMetrics(Date.now);
+  const metrics = createMetrics({ add() {}, refuse() {} });
   for (const status of [200, 204, 400, 431, 503]) metrics.answered('/v1/me', status, 0.001, 0);
   const text = await metrics.text();
   const found = [...text.matchAll(/seconds_count\{endpoint="\/v1\/me",status="(\w+)"\}/g)].map(

@@ -96,7 +96,7 @@ test('the defaults', () => {
     verify: { every_hours: 24 },
     alerts: { command: [] },
     log: { level: 'info', file: '' },
-    admin: { host: '127.0.0.1', port: 0 },
+    admin: { host: '127.0.0.1', port: 0, tls_certificate: '', tls_key: '' },
     dataFolder: folder,
     configFile: null,
     earliestTimeMs: Date.parse('2000-01-01T00:00:00Z'),

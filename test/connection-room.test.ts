@@ -25,7 +25,11 @@ afterEach(async () => {
 
 async function start(options: TestServerOptions): Promise<void> {
   refused = [];
-  const traffic: Traffic = { answered: () => {}, refused: (limit) => refused.push(limit) };
+  const traffic: Traffic = {
+    answered: () => {},
+    refused: (limit) => refused.push(limit),
+    turnedAway: () => {},
+  };
   server = await startTestServer({ ...options, traffic });
 }
 

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SampleExports } from '../src/demo/exports.ts';
 import { WINDOW_MS } from '../src/time.ts';
 import { createInstallation, type Detection } from './support/appliance.ts';
+import { redeem } from './support/console-client.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 
 const CHANGES = '/v1/detections/changes';
@@ -186,9 +187,22 @@ test('it stops at once while it still reads its first day', async () => {
     await run.url();
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
-    assert.equal(run.printed(), '');
+    // At most the link into the console, which comes first.
+    assert.match(run.printed(), /^(\nConsole .*\n.*\n.*\n\n)?$/);
   });
 });
+
+test('it prints a link into the console before anything else, which works', () =>
+  inFolder(async (folder) => {
+    const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
+    const link = await run.until('the link', () => /^ {2}(http:\S+#login=\S+)\n/m.exec(run.printed())?.[1]);
+    assert.doesNotMatch(run.printed(), /Keys/);
+    const reply = await redeem(link);
+    assert.equal(reply.status, 200);
+    assert.equal(JSON.parse(reply.text).demo, true);
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+  }));
 
 test('it leaves the folder of an installation in use alone', async () => {
   const installation = createInstallation();

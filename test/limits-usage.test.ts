@@ -132,6 +132,11 @@ describe('at the start', () => {
       db.exec('DROP TABLE key_use');
       db.close();
     },
+    'without its refusals'() {
+      const db = openUsage(path);
+      db.exec('DROP TABLE refusal');
+      db.close();
+    },
     'a folder': () => mkdirSync(join(path, 'within'), { recursive: true }),
   };
   for (const [how, make] of Object.entries(unusable)) {

@@ -169,7 +169,7 @@ describe('the keeper of used rows', () => {
       uses,
       writer,
       failures,
-      keeper: createUsageKeeper({ rows, uses, writer, onFailure, everyMs: null }),
+      keeper: createUsageKeeper({ rows, uses, requests: null, writer, onFailure, everyMs: null }),
     };
   }
 

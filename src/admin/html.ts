@@ -31,25 +31,20 @@ export function escaped(text: string): string {
 export interface Page {
   readonly title: string;
   readonly body: Html;
-  /** Seconds after which a browser asks again. */
-  readonly refreshSeconds?: number;
 }
 
-export function document({ title, body, refreshSeconds }: Page): string {
-  const refresh =
-    refreshSeconds === undefined ? html`` : html`<meta http-equiv="refresh" content="${refreshSeconds}">`;
+export function document({ title, body }: Page): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-${refresh}
 <title>${title} – Wirewatch</title>
-<link rel="stylesheet" href="/style.css">
+<link rel="stylesheet" href="/manual.css">
 </head>
 <body>
-<header><a href="/">Wirewatch</a><nav><a href="/status">Status</a> <a href="/manual">Manual</a> <a href="/metrics">Metrics</a> <a href="/openapi.json">OpenAPI</a></nav></header>
+<header><a href="/">Wirewatch</a><nav><a href="/manual">Manual</a> <a href="/metrics">Metrics</a> <a href="/openapi.json">OpenAPI</a></nav></header>
 <main>
 ${body}
 </main>
@@ -61,12 +56,10 @@ ${body}
 export const STYLE = `:root {
   color-scheme: light dark;
   --ink: #1c2126; --soft: #5b6670; --line: #d9dee3; --paper: #ffffff; --shade: #f3f5f7; --link: #0b5cad;
-  --good: #2e8b57; --bad: #c0392b; --warn: #b7791f; --none: #dde2e7;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --ink: #e4e8ec; --soft: #9aa6b1; --line: #343c44; --paper: #14181c; --shade: #1d2329; --link: #6cb2f5;
-    --good: #4cba7d; --bad: #ef6a5b; --warn: #e0a94a; --none: #2b333a;
   }
 }
 * { box-sizing: border-box; }
@@ -89,16 +82,4 @@ li { margin: .4rem 0; }
 table { width: 100%; border-collapse: collapse; }
 th, td { padding: .45rem .8rem .45rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 .soft { color: var(--soft); }
-.state { display: inline-block; padding: .1rem .7rem; border-radius: 1rem; color: #fff; background: var(--good); }
-.state.degraded { background: var(--bad); }
-.state.paused, .state.attention { background: var(--warn); }
-.page-worthy { color: var(--bad); font-weight: 600; }
-svg { display: block; width: 100%; height: auto; }
-svg.swatch { display: inline; width: 12px; }
-h3 { font-size: 1rem; font-weight: 600; margin-bottom: .3rem; }
-svg text { fill: var(--soft); font: 11px system-ui, sans-serif; }
-.bar { fill: var(--link); }
-.axis { stroke: var(--line); }
-.cell, .key { fill: var(--none); }
-.done { fill: var(--good); } .failed { fill: var(--bad); } .missing { fill: var(--warn); } .abandoned { fill: var(--soft); }
 `;

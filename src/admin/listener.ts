@@ -1,18 +1,27 @@
 /**
- * The administration's own small server, apart from the API's: neither its limits nor its load touch the other. It
- * only shows: GET and HEAD, nothing that changes anything, and never a secret.
+ * The administration's own small server, apart from the API's: neither its limits nor its load touch the other. Metrics,
+ * OpenAPI and manual need no session; the console does (console/console.ts).
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { hostname } from 'node:os';
 import type { Settings } from '../config/schema.ts';
+import { judgeTlsPair, readTlsFiles, secureContext, type TlsPair } from '../http/tls-pair.ts';
+import { type TlsRenewalOptions, watchTlsPair } from '../http/tls-renewal.ts';
 import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
+import { CONSOLE, type ConsoleOptions, type ConsoleServer, createConsole } from './console/console.ts';
 import { isHostTaken, ownNames } from './host.ts';
 import { type Content, createPages, type PageSources } from './pages.ts';
 
 export interface AdminOptions extends PageSources {
   readonly settings: Settings['admin'];
+  /** Whether its certificate is not that of the server. */
+  readonly hasOwnCertificate: boolean;
+  readonly console: ConsoleOptions;
+  /** Told when the certificate is about to expire, or its files cannot be used. */
+  readonly conditions: TlsRenewalOptions['conditions'];
   readonly log: Logger;
 }
 
@@ -21,71 +30,99 @@ export interface Admin {
   close(): Promise<void>;
 }
 
-const CONNECTIONS_MAX = 50;
+const CONNECTIONS_MAX = 100;
 const TIMEOUT_MS = 10 * SECOND_MS;
 const HEADERS = {
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Content-Security-Policy':
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 };
+const JSON_TYPE = 'application/json; charset=utf-8';
+const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 const PLAIN = 'text/plain; charset=utf-8';
 
-/** @throws Refused `failed` when it cannot listen */
+/** @throws Refused `failed` when it cannot listen, `configuration` when not with the certificate that is set */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
-  const { settings, log } = options;
-  const names = ownNames(settings.host, hostname(), process.env);
-  const find = createPages(options);
-  const server = createServer(
-    { headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS },
-    (request, response) => {
-      response.on('error', () => {});
-      answer(request, response, names, find).catch((error: unknown) => {
-        log.error({ err: error }, 'a page of the administration failed');
-        send(request, response, 500, { contentType: PLAIN, body: 'This page failed; see the log.\n' });
-      });
-    },
-  );
+  const { settings, log, now, conditions } = options;
+  const tls = await openTls(settings, options.hasOwnCertificate);
+  const timeouts = { headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS };
+  const secured = tls === null ? null : createTlsServer({ ...timeouts, ...secureContext(tls.pair) });
+  const server: Server = secured ?? createServer(timeouts);
+  const answers: Answers = {
+    names: ownNames(settings.host, hostname(), process.env),
+    find: createPages(options),
+    console: createConsole(options.console),
+    portOf: () => addressOf(server).port,
+    isTls: tls !== null,
+  };
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    response.on('error', () => {});
+    for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
+    answer(request, response, answers).catch((error: unknown) => {
+      log.error({ err: error }, 'a page of the administration failed');
+      send(request, response, 500, { contentType: PLAIN, body: 'This page failed; see the log.\n' });
+    });
+  });
   server.setTimeout(TIMEOUT_MS);
   server.maxConnections = CONNECTIONS_MAX;
   await listen(server, settings);
   server.on('error', (error) => log.error({ err: error }, 'http server'));
+  const onRenewed = (pair: TlsPair) => secured?.setSecureContext(secureContext(pair));
+  const renewal = tls === null ? null : watchTlsPair({ ...tls, onRenewed, conditions, log, now });
   options.metrics.watch(options);
-  const url = urlOf(server);
+  const url = urlOf(server, tls === null ? 'http' : 'https');
   log.info({ url }, 'administration listening');
-  if (!isLoopback(server)) {
-    log.warn(
-      { url },
-      'the administration can be reached from other machines: whoever reaches it can read it',
-    );
-  }
   return {
     url,
-    close: () =>
-      new Promise((resolve) => {
+    async close() {
+      renewal?.close();
+      await answers.console.close();
+      await new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
-      }),
+      });
+    },
   };
 }
 
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  names: readonly string[],
-  find: (path: string) => Promise<Content | null>,
-): Promise<void> {
+async function openTls({ tls_certificate, tls_key }: Settings['admin'], isOwn: boolean) {
+  if (tls_certificate === '') return null;
+  const section = isOwn ? ({ section: 'admin' } as const) : {};
+  const paths = { ...section, certificate: tls_certificate, key: tls_key };
+  return { paths, pair: judgeTlsPair(paths, await readTlsFiles(paths)) };
+}
+
+interface Answers {
+  readonly names: readonly string[];
+  readonly find: (path: string) => Promise<Content | null>;
+  readonly console: ConsoleServer;
+  readonly portOf: () => number;
+  readonly isTls: boolean;
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse, answers: Answers): Promise<void> {
   const refuse = (status: number, text: string) =>
     send(request, response, status, { contentType: PLAIN, body: `${text}\n` });
-  if (!isHostTaken(request.headers.host, names)) {
+  if (!isHostTaken(request.headers.host, answers.names)) {
     refuse(421, 'Ask for this by address, by a name without dots, or by the name in [admin] host.');
     return;
   }
   const [path = ''] = (request.url ?? '').split('?', 1);
-  const content = await find(path);
+  if (path.startsWith(CONSOLE)) {
+    const listening = { port: answers.portOf(), isTls: answers.isTls };
+    const told = await answers.console.answer(request, response, listening);
+    if (told === null) return;
+    for (const [name, value] of Object.entries(told.headers ?? {})) response.setHeader(name, value);
+    const contentType = told.status === 200 ? JSON_TYPE : PROBLEM_TYPE;
+    send(request, response, told.status, { contentType, body: told.body });
+    return;
+  }
+  const content = await answers.find(path);
   if (content === null) refuse(404, 'There is nothing here. See /');
   else if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD');
@@ -97,7 +134,7 @@ function send(request: IncomingMessage, response: ServerResponse, status: number
   if (response.headersSent || response.destroyed) return;
   const { contentType, body } = content;
   const length = { 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(body) };
-  response.writeHead(status, { ...HEADERS, ...length });
+  response.writeHead(status, length);
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
@@ -120,13 +157,8 @@ function addressOf(server: Server) {
   return address;
 }
 
-function urlOf(server: Server): string {
+function urlOf(server: Server, scheme: 'http' | 'https'): string {
   const { address, family, port } = addressOf(server);
-  const shown = family === 'IPv6' ? `[${address}]` : address;
-  return `http://${shown}:${port}`;
-}
-
-function isLoopback(server: Server): boolean {
-  const { address } = addressOf(server);
-  return address === '::1' || address.startsWith('127.');
+  const reached = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address;
+  return `${scheme}://${family === 'IPv6' ? `[${reached}]` : reached}:${port}`;
 }

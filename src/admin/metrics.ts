@@ -9,10 +9,9 @@ import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { FILE_OUTCOMES } from '../ingest/file-record.ts';
 import { type DealtWith, ROW_OUTCOMES } from '../ingest/ingest-settings.ts';
 import { LIMITS, type Limit } from '../limits/limit.ts';
-import type { Now } from '../time.ts';
+import type { RequestCounts } from '../limits/request-counts.ts';
 import { COMMIT, VERSION } from '../version.ts';
 import { processFacts } from './process-facts.ts';
-import { createRecent, type Recent } from './recent.ts';
 import { type Fact, facts, type StandingSources, type Value } from './standing.ts';
 
 /** Light requests take a tenth of a millisecond, the largest pages some of them; seconds mean that something is wrong. */
@@ -20,22 +19,22 @@ const DURATION_BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.0
 const TOKEN_ENDPOINT = '/oauth/token';
 
 export interface Metrics {
-  readonly recent: Recent;
   readonly contentType: string;
   /** In the text format of Prometheus. */
   text(): Promise<string>;
   answered(endpoint: string, status: number, seconds: number, rows: number): void;
   refused(limit: Limit): void;
+  turnedAway(keyId: string, code: string): void;
   dealtWith(file: DealtWith): void;
   /** Names what is looked at when metrics are asked for; until then only what happens is counted. */
   watch(sources: StandingSources): void;
 }
 
-export function createMetrics(now: Now): Metrics {
+/** @param counts what the console shows over time is counted there as well */
+export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Metrics {
   const registry = new Registry();
   const traffic = trafficMetrics(registry);
   const ingest = ingestMetrics(registry);
-  const recent = createRecent(now);
   new Gauge({
     name: 'wirewatch_build_info',
     help: 'Build information. Always 1.',
@@ -43,18 +42,21 @@ export function createMetrics(now: Now): Metrics {
     registers: [registry],
   }).set({ version: VERSION, commit: COMMIT }, 1);
   return {
-    recent,
     contentType: registry.contentType,
     text: () => registry.metrics(),
     answered(endpoint, status, seconds, rows) {
       traffic.answered(endpoint, status, seconds, rows);
-      if (rows > 0) recent.add('served', rows);
+      counts.add('requests', 1);
+      if (status >= 400) counts.add('refused', 1);
+      if (rows > 0) counts.add('rows_served', rows);
     },
     refused: (limit) => traffic.refused.inc({ limit }),
+    turnedAway: counts.refuse,
     dealtWith(file) {
       ingest(file);
       const { created, updated, rescored, unchanged } = file.rows;
-      if (file.outcome === 'applied') recent.add('ingested', created + updated + rescored + unchanged);
+      const read = created + updated + rescored + unchanged;
+      if (file.outcome === 'applied' && read > 0) counts.add('rows_ingested', read);
     },
     watch: (sources) => watchStanding(registry, sources),
   };

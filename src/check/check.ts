@@ -25,7 +25,7 @@ import { checkDropFolder } from './drop-folder.ts';
 import { checkDataFileSystem } from './file-system.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 import { checkDataFolder, checkLogFile, checkPhotoFolder, isUsable } from './folders.ts';
-import { checkAddress, checkAdminAddress, checkBaseUrl, checkTls } from './network.ts';
+import { checkAddress, checkAdminAddress, checkAdminTls, checkBaseUrl, checkTls } from './network.ts';
 import { checkOpenFiles } from './open-files.ts';
 
 /** The configuration as it was read, or why it could not be. */
@@ -155,6 +155,7 @@ async function checkSurroundings(config: Config, isRunning: boolean, nowMs: numb
     checkBaseUrl(server),
     ...(await checkTls(server, nowMs)),
     await checkAdminAddress(admin, isRunning),
+    ...(await checkAdminTls(config, nowMs)),
     ...(log.file === '' ? [] : [checkLogFile(log.file)]),
     checkOpenFiles(server.max_connections),
   ];

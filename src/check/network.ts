@@ -117,6 +117,16 @@ export async function checkTls(server: Server, nowMs: number): Promise<Finding[]
     : [pair];
 }
 
+/** The pair of the administration, if it has one of its own. */
+export async function checkAdminTls(
+  { admin, server }: Pick<Settings, 'admin' | 'server'>,
+  nowMs: number,
+): Promise<Finding[]> {
+  const { port, tls_certificate, tls_key } = admin;
+  if (port === 0 || tls_certificate === '' || tls_certificate === server.tls_certificate) return [];
+  return [await checkPair({ section: 'admin', certificate: tls_certificate, key: tls_key }, nowMs)];
+}
+
 function checkPlain(server: Server): Finding {
   return isInTheClear(server)
     ? warn(

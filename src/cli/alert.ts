@@ -1,13 +1,11 @@
 /** `wirewatch alert`: the current problems, and what to do about them. */
 import type { Command } from 'commander';
-import type { Config } from '../config/load.ts';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
-import { readAlertFile } from '../health/alert-file.ts';
+import { readAlerts } from '../admin/overview.ts';
+import { type Config, enabledExports } from '../config/load.ts';
 import type { AlertDocument } from '../health/alerts.ts';
-import { ledgerAlerts } from '../health/ledger-alerts.ts';
-import { openAlerts } from '../health/open-alerts.ts';
+import { createFileReader } from '../store/file-reader.ts';
 import { isLocked } from '../store/locks.ts';
-import { configOf, folderOf, installationOptions, requireInstallation, withDetections } from './config.ts';
+import { configOf, folderOf, installationOptions, requireInstallation } from './config.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print, table, terminalWidth, WIDTH_DEFAULT } from './output.ts';
 
@@ -32,11 +30,15 @@ export function register(alert: Command): void {
 }
 
 /** The alerts that the running appliance reported last, and those that follow from the database now. */
-export async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDocument[]> {
-  const told = (isRunning ? await readAlertFile(folderOf(config).alerts) : null) ?? [];
-  const nowMs = Date.now();
-  const enabled = new Set(EXPORT_NAMES.filter((name) => config.exports[name].enabled));
-  return openAlerts(told, () => withDetections(config, [], (db) => ledgerAlerts(db, enabled, nowMs)), nowMs);
+async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDocument[]> {
+  const folder = folderOf(config);
+  const reader = createFileReader(folder.detections);
+  try {
+    const sources = { folder, enabled: enabledExports(config), detections: reader.db };
+    return await readAlerts(sources, isRunning, Date.now());
+  } finally {
+    reader.close();
+  }
 }
 
 /** Stands for the alerts that only a running appliance could report. */

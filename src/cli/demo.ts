@@ -1,6 +1,7 @@
 /** `wirewatch demo`: runs the appliance with a sample agency, sample keys and a steady flow of export files. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { readConsoleEpoch } from '../auth/console-epoch.ts';
 import { counted } from '../counted.ts';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';
 import { newestEndedWindow, SampleExports } from '../demo/exports.ts';
@@ -12,9 +13,10 @@ import { bootIngestThread } from '../ingest/ingest-client.ts';
 import { addRequest } from '../ingest/requests.ts';
 import { paced } from '../pace.ts';
 import { type Database, openReader } from '../store/database.ts';
-import { dataFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
+import { linkInto } from './console.ts';
 import { operationOf } from './operation.ts';
 import { addExamples, addSettingFlags, commonOptions, stateDefaults } from './options.ts';
 import { print, progress, table } from './output.ts';
@@ -49,6 +51,12 @@ async function demonstrate(
   operation: Operation,
 ): Promise<void> {
   const folder = dataFolder(config.dataFolder);
+  const person = { name: String(operation.actor), read_only: false };
+  const link = linkInto(appliance.consoleUrl ?? '', folder, person, {
+    epoch: epochOf(folder),
+    nowMs: Date.now(),
+  });
+  if (!isTerse) process.stdout.write(consoleText(link, folder.root));
   await appliance.readable;
   const db = openReader(folder.detections);
   try {
@@ -58,7 +66,7 @@ async function demonstrate(
     const exports = new SampleExports(folders, doneByBoth(db), beganMs);
     await ingestDay(db, exports, signal);
     if (signal.aborted) return;
-    const shown = await introduction(appliance.url, keys, db, beganMs);
+    const shown = { console: link, ...(await introduction(appliance.url, keys, db, beganMs)) };
     print(shown, { json: isTerse, text: () => introductionText(shown, appliance.drop, folder.root) });
     // From now on, every request and every file is shown.
     if (isQuiet(config.log.level)) log.level = config.log.level;
@@ -71,6 +79,24 @@ async function demonstrate(
   } finally {
     db.close();
   }
+}
+
+function epochOf({ access }: DataFolder): number {
+  const db = openReader(access);
+  try {
+    return readConsoleEpoch(db);
+  } finally {
+    db.close();
+  }
+}
+
+function consoleText(link: string, data: string): string {
+  return `
+Console (the link works once, within ten minutes):
+  ${link}
+For another link, run: wirewatch console --data ${data}
+
+`;
 }
 
 /** Whether the log level would show a line for every file of the first day, which nobody wants to see. */

@@ -8,7 +8,7 @@ import type { Effect, ReadingRules } from '../ingest/explanation.ts';
 import { EXPORT_COLUMNS } from '../ingest/export-columns.ts';
 import { type ExportFileName, judgeName, judgeWindow, switchedOff } from '../ingest/export-name.ts';
 import type { ErrorGroup, LineError, ReadingResult } from '../ingest/export-reading.ts';
-import { filesNamed, findSameContent } from '../ingest/file-record.ts';
+import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/file-record.ts';
 import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
 import { nearest } from '../nearest.ts';
 import { Refused } from '../refused.ts';
@@ -17,7 +17,7 @@ import { formatMs } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { arrival, isHistory } from '../windows/transitions.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
-import { type FileDocument, fileDocument, fileTable } from './ingest-status.ts';
+import { fileTable } from './ingest-status.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print, progress } from './output.ts';
 

@@ -1,24 +1,11 @@
 /** `wirewatch ingest status`: the state of ingest. */
-import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Command } from 'commander';
-import type { Config } from '../config/load.ts';
+import { type Config, enabledExports } from '../config/load.ts';
 import { counted, grouped } from '../counted.ts';
-import type { ExportName } from '../detection/content-type.ts';
-import { compareFiles, judgeName } from '../ingest/export-name.ts';
-import {
-  applyingFiles,
-  type FileRecord,
-  filesNotApplied,
-  findFile,
-  newestFiles,
-} from '../ingest/file-record.ts';
-import { type ReadingNote, readReadingNote } from '../ingest/reading-note.ts';
-import { readPause } from '../ingest/subscribers.ts';
+import type { FileDocument } from '../ingest/file-record.ts';
+import { type IngestStatus, ingestStatus } from '../ingest/ingest-status.ts';
 import type { Database } from '../store/database.ts';
-import { isLocked } from '../store/locks.ts';
-import { DAY_MS, formatMs } from '../time.ts';
-import { NOTHING_READ, type Reach, reachText, readReach } from '../windows/reach.ts';
+import { type Reach, reachText } from '../windows/reach.ts';
 import { withAccess } from './access.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
@@ -26,40 +13,6 @@ import { print, table } from './output.ts';
 
 const FILES_DEFAULT = 10;
 const FILES_MAX = 1000;
-const WAITING_SHOWN_MAX = 3;
-
-/** A file's record in the contract's names. */
-export interface FileDocument {
-  readonly number: number;
-  readonly file: string;
-  readonly outcome: string;
-  readonly export: string | null;
-  readonly window_start: string | null;
-  readonly label: string | null;
-  readonly taken_at: string;
-  readonly finished_at: string | null;
-  readonly destination: string | null;
-  readonly sha256: string | null;
-  readonly bytes: number;
-  readonly report: FileRecord['report'];
-}
-
-export function fileDocument(record: FileRecord): FileDocument {
-  return {
-    number: record.number,
-    file: record.name,
-    outcome: record.outcome,
-    export: record.export,
-    window_start: record.window_start === null ? null : formatMs(record.window_start),
-    label: record.label,
-    taken_at: formatMs(record.taken_at),
-    finished_at: record.finished_at === null ? null : formatMs(record.finished_at),
-    destination: record.destination,
-    sha256: record.sha256,
-    bytes: record.bytes,
-    report: record.report,
-  };
-}
 
 /** Files in a table, the newest last. */
 export function fileTable(files: readonly FileDocument[]): string {
@@ -89,93 +42,19 @@ export function registerStatus(ingest: Command): void {
     )
     .action((options: { files?: number }, self: Command) => {
       const files = options.files ?? FILES_DEFAULT;
-      const status = withAccess(self, (access) => ingestStatus(access, configOf(self), files));
+      const status = withAccess(self, (access) => ingestStatusOf(access, configOf(self), files));
       print(status, { json: commonOptions(self).json, text: () => statusText(status) });
     });
   addDropOption(command);
   addExamples(command, ['ingest status', 'ingest status --files 100 --json']);
 }
 
-/** Of `ingest status`, and a part of `status`. */
-export interface IngestStatus {
-  readonly running: boolean;
-  readonly paused_since: string | null;
-  readonly drop: string;
-  /** Export files in the drop folder, including those that were taken but are not recorded yet. */
-  readonly waiting: number;
-  /** The first of their names, in the order in which they are read. */
-  readonly waiting_files: readonly string[];
-  readonly exports: Record<ExportName, { enabled: boolean } & Reach>;
-  /** The long file that is being read, and how many rows of it; null if there is none. */
-  readonly reading: ReadingNote | null;
-  /** A backfill that is being applied. */
-  readonly applying: readonly { file: string; rows: number; rows_applied: number }[];
-  readonly files: readonly FileDocument[];
-  /** Files of the last day that were not applied, the newest first. */
-  readonly not_applied: readonly FileDocument[];
-}
-
-/** @param filesMax how many of the newest files */
-export function ingestStatus(access: Database, config: Config, filesMax: number): IngestStatus {
-  const folder = folderOf(config);
-  const pause = readPause(access);
-  const nowMs = Date.now();
-  const isRunning = isLocked(folder.serveLock);
-  const ledger = withDetections(config, NOTHING_INGESTED, (db) => ({
-    reach: { newswire: readReach(db, 'newswire', nowMs), imagewire: readReach(db, 'imagewire', nowMs) },
-    applying: applyingFiles(db),
-    files: newestFiles(db, filesMax),
-    notApplied: filesNotApplied(db, nowMs - DAY_MS, filesMax),
-  }));
-  const waiting = withDetections(
-    config,
-    waitingFiles(config.ingest.drop, () => false),
-    (db) => waitingFiles(config.ingest.drop, (number) => findFile(db, number) !== null),
-  );
-  const exportState = (name: ExportName) => ({
-    enabled: config.exports[name].enabled,
-    ...ledger.reach[name],
-  });
-  return {
-    running: isRunning,
-    paused_since: pause === null ? null : formatMs(pause),
-    drop: config.ingest.drop,
-    waiting: waiting.length,
-    waiting_files: waiting.slice(0, WAITING_SHOWN_MAX),
-    exports: { newswire: exportState('newswire'), imagewire: exportState('imagewire') },
-    reading: isRunning ? readReadingNote(folder, nowMs) : null,
-    applying: ledger.applying.map((record) => ({
-      file: record.name,
-      rows: record.report.rows ?? 0,
-      rows_applied: record.rows_applied,
-    })),
-    files: ledger.files.map(fileDocument),
-    not_applied: ledger.notApplied.map(fileDocument),
-  };
-}
-
-const NOTHING_INGESTED: {
-  reach: Record<ExportName, Reach>;
-  applying: FileRecord[];
-  files: FileRecord[];
-  notApplied: FileRecord[];
-} = { reach: { newswire: NOTHING_READ, imagewire: NOTHING_READ }, applying: [], files: [], notApplied: [] };
-
-/** Names of the waiting export files, in the order in which they are read. */
-function waitingFiles(drop: string, isRecorded: (number: number) => boolean): string[] {
-  const taken = namesIn(join(drop, '.taken')).flatMap((name) => {
-    const [, number, dropped = ''] = /^(\d+)\.(.+)$/s.exec(name) ?? [];
-    return number === undefined || isRecorded(Number(number)) ? [] : [dropped];
-  });
-  const files = [...namesIn(drop), ...taken].flatMap((name) => {
-    const judged = judgeName(name);
-    return judged.kind === 'export' ? [judged.file] : [];
-  });
-  return files.sort(compareFiles).map(({ name }) => name);
-}
-
-function namesIn(folder: string): string[] {
-  return existsSync(folder) ? readdirSync(folder) : [];
+function ingestStatusOf(access: Database, config: Config, filesMax: number): IngestStatus {
+  const enabled = enabledExports(config);
+  const sources = { folder: folderOf(config), drop: config.ingest.drop, enabled, access };
+  const status = (detections: Database | null) =>
+    ingestStatus({ ...sources, detections }, filesMax, Date.now());
+  return withDetections<IngestStatus | null>(config, null, status) ?? status(null);
 }
 
 function waitingText({ waiting, waiting_files }: IngestStatus): string {

@@ -1,19 +1,16 @@
 /** `wirewatch key rotate`: a new key with the same rights, while the old one keeps working for a while. */
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
 import { type Rotation, rotateKey } from '../auth/key-rotation.ts';
 import type { Config } from '../config/load.ts';
-import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS } from '../time.ts';
+import { OVERLAP_DEFAULT_MS, readOverlap } from '../config/terms.ts';
+import { DAY_MS, formatMs } from '../time.ts';
 import { type None, orNull, withAccess } from './access.ts';
 import { configOf } from './config.ts';
 import { expiresValue, ID_HELP, keyIdValue } from './key-options.ts';
 import { usageOfKeys, usedKeyDocument } from './key-usage.ts';
-import { addExamples, commonOptions } from './options.ts';
+import { addExamples, commonOptions, optionValue } from './options.ts';
 import { print } from './output.ts';
-
-const OVERLAP_DEFAULT = '7d';
-const OVERLAP_MS_MAX = 366 * DAY_MS;
-const UNITS: Readonly<Record<string, number>> = { d: DAY_MS, h: HOUR_MS, m: MINUTE_MS };
 
 export function registerRotate(key: Command): void {
   const command = key
@@ -24,7 +21,7 @@ export function registerRotate(key: Command): void {
     .argument('<id>', ID_HELP, keyIdValue)
     .option(
       '--overlap <time>',
-      `how long the old key keeps working, such as 7d, 12h, 30m or 0 (default: ${OVERLAP_DEFAULT})`,
+      `how long the old key keeps working, such as 7d, 12h, 30m or 0 (default: ${OVERLAP_DEFAULT_MS / DAY_MS}d)`,
       overlapValue,
     )
     .option(
@@ -38,7 +35,7 @@ export function registerRotate(key: Command): void {
       const made = createKey(prefix);
       const nowMs = Date.now();
       const terms = {
-        overlapMs: options.overlap ?? overlapValue(OVERLAP_DEFAULT),
+        overlapMs: options.overlap ?? OVERLAP_DEFAULT_MS,
         expires_at: orNull(options.expires),
       };
       const hashed = { id: made.id, prefix, hash: hashKey(made.key) };
@@ -74,9 +71,5 @@ function endOf({ old }: Rotation): string {
 
 /** Option value: a duration such as `7d`, `12h`, `30m` or `0`; milliseconds. */
 function overlapValue(value: string): number {
-  const [, count = '', unit = ''] = /^(0|[1-9]\d{0,5})([dhm]?)$/.exec(value) ?? [];
-  const ms = Number(count) * (UNITS[unit] ?? 0);
-  const isRead = count !== '' && (unit !== '' || count === '0') && ms <= OVERLAP_MS_MAX;
-  if (isRead) return ms;
-  throw new InvalidArgumentError('Expected a duration of at most 366 days, such as 7d, 12h, 30m or 0.');
+  return optionValue(readOverlap(value));
 }

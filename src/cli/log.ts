@@ -23,10 +23,11 @@ files. The lines form entries, one for each transaction; the last line of an ent
 time and the operation.
 
 With --access, each line gives the time, the user of the operating system (and the user who called sudo), the command,
-and the account, subscription or key that was changed, with its old and new values. "start" in place of a command is
+and the account, subscription or key that was changed, with its old and new values, or what was asked for. After
+"console:" comes what was done from the console, and the user is the person named in its link. "start" in place of a command is
 a change made at a start because of the configuration file. No line contains a key or its hash. With --json, each line
-is one JSON object with the members at, entry, kind, command, actor, sudo_user, subject, id, change (added, changed or
-removed) and members ({"name":{"from":…,"to":…}}).`;
+is one JSON object with the members at, entry, kind, command, actor, sudo_user, subject, id, change (added, changed,
+removed or asked for) and members ({"name":{"from":…,"to":…}}).`;
 
 export function register(command: Command): void {
   command
@@ -97,7 +98,8 @@ function textOf({
     change === 'changed' ? `${name} ${valueText(from)} -> ${valueText(to)}` : `${name} ${valueText(to)}`,
   );
   const detail = change === 'removed' || said.length === 0 ? '' : `: ${said.join(', ')}`;
-  return `${at}  ${who}  ${command ?? kind}  ${what} ${change}${detail}`;
+  const by = kind === 'console' ? `console: ${command}` : (command ?? kind);
+  return `${at}  ${who}  ${by}  ${what} ${change}${detail}`;
 }
 
 function valueText(value: unknown): string {

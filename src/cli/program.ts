@@ -78,6 +78,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./status.ts'),
   },
   {
+    name: 'console',
+    description: 'print a link into the console of the running appliance; it works once, for ten minutes',
+    load: () => import('./console.ts'),
+  },
+  {
     name: 'log',
     description:
       'print the history of detections from the log, or with --access the audit trail: who changed what',

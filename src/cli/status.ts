@@ -1,28 +1,21 @@
 /** `wirewatch status`: the current state on one screen. */
-import { statfs } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { keyStatus, listKeys } from '../auth/keys.ts';
-import { backupTimes } from '../backup/branch.ts';
-import type { Config } from '../config/load.ts';
+import { readOverview, type Standing } from '../admin/overview.ts';
+import { enabledExports } from '../config/load.ts';
 import type { AlertDocument } from '../health/alerts.ts';
-import { readScrubRecord } from '../history/scrub-record.ts';
+import type { IngestStatus } from '../ingest/ingest-status.ts';
 import { printable } from '../printable.ts';
-import { Refused, reasonOf } from '../refused.ts';
-import type { Database } from '../store/database.ts';
-import { isLocked } from '../store/locks.ts';
-import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
-import { withAccess } from './access.ts';
-import { openAlertsOf } from './alert.ts';
+import { Refused } from '../refused.ts';
+import { createFileReader } from '../store/file-reader.ts';
+import { formatMs, SECOND_MS } from '../time.ts';
+import { openForCommand } from './access.ts';
 import { configOf, folderOf, requireInstallation } from './config.ts';
-import { type IngestStatus, ingestStatus } from './ingest-status.ts';
-import { usageOfKeys } from './key-usage.ts';
 import { listeningUrl } from './local-address.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
 import { statusText } from './status-text.ts';
 
-const FILES_READ = 200;
 const FILES_SHOWN = 3;
 const WATCH_EVERY_MS = 2 * SECOND_MS;
 
@@ -83,65 +76,55 @@ async function watched(command: Command, json: boolean): Promise<never> {
 /** @throws Refused `configuration` where there is no installation */
 async function statusOf(command: Command): Promise<Status> {
   const config = configOf(command);
-  const folder = folderOf(config);
   requireInstallation(config);
   const nowMs = Date.now();
-  const running = isLocked(folder.serveLock);
-  const { keys, ...ingested } = withAccess(command, (access) => ({
-    ...ingestOf(access, config),
-    keys: keysOf(command, access, nowMs),
-  }));
-  const scrubbed = readScrubRecord(folder);
-  return {
-    at: formatMs(nowMs),
-    running,
-    url: listeningUrl(config),
-    ...ingested,
-    alerts: await openAlertsOf(config, running),
-    keys,
-    disks: await disksOf([folder.root, config.ingest.drop]),
-    backup: backupOf(config),
-    verified_at: scrubbed === null ? null : formatMs(scrubbed.at),
-  };
-}
-
-/** An alert reports a damaged database; the rest of the screen is useful all the same. */
-function ingestOf(access: Database, config: Config): Pick<Status, 'ingest' | 'reason' | 'unread_files'> {
+  const access = openForCommand(command);
+  const detections = createFileReader(folderOf(config).detections);
   try {
-    const { files, ...ingest } = ingestStatus(access, config, FILES_READ);
-    const unread = files.filter(({ outcome }) => UNREAD.has(outcome)).slice(0, FILES_SHOWN);
-    return { ingest, reason: null, unread_files: unread };
-  } catch (error) {
-    return { ingest: null, reason: reasonOf(error), unread_files: [] };
+    return documentOf(
+      await readOverview(
+        {
+          folder: folderOf(config),
+          drop: config.ingest.drop,
+          enabled: enabledExports(config),
+          access: access.db,
+          detections: detections.db,
+          backup: config.backup,
+        },
+        nowMs,
+      ),
+      listeningUrl(config),
+      nowMs,
+    );
+  } finally {
+    detections.close();
+    access.close();
   }
 }
 
-const UNREAD = new Set(['failed', 'held', 'refused']);
-
-function keysOf(command: Command, access: Database, nowMs: number): Status['keys'] {
-  const active = listKeys(access).filter((key) => keyStatus(key, nowMs) === 'active');
-  const usage = usageOfKeys(command, nowMs);
-  const uses = active.flatMap(({ id }) => usage?.get(id)?.last_used_at ?? []);
+function documentOf(standing: Standing, url: string | null, nowMs: number): Status {
+  const { running, alerts, disks, backup, scrub, database } = standing;
+  const { behind: _, ...keys } = standing.keys;
+  const { files, ingest } = withoutFiles(standing.ingest);
   return {
-    active: active.length,
-    used_in_last_day: uses.filter((ms) => ms > nowMs - DAY_MS).length,
-    last_used_at: uses.length === 0 ? null : formatMs(Math.max(...uses)),
+    at: formatMs(nowMs),
+    running,
+    url,
+    ingest,
+    reason: database.unreadable,
+    unread_files: files.filter(({ outcome }) => UNREAD.has(outcome)).slice(0, FILES_SHOWN),
+    alerts,
+    keys,
+    disks,
+    backup: backup && { folder: backup.folder, newest_at: backup.newest_at },
+    verified_at: scrub?.at ?? null,
   };
 }
 
-async function disksOf(folders: readonly string[]): Promise<Status['disks']> {
-  const disks = await Promise.all(
-    folders.map(async (folder) => {
-      const disk = await statfs(folder).catch(() => null);
-      if (disk === null) return [];
-      return [{ folder, free_bytes: disk.bavail * disk.bsize, bytes: disk.blocks * disk.bsize }];
-    }),
-  );
-  return disks.flat();
+function withoutFiles(status: IngestStatus | null) {
+  if (status === null) return { files: [], ingest: null };
+  const { files, ...ingest } = status;
+  return { files, ingest };
 }
 
-function backupOf({ backup }: Config): Status['backup'] {
-  if (backup.every_minutes === 0) return null;
-  const { backedUpMs: atMs } = backupTimes(backup.folder);
-  return { folder: backup.folder, newest_at: atMs === null ? null : formatMs(atMs) };
-}
+const UNREAD = new Set(['failed', 'held', 'refused']);

@@ -4,6 +4,7 @@ import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
 import { windowsWithHeldFile } from '../ingest/file-record.ts';
 import type { ResettableStatus } from '../ingest/requests.ts';
+import { RELEASES, type Release, requireStatus } from '../ingest/window-release.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import {
@@ -64,34 +65,19 @@ function registerList(window: Command): void {
   addExamples(command, ['window list', 'window list newswire --status failed']);
 }
 
-/** A command that reads a window which is waiting for the operator. */
-interface Release {
-  readonly name: 'reset' | 'accept';
-  readonly from: ResettableStatus;
-  readonly description: string;
-}
-
-const RELEASES: readonly Release[] = [
-  {
-    name: 'reset',
-    from: 'failed',
-    description: 'read a failed window again: the newest file for it in held/, or else the file that failed',
-  },
-  {
-    name: 'accept',
-    from: 'abandoned',
-    description: 'read an abandoned window after all: the newest file for it in held/',
-  },
-];
+const DESCRIPTIONS: Readonly<Record<Release['name'], string>> = {
+  reset: 'read a failed window again: the newest file for it in held/, or else the file that failed',
+  accept: 'read an abandoned window after all: the newest file for it in held/',
+};
 
 function registerRelease(window: Command, release: Release): void {
-  const { name, from, description } = release;
+  const { name, from } = release;
   const command = window
     .command(name)
     .argument('<export>', 'newswire or imagewire', exportValue)
     .argument('[start]', START_ARGUMENT, windowStartValue)
     .option('--all', `all ${from} windows with a file in held/, the oldest first`)
-    .description(description)
+    .description(DESCRIPTIONS[name])
     .action(
       async (
         exportName: ExportName,
@@ -194,24 +180,6 @@ function registerExpect(window: Command): void {
     });
   addDropOption(command);
   addExamples(command, ['window expect newswire 20261121T1010Z']);
-}
-
-/** @throws Refused `failed` if the command is not for windows with this status; names the command that is */
-function requireStatus(
-  status: WindowStatus | undefined,
-  { name, from }: Release,
-  exportName: ExportName,
-  start: number,
-): void {
-  if (status === from) return;
-  const window = `${exportName} ${formatMs(start)}`;
-  const right = RELEASES.find((release) => release.from === status);
-  const next =
-    right === undefined
-      ? `See: wirewatch window list ${exportName} --status ${from}`
-      : `Run: wirewatch window ${right.name} ${window}`;
-  const only = `only ${from === 'failed' ? 'a failed' : 'an abandoned'} window can be ${name === 'reset' ? 'reset' : 'accepted'}`;
-  throw new Refused('failed', `the window ${window} is ${status ?? 'unknown'}: ${only}. ${next}`);
 }
 
 /** A window in the contract's names. */

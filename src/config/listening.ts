@@ -30,6 +30,6 @@ export function isSamePlace(one: string, other: string): boolean {
 }
 
 /** An address of this machine alone; a name other than localhost could be anything. */
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   return (isIPv4(host) && host.startsWith('127.')) || ['::1', 'localhost'].includes(host.toLowerCase());
 }

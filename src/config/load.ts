@@ -7,13 +7,14 @@
 import path from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { nearest } from '../nearest.ts';
 import { listed, Refused } from '../refused.ts';
 import { parseInstant } from '../time.ts';
 import { type ConfigFile, readConfigFile } from './file.ts';
 import { normalBaseUrl } from './format.ts';
 import { isTable, plainValue, shown } from './given.ts';
-import { isSamePlace, trustedProxies } from './listening.ts';
+import { isLoopback, isSamePlace, trustedProxies } from './listening.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
 import { expectation, SETTINGS, SETTINGS_SCHEMA, type Setting, type Settings } from './schema.ts';
 
@@ -113,7 +114,8 @@ function resolved(
   };
   const folderOf = (setting: string, value: string, own: string): string =>
     pathOf(setting, value, path.join(dataFolder, own));
-  requireBoth(server, holding);
+  requireBoth('server', server, holding);
+  requireBoth('admin', admin, holding);
   requireApart(server, admin, holding);
   const dropFolder = folderOf('ingest.drop', ingest.drop, 'drop');
   if (dropFolder === path.resolve(dataFolder)) {
@@ -131,15 +133,20 @@ function resolved(
       `${place}: ${backupFolder} is the ${backupFolder === dropFolder ? 'drop' : 'data'} folder itself; choose a separate folder`,
     );
   }
+  const tlsOf = (section: 'server' | 'admin', { tls_certificate, tls_key }: TlsSettings): TlsSettings => ({
+    tls_certificate: pathOf(`${section}.tls_certificate`, tls_certificate, ''),
+    tls_key: pathOf(`${section}.tls_key`, tls_key, ''),
+  });
+  const serverTls = tlsOf('server', server);
   return {
     ...settings,
     server: {
       ...server,
       trusted_proxies: trustedProxies(server),
       base_url: server.base_url === '' ? '' : normalBaseUrl(server.base_url),
-      tls_certificate: pathOf('server.tls_certificate', server.tls_certificate, ''),
-      tls_key: pathOf('server.tls_key', server.tls_key, ''),
+      ...serverTls,
     },
+    admin: { ...admin, ...adminTls(admin, tlsOf('admin', admin), serverTls, holding) },
     ingest: { ...ingest, drop: dropFolder },
     photos: { folder: folderOf('photos.folder', photos.folder, 'photos') },
     backup: { ...backup, folder: backupFolder },
@@ -150,17 +157,36 @@ function resolved(
   };
 }
 
+type TlsSettings = Pick<Settings['server'], 'tls_certificate' | 'tls_key'>;
+
 /** A certificate is useless without its key, and the key without it; and plain HTTP was not what was asked for. */
 function requireBoth(
-  { tls_certificate, tls_key }: Settings['server'],
+  section: 'server' | 'admin',
+  { tls_certificate, tls_key }: TlsSettings,
   holding: ReadonlyMap<string, Given>,
 ): void {
   if ((tls_certificate === '') === (tls_key === '')) return;
   const [given, other] = tls_key === '' ? ['tls_certificate', 'tls_key'] : ['tls_key', 'tls_certificate'];
-  const place = holding.get(`server.${given}`)?.place ?? given;
+  const place = holding.get(`${section}.${given}`)?.place ?? given;
   throw new Refused(
     'configuration',
-    `${place}: TLS also needs [server] ${other}. Set both, or neither for plain HTTP`,
+    `${place}: TLS also needs [${section}] ${other}. Set both, or neither for plain HTTP`,
+  );
+}
+
+/** The pair with which the administration speaks TLS: its own, or beyond this machine that of the server. */
+function adminTls(
+  { host, port }: Settings['admin'],
+  own: TlsSettings,
+  server: TlsSettings,
+  holding: ReadonlyMap<string, Given>,
+): TlsSettings {
+  if (own.tls_certificate !== '' || port === 0 || isLoopback(host)) return own;
+  if (server.tls_certificate !== '') return server;
+  const place = holding.get('admin.host')?.place ?? '[admin] host';
+  throw new Refused(
+    'configuration',
+    `${place}: ${host} can be reached from other machines, so the console there needs TLS. Set [admin] tls_certificate and tls_key (or those of [server]), or leave [admin] host at 127.0.0.1 and reach it through an SSH tunnel`,
   );
 }
 
@@ -297,4 +323,9 @@ function put(settings: Record<string, unknown>, at: string, value: unknown): voi
     put(inner, rest.join('.'), value);
     settings[first] = inner;
   }
+}
+
+/** The exports that are switched on. */
+export function enabledExports({ exports }: Pick<Config, 'exports'>): ReadonlySet<ExportName> {
+  return new Set(EXPORT_NAMES.filter((name) => exports[name].enabled));
 }

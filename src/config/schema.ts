@@ -18,6 +18,11 @@ const closed = { additionalProperties: false };
 /** Far above any sensible rate, so that a test can turn a rate limit off. */
 const RATE_MAX = 1_000_000_000;
 
+/** A file or a folder; empty where the description says what that means. */
+function pathSetting(description: string) {
+  return Type.String({ maxLength: 4096, default: '', description });
+}
+
 const Server = Type.Object(
   {
     host: Type.String({
@@ -51,18 +56,12 @@ const Server = Type.Object(
           'Addresses and networks (CIDR) of the proxies whose X-Forwarded-For header is trusted. If empty, proxies on this machine are trusted when host is a loopback address, and no proxy otherwise. "none" trusts no proxy.',
       },
     ),
-    tls_certificate: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'PEM file with the certificate, followed by any intermediate certificates. With tls_key, it turns on HTTPS. Renewed files are loaded without a restart. A relative path starts at the folder of this file.',
-    }),
-    tls_key: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'PEM file with the private key of the certificate, without a passphrase. A relative path starts at the folder of this file.',
-    }),
+    tls_certificate: pathSetting(
+      'PEM file with the certificate, followed by any intermediate certificates. With tls_key, it turns on HTTPS. Renewed files are loaded without a restart. A relative path starts at the folder of this file.',
+    ),
+    tls_key: pathSetting(
+      'PEM file with the private key of the certificate, without a passphrase. A relative path starts at the folder of this file.',
+    ),
     compression: Type.Boolean({
       default: true,
       description: 'Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.',
@@ -116,12 +115,9 @@ const Exports = Type.Object(
 
 const Ingest = Type.Object(
   {
-    drop: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'Folder that receives the export files; empty means drop in the data folder. A relative path starts at the folder of this file.',
-    }),
+    drop: pathSetting(
+      'Folder that receives the export files; empty means drop in the data folder. A relative path starts at the folder of this file.',
+    ),
     quiet_ms: Type.Integer({
       minimum: 0,
       maximum: 3_600_000,
@@ -174,12 +170,9 @@ const Ingest = Type.Object(
 
 const Photos = Type.Object(
   {
-    folder: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'Folder of the photos that Wirewatch serves. A photo is named ID.jpg, .jpeg, .png, .webp, .gif or .tif, where ID is its source_internal_id. Empty means photos in the data folder. A relative path starts at the folder of this file.',
-    }),
+    folder: pathSetting(
+      'Folder of the photos that Wirewatch serves. A photo is named ID.jpg, .jpeg, .png, .webp, .gif or .tif, where ID is its source_internal_id. Empty means photos in the data folder. A relative path starts at the folder of this file.',
+    ),
   },
   closed,
 );
@@ -223,12 +216,9 @@ const Keys = Type.Object(
 
 const Backup = Type.Object(
   {
-    folder: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'Folder for the scheduled backups, preferably on another disk; empty means backups in the data folder. A relative path starts at the folder of this file.',
-    }),
+    folder: pathSetting(
+      'Folder for the scheduled backups, preferably on another disk; empty means backups in the data folder. A relative path starts at the folder of this file.',
+    ),
     every_minutes: Type.Integer({
       minimum: 0,
       maximum: 525_600,
@@ -280,12 +270,9 @@ const Log = Type.Object(
       LEVELS.map((level) => Type.Literal(level)),
       { default: 'info', description: 'Lowest level of the lines that are logged.' },
     ),
-    file: Type.String({
-      maxLength: 4096,
-      default: '',
-      description:
-        'File that log lines are appended to, reopened on SIGHUP; empty means stderr. Its folder must exist. A relative path starts at the folder of this file.',
-    }),
+    file: pathSetting(
+      'File that log lines are appended to, reopened on SIGHUP; empty means stderr. Its folder must exist. A relative path starts at the folder of this file.',
+    ),
   },
   closed,
 );
@@ -297,14 +284,21 @@ const Admin = Type.Object(
       expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
       default: '127.0.0.1',
       description:
-        'Address to serve metrics, status and manual on. Anyone who can connect can read them: keep it local to this machine, or protect it by other means.',
+        'Address to serve the console, metrics and the manual on. Any other than a loopback address needs TLS.',
     }),
     port: Type.Integer({
       minimum: 0,
       maximum: 65_535,
       default: 0,
-      description: 'Port for metrics, status and manual; 0 turns them off.',
+      description:
+        'Port for the console, metrics and the manual; 0 turns them off. "wirewatch console" prints a link into the console.',
     }),
+    tls_certificate: pathSetting(
+      'PEM file with the certificate for this port, followed by any intermediate certificates. If empty and host is not a loopback address, the certificate of [server] is used. A relative path starts at the folder of this file.',
+    ),
+    tls_key: pathSetting(
+      'PEM file with the private key of that certificate, without a passphrase. A relative path starts at the folder of this file.',
+    ),
   },
   closed,
 );

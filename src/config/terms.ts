@@ -9,7 +9,7 @@ import { isAccountId, plainName } from '../auth/names.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { grouped } from '../counted.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
-import { parseInstant } from '../time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant } from '../time.ts';
 import { zoneName } from '../time-zone.ts';
 import { isAddressOrNetwork, wholeNumber } from './format.ts';
 
@@ -22,6 +22,9 @@ export type Reading<Value> =
 const DAILY_ROWS_MAX = 1_000_000_000_000;
 const ADDRESSES_MAX = 100;
 const KEY_SUBSCRIPTIONS_MAX = 1000;
+export const OVERLAP_DEFAULT_MS = 7 * DAY_MS;
+const OVERLAP_MS_MAX = 366 * DAY_MS;
+const UNITS: Readonly<Record<string, number>> = { d: DAY_MS, h: HOUR_MS, m: MINUTE_MS };
 /** Clears an optional value. */
 const NONE = 'none';
 
@@ -104,6 +107,14 @@ export function readExpires(text: string): Reading<number | null> {
   if (text === NONE) return read(null);
   const ms = parseInstant(text);
   return ms === null ? wrong('a time such as 2027-01-01T00:00:00Z, or none') : read(ms);
+}
+
+/** How long an old key keeps working beside its new one, in milliseconds. */
+export function readOverlap(text: string): Reading<number> {
+  const [, count = '', unit = ''] = /^(0|[1-9]\d{0,5})([dhm]?)$/.exec(text) ?? [];
+  const ms = Number(count) * (UNITS[unit] ?? 0);
+  const isRead = count !== '' && (unit !== '' || count === '0') && ms <= OVERLAP_MS_MAX;
+  return isRead ? read(ms) : wrong('a duration of at most 366 days, such as 7d, 12h, 30m or 0');
 }
 
 /** Addresses and networks; `none` alone is an empty list. */

@@ -1,6 +1,6 @@
 /**
- * The audit trail: what became of accounts, subscriptions, keys and the pause of ingest, by whom and when, as the access
- * log has it. Of each thing it names what is listed here and nothing else, so never a hash.
+ * The audit trail: what became of accounts, subscriptions, keys and the pause of ingest, and what was asked for, by whom
+ * and when, as the access log has it. Of each thing it names what is listed here and nothing else, so never a hash.
  */
 import { formatMs } from '../time.ts';
 import { type Commit, isObject, parse, SNAPSHOT } from './format.ts';
@@ -13,21 +13,23 @@ export interface AuditedChange {
   readonly at: string;
   /** The number of the entry: what was done at once has the same. */
   readonly entry: number;
-  /** `command`; `start`: by the configuration; `snapshot`: the log was begun anew. */
+  /** `command`, `console`; `start`: by the configuration; `snapshot`: the log was begun anew. */
   readonly kind: string;
   readonly command: string | null;
-  /** The user of the operating system. */
+  /** The user of the operating system; of the console, the person whom the link named. */
   readonly actor: string | null;
   /** Who was that user by way of sudo. */
   readonly sudo_user: string | null;
   readonly subject: Subject | 'log';
   readonly id: string | number | null;
-  readonly change: 'added' | 'changed' | 'removed' | 'begun anew';
+  readonly change: 'added' | 'changed' | 'removed' | 'asked for' | 'begun anew';
   /** What was changed of it; null where it had, or has, no value. */
   readonly members: Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>>;
 }
 
-type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest';
+type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation' | 'console';
+/** Of which there is one. */
+const SINGLE: readonly Subject[] = ['installation', 'ingest', 'operation', 'console'];
 
 interface Thing {
   readonly subject: Subject;
@@ -91,6 +93,10 @@ export class AuditTrail {
       }
       case 'ingest':
         return { paused_at: timeText(row('ingest_pause', 1)?.paused_at) };
+      case 'operation':
+        return requestView(row('operation', 1)?.request);
+      case 'console':
+        return { sessions_ended: row('console', 1)?.epoch ?? 0 };
     }
   }
 }
@@ -112,6 +118,8 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
   api_key: 'key',
   api_key_subscription: 'key',
   ingest_pause: 'ingest',
+  operation: 'operation',
+  console: 'console',
 };
 
 /** Of what a row is a part; null where that is told by another row. */
@@ -119,8 +127,10 @@ function thingOf(table: string, row: Row): Thing | null {
   const subject = SUBJECTS[table];
   if (subject === undefined) return null;
   const id = table === 'api_key_subscription' ? row.key_id : row.id;
-  const isOne = subject === 'installation' || subject === 'ingest';
-  return { subject, id: !isOne && (typeof id === 'string' || typeof id === 'number') ? id : null };
+  return {
+    subject,
+    id: !SINGLE.includes(subject) && (typeof id === 'string' || typeof id === 'number') ? id : null,
+  };
 }
 
 function viewOf(row: Row | undefined, members: readonly string[]): View {
@@ -136,6 +146,19 @@ function shown(name: string, value: unknown): unknown {
   const isList = typeof value === 'string' && ['scopes', 'content_types', 'allow_addresses'].includes(name);
   return isList ? JSON.parse(value) : (value ?? null);
 }
+
+/** What was asked for; a bound of a time that excludes nothing is left out. */
+function requestView(text: unknown): View {
+  const request = typeof text === 'string' ? parse(text) : null;
+  if (!isObject(request)) return null;
+  const members = Object.entries(request).flatMap(([name, value]) => {
+    if (!TIMES.includes(name) || typeof value !== 'number') return [[name, value]];
+    return value > 0 && value < Number.MAX_SAFE_INTEGER ? [[name, formatMs(value)]] : [];
+  });
+  return Object.fromEntries(members);
+}
+
+const TIMES: readonly string[] = ['window_start', 'from', 'to'];
 
 function timeText(value: unknown): string | null {
   return typeof value === 'number' ? formatMs(value) : null;
@@ -159,6 +182,8 @@ function changeOf(
   before: View,
   after: View,
 ): readonly AuditedChange[] {
+  // The one that was asked for before has nothing to do with it.
+  if (thing.subject === 'operation' && before !== null) return changeOf(said, thing, null, after);
   const members: Record<string, { from: unknown; to: unknown }> = {};
   for (const name of Object.keys(after ?? before ?? {})) {
     const [from, to] = [before?.[name] ?? null, after?.[name] ?? null];
@@ -166,5 +191,6 @@ function changeOf(
   }
   if (Object.keys(members).length === 0) return [];
   const change = before === null ? 'added' : after === null ? 'removed' : 'changed';
-  return [{ ...said, ...thing, change, members }];
+  const isOperation = thing.subject === 'operation';
+  return [{ ...said, ...thing, change: isOperation ? 'asked for' : change, members }];
 }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseInstant } from '../time.ts';
 import { type Commit, type LogKind, parseCommit } from './format.ts';
-import { decodeLines } from './frame.ts';
+import { decodeFrameHeader, decodeLines, FRAME_HEADER_BYTES } from './frame.ts';
 import { LogDamage } from './log-error.ts';
 import { EntryReader, FrameReader, listSegments, type Segment } from './segment.ts';
 
@@ -103,6 +103,50 @@ function* entriesIn(segment: Segment, kind: LogKind, last: Entry | null): Genera
       begin = frame.end;
     }
     return reader.isAtEnd && begin === reader.offset;
+  } finally {
+    reader.close();
+  }
+}
+
+/**
+ * The commit lines of a log from the newest on, without reading what stands between them.
+ *
+ * @param before only entries with smaller numbers; @param limit of entries that are wanted
+ * @param segmentsMax so many segments are looked through: a call is bounded, however long the log is
+ * @returns `next`: the `before` of the next call; null at the log's beginning
+ */
+export function newestCommits(
+  folder: string,
+  { before, limit, segmentsMax }: { before: number; limit: number; segmentsMax: number },
+  isWanted: (commit: Commit) => boolean,
+): { readonly commits: Commit[]; readonly next: number | null } {
+  const segments = listSegments(folder).filter(({ firstEntry }) => firstEntry < before);
+  const commits: Commit[] = [];
+  for (const [index, segment] of segments.toReversed().entries()) {
+    const own = commitsIn(segment).filter((commit) => commit.entry < before && isWanted(commit));
+    commits.push(...own.toReversed().slice(0, limit - commits.length));
+    const last = commits.at(-1);
+    if (commits.length === limit && last !== undefined)
+      return { commits, next: last.entry === segments[0]?.firstEntry ? null : last.entry };
+    if (index + 1 === segmentsMax && index + 1 < segments.length)
+      return { commits, next: segment.firstEntry };
+  }
+  return { commits, next: null };
+}
+
+/** Oldest first; what is not intact, and all behind it, is left out. */
+function commitsIn({ path }: Segment): Commit[] {
+  const reader = new FrameReader(path);
+  const commits: Commit[] = [];
+  try {
+    for (let at = 0; ; ) {
+      const header = decodeFrameHeader(reader.read(at, FRAME_HEADER_BYTES));
+      if (header === null) return commits;
+      const frame = header.kind === 'commit' ? reader.frameAt(at) : null;
+      if (header.kind === 'commit' && frame === null) return commits;
+      if (frame !== null) commits.push(parseCommit(decodeLines(frame.packed).at(-1) ?? ''));
+      at += FRAME_HEADER_BYTES + header.length;
+    }
   } finally {
     reader.close();
   }

@@ -266,6 +266,8 @@ function sendError(judge: Judge, exchange: Exchange, error: unknown): void {
   else if (problem.code === 'unavailable') judge.faults.note('unavailable', error, request_id);
   exchange.limit = limitBehind(problem, exchange);
   if (exchange.limit !== null) judge.traffic?.refused(exchange.limit);
+  const keyId = exchange.key_id ?? exchange.claimed_key_id;
+  if (keyId !== null) judge.traffic?.turnedAway(keyId, problem.code);
   // Half an answer cannot be taken back; cutting it off at least shows that it is one.
   if (response.headersSent) response.destroy();
   else sendProblem(judge, exchange, problem, retryAfter(error));

@@ -10,6 +10,8 @@ import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 
 export interface TlsPaths {
+  /** Of the settings that name them. */
+  readonly section?: 'admin';
   /** PEM: the server's certificate first, then those that lead to its root. */
   readonly certificate: string;
   /** PEM, without a passphrase. */
@@ -40,8 +42,8 @@ const OPEN_AT_ONCE = constants.O_NONBLOCK ?? 0;
 /** @throws Refused `configuration` which file cannot be read, and why */
 export async function readTlsFiles(paths: TlsPaths): Promise<TlsFiles> {
   const [certificate, key] = await Promise.all([
-    readPem('tls_certificate', paths.certificate),
-    readPem('tls_key', paths.key),
+    readPem(paths, 'tls_certificate'),
+    readPem(paths, 'tls_key'),
   ]);
   return { certificate, key };
 }
@@ -50,20 +52,20 @@ export async function readTlsFiles(paths: TlsPaths): Promise<TlsFiles> {
 export function judgeTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): TlsPair {
   const x509 = attempt(
     () => new X509Certificate(certificate),
-    `[server] tls_certificate, ${paths.certificate}: no PEM certificate found in the file`,
+    `${named(paths, 'tls_certificate')}: no PEM certificate found in the file`,
   );
   const privateKey = attempt(
     () => createPrivateKey(key),
-    `[server] tls_key, ${paths.key}: no PEM private key without a passphrase found in the file`,
+    `${named(paths, 'tls_key')}: no PEM private key without a passphrase found in the file`,
   );
   if (!x509.checkPrivateKey(privateKey)) {
     throw refused(
-      `[server] tls_key, ${paths.key}: the key does not match the certificate in ${paths.certificate}. The first certificate in that file must be the server's own`,
+      `${named(paths, 'tls_key')}: the key does not match the certificate in ${paths.certificate}. The first certificate in that file must be the server's own`,
     );
   }
   attempt(
     () => createSecureContext(secureContext({ certificate, key })),
-    `[server] tls_certificate, ${paths.certificate}: OpenSSL does not accept this certificate and key for TLS`,
+    `${named(paths, 'tls_certificate')}: OpenSSL does not accept this certificate and key for TLS`,
   );
   return {
     certificate,
@@ -122,21 +124,32 @@ export function timeFault(
     : `${certificate}: the certificate expires at ${formatMs(validToMs)}`;
 }
 
-async function readPem(setting: string, path: string): Promise<Buffer> {
+type TlsSetting = 'tls_certificate' | 'tls_key';
+
+function pathOf(paths: TlsPaths, setting: TlsSetting): string {
+  return setting === 'tls_key' ? paths.key : paths.certificate;
+}
+
+function named(paths: TlsPaths, setting: TlsSetting): string {
+  return `[${paths.section ?? 'server'}] ${setting}, ${pathOf(paths, setting)}`;
+}
+
+async function readPem(paths: TlsPaths, setting: TlsSetting): Promise<Buffer> {
+  const name = named(paths, setting);
   try {
-    const file = await open(path, constants.O_RDONLY | OPEN_AT_ONCE);
+    const file = await open(pathOf(paths, setting), constants.O_RDONLY | OPEN_AT_ONCE);
     try {
       const stat = await file.stat();
-      if (!stat.isFile()) throw refused(`[server] ${setting}, ${path}: not a regular file`);
+      if (!stat.isFile()) throw refused(`${name}: not a regular file`);
       if (stat.size > FILE_BYTES_MAX)
-        throw refused(`[server] ${setting}, ${path}: larger than 1 MiB, so not a certificate or key file`);
+        throw refused(`${name}: larger than 1 MiB, so not a certificate or key file`);
       return await file.readFile();
     } finally {
       await file.close();
     }
   } catch (error) {
     if (error instanceof Refused) throw error;
-    throw refused(`[server] ${setting}, ${path}: ${whyUnreadable(error)}`, error);
+    throw refused(`${name}: ${whyUnreadable(error)}`, error);
   }
 }
 

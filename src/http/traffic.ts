@@ -12,6 +12,8 @@ export interface Traffic {
   answered(endpoint: string, status: number, seconds: number, rows: number): void;
   /** A limit kept something out. */
   refused(limit: Limit): void;
+  /** A request was answered with a problem. @param keyId as it named it; nothing need be proven */
+  turnedAway(keyId: string, code: string): void;
 }
 
 /** In place of a path that anybody can make up. */

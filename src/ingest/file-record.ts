@@ -1,6 +1,7 @@
 /** The record of every file that was taken: `ingest_file`, by ingest number. */
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
+import { formatMs } from '../time.ts';
 import type { ApplyCounts } from './apply.ts';
 import type { ExportFileName } from './export-name.ts';
 import type { ErrorGroup, LineError, ReadingCounts } from './export-reading.ts';
@@ -56,6 +57,18 @@ const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC L
 const SELECT_NOT_APPLIED = `
   SELECT ${COLUMNS} FROM ingest_file
   WHERE outcome IN ('failed', 'refused', 'held') AND finished_at > :since ORDER BY number DESC LIMIT :limit`;
+
+/** From the newest on; a name that matches little ends after so many files. */
+const SELECT_PAGE = `
+  SELECT ${COLUMNS},
+    (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
+      AND (:export IS NULL OR export = :export) AND (:part IS NULL OR instr(name, :part) > 0) AS is_wanted
+  FROM ingest_file WHERE number < :before ORDER BY number DESC LIMIT :scanned`;
+const SELECT_PAGE_OF_OUTCOME = SELECT_PAGE.replace('WHERE', "WHERE outcome <> 'applied' AND");
+
+const SELECT_OF_WINDOW = `
+  SELECT ${COLUMNS} FROM ingest_file WHERE export = :export AND window_start = :window_start
+  ORDER BY number DESC LIMIT :limit`;
 
 const SELECT_ONE = `SELECT ${COLUMNS} FROM ingest_file WHERE number = ?`;
 
@@ -119,6 +132,63 @@ export function filesNotApplied(db: Database, since: number, limit: number): Fil
   return db.prepare<unknown[], Row>(SELECT_NOT_APPLIED).all({ since, limit }).map(fromRow);
 }
 
+export interface FilesWanted {
+  /** Null: all, as for the other members. */
+  readonly outcomes: readonly string[] | null;
+  readonly export: string | null;
+  /** A part of the name. */
+  readonly part: string | null;
+  /** Files with smaller numbers only. */
+  readonly before: number | null;
+}
+
+const PAGE_FILES = 50;
+const SCANNED_FILES_MAX = 5000;
+
+/**
+ * The newest files that are wanted, at most 50. It looks at a bounded number of records: a page may hold fewer, and still
+ * have a next one.
+ *
+ * @returns `next`: the `before` of the next page; null when there is none
+ */
+export function filesPage(db: Database, wanted: FilesWanted): { files: FileRecord[]; next: number | null } {
+  const { outcomes, part, before } = wanted;
+  const isFiltered = outcomes !== null || part !== null || wanted.export !== null;
+  const scanned = isFiltered ? SCANNED_FILES_MAX : PAGE_FILES;
+  const sql = outcomes?.includes('applied') === false ? SELECT_PAGE_OF_OUTCOME : SELECT_PAGE;
+  const values = {
+    outcomes: outcomes === null ? null : JSON.stringify(outcomes),
+    export: wanted.export,
+    part,
+    before: before ?? Number.MAX_SAFE_INTEGER,
+    scanned,
+  };
+  const files: FileRecord[] = [];
+  let seen = 0;
+  let last: number | null = null;
+  for (const { is_wanted, ...row } of db
+    .prepare<unknown[], Row & { is_wanted: 0 | 1 }>(sql)
+    .iterate(values)) {
+    seen += 1;
+    last = row.number;
+    if (is_wanted === 1) files.push(fromRow(row));
+    if (files.length === PAGE_FILES) break;
+  }
+  return { files, next: seen === scanned || files.length === PAGE_FILES ? last : null };
+}
+
+/** Every file that came for a window, the newest first. */
+export function filesOfWindow(
+  db: Database,
+  window: { readonly export: ExportName; readonly window_start: number },
+  limit: number,
+): FileRecord[] {
+  return db
+    .prepare<unknown[], Row>(SELECT_OF_WINDOW)
+    .all({ ...window, limit })
+    .map(fromRow);
+}
+
 /** The record of a number; null when there is none. */
 export function findFile(db: Database, number: number): FileRecord | null {
   const row = db.prepare<unknown[], Row>(SELECT_ONE).get(number);
@@ -173,6 +243,39 @@ export function expiredFiles(
 
 function fromRow(row: Row): FileRecord {
   return { ...row, report: JSON.parse(row.report) };
+}
+
+/** A file's record in the contract's names. */
+export interface FileDocument {
+  readonly number: number;
+  readonly file: string;
+  readonly outcome: FileOutcome;
+  readonly export: ExportName | null;
+  readonly window_start: string | null;
+  readonly label: string | null;
+  readonly taken_at: string;
+  readonly finished_at: string | null;
+  readonly destination: string | null;
+  readonly sha256: string | null;
+  readonly bytes: number;
+  readonly report: FileRecord['report'];
+}
+
+export function fileDocument(record: FileRecord): FileDocument {
+  return {
+    number: record.number,
+    file: record.name,
+    outcome: record.outcome,
+    export: record.export,
+    window_start: record.window_start === null ? null : formatMs(record.window_start),
+    label: record.label,
+    taken_at: formatMs(record.taken_at),
+    finished_at: record.finished_at === null ? null : formatMs(record.finished_at),
+    destination: record.destination,
+    sha256: record.sha256,
+    bytes: record.bytes,
+    report: record.report,
+  };
 }
 
 /** What a file's record says, for those who count. */

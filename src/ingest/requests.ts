@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
+import { noteOperation } from '../history/operation-note.ts';
 import { type Database, writing } from '../store/database.ts';
 import { isThere } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
@@ -76,11 +77,14 @@ const SET_OUTCOME = 'UPDATE ingest_request SET outcome = :outcome WHERE id = :id
 
 const PROGRESS_EVERY_MS = 500;
 
+/** It stands in the audit trail, too. */
 export function addRequest(access: Database, request: IngestRequest, nowMs: number): number {
-  const { lastInsertRowid } = writing(access, () =>
-    access.prepare(INSERT_REQUEST).run({ request: JSON.stringify(request), created_at: nowMs }),
-  );
-  return Number(lastInsertRowid);
+  return writing(access, () => {
+    const row = { request: JSON.stringify(request), created_at: nowMs };
+    const { lastInsertRowid } = access.prepare(INSERT_REQUEST).run(row);
+    noteOperation(access, request, nowMs);
+    return Number(lastInsertRowid);
+  });
 }
 
 export function nextRequest(access: Database): OpenRequest | null {

@@ -7,6 +7,7 @@ import { startWorker } from '../packed.ts';
 import { SECOND_MS } from '../time.ts';
 import type { DailyRows } from './daily-rows.ts';
 import type { KeyUses } from './key-uses.ts';
+import type { RequestCounts, UnwrittenCounts } from './request-counts.ts';
 import type { Usage } from './usage.ts';
 import type { FromUsage, ToUsage, UsageSettings } from './usage-thread.ts';
 
@@ -20,6 +21,8 @@ export interface UsageKeeper {
 export interface UsageKeeperOptions {
   readonly rows: DailyRows;
   readonly uses: KeyUses;
+  /** Requests over time; null: nobody counts them. */
+  readonly requests: Pick<RequestCounts, 'take' | 'giveBack'> | null;
   readonly writer: UsageWriter;
   /** Told of the first failure of a row of them; null: it works again. Counts are kept and written then. */
   readonly onFailure: (error: Error | null) => void;
@@ -33,22 +36,27 @@ export interface UsageWriter {
   close(): Promise<void>;
 }
 
+const NOTHING_COUNTED: UnwrittenCounts = { minutes: [], refusals: [] };
+
 export function createUsageKeeper(options: UsageKeeperOptions): UsageKeeper {
-  const { rows, uses: keyUses, writer, onFailure, everyMs = SECOND_MS } = options;
+  const { rows, uses: keyUses, requests, writer, onFailure, everyMs = SECOND_MS } = options;
   let underWay: Promise<void> | null = null;
   let isFailing = false;
 
   async function writeNow(): Promise<void> {
     const counts = rows.unwritten();
     const uses = keyUses.unwritten();
-    if (counts.length === 0 && uses.length === 0) return;
+    const counted = requests?.take() ?? NOTHING_COUNTED;
+    const news = [counts, uses, counted.minutes, counted.refusals];
+    if (news.every(({ length }) => length === 0)) return;
     try {
-      await writer.write({ counts, days: rows.days(), uses });
+      await writer.write({ counts, days: rows.days(), uses, requests: counted });
       rows.markWritten(counts);
       keyUses.markWritten(uses);
       if (isFailing) onFailure(null);
       isFailing = false;
     } catch (error) {
+      requests?.giveBack(counted);
       if (!isFailing) onFailure(error instanceof Error ? error : new Error(String(error)));
       isFailing = true;
     }

@@ -12,8 +12,16 @@ import { DatabaseDamage, isDiskFull } from '../store/database-errors.ts';
 import { isThere } from '../store/folder.ts';
 import type { Schema } from '../store/schema.ts';
 import { openWriter } from '../store/writer.ts';
+import { MINUTE_MS } from '../time.ts';
 import { dayOf, type UsedRows } from './daily-rows.ts';
 import type { KeyUse } from './key-uses.ts';
+import {
+  MINUTES_KEPT,
+  type MinuteCount,
+  REFUSAL_DAYS_KEPT,
+  type Refusals,
+  type UnwrittenCounts,
+} from './request-counts.ts';
 
 /** What one write stores. */
 export interface Usage {
@@ -23,6 +31,8 @@ export interface Usage {
   readonly days: readonly number[];
   /** Keys that were used since the last write. */
   readonly uses: readonly KeyUse[];
+  /** Requests that were counted since the last write. */
+  readonly requests?: UnwrittenCounts;
 }
 
 /** What is known of one key. */
@@ -36,6 +46,25 @@ export interface KeyUsage {
 }
 
 const SQL = `
+-- Requests and rows of each minute of the last day.
+CREATE TABLE minute_count (
+  -- Minutes since 1970-01-01.
+  minute INTEGER NOT NULL,
+  counted TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  PRIMARY KEY (minute, counted)
+) STRICT, WITHOUT ROWID;
+
+-- Requests of the last days that were refused, by the key that they named: it need not be there.
+CREATE TABLE refusal (
+  day INTEGER NOT NULL,
+  key_id TEXT NOT NULL,
+  code TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  last_at INTEGER NOT NULL,
+  PRIMARY KEY (day, key_id, code)
+) STRICT, WITHOUT ROWID;
+
 -- How many rows each account and each key has read on a UTC day.
 CREATE TABLE row_usage (
   -- Days since 1970-01-01.
@@ -73,6 +102,35 @@ const SELECT_KEY_USES = 'SELECT key_id, last_used_at, position FROM key_use';
 
 const SELECT_ROWS_OF_KEYS = "SELECT id, rows FROM row_usage WHERE holder = 'key' AND day = :day";
 
+const UPSERT_MINUTE = `
+  INSERT INTO minute_count (minute, counted, count) VALUES (:minute, :counted, :count)
+  ON CONFLICT (minute, counted) DO UPDATE SET count = count + excluded.count`;
+
+/** A clock that was ahead leaves minutes that are still to come. */
+const DELETE_MINUTES = 'DELETE FROM minute_count WHERE minute <= :minute - :kept OR minute > :minute + :kept';
+
+/** Whoever makes up ids of keys does not fill the disk. */
+const REFUSALS_MAX = 20_000;
+
+const UPSERT_REFUSALS = `
+  INSERT INTO refusal (day, key_id, code, count, last_at)
+  SELECT :day, :key_id, :code, :count, :last_at
+  WHERE (SELECT count(*) FROM refusal) < ${REFUSALS_MAX}
+    OR EXISTS (SELECT 1 FROM refusal WHERE day = :day AND key_id = :key_id AND code = :code)
+  ON CONFLICT (day, key_id, code) DO UPDATE SET
+    count = count + excluded.count, last_at = max(last_at, excluded.last_at)`;
+
+const DELETE_REFUSALS = 'DELETE FROM refusal WHERE day <= :day - :kept OR day > :day + :kept';
+
+const SELECT_MINUTES =
+  'SELECT minute, counted, count FROM minute_count WHERE minute > :after AND minute <= :through';
+
+const SELECT_REFUSALS = `
+  SELECT key_id, code, sum(count) AS count, max(last_at) AS last_at FROM refusal GROUP BY key_id, code
+  ORDER BY count DESC, code`;
+
+const SELECT_ROWS_OF_ACCOUNTS = "SELECT id, rows FROM row_usage WHERE holder = 'account' AND day = :day";
+
 const DELETE_DAYS = 'DELETE FROM row_usage WHERE day NOT IN (SELECT value FROM json_each(:days))';
 
 /** Made where it is missing. A power cut may take the last writes: no commit waits for the disk. */
@@ -94,8 +152,8 @@ export function readUsageAtStart(path: string, onAnew: (reason: string) => void)
     try {
       const found = db.pragma('quick_check(1)', { simple: true });
       if (found !== 'ok') throw new DatabaseDamage(String(found));
-      // Commands read it; here only that it is there counts, or every write would fail.
-      db.prepare(SELECT_KEY_USES);
+      // Others read these; here only that they are there counts, or every write would fail.
+      for (const sql of [SELECT_KEY_USES, SELECT_MINUTES, SELECT_REFUSALS]) db.prepare(sql);
       return readUsedRows(db);
     } finally {
       db.close();
@@ -130,16 +188,47 @@ export function readUsedRows(db: Database): UsedRows[] {
  * @returns null when the file cannot be read: it is worth no failed command; nothing where there is none yet
  */
 export function readKeyUsage(path: string, nowMs: number): ReadonlyMap<string, KeyUsage> | null {
-  if (!isThere(path)) return new Map();
+  return inspect<ReadonlyMap<string, KeyUsage>>(path, new Map(), (db) => {
+    const rows = db.prepare<{ day: number }, { id: string; rows: number }>(SELECT_ROWS_OF_KEYS);
+    const today = new Map(rows.all({ day: dayOf(nowMs) }).map((row) => [row.id, row.rows]));
+    const uses = db.prepare<[], KeyUse>(SELECT_KEY_USES).all();
+    return new Map(
+      uses.map(({ key_id, ...use }) => [key_id, { ...use, rows_today: today.get(key_id) ?? 0 }]),
+    );
+  });
+}
+
+/** Rows that each account has read on this UTC day, by {@link accountUsageId}; read as the keys are. */
+export function readAccountRows(path: string, nowMs: number): ReadonlyMap<string, number> | null {
+  return inspect<ReadonlyMap<string, number>>(path, new Map(), (db) => {
+    const rows = db.prepare<unknown[], { id: string; rows: number }>(SELECT_ROWS_OF_ACCOUNTS);
+    return new Map(rows.all({ day: dayOf(nowMs) }).map(({ id, rows }) => [id, rows]));
+  });
+}
+
+/** What is known of requests over time. */
+export interface RequestHistory {
+  readonly minutes: readonly MinuteCount[];
+  /** Of the last seven days together, the most frequent first. */
+  readonly refusals: readonly Omit<Refusals, 'day'>[];
+}
+
+/** Read as the keys are. */
+export function readRequestHistory(path: string, nowMs: number): RequestHistory | null {
+  return inspect<RequestHistory>(path, { minutes: [], refusals: [] }, (db) => {
+    const through = Math.floor(nowMs / MINUTE_MS);
+    const minutes = db.prepare<unknown[], MinuteCount>(SELECT_MINUTES);
+    const refusals = db.prepare<unknown[], Omit<Refusals, 'day'>>(SELECT_REFUSALS);
+    return { minutes: minutes.all({ after: through - MINUTES_KEPT, through }), refusals: refusals.all() };
+  });
+}
+
+function inspect<Result>(path: string, none: Result, read: (db: Database) => Result): Result | null {
+  if (!isThere(path)) return none;
   try {
     const db = openInspector(path);
     try {
-      const rows = db.prepare<{ day: number }, { id: string; rows: number }>(SELECT_ROWS_OF_KEYS);
-      const today = new Map(rows.all({ day: dayOf(nowMs) }).map((row) => [row.id, row.rows]));
-      const uses = db.prepare<[], KeyUse>(SELECT_KEY_USES).all();
-      return new Map(
-        uses.map(({ key_id, ...use }) => [key_id, { ...use, rows_today: today.get(key_id) ?? 0 }]),
-      );
+      return read(db);
     } finally {
       db.close();
     }
@@ -148,12 +237,24 @@ export function readKeyUsage(path: string, nowMs: number): ReadonlyMap<string, K
   }
 }
 
-export function writeUsage(db: Database, { counts, days, uses }: Usage): void {
+export function writeUsage(db: Database, { counts, days, uses, requests }: Usage): void {
   writing(db, () => {
     const note = db.prepare(UPSERT_KEY_USE);
     for (const use of uses) note.run(use);
     const upsert = db.prepare(UPSERT_USED_ROWS);
     for (const count of counts) upsert.run(count);
     db.prepare(DELETE_DAYS).run({ days: JSON.stringify(days) });
+    if (requests !== undefined) writeRequests(db, requests);
   });
+}
+
+function writeRequests(db: Database, { minutes, refusals }: UnwrittenCounts): void {
+  const minute = db.prepare(UPSERT_MINUTE);
+  for (const count of minutes) minute.run(count);
+  const refusal = db.prepare(UPSERT_REFUSALS);
+  for (const refused of refusals) refusal.run(refused);
+  const newestMinute = Math.max(...minutes.map((count) => count.minute));
+  if (minutes.length > 0) db.prepare(DELETE_MINUTES).run({ minute: newestMinute, kept: MINUTES_KEPT });
+  const newestDay = Math.max(...refusals.map(({ day }) => day));
+  if (refusals.length > 0) db.prepare(DELETE_REFUSALS).run({ day: newestDay, kept: REFUSAL_DAYS_KEPT });
 }

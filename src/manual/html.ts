@@ -7,6 +7,8 @@ const marked = new Marked({
   renderer: {
     // Comments say where a generated part begins.
     html: () => '',
+    // Pictures are for code hosts: the console serves none.
+    image: () => '',
     heading({ depth, text, tokens }) {
       return `<h${depth} id="${anchor(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
     },

@@ -5,6 +5,7 @@ import changeStream from './change-stream.md' with { type: 'text' };
 import clientGuide from './client-guide.md' with { type: 'text' };
 import commands from './commands.md' with { type: 'text' };
 import concepts from './concepts.md' with { type: 'text' };
+import consoleTopic from './console.md' with { type: 'text' };
 import disasterRecovery from './disaster-recovery.md' with { type: 'text' };
 import exportFormat from './export-format.md' with { type: 'text' };
 import files from './files.md' with { type: 'text' };
@@ -121,6 +122,11 @@ export const PARTS: readonly Part[] = [
         name: 'log-lines',
         title: "the program's log: rotation, every warning and error",
         markdown: logLines,
+      },
+      {
+        name: 'console',
+        title: 'the console in a browser: links, sessions, what it can do',
+        markdown: consoleTopic,
       },
       {
         name: 'monitoring',

@@ -77,6 +77,20 @@ CREATE TABLE ingest_pause (
   paused_at INTEGER NOT NULL
 ) STRICT;
 
+-- What was asked for last of the appliance as a whole: the log keeps each, with who asked.
+CREATE TABLE operation (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  -- JSON: { kind, … }.
+  request TEXT NOT NULL,
+  asked_at INTEGER NOT NULL
+) STRICT;
+
+-- Links and sessions of the console that were made in an earlier epoch have ended; without a row it is 0.
+CREATE TABLE console (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  epoch INTEGER NOT NULL
+) STRICT;
+
 -- What commands ask of the one who ingests: a running appliance, or else the command itself.
 CREATE TABLE ingest_request (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -104,4 +118,6 @@ export const ACCESS_TABLES = [
   'api_key_subscription',
   'ended_key',
   'ingest_pause',
+  'operation',
+  'console',
 ] as const;

@@ -47,6 +47,8 @@ export interface DataFolder {
   readonly alerts: string;
   /** What was found when detections.db was last compared with its log. */
   readonly verified: string;
+  /** Where the console of the running appliance is; not there while it is off. */
+  readonly consoleAddress: string;
 }
 
 export function dataFolder(root: string): DataFolder {
@@ -64,6 +66,7 @@ export function dataFolder(root: string): DataFolder {
     stateLock: join(root, 'lock-state'),
     alerts: join(root, 'alerts.json'),
     verified: join(root, 'verified.json'),
+    consoleAddress: join(root, 'console-address'),
   };
 }
 

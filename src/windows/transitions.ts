@@ -86,9 +86,14 @@ export function lateBeforeMs(nowMs: number): number {
   return dueSinceMs(nowMs, LATE_AFTER_MS);
 }
 
+/** When a window's file is due, epoch milliseconds. */
+export function dueAtMs(windowStartMs: number): number {
+  return windowStartMs + WINDOW_MS + DUE_AFTER_MS;
+}
+
 /** When a window is late, epoch milliseconds. */
 export function lateAtMs(windowStartMs: number): number {
-  return windowStartMs + WINDOW_MS + DUE_AFTER_MS + LATE_AFTER_MS;
+  return dueAtMs(windowStartMs) + LATE_AFTER_MS;
 }
 
 function dueSinceMs(nowMs: number, ms: number): number {

@@ -1,0 +1,209 @@
+/**
+ * What can be done from the console: each action calls the function that its command calls, under the name of the person
+ * (api.ts). What takes long becomes a job.
+ */
+import { resumeAccount, suspendAccount } from '../../auth/accounts.ts';
+import { createKey, hashKey, isKeyId } from '../../auth/key.ts';
+import { rotateKey } from '../../auth/key-rotation.ts';
+import { addKey, revokeKey } from '../../auth/keys.ts';
+import {
+  OVERLAP_DEFAULT_MS,
+  type Reading,
+  readAccountId,
+  readAddresses,
+  readDailyRows,
+  readExpires,
+  readKeySubscriptions,
+  readName,
+  readOverlap,
+  readScopes,
+} from '../../config/terms.ts';
+import { openAccess } from '../../history/access.ts';
+import { pauseIngest, resumeIngest } from '../../ingest/subscribers.ts';
+import { RELEASES, requireStatus } from '../../ingest/window-release.ts';
+import { Refused } from '../../refused.ts';
+import type { Database } from '../../store/database.ts';
+import { withReserve } from '../../store/reserve.ts';
+import { formatMs } from '../../time.ts';
+import { findWindow } from '../../windows/ledger.ts';
+import { ActionBody, readExport, readTime, readWindowStart } from './action-body.ts';
+import type { ActionResult } from './api.ts';
+import { beginBackup, beginRequest, beginScrub } from './begin-jobs.ts';
+import type { Sources } from './sources.ts';
+import type { Ask } from './thread-messages.ts';
+
+/** What an action is given. */
+interface Acting {
+  readonly sources: Sources;
+  readonly body: string;
+  /** The name of the person. */
+  readonly by: string;
+  /** As the audit trail names it, in the words of the command line. */
+  readonly command: string;
+  readonly nowMs: number;
+}
+
+const ACTIONS: ReadonlyMap<string, (acting: Acting) => ActionResult> = new Map([
+  ['ingest-pause', pause],
+  ['ingest-resume', resume],
+  ['ingest-replay', replay],
+  ['window-reset', (acting: Acting) => release(acting, 'reset')],
+  ['window-accept', (acting: Acting) => release(acting, 'accept')],
+  ['window-expect', expect],
+  ['key-create', create],
+  ['key-rotate', rotate],
+  ['key-revoke', revoke],
+  ['account-suspend', suspend],
+  ['account-resume', resumeKeys],
+  ['backup', backup],
+  ['scrub', scrub],
+]);
+
+/** @returns JSON text; @throws Refused */
+export async function act(
+  sources: Sources,
+  { action, body, by }: Extract<Ask, { kind: 'act' }>,
+  nowMs: number,
+): Promise<string> {
+  const run = ACTIONS.get(action);
+  if (run === undefined) throw new Refused('not_found', `There is no action ${action}.`);
+  return JSON.stringify(run({ sources, body, by, command: action.replace('-', ' '), nowMs }));
+}
+
+/** Changes access.db as a command does, also on a full disk. */
+function changing<Result>({ sources, by, command }: Acting, work: (access: Database) => Result): Result {
+  const { folder, settings } = sources;
+  return withReserve(folder, () => {
+    const access = openAccess(settings.data, { operation: { kind: 'console', command, actor: by } });
+    try {
+      return work(access);
+    } finally {
+      access.close();
+    }
+  });
+}
+
+function pause(acting: Acting): ActionResult {
+  new ActionBody(acting.body, []);
+  const since = changing(acting, (access) => pauseIngest(access, acting.nowMs));
+  return { text: `Ingest is paused since ${formatMs(since)}. Dropped files stay where they are.` };
+}
+
+function resume(acting: Acting): ActionResult {
+  new ActionBody(acting.body, []);
+  const was = changing(acting, resumeIngest);
+  return {
+    text: was === null ? 'Ingest was not paused.' : `Ingest goes on. It was paused since ${formatMs(was)}.`,
+  };
+}
+
+function replay(acting: Acting): ActionResult {
+  const body = new ActionBody(acting.body, ['from', 'to']);
+  const from = body.optional('from', readTime, 0);
+  const to = body.optional('to', readTime, Number.MAX_SAFE_INTEGER);
+  if (from >= to) throw new Refused('invalid_request', 'from: it must be before to');
+  const request = { kind: 'replay', from, to } as const;
+  return beginRequest(acting, changing, { kind: 'ingest-replay', subject: '', request });
+}
+
+function windowOf(body: ActionBody) {
+  const name = body.text('export', readExport);
+  const start = body.text('window_start', readWindowStart);
+  return { name, start, subject: `${name} ${formatMs(start)}` };
+}
+
+function release(acting: Acting, which: 'reset' | 'accept'): ActionResult {
+  const { name, start, subject } = windowOf(new ActionBody(acting.body, ['export', 'window_start']));
+  const db = acting.sources.detections();
+  const status = db === null ? undefined : findWindow(db, name, start)?.status;
+  const wanted = RELEASES.find((one) => one.name === which);
+  if (wanted === undefined) throw new Error(`there is no release ${which}`);
+  requireStatus(status, wanted, name, start);
+  const request = { kind: 'reset', export: name, window_start: start, from: wanted.from } as const;
+  return beginRequest(acting, changing, { kind: `window-${which}`, subject, request });
+}
+
+function expect(acting: Acting): ActionResult {
+  const { name, start, subject } = windowOf(new ActionBody(acting.body, ['export', 'window_start']));
+  if (start > acting.nowMs)
+    throw new Refused('invalid_request', 'window_start: the window has not begun: expected one that has');
+  const request = { kind: 'expect', export: name, window_start: start } as const;
+  return beginRequest(acting, changing, { kind: 'window-expect', subject, request });
+}
+
+function create(acting: Acting): ActionResult {
+  const { sources, nowMs } = acting;
+  const body = new ActionBody(acting.body, [
+    ...['account', 'name', 'scopes', 'subscriptions', 'expires_at', 'allow_addresses', 'daily_rows'],
+  ]);
+  const prefix = sources.settings.key_prefix;
+  const { id, key } = createKey(prefix);
+  const expires_at = body.optional('expires_at', readExpires, null);
+  if (expires_at !== null && expires_at <= nowMs)
+    throw new Refused('invalid_request', 'expires_at: expected a time in the future');
+  const added = {
+    id,
+    prefix,
+    hash: hashKey(key),
+    account_id: body.text('account', readAccountId),
+    name: body.text('name', readName),
+    scopes: body.list('scopes', readScopes),
+    subscriptions: body.list('subscriptions', readKeySubscriptions),
+    expires_at,
+    allow_addresses: body.optionalList('allow_addresses', readAddresses, []),
+    daily_rows: body.number('daily_rows', readDailyRows, null),
+  };
+  changing(acting, (access) => addKey(access, added, nowMs));
+  return { text: `Created key ${id}. It is shown only once.`, key: { id, key } };
+}
+
+function rotate(acting: Acting): ActionResult {
+  const { sources, nowMs } = acting;
+  const body = new ActionBody(acting.body, ['id', 'overlap']);
+  const id = body.text('id', readKeyId);
+  const overlapMs = body.optional('overlap', readOverlap, OVERLAP_DEFAULT_MS);
+  const prefix = sources.settings.key_prefix;
+  const made = createKey(prefix);
+  const hashed = { id: made.id, prefix, hash: hashKey(made.key) };
+  const { old } = changing(acting, (access) =>
+    rotateKey(access, id, hashed, { overlapMs, expires_at: undefined }, nowMs),
+  );
+  return {
+    text: `Created key ${made.id} with the rights of ${id}, which ends at ${formatMs(old.expires_at ?? nowMs)}. The new key is shown only once.`,
+    key: made,
+  };
+}
+
+function revoke(acting: Acting): ActionResult {
+  const id = new ActionBody(acting.body, ['id']).text('id', readKeyId);
+  const { wasRevoked } = changing(acting, (access) => revokeKey(access, id, acting.nowMs));
+  return { text: wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.` };
+}
+
+function suspend(acting: Acting): ActionResult {
+  const id = new ActionBody(acting.body, ['id']).text('id', readAccountId);
+  changing(acting, (access) => suspendAccount(access, id, acting.nowMs));
+  return { text: `Account ${id} is suspended: none of its keys works until it is resumed.` };
+}
+
+function resumeKeys(acting: Acting): ActionResult {
+  const id = new ActionBody(acting.body, ['id']).text('id', readAccountId);
+  changing(acting, (access) => resumeAccount(access, id));
+  return { text: `The keys of account ${id} work again.` };
+}
+
+function backup(acting: Acting): ActionResult {
+  new ActionBody(acting.body, []);
+  return beginBackup(acting, changing);
+}
+
+function scrub(acting: Acting): ActionResult {
+  new ActionBody(acting.body, []);
+  return beginScrub(acting, changing);
+}
+
+function readKeyId(text: string): Reading<string> {
+  return isKeyId(text)
+    ? { kind: 'read', value: text }
+    : { kind: 'wrong', expected: 'the id of a key: 12 characters a-z and 2-7' };
+}

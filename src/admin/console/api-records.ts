@@ -1,0 +1,182 @@
+/** The second half of api.ts: what the console lists one by one: customers, detections, history, manual. */
+import type { Action, Time } from './api.ts';
+
+/** `GET customers` */
+export interface Customers {
+  readonly at: Time;
+  readonly accounts: readonly AccountEntry[];
+  /** The scopes that a key can have. */
+  readonly scopes: readonly string[];
+}
+
+export interface AccountEntry {
+  readonly id: string;
+  readonly name: string;
+  readonly suspended_at: Time | null;
+  readonly print_metadata: boolean;
+  /** Rows that it may read a day, and has read today. */
+  readonly daily_rows: number;
+  readonly rows_today: number;
+  readonly subscriptions: readonly {
+    readonly id: number;
+    readonly name: string | null;
+    readonly time_zone: string;
+    readonly content_types: readonly ('text' | 'image')[];
+  }[];
+  readonly keys: readonly KeyEntry[];
+  readonly actions: readonly Action[];
+}
+
+export interface KeyEntry {
+  readonly id: string;
+  readonly name: string;
+  readonly status: 'active' | 'expired' | 'revoked';
+  readonly scopes: readonly string[];
+  /** `7001`, `7002:text` */
+  readonly subscriptions: readonly string[];
+  readonly allow_addresses: readonly string[];
+  readonly created_at: Time;
+  readonly expires_at: Time | null;
+  readonly revoked_at: Time | null;
+  readonly last_used_at: Time | null;
+  /** Null: only the account's allowance holds. */
+  readonly daily_rows: number | null;
+  readonly rows_today: number;
+  /** Requests of the last seven days that were refused, by why, the most frequent first. */
+  readonly refused: readonly { readonly code: string; readonly count: number; readonly last_at: Time }[];
+  /** Null: it never followed the change stream. */
+  readonly follower: Follower | null;
+  readonly actions: readonly Action[];
+}
+
+/** How far a key follows the change stream. */
+export interface Follower {
+  /** Changes in its streams behind its last cursor. */
+  readonly rows_behind: number;
+  /** How long the oldest of them has been there, in minutes; 0 where there is none. */
+  readonly minutes_behind: number;
+  /** Its key was last used then. */
+  readonly silent_since: Time;
+  /** The oldest has been there for more than two hours: clients are told to ask every hour. */
+  readonly behind: boolean;
+}
+
+/**
+ * `GET detections/live?after=…` with the filters of the API (`subscription_id`, `content_type`, `publisher_id`, `domain`,
+ * `min_band`, `band`, `min_score`, `print`, `source_id`, `article_id`, …, `limit`): the newest versions, newest first; with
+ * `after`, only those that are newer. `next` is never null here: give it as `after` when `detections` is told.
+ *
+ * `GET detections/search?from=2026-11-01&to=2026-12-01` (days, `to` not included, or times) with the same filters: current
+ * detections, by days from the newest to the oldest. A step looks at a bounded number of rows: it may give none, and
+ * still `next`. `searched_to`: how far back it has looked.
+ */
+export interface DetectionsPage {
+  readonly detections: readonly DetectionEntry[];
+  readonly next: string | null;
+  readonly searched_to: Time | null;
+  /** The call of the API that gives the same, for `/bin/sh`; the key stands as `$WIREWATCH_KEY`. */
+  readonly curl: string;
+}
+
+/** A detection as clients have it (contract: Detection), with `event` in the live stream. */
+export interface DetectionEntry {
+  readonly id: string;
+  readonly version: number;
+  readonly event?: 'created' | 'updated';
+  readonly content_type: 'text' | 'image';
+  readonly subscription_id: number;
+  readonly first_detected_at: Time;
+  readonly first_detected_estimated: boolean;
+  readonly last_scored_at: Time;
+  readonly exported_at: Time;
+  readonly source: Readonly<Record<string, unknown>> & { readonly id: string | null };
+  readonly strength: Readonly<Record<string, unknown>> & { readonly score: number; readonly band: string };
+  readonly article: Readonly<Record<string, unknown>> & {
+    readonly id: number;
+    readonly url: string | null;
+    readonly domain: string | null;
+    readonly headline: string | null;
+    readonly publisher: { readonly id: number | null; readonly name: string | null } | null;
+  };
+  readonly [member: string]: unknown;
+}
+
+/** `GET detections/one?id=t.7001.1.2&after=…` */
+export interface DetectionDetail {
+  /** As it stands, as `GET /v1/detections/{id}` gives it. */
+  readonly current: DetectionEntry;
+  /** The versions that were found, the newest first. */
+  readonly versions: readonly {
+    readonly version: number;
+    /** When it was delivered; null while that is not written. */
+    readonly at: Time | null;
+    readonly detection: DetectionEntry;
+    /** The dotted paths in which it differs from the version found before it; empty for the first. */
+    readonly changed: readonly string[];
+  }[];
+  /** There may be more versions: nothing leads to old ones but a search, which is made in bounded steps. */
+  readonly next: string | null;
+  readonly account: { readonly id: string; readonly name: string } | null;
+  readonly curl: string;
+}
+
+/**
+ * `GET history/audit?from=&to=&actor=&subject=key&id=&after=…`: who changed what, the newest first, 50 at a time.
+ * `actor` and `id` are compared whole.
+ */
+export interface AuditPage {
+  readonly entries: readonly AuditEntry[];
+  readonly next: string | null;
+}
+
+export interface AuditEntry {
+  readonly at: Time;
+  readonly entry: number;
+  /** `command`, `console`; `start`: by the configuration; `snapshot`: the log was begun anew. */
+  readonly kind: string;
+  readonly command: string | null;
+  readonly actor: string | null;
+  readonly sudo_user: string | null;
+  /** `operation`: what was asked for stands in the members. */
+  readonly subject:
+    | 'installation'
+    | 'account'
+    | 'subscription'
+    | 'key'
+    | 'ingest'
+    | 'operation'
+    | 'console'
+    | 'log';
+  readonly id: string | number | null;
+  readonly change: string;
+  readonly members: Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>>;
+}
+
+/** `GET history/operations?from=&to=&kind=file&after=…`: what the log says was done to detections, the newest first, 50 at a time. */
+export interface OperationsPage {
+  readonly entries: readonly {
+    readonly at: Time;
+    readonly entry: number;
+    readonly kind: string;
+    /** The members of its operation, such as file and name. */
+    readonly operation: Readonly<Record<string, unknown>>;
+  }[];
+  readonly next: string | null;
+}
+
+/** `GET manual`: the topics. `GET manual?search=word`: only those that have every word, with where. */
+export interface ManualTopics {
+  readonly topics: readonly {
+    readonly name: string;
+    readonly title: string;
+    /** Around the first hit of a search; empty without one. */
+    readonly excerpt: string;
+  }[];
+}
+
+/** `GET manual/<name>`: our own text, so `html` is safe. */
+export interface ManualTopic {
+  readonly name: string;
+  readonly title: string;
+  readonly html: string;
+}

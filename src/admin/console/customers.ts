@@ -1,0 +1,109 @@
+/** Accounts with what they may read, what they use, and how far their followers are (api-records.ts). */
+import { type Account, listAccounts } from '../../auth/accounts.ts';
+import { type Key, keyStatus, listKeys } from '../../auth/keys.ts';
+import { SCOPES } from '../../auth/scopes.ts';
+import { listSubscriptions, type Subscription } from '../../auth/subscriptions.ts';
+import { accountUsageId } from '../../limits/daily-rows.ts';
+import {
+  type KeyUsage,
+  type RequestHistory,
+  readAccountRows,
+  readKeyUsage,
+  readRequestHistory,
+} from '../../limits/usage.ts';
+import { parseParameters } from '../../query/parameters.ts';
+import type { Database } from '../../store/database.ts';
+import { formatMs } from '../../time.ts';
+import { followerState, streamsOfKey } from '../followers.ts';
+import { accountActions, keyActions, offered } from './action-offers.ts';
+import type { AccountEntry, Customers, Follower, KeyEntry } from './api-records.ts';
+import type { Read } from './reads.ts';
+import type { Sources } from './sources.ts';
+
+interface Known {
+  readonly usage: ReadonlyMap<string, KeyUsage>;
+  readonly refusals: ReadonlyMap<string, RequestHistory['refusals']>;
+  readonly subscriptions: ReadonlyMap<number, Subscription>;
+  readonly detections: Database | null;
+  readonly mayAct: boolean;
+  readonly nowMs: number;
+}
+
+export function readCustomers(sources: Sources, { query, mayAct }: Read, nowMs: number): Customers {
+  parseParameters(query, {});
+  const { usage: path } = sources.folder;
+  const access = sources.access();
+  const subscriptions = listSubscriptions(access);
+  const keys = Map.groupBy(listKeys(access), (key) => key.account_id);
+  const rows = readAccountRows(path, nowMs);
+  const known: Known = {
+    usage: readKeyUsage(path, nowMs) ?? new Map(),
+    refusals: Map.groupBy(readRequestHistory(path, nowMs)?.refusals ?? [], ({ key_id }) => key_id),
+    subscriptions: new Map(subscriptions.map((one) => [one.id, one])),
+    detections: readableOrNull(sources),
+    mayAct,
+    nowMs,
+  };
+  const entryOf = (account: Account): AccountEntry => ({
+    id: account.id,
+    name: account.name,
+    suspended_at: timeOf(account.suspended_at),
+    print_metadata: account.print_metadata,
+    daily_rows: account.daily_rows ?? sources.settings.daily_rows,
+    rows_today: rows?.get(accountUsageId(account)) ?? 0,
+    subscriptions: subscriptions
+      .filter(({ account_id }) => account_id === account.id)
+      .map(({ id, name, time_zone, content_types }) => ({ id, name, time_zone, content_types })),
+    keys: (keys.get(account.id) ?? []).map((key) => keyEntry(key, known)),
+    actions: offered(mayAct, accountActions(account)),
+  });
+  return { at: formatMs(nowMs), accounts: listAccounts(access).map(entryOf), scopes: SCOPES };
+}
+
+/** Nothing is said of followers while detections.db cannot be read. */
+function readableOrNull(sources: Sources): Database | null {
+  try {
+    return sources.detections();
+  } catch {
+    return null;
+  }
+}
+
+function keyEntry(key: Key, known: Known): KeyEntry {
+  const { usage, refusals, mayAct, nowMs } = known;
+  const used = usage.get(key.id);
+  return {
+    id: key.id,
+    name: key.name,
+    status: keyStatus(key, nowMs),
+    scopes: key.scopes,
+    subscriptions: key.subscriptions.flatMap(
+      ({ id, content_types }) => content_types?.map((type) => `${id}:${type}`) ?? [`${id}`],
+    ),
+    allow_addresses: key.allow_addresses,
+    created_at: formatMs(key.created_at),
+    expires_at: timeOf(key.expires_at),
+    revoked_at: timeOf(key.revoked_at),
+    last_used_at: timeOf(used?.last_used_at ?? null),
+    daily_rows: key.daily_rows,
+    rows_today: used?.rows_today ?? 0,
+    refused: (refusals.get(key.id) ?? []).map(({ code, count, last_at }) => ({
+      code,
+      count,
+      last_at: formatMs(last_at),
+    })),
+    follower: followerOf(key, used, known),
+    actions: offered(mayAct, keyActions(key, nowMs)),
+  };
+}
+
+function followerOf(key: Key, used: KeyUsage | undefined, known: Known): Follower | null {
+  const { detections, subscriptions, nowMs } = known;
+  if (detections === null || used === undefined || used.position === null) return null;
+  const state = followerState(detections, streamsOfKey(key, subscriptions), used.position, nowMs);
+  return { ...state, silent_since: formatMs(used.last_used_at ?? nowMs) };
+}
+
+function timeOf(ms: number | null): string | null {
+  return ms === null ? null : formatMs(ms);
+}

@@ -1,0 +1,263 @@
+/** The live stream, the search in a period, and one detection with its versions (api-records.ts). */
+import { findAccount } from '../../auth/accounts.ts';
+import { findSubscription } from '../../auth/subscriptions.ts';
+import { streamName, streamParts } from '../../detection/content-type.ts';
+import { streamOfId } from '../../detection/id.ts';
+import { jsonBaseUrl, withBaseUrl } from '../../query/base-url.ts';
+import { LIST_PARAMETERS, readFilters, readSelection } from '../../query/common-parameters.ts';
+import { readInstant } from '../../query/instant.ts';
+import {
+  deliveredAtMs,
+  headPosition,
+  knownStreams,
+  newestRows,
+  type StreamRow,
+  type VersionSpan,
+  versionRows,
+} from '../../query/latest-rows.ts';
+import { readOneDetection } from '../../query/one-detection.ts';
+import { invalid, type Parameters, parseParameters, readInteger, readText } from '../../query/parameters.ts';
+import { readPeriodPage } from '../../query/period-page.ts';
+import type { PeriodPlace } from '../../query/query-cursor.ts';
+import { Refused } from '../../refused.ts';
+import type { Database } from '../../store/database.ts';
+import { DAY_MS, formatMs, formatSeconds, HOUR_MS, SECOND_MS } from '../../time.ts';
+import type { DetectionDetail, DetectionEntry } from './api-records.ts';
+import type { Read } from './reads.ts';
+import type { Sources } from './sources.ts';
+
+const { fields: _fields, schema_version: _version, ...FILTERS } = LIST_PARAMETERS;
+const ROWS_DEFAULT = 50;
+const ROWS_MAX = 200;
+
+export function readLive(sources: Sources, { query }: Read, nowMs: number): string {
+  const parameters = parseParameters(query, { ...FILTERS, after: 'single' });
+  const after = readPosition(parameters);
+  const wanted = { selection: readSelection(parameters), filters: readFilters(parameters) };
+  const limit = readInteger(parameters, 'limit', 1, ROWS_MAX) ?? ROWS_DEFAULT;
+  const db = sources.detections();
+  // Behind the rows that are read: what comes meanwhile is told next time.
+  const through = db === null ? after : Math.max(after, headPosition(db));
+  const rows = db === null ? [] : newestRows(db, { after, through }, wanted, limit);
+  const since = { since: formatMs(nowMs - HOUR_MS) };
+  return page(textsOf(sources, rows), {
+    next: `${through}`,
+    searched_to: null,
+    curl: curl(sources, '/v1/detections/changes', parameters, since),
+  });
+}
+
+/** Longer than the numbers that the API takes. */
+function readPosition(parameters: Parameters): number {
+  const text = readText(parameters, 'after') ?? '0';
+  const position = Number(text);
+  if (!/^\d{1,16}$/.test(text) || !isCount(position)) throw notNext();
+  return position;
+}
+
+/** The mark for the base address is put in. */
+function textsOf({ settings }: Sources, rows: readonly StreamRow[]): string[] {
+  const baseUrl = jsonBaseUrl(settings.base_url);
+  return rows.map(({ body }) => withBaseUrl(body, baseUrl));
+}
+
+export function entriesOf(sources: Sources, rows: readonly StreamRow[]): DetectionEntry[] {
+  return textsOf(sources, rows).map((text) => JSON.parse(text));
+}
+
+function page(texts: readonly string[], rest: Readonly<Record<string, unknown>>): string {
+  return `{"detections":[${texts.join(',')}],${JSON.stringify(rest).slice(1)}`;
+}
+
+/** How long one step of a search may take; then the person is asked whether to go on. */
+const STEP_MS = 40;
+const SCANNED_MAX = 5000;
+/** As many as one statement of the period endpoint reads. */
+const STREAMS_AT_ONCE = 8;
+
+/** Where a search stands: in the day that ends with this second, at a group of streams, behind a detection. */
+interface SearchPlace {
+  readonly end: number;
+  readonly group: number;
+  readonly place: PeriodPlace | null;
+}
+
+export function readSearch(sources: Sources, { query }: Read, nowMs: number): string {
+  const parameters = parseParameters(query, {
+    ...FILTERS,
+    from: 'single',
+    to: 'single',
+    after: 'single',
+  });
+  const filters = readFilters(parameters);
+  const selection = readSelection(parameters);
+  const limit = readInteger(parameters, 'limit', 1, ROWS_MAX) ?? ROWS_DEFAULT;
+  const period = readPeriod(parameters, nowMs);
+  const call = curl(sources, '/v1/detections', parameters, {
+    from: formatSeconds(period.from),
+    to: formatSeconds(period.to),
+  });
+  const db = sources.detections();
+  if (db === null) return page([], { next: null, searched_to: formatSeconds(period.from), curl: call });
+  const names = knownStreams(db, selection).map((one) => streamName(one.subscription_id, one.content_type));
+  const groups = Math.ceil(names.length / STREAMS_AT_ONCE);
+  const texts: string[] = [];
+  const untilMs = performance.now() + STEP_MS;
+  let count = 0;
+  let at: SearchPlace | null = readPlace(parameters) ?? { end: period.to, group: 0, place: null };
+  do {
+    const day: { from: number; to: number } = { from: Math.max(period.from, dayBefore(at.end)), to: at.end };
+    const found = readPeriodPage(
+      db,
+      {
+        streams: names.slice(at.group * STREAMS_AT_ONCE, (at.group + 1) * STREAMS_AT_ONCE),
+        content_types: [],
+        filters,
+        period: day,
+        sort: 'descending',
+        after: at.place,
+        limit: limit - count,
+        projection: null,
+        baseUrl: jsonBaseUrl(sources.settings.base_url),
+      },
+      SCANNED_MAX,
+    );
+    if (found.rows > 0) texts.push(found.data.join(''));
+    count += found.rows;
+    at = found.next === null ? nextPlace(at, day.from, groups, period.from) : { ...at, place: found.next };
+  } while (at !== null && count < limit && performance.now() < untilMs);
+  return page(texts, {
+    next: at === null ? null : Buffer.from(JSON.stringify(at)).toString('base64url'),
+    searched_to: formatSeconds(at === null ? period.from : (at.place?.second ?? at.end)),
+    curl: call,
+  });
+}
+
+function nextPlace(at: SearchPlace, dayFrom: number, groups: number, from: number): SearchPlace | null {
+  if (at.group + 1 < groups) return { end: at.end, group: at.group + 1, place: null };
+  return dayFrom <= from ? null : { end: dayFrom, group: 0, place: null };
+}
+
+/** Midnight (UTC) with which the day of the second before began. */
+function dayBefore(end: number): number {
+  const day = DAY_MS / SECOND_MS;
+  return Math.floor((end - 1) / day) * day;
+}
+
+/** Days, or times; in whole epoch seconds. */
+function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: number } {
+  const second = (name: string) => {
+    const text = readText(parameters, name);
+    if (text === null) throw invalid(`${name}: it is required, a day such as 2026-11-21 or a time`);
+    const ms = readInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
+    if (ms === null) throw invalid(`${name}: expected a day such as 2026-11-21, or a time with Z`);
+    return Math.floor(ms / SECOND_MS);
+  };
+  const from = Math.max(0, second('from'));
+  const to = Math.min(second('to'), Math.floor(nowMs / SECOND_MS) + 1);
+  if (to <= from) throw invalid('from, to: from must be before to, and not in the future');
+  return { from, to };
+}
+
+function readPlace(parameters: Parameters): SearchPlace | null {
+  const value = readCursor(parameters);
+  if (value === null) return null;
+  const { end, group, place } = value;
+  if (!isCount(end) || !isCount(group)) throw notNext();
+  if (place === null) return { end, group, place };
+  if (!isObject(place) || !isCount(place.second) || typeof place.id !== 'string') throw notNext();
+  return { end, group, place: { second: place.second, id: place.id } };
+}
+
+function readCursor(parameters: Parameters): Record<string, unknown> | null {
+  const text = readText(parameters, 'after');
+  if (text === null) return null;
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
+    if (isObject(value)) return value;
+  } catch {}
+  throw notNext();
+}
+
+function notNext(): Refused {
+  return invalid('after: expected what next was');
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function readOne(sources: Sources, { query }: Read): DetectionDetail {
+  const parameters = parseParameters(query, { id: 'single', after: 'single' });
+  const id = readText(parameters, 'id') ?? '';
+  const db = sources.detections();
+  const found = db === null ? null : versionRows(db, id, readSpan(parameters));
+  const text = found === null || db === null ? null : currentText(sources, db, id);
+  if (found === null || db === null || text === null)
+    throw new Refused('not_found', `There is no detection ${id}.`);
+  const rows = found.rows.sort((a, b) => b.version - a.version);
+  const detections = entriesOf(sources, rows);
+  const versions = rows.map((row, at) => {
+    const [detection, before] = [detections[at], detections[at + 1]];
+    if (detection === undefined) throw new Error('a row without a text');
+    const atMs = deliveredAtMs(db, row.position);
+    return {
+      version: row.version,
+      at: atMs === null ? null : formatMs(atMs),
+      detection,
+      changed: before === undefined ? [] : changedPaths(before, detection),
+    };
+  });
+  const subscription = findSubscription(sources.access(), streamParts(streamOfId(id)).subscription_id);
+  const account = subscription && findAccount(sources.access(), subscription.account_id);
+  return {
+    current: JSON.parse(text),
+    versions,
+    next: found.next === null ? null : Buffer.from(JSON.stringify(found.next)).toString('base64url'),
+    account: account && { id: account.id, name: account.name },
+    curl: `${CURL} '${sources.settings.base_url}/v1/detections/${id}'`,
+  };
+}
+
+function currentText({ settings }: Sources, db: Database, id: string): string | null {
+  const baseUrl = jsonBaseUrl(settings.base_url);
+  return readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
+}
+
+function readSpan(parameters: Parameters): VersionSpan | null {
+  const value = readCursor(parameters);
+  if (value === null) return null;
+  if (!isCount(value.low) || !isCount(value.high)) throw notNext();
+  return { low: value.low, high: value.high };
+}
+
+/** What every version changes says nothing. */
+const ALWAYS_CHANGED = ['version', 'event'];
+
+function changedPaths(before: unknown, after: unknown, path = ''): string[] {
+  if (!isObject(before) || !isObject(after))
+    return JSON.stringify(before) === JSON.stringify(after) ? [] : [path];
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  return names
+    .filter((name) => path !== '' || !ALWAYS_CHANGED.includes(name))
+    .flatMap((name) => changedPaths(before[name], after[name], path === '' ? name : `${path}.${name}`));
+}
+
+const CURL = 'curl -sS -H "Authorization: Bearer $WIREWATCH_KEY"';
+
+/** The call with the same filters. @param more parameters that the console has in other words */
+function curl(
+  { settings }: Sources,
+  path: string,
+  parameters: Parameters,
+  more: Readonly<Record<string, string>>,
+): string {
+  const search = new URLSearchParams(more);
+  for (const [name, values] of parameters)
+    if (Object.hasOwn(FILTERS, name)) for (const value of values) search.append(name, value);
+  return `${CURL} '${settings.base_url}${path}?${search}'`;
+}

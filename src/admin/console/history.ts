@@ -1,0 +1,96 @@
+/** The audit trail, and the log of operations on detections, each from the newest on (api-records.ts). */
+import { statSync } from 'node:fs';
+import { type AuditedChange, AuditTrail } from '../../history/audit.ts';
+import { newestCommits, readEntries } from '../../history/entries.ts';
+import { listSegments } from '../../history/segment.ts';
+import { readInstant } from '../../query/instant.ts';
+import { invalid, type Parameters, parseParameters, readInteger, readText } from '../../query/parameters.ts';
+import { parseInstant } from '../../time.ts';
+import type { AuditPage, OperationsPage } from './api-records.ts';
+import type { Read } from './reads.ts';
+import type { Sources } from './sources.ts';
+
+const ENTRIES_MAX = 50;
+const SEGMENTS_MAX = 2;
+
+/** Said behind every other entry: of interest only to who asks for it. */
+const DELIVERY_TIME = 'delivery time';
+
+const TIMES = { from: 'single', to: 'single', after: 'single' } as const;
+
+export async function readAudit({ folder }: Sources, { query }: Read): Promise<AuditPage> {
+  const parameters = parseParameters(query, { ...TIMES, actor: 'single', subject: 'single', id: 'single' });
+  const isInTime = timeFilter(parameters);
+  const wanted = ['actor', 'subject', 'id'] as const;
+  const isWanted = (change: AuditedChange) =>
+    isInTime(change.at) &&
+    wanted.every((name) => {
+      const asked = readText(parameters, name);
+      return asked === null || `${change[name]}` === asked;
+    });
+  const trail = await wholeTrail(folder.accessLog);
+  // A place in the trail, which only grows at its end.
+  const end = Math.min(
+    readInteger(parameters, 'after', 0, Number.MAX_SAFE_INTEGER) ?? Infinity,
+    trail.length,
+  );
+  const entries: AuditedChange[] = [];
+  let at = end;
+  while (at > 0 && entries.length < ENTRIES_MAX) {
+    at -= 1;
+    const change = trail[at];
+    if (change !== undefined && isWanted(change)) entries.push(change);
+  }
+  return { entries, next: at === 0 ? null : `${at}` };
+}
+
+let known: { readonly state: string; readonly trail: readonly AuditedChange[] } | null = null;
+
+/** What a member was before is told by the entries before, so it is read from the beginning: once for each state. */
+async function wholeTrail(accessLog: string): Promise<readonly AuditedChange[]> {
+  const state = listSegments(accessLog)
+    .map(({ path }) => `${path} ${statSync(path).size}`)
+    .join();
+  if (known?.state === state) return known.trail;
+  const audit = new AuditTrail();
+  const trail: AuditedChange[] = [];
+  for await (const entry of readEntries(accessLog, 'access', { fromMs: 0, follow: false }))
+    trail.push(...audit.read(entry.commit, [...entry.lines()].flat().slice(0, -1)));
+  known = { state, trail };
+  return trail;
+}
+
+export function readOperations({ folder }: Sources, { query }: Read): OperationsPage {
+  const parameters = parseParameters(query, { ...TIMES, kind: 'single' });
+  const kind = readText(parameters, 'kind');
+  const isInTime = timeFilter(parameters);
+  const before = readInteger(parameters, 'after', 1, Number.MAX_SAFE_INTEGER) ?? Number.MAX_SAFE_INTEGER;
+  const page = newestCommits(
+    folder.log,
+    { before, limit: ENTRIES_MAX, segmentsMax: SEGMENTS_MAX },
+    ({ at, operation }) =>
+      isInTime(at) && (kind === null ? operation.kind !== DELIVERY_TIME : operation.kind === kind),
+  );
+  const entries = page.commits.map(({ at, entry, operation: { kind: done, ...operation } }) => ({
+    at,
+    entry,
+    kind: done,
+    operation,
+  }));
+  return { entries, next: page.next === null ? null : `${page.next}` };
+}
+
+/** `from` included, `to` not. */
+function timeFilter(parameters: Parameters): (at: string) => boolean {
+  const bound = (name: 'from' | 'to', otherwise: number) => {
+    const text = readText(parameters, name);
+    const ms = text === null ? otherwise : readInstant(text);
+    if (ms === null) throw invalid(`${name}: expected a time with Z, such as 2026-11-21T10:00:00Z`);
+    return ms;
+  };
+  const [from, to] = [bound('from', 0), bound('to', Number.POSITIVE_INFINITY)];
+  return (at) => {
+    const ms = parseInstant(at) ?? 0;
+    return ms >= from && ms < to;
+  };
+}

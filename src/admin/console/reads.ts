@@ -1,0 +1,163 @@
+/** What each path of the console reads (api.ts). Runs on the console's thread. */
+
+import { fileDocument, filesPage } from '../../ingest/file-record.ts';
+import { COUNTED, type Counted, MINUTES_KEPT } from '../../limits/request-counts.ts';
+import { readRequestHistory } from '../../limits/usage.ts';
+import { parseParameters, readText } from '../../query/parameters.ts';
+import { Refused } from '../../refused.ts';
+import { formatMs, MINUTE_MS, SECOND_MS } from '../../time.ts';
+import { VERSION } from '../../version.ts';
+import { readOverview, type Standing } from '../overview.ts';
+import { alertActions, offered } from './action-offers.ts';
+import type { FilesPage, Jobs, Minutes, Overview } from './api.ts';
+import { readCustomers } from './customers.ts';
+import { readLive, readOne, readSearch } from './detections.ts';
+import { readAudit, readOperations } from './history.ts';
+import { readManualTopic, readManualTopics } from './manual.ts';
+import type { Sources } from './sources.ts';
+import type { Ask } from './thread-messages.ts';
+import { readWindow, readWindowMap } from './windows.ts';
+
+/** A request to read. */
+export type Read = Extract<Ask, { kind: 'read' }>;
+type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
+
+const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
+  ['overview', overview],
+  ['windows', readWindowMap],
+  ['window', readWindow],
+  ['files', files],
+  ['customers', readCustomers],
+  ['detections/live', readLive],
+  ['detections/search', readSearch],
+  ['detections/one', readOne],
+  ['history/audit', readAudit],
+  ['history/operations', readOperations],
+  ['jobs', ({ jobs }): Jobs => ({ jobs: jobs.list() })],
+  ['manual', readManualTopics],
+]);
+const MANUAL = 'manual/';
+
+/** What every console shows all the time is read once for all of them. */
+const SHARED: readonly string[] = ['overview', 'windows', 'customers'];
+const SHARED_MS = 2 * SECOND_MS;
+const SHARED_MAX = 10;
+const shared = new Map<string, { readonly atMs: number; readonly body: Promise<string> }>();
+
+/** @returns JSON text; @throws Refused */
+export function read(sources: Sources, asked: Read, nowMs: number): Promise<string> {
+  if (!SHARED.includes(asked.path)) return answer(sources, asked, nowMs);
+  const name = JSON.stringify([asked.path, asked.query, asked.mayAct, asked.unreadable, sources.version()]);
+  const found = shared.get(name);
+  if (found !== undefined && performance.now() - found.atMs < SHARED_MS) return found.body;
+  const body = answer(sources, asked, nowMs);
+  // Those of others of the same moment, as of sessions that may only read, stay.
+  if (shared.size >= SHARED_MAX) shared.clear();
+  shared.set(name, { atMs: performance.now(), body });
+  return body;
+}
+
+async function answer(sources: Sources, asked: Read, nowMs: number): Promise<string> {
+  const reader = READERS.get(asked.path) ?? (asked.path.startsWith(MANUAL) ? readManualTopic : undefined);
+  if (reader === undefined) throw new Refused('not_found', `There is no /console/${asked.path}.`);
+  const value = await reader(sources, asked, nowMs);
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number): Promise<Overview> {
+  parseParameters(query, {});
+  const { folder, settings, enabled, detections } = sources;
+  const { drop, backup } = settings;
+  const access = sources.access();
+  const standing = await readOverview({ folder, drop, enabled, access, detections, backup }, nowMs);
+  const { ingest, exports, alerts, disks, database, scrub, keys } = standing;
+  const { waiting = 0, waiting_files = [], reading = null, applying = [] } = ingest ?? {};
+  return {
+    at: formatMs(nowMs),
+    version: VERSION,
+    health: healthOf(standing, nowMs),
+    exports,
+    alerts: alerts.map((alert) => ({
+      ...alert,
+      actions: offered(mayAct, alertActions(sources, alert, ingest?.paused_since ?? null)),
+    })),
+    ingest: { drop, waiting, waiting_files, reading, applying },
+    not_applied: (ingest?.not_applied ?? []).slice(0, FILES_SHOWN),
+    minutes: minutesOf(sources, nowMs),
+    disks,
+    database,
+    backup: standing.backup,
+    scrub,
+    keys,
+  };
+}
+
+const FILES_SHOWN = 20;
+const STALE_MS = 60 * MINUTE_MS;
+
+/** Contract: GET /v1/health; in words. */
+function healthOf({ alerts, exports, ingest }: Standing, nowMs: number): Overview['health'] {
+  const paused_since = ingest?.paused_since ?? null;
+  const urgent = alerts.filter(({ page_worthy }) => page_worthy);
+  const [first] = urgent;
+  if (first !== undefined) {
+    const more = urgent.length === 1 ? '' : ` ${urgent.length - 1} more need someone now.`;
+    return { status: 'degraded', paused_since, reason: `${first.name}: ${first.detail}.${more}` };
+  }
+  if (paused_since !== null)
+    return { status: 'ok', paused_since, reason: `Ingest is paused since ${paused_since}.` };
+  const isOld = (end: string | null) => end === null || nowMs - Date.parse(end) > STALE_MS;
+  const old = Object.entries(exports).flatMap(([name, { enabled, newest_done }]) =>
+    enabled && isOld(newest_done) ? [name] : [],
+  );
+  if (old.length > 0)
+    return {
+      status: 'degraded',
+      paused_since,
+      reason: `No window of ${old.join(' and ')} that ended in the last hour was read.`,
+    };
+  const count = alerts.length;
+  const reason =
+    count === 0 ? 'Nothing is wrong.' : `${count} ${count === 1 ? 'alert is' : 'alerts are'} open.`;
+  return { status: 'ok', paused_since, reason };
+}
+
+/** Each minute of the last day, the one that is not over included. */
+function minutesOf({ folder }: Sources, nowMs: number): Minutes {
+  const last = Math.floor(nowMs / MINUTE_MS);
+  const first = last - MINUTES_KEPT + 1;
+  const counts = new Map<Counted, number[]>(COUNTED.map((name) => [name, Array(MINUTES_KEPT).fill(0)]));
+  for (const { minute, counted, count } of readRequestHistory(folder.usage, nowMs)?.minutes ?? []) {
+    const of = counts.get(counted);
+    if (of !== undefined && minute >= first) of[minute - first] = count;
+  }
+  const of = (name: Counted) => counts.get(name) ?? [];
+  return {
+    from: formatMs(first * MINUTE_MS),
+    requests: of('requests'),
+    refused: of('refused'),
+    rows_served: of('rows_served'),
+    rows_ingested: of('rows_ingested'),
+  };
+}
+
+function files(sources: Sources, { query }: Read): FilesPage {
+  const parameters = parseParameters(query, {
+    outcome: 'list',
+    export: 'single',
+    name: 'single',
+    after: 'single',
+  });
+  const db = sources.detections();
+  if (db === null) return { files: [], next: null };
+  const after = readText(parameters, 'after');
+  if (after !== null && !/^\d{1,15}$/.test(after))
+    throw new Refused('invalid_request', 'after: expected what next was.');
+  const page = filesPage(db, {
+    outcomes: parameters.get('outcome') ?? null,
+    export: readText(parameters, 'export'),
+    part: readText(parameters, 'name'),
+    before: after === null ? null : Number(after),
+  });
+  return { files: page.files.map(fileDocument), next: page.next === null ? null : `${page.next}` };
+}

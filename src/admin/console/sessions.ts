@@ -1,0 +1,127 @@
+/**
+ * Who may use the console: one-time links and the sessions that they become. Both are sealed with a key derived from the
+ * appliance's secret: none can be made up, sessions outlive a restart, and they end with the secret, or all at once by
+ * the epoch in access.db.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { deriveKey } from '../../store/derived-key.ts';
+import { HOUR_MS, MINUTE_MS } from '../../time.ts';
+
+export const LINK_MS = 10 * MINUTE_MS;
+export const SESSION_MS = 12 * HOUR_MS;
+export const NAME_CHARACTERS_MAX = 100;
+
+/** For whom a link or a session is. */
+export interface Person {
+  readonly name: string;
+  readonly read_only: boolean;
+}
+
+/** What is sealed. */
+interface Ticket extends Person {
+  readonly kind: 'link' | 'session';
+  /** Random: no two are alike. */
+  readonly id: string;
+  /** Of {@link readConsoleEpoch}. */
+  readonly epoch: number;
+  /** Epoch milliseconds. */
+  readonly made_at: number;
+}
+
+export interface OpenSession extends Person {
+  readonly id: string;
+  readonly expiresMs: number;
+}
+
+const ID_BYTES = 16;
+/** Far more than anybody makes in the life of a process. */
+const IDS_MAX = 10_000;
+/** Of a name in characters of four bytes, twice encoded, and all else. */
+const TICKET_CHARACTERS_MAX = 2000;
+
+/** What stands behind `#login=` in a link. */
+export function makeLink(secret: Buffer, person: Person, epoch: number, nowMs: number): string {
+  return seal(keyOf(secret), { kind: 'link', ...person, epoch, ...fresh(nowMs) });
+}
+
+/** access.db cannot be read, so nobody knows whether a session has ended. */
+export class NotReadable extends Error {}
+
+export class Sessions {
+  readonly #key: Buffer;
+  readonly #epoch: () => number;
+  /** Links that were used: a link works once. Those from before the start have ended with it. */
+  readonly #used = new Set<string>();
+  /** Sessions that were ended one by one. */
+  readonly #ended = new Set<string>();
+  readonly #startedMs: number;
+
+  /** @param epoch throws NotReadable; so do all below, then */
+  constructor(secret: Buffer, epoch: () => number, startedMs: number) {
+    this.#key = keyOf(secret);
+    this.#epoch = epoch;
+    this.#startedMs = startedMs;
+  }
+
+  /** @returns the sealed session that a link becomes; null when it is none, was used, or has expired */
+  redeem(link: string, nowMs: number): string | null {
+    const ticket = this.#read(link, 'link', LINK_MS, nowMs);
+    if (ticket === null || ticket.made_at < this.#startedMs || this.#used.has(ticket.id)) return null;
+    remember(this.#used, ticket.id);
+    const { name, read_only, epoch } = ticket;
+    return seal(this.#key, { kind: 'session', name, read_only, epoch, ...fresh(nowMs) });
+  }
+
+  /** @returns null when it is no session, or has ended */
+  open(sealed: string, nowMs: number): OpenSession | null {
+    const ticket = this.#read(sealed, 'session', SESSION_MS, nowMs);
+    if (ticket === null || this.#ended.has(ticket.id)) return null;
+    const { id, name, read_only, made_at } = ticket;
+    return { id, name, read_only, expiresMs: made_at + SESSION_MS };
+  }
+
+  end({ id }: OpenSession): void {
+    remember(this.#ended, id);
+  }
+
+  #read(sealed: string, kind: Ticket['kind'], lastsMs: number, nowMs: number): Ticket | null {
+    const ticket = unseal(this.#key, sealed);
+    if (ticket === null || ticket.kind !== kind || ticket.epoch !== this.#epoch()) return null;
+    // One of the future was made before the clock was set back: nobody can say how old it is.
+    const ageMs = nowMs - ticket.made_at;
+    return ageMs >= 0 && ageMs < lastsMs ? ticket : null;
+  }
+}
+
+function keyOf(secret: Buffer): Buffer {
+  return deriveKey(secret, 'console');
+}
+
+function fresh(nowMs: number): Pick<Ticket, 'id' | 'made_at'> {
+  return { id: randomBytes(ID_BYTES).toString('base64url'), made_at: nowMs };
+}
+
+function seal(key: Buffer, ticket: Ticket): string {
+  const text = Buffer.from(JSON.stringify(ticket)).toString('base64url');
+  return `${text}.${macOf(key, text).toString('base64url')}`;
+}
+
+function unseal(key: Buffer, sealed: string): Ticket | null {
+  const [text = '', mac = '', ...more] = sealed.slice(0, TICKET_CHARACTERS_MAX + 1).split('.');
+  if (sealed.length > TICKET_CHARACTERS_MAX || more.length > 0) return null;
+  const given = Buffer.from(mac, 'base64url');
+  const expected = macOf(key, text);
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
+  // Only this program can have sealed it.
+  return JSON.parse(Buffer.from(text, 'base64url').toString());
+}
+
+function macOf(key: Buffer, text: string): Buffer {
+  return createHmac('sha256', key).update(text).digest();
+}
+
+function remember(ids: Set<string>, id: string): void {
+  ids.add(id);
+  const [oldest] = ids;
+  if (ids.size > IDS_MAX && oldest !== undefined) ids.delete(oldest);
+}

@@ -1,0 +1,20 @@
+/** What the console reads from, on its thread. */
+import type { ExportName } from '../../detection/content-type.ts';
+import type { Database } from '../../store/database.ts';
+import type { DataFolder } from '../../store/folder.ts';
+import type { Jobs } from './jobs.ts';
+import type { ConsoleSettings } from './thread-messages.ts';
+
+export interface Sources {
+  readonly settings: ConsoleSettings;
+  readonly folder: DataFolder;
+  /** Exports that are switched on. */
+  readonly enabled: ReadonlySet<ExportName>;
+  readonly jobs: Jobs;
+  /** Differs when alerts, accounts or detections have changed. */
+  readonly version: () => string;
+  /** A reader on `detections.db`, null while there is none. @throws Refused `unavailable` while it must not be read */
+  readonly detections: () => Database | null;
+  /** A reader on `access.db`. @throws Refused `unavailable` */
+  readonly access: () => Database;
+}

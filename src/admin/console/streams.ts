@@ -1,0 +1,65 @@
+/** The event streams of the consoles that are open: each is told what to ask for again. */
+import type { ServerResponse } from 'node:http';
+import { SECOND_MS } from '../../time.ts';
+import type { EventName } from './api.ts';
+
+export interface Streams {
+  /** @param isOpen whether its session is; @returns false when there are too many */
+  add(response: ServerResponse, isOpen: () => boolean): boolean;
+  tell(events: readonly EventName[]): void;
+  close(): void;
+}
+
+export const STREAMS_MAX = 20;
+/** So that a proxy or a browser does not take it for dead; sessions that have ended are noticed then. */
+const BEAT_EVERY_MS = 5 * SECOND_MS;
+/** Of a console that does not read. */
+const UNREAD_BYTES_MAX = 64 * 1024;
+
+/** @param onUsed told whether there is any */
+export function createStreams(onUsed: (isUsed: boolean) => void): Streams {
+  const open = new Map<ServerResponse, () => boolean>();
+  let beating: NodeJS.Timeout | undefined;
+
+  function write(response: ServerResponse, text: string): void {
+    if (response.writableLength > UNREAD_BYTES_MAX) response.destroy();
+    else response.write(text);
+  }
+
+  function beat(): void {
+    for (const [response, isOpen] of open) {
+      if (isOpen()) write(response, ':\n\n');
+      else response.end(eventText('end'));
+    }
+  }
+
+  return {
+    add(response, isOpen) {
+      if (open.size >= STREAMS_MAX) return false;
+      open.set(response, isOpen);
+      if (open.size === 1) {
+        onUsed(true);
+        beating = setInterval(beat, BEAT_EVERY_MS);
+      }
+      response.once('close', () => {
+        open.delete(response);
+        if (open.size > 0) return;
+        clearInterval(beating);
+        onUsed(false);
+      });
+      return true;
+    },
+    tell(events) {
+      const text = events.map(eventText).join('');
+      for (const response of open.keys()) write(response, text);
+    },
+    close() {
+      clearInterval(beating);
+      for (const response of open.keys()) response.destroy();
+    },
+  };
+}
+
+function eventText(name: EventName): string {
+  return `event: ${name}\ndata: {}\n\n`;
+}

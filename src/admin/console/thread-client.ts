@@ -1,0 +1,89 @@
+/** The main thread's end of the console's thread, which the first request starts. One that died is started again. */
+import type { Worker } from 'node:worker_threads';
+import { startWorker } from '../../packed.ts';
+import { SECOND_MS } from '../../time.ts';
+import type { EventName } from './api.ts';
+import type { Ask, ConsoleSettings, FromConsole, ToConsole, Told } from './thread-messages.ts';
+
+export interface ConsoleThread {
+  /** Never rejects. */
+  ask(ask: Ask): Promise<Told>;
+  /** Whether changes are to be told. */
+  watch(on: boolean): void;
+  close(): Promise<void>;
+}
+
+/** More than consoles that are open ask at once: behind them nobody waits who is not answered soon. */
+const WAITING_MAX = 100;
+const STOP_MS = 2 * SECOND_MS;
+
+export function createConsoleThread(
+  settings: ConsoleSettings,
+  onChanged: (events: readonly EventName[]) => void,
+): ConsoleThread {
+  const waiting = new Map<number, (told: Told) => void>();
+  let thread: Worker | null = null;
+  let isWatched = false;
+  let last = 0;
+
+  function start(): Worker {
+    const worker = startWorker({ role: 'console', settings });
+    worker.on('message', (message: FromConsole) => {
+      if (message.kind === 'changed') return onChanged(message.events);
+      const { kind: _, id, ...told } = message;
+      waiting.get(id)?.(told);
+      waiting.delete(id);
+    });
+    let fault = 'the thread of the console has ended';
+    worker.on('error', (error) => {
+      fault = error.message;
+    });
+    worker.on('exit', () => {
+      thread = null;
+      for (const settle of waiting.values()) settle({ ...BUSY, fault: { message: fault, isDamage: false } });
+      waiting.clear();
+    });
+    if (isWatched) send(worker, { kind: 'watch', on: true });
+    return worker;
+  }
+
+  return {
+    ask(ask) {
+      if (waiting.size >= WAITING_MAX) return Promise.resolve(BUSY);
+      last += 1;
+      const id = last;
+      return new Promise((resolve) => {
+        waiting.set(id, resolve);
+        thread ??= start();
+        send(thread, { kind: 'ask', id, ask });
+      });
+    },
+    watch(on) {
+      isWatched = on;
+      if (on) thread ??= start();
+      if (thread !== null) send(thread, { kind: 'watch', on });
+    },
+    async close() {
+      const ending = thread;
+      if (ending === null) return;
+      const ended = new Promise((resolve) => ending.once('exit', resolve));
+      send(ending, { kind: 'stop' });
+      const late = setTimeout(() => void ending.terminate(), STOP_MS);
+      await ended;
+      clearTimeout(late);
+    },
+  };
+}
+
+const BUSY: Told = {
+  status: 503,
+  body: JSON.stringify({
+    title: 'Unavailable',
+    status: 503,
+    detail: 'The console is busy. Try again in a moment.',
+  }),
+};
+
+function send(worker: Worker, message: ToConsole): void {
+  worker.postMessage(message);
+}

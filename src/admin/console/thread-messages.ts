@@ -1,0 +1,61 @@
+/** What the main thread and the thread of the console say to each other. */
+import type { ExportName } from '../../detection/content-type.ts';
+import type { EventName } from './api.ts';
+
+/** Plain data, fixed at the start. */
+export interface ConsoleSettings {
+  readonly data: string;
+  /** The drop folder, absolute. */
+  readonly drop: string;
+  readonly enabled: readonly ExportName[];
+  /** The folder absolute. */
+  readonly backup: { readonly folder: string; readonly every_minutes: number; readonly keep_days: number };
+  /** `[limits] daily_rows` */
+  readonly daily_rows: number;
+  /** `[keys] prefix` */
+  readonly key_prefix: string;
+  /** Where clients reach the API. */
+  readonly base_url: string;
+}
+
+/** A request whose session was checked. */
+export type Ask =
+  | {
+      readonly kind: 'read';
+      /** Behind `/console/`. */
+      readonly path: string;
+      readonly query: string;
+      /** Whether actions are offered. */
+      readonly mayAct: boolean;
+      /** Why detections.db must not be read now; null when it may. */
+      readonly unreadable: string | null;
+    }
+  | {
+      readonly kind: 'act';
+      /** The kind of the action. */
+      readonly action: string;
+      /** JSON text. */
+      readonly body: string;
+      /** The name of the person. */
+      readonly by: string;
+      readonly unreadable: string | null;
+    };
+
+export type ToConsole =
+  | { readonly kind: 'ask'; readonly id: number; readonly ask: Ask }
+  /** Whether anybody wants to hear of changes. */
+  | { readonly kind: 'watch'; readonly on: boolean }
+  /** Ends it, with what its jobs have begun. */
+  | { readonly kind: 'stop' };
+
+/** Answers in JSON text. */
+export interface Told {
+  readonly status: number;
+  readonly body: string;
+  /** A fault, for the log; and whether it is damage of detections.db. */
+  readonly fault?: { readonly message: string; readonly isDamage: boolean };
+}
+
+export type FromConsole =
+  | ({ readonly kind: 'told'; readonly id: number } & Told)
+  | { readonly kind: 'changed'; readonly events: readonly EventName[] };

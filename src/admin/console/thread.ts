@@ -1,0 +1,92 @@
+/**
+ * The thread of the console: it reads and acts for every open console, so that neither a long look nor a wait for the
+ * disk holds up the API.
+ */
+import { statSync } from 'node:fs';
+import type { MessagePort } from 'node:worker_threads';
+import { Refused, type RefusedCode, reasonOf } from '../../refused.ts';
+import { isDamage } from '../../store/database-errors.ts';
+import { createFileReader, type FileReader } from '../../store/file-reader.ts';
+import { dataFolder } from '../../store/folder.ts';
+import { act } from './actions.ts';
+import { watchChanges } from './changes.ts';
+import { Jobs } from './jobs.ts';
+import { read } from './reads.ts';
+import type { Sources } from './sources.ts';
+import type { Ask, ConsoleSettings, FromConsole, ToConsole, Told } from './thread-messages.ts';
+
+const STATUS: Readonly<Partial<Record<RefusedCode, number>>> = {
+  invalid_request: 400,
+  usage: 400,
+  not_found: 404,
+  failed: 409,
+  configuration: 409,
+  unavailable: 503,
+};
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'Bad request',
+  404: 'Not found',
+  409: 'It cannot be done',
+  500: 'Internal error',
+  503: 'Unavailable',
+};
+
+export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
+  const folder = dataFolder(settings.data);
+  const detections = createFileReader(folder.detections);
+  const access = createFileReader(folder.access);
+  const changes = watchChanges(folder, (events) => post(port, { kind: 'changed', events }));
+  const jobs = new Jobs(() => post(port, { kind: 'changed', events: ['jobs'] }));
+  const sourcesFor = (unreadable: string | null): Sources => ({
+    settings,
+    folder,
+    enabled: new Set(settings.enabled),
+    jobs,
+    version: () => [folder.alerts, detections, access].map(stateOf).join(),
+    detections() {
+      if (unreadable !== null) throw new Refused('unavailable', unreadable);
+      return detections.db();
+    },
+    access() {
+      const db = access.db();
+      if (db === null) throw new Refused('unavailable', `${folder.access} is gone.`);
+      return db;
+    },
+  });
+  port.on('message', (message: ToConsole) => {
+    if (message.kind === 'watch') changes.watch(message.on);
+    else if (message.kind === 'stop') void jobs.close().then(() => process.exit());
+    else
+      void tell(sourcesFor(message.ask.unreadable), message.ask).then((told) =>
+        post(port, { kind: 'told', id: message.id, ...told }),
+      );
+  });
+}
+
+/** Differs when the file was written, or another connection has committed. */
+function stateOf(from: string | FileReader): unknown {
+  if (typeof from === 'string') return statSync(from, { throwIfNoEntry: false })?.mtimeMs;
+  return from.db()?.pragma('data_version', { simple: true });
+}
+
+/** Never rejects. */
+async function tell(sources: Sources, ask: Ask): Promise<Told> {
+  try {
+    const nowMs = Date.now();
+    const body = ask.kind === 'read' ? await read(sources, ask, nowMs) : await act(sources, ask, nowMs);
+    return { status: 200, body };
+  } catch (error) {
+    const status = error instanceof Refused ? (STATUS[error.code] ?? 500) : 500;
+    if (status !== 500) return problem(status, reasonOf(error));
+    const detail = 'The console failed to answer. The log of the appliance has the cause.';
+    return { ...problem(500, detail), fault: { message: reasonOf(error), isDamage: isDamage(error) } };
+  }
+}
+
+export function problem(status: number, detail: string): Told {
+  return { status, body: JSON.stringify({ title: TITLES[status] ?? 'Refused', status, detail }) };
+}
+
+function post(port: MessagePort, message: FromConsole): void {
+  port.postMessage(message);
+}

@@ -1,0 +1,66 @@
+/** How far the followers of the change stream have come: the cursor that a key was given last, against what there is. */
+import type { Key } from '../auth/keys.ts';
+import type { Subscription } from '../auth/subscriptions.ts';
+import { type StreamName, streamName } from '../detection/content-type.ts';
+import { storedStreams } from '../query/stored-streams.ts';
+import { edgesAt } from '../query/stream-check.ts';
+import { type Database, reading } from '../store/database.ts';
+import { MINUTE_MS } from '../time.ts';
+
+export interface FollowerState {
+  /** Changes in its streams that it was not given yet. */
+  readonly rows_behind: number;
+  /** How long the oldest of them has been there. */
+  readonly minutes_behind: number;
+  readonly behind: boolean;
+}
+
+/** Clients are told to ask every hour (contract: Incremental loading); one that was missed is no trouble yet. */
+const BEHIND_MINUTES = 120;
+/** A page of the API reads as many streams at most; a statement for more would have to be compiled for each. */
+const STREAMS_AT_ONCE = 20;
+
+const FIRST_BEHIND = `
+  SELECT min(position) AS position FROM stream_row WHERE place >> 34 = :ordinal AND position > :position`;
+const DELIVERED = `
+  SELECT delivered_at FROM delivery WHERE first_position <= :position ORDER BY first_position DESC LIMIT 1`;
+
+/** The streams that a key reads. */
+export function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscription>): StreamName[] {
+  return key.subscriptions.flatMap(({ id, content_types }) => {
+    const has = subscriptions.get(id)?.content_types ?? [];
+    return has
+      .filter((type) => content_types === null || content_types.includes(type))
+      .map((type) => streamName(id, type));
+  });
+}
+
+/** @param position of the cursor that it was given last */
+export function followerState(
+  db: Database,
+  names: readonly StreamName[],
+  position: number,
+  nowMs: number,
+): FollowerState {
+  return reading(db, () => {
+    const streams = storedStreams(db, names).filter((stream) => stream.position > position);
+    let rows_behind = 0;
+    let first = Number.POSITIVE_INFINITY;
+    const firstBehind = db.prepare<unknown[], { position: number | null }>(FIRST_BEHIND);
+    for (let at = 0; at < streams.length; at += STREAMS_AT_ONCE) {
+      const some = streams.slice(at, at + STREAMS_AT_ONCE);
+      const edges = edgesAt(db, some, position);
+      for (const { ordinal, sequence } of some) {
+        rows_behind += sequence - (edges.get(ordinal) ?? 0);
+        first = Math.min(first, firstBehind.get({ ordinal, position })?.position ?? first);
+      }
+    }
+    if (rows_behind === 0) return { rows_behind, minutes_behind: 0, behind: false };
+    const delivered = db
+      .prepare<unknown[], { delivered_at: number | null }>(DELIVERED)
+      .get({ position: first });
+    const sinceMs = delivered?.delivered_at ?? nowMs;
+    const minutes_behind = Math.max(0, Math.floor((nowMs - sinceMs) / MINUTE_MS));
+    return { rows_behind, minutes_behind, behind: minutes_behind > BEHIND_MINUTES };
+  });
+}

@@ -1,0 +1,119 @@
+/** How a start turns the administration on: what it needs is loaded only then, since loading it would hold up every start. */
+import { rmSync } from 'node:fs';
+import { readConsoleEpoch } from '../auth/console-epoch.ts';
+import { type Config, enabledExports } from '../config/load.ts';
+import type { Conditions } from '../health/conditions.ts';
+import type { RequestCounts } from '../limits/request-counts.ts';
+import type { Logger } from '../log.ts';
+import { reasonOf } from '../refused.ts';
+import { DatabaseDamage } from '../store/database-errors.ts';
+import { createFileReader, type FileReader } from '../store/file-reader.ts';
+import { type DataFolder, writeWhole } from '../store/folder.ts';
+import type { InstallationKind } from '../store/installation.ts';
+import type { ConsoleOptions } from './console/console.ts';
+import type { Admin, AdminOptions } from './listener.ts';
+import type { Metrics } from './metrics.ts';
+
+export interface OpenAdminOptions
+  extends Pick<AdminOptions, 'monitor' | 'detections' | 'dailyRows' | 'keyUses' | 'log'> {
+  readonly config: Config;
+  readonly kind: InstallationKind;
+  readonly folder: DataFolder;
+  readonly secret: Buffer;
+  readonly conditions: Conditions;
+  readonly server: Pick<AdminOptions, 'connections' | 'certificateExpiresMs'> & { readonly url: string };
+}
+
+/** A demonstration has it on, at whatever port is free. */
+export function isAdminOn({ admin }: Pick<Config, 'admin'>, kind: InstallationKind): boolean {
+  return admin.port !== 0 || kind === 'demo';
+}
+
+export async function loadMetrics(counts: RequestCounts): Promise<Metrics> {
+  const { createMetrics } = await import('./metrics.ts');
+  return createMetrics(counts);
+}
+
+/** @throws Refused `failed` when it cannot listen */
+export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Promise<Admin> {
+  const { startAdmin } = await import('./listener.ts');
+  const { config, folder, server, conditions, log } = options;
+  const access = createFileReader(folder.access);
+  const admin = await startAdmin({
+    ...options,
+    ...server,
+    metrics,
+    settings: config.admin,
+    hasOwnCertificate: config.admin.tls_certificate !== config.server.tls_certificate,
+    console: await consoleOptions(options, access),
+    // The alerts on certificates are of the server's, where it has one.
+    conditions: config.server.tls_certificate === '' ? conditions : { set() {} },
+    backup: config.backup,
+    enabled: enabledExports(config),
+    drop: config.ingest.drop,
+    now: Date.now,
+  });
+  noteAddress(folder, admin.url, log);
+  return {
+    url: admin.url,
+    async close() {
+      rmSync(folder.consoleAddress, { force: true });
+      await admin.close();
+      access.close();
+    },
+  };
+}
+
+async function consoleOptions(
+  { config, kind, folder, secret, monitor, detections, server, log }: OpenAdminOptions,
+  access: FileReader,
+): Promise<ConsoleOptions> {
+  const { NotReadable, Sessions } = await import('./console/sessions.ts');
+  const epoch = () => {
+    try {
+      const db = access.db();
+      if (db !== null) return readConsoleEpoch(db);
+    } catch {
+      access.close();
+    }
+    throw new NotReadable();
+  };
+  return {
+    settings: {
+      data: folder.root,
+      drop: config.ingest.drop,
+      enabled: [...enabledExports(config)],
+      backup: config.backup,
+      daily_rows: config.limits.daily_rows,
+      key_prefix: config.keys.prefix,
+      base_url: config.server.base_url === '' ? server.url : config.server.base_url,
+    },
+    sessions: new Sessions(secret, epoch, Date.now()),
+    isDemo: kind === 'demo',
+    unreadable() {
+      if (monitor.isDamaged())
+        return 'detections.db is damaged. Restart the appliance: it is made anew then.';
+      try {
+        detections();
+        return null;
+      } catch (error) {
+        return `detections.db cannot be read yet: ${reasonOf(error)}`;
+      }
+    },
+    onDamage: (message) => monitor.noteFault(new DatabaseDamage(message)),
+    log,
+    now: Date.now,
+  };
+}
+
+/** For `wirewatch console`. Where it cannot be written, as on a full disk, the appliance serves all the same. */
+function noteAddress(folder: DataFolder, url: string, log: Logger): void {
+  try {
+    writeWhole(folder.consoleAddress, `${url}\n`);
+  } catch (error) {
+    log.warn(
+      { reason: reasonOf(error) },
+      'cannot note the address of the console: wirewatch console cannot find it',
+    );
+  }
+}

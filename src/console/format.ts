@@ -1,0 +1,66 @@
+/** How times, ages and numbers are written. Times are epoch milliseconds and shown in UTC. Pure. */
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+export const WINDOW_MS = 10 * MINUTE_MS;
+
+/** `1,234`; with a unit, in its right number: `1 row`, `2 rows`. */
+export function count(value: number, one?: string, many = `${one}s`): string {
+  const text = value.toLocaleString('en-US');
+  return one === undefined ? text : `${text} ${value === 1 ? one : many}`;
+}
+
+/** `12 s`, `4 min`, `3 h 20 min`, `2 d 4 h`. */
+export function span(ms: number): string {
+  if (ms < MINUTE_MS) return `${Math.max(0, Math.round(ms / 1000))} s`;
+  const minutes = Math.floor(ms / MINUTE_MS);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return withRest(`${hours} h`, minutes % 60, 'min');
+  return withRest(`${Math.floor(hours / 24)} d`, hours % 24, 'h');
+}
+
+function withRest(text: string, rest: number, unit: string): string {
+  return rest === 0 ? text : `${text} ${rest} ${unit}`;
+}
+
+/** `2026-11-21 13:00:05` */
+export function instant(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 19).replace('T', ' ');
+}
+
+/** `13:00` */
+export function clock(ms: number): string {
+  return new Date(ms).toISOString().slice(11, 16);
+}
+
+/** `2026-11-21` */
+export function day(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+/** `Sat 21 Nov` */
+export function dayName(ms: number): string {
+  const [weekday = '', date, month] = new Date(ms).toUTCString().split(' ');
+  return `${weekday.slice(0, 3)} ${date} ${month}`;
+}
+
+/** A window by its start and its end: `2026-11-21 13:00 to 13:10`, for a column that names the zone. */
+export function windowTime(startMs: number): string {
+  return `${day(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)}`;
+}
+
+/** `2026-11-21 13:00 to 13:10 UTC` */
+export function windowName(startMs: number): string {
+  return `${windowTime(startMs)} UTC`;
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** `4.2 GiB` */
+export function bytes(value: number): string {
+  const power = value < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(value) / 10));
+  const scaled = value / 1024 ** power;
+  return `${power === 0 || scaled >= 100 ? Math.round(scaled) : scaled.toFixed(1)} ${UNITS[power]}`;
+}

@@ -1,0 +1,59 @@
+/** Where in the app one is: the view and its parameters, in the fragment of the address, so that it can be kept and sent. */
+import { useEffect, useState } from 'preact/hooks';
+
+export interface Route {
+  readonly view: string;
+  /** Behind the view: a detection's id, a manual topic. */
+  readonly name: string;
+  readonly parameters: URLSearchParams;
+}
+
+function current(): Route {
+  const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2);
+  const [view = '', name = ''] = path.split('/', 2);
+  return { view: view || 'overview', name: decoded(name), parameters: new URLSearchParams(query) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export function useRoute(): Route {
+  const [route, setRoute] = useState(current);
+  useEffect(() => {
+    const changed = () => setRoute(current());
+    addEventListener('hashchange', changed);
+    return () => removeEventListener('hashchange', changed);
+  }, []);
+  return route;
+}
+
+type Values = Readonly<Record<string, string | number | null | undefined>>;
+
+/** The query for an address: what is empty is left out. */
+export function queryOf(values: Values): string {
+  const given = Object.entries(values).flatMap(([name, value]) =>
+    value === null || value === undefined || value === '' ? [] : [[name, `${value}`]],
+  );
+  const text = new URLSearchParams(given).toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+/** The address of a view. */
+export function linkTo(view: string, values: Values = {}, name = ''): string {
+  return `#/${view}${name === '' ? '' : `/${encodeURIComponent(name)}`}${queryOf(values)}`;
+}
+
+/** Goes there; a filter that changes replaces its entry in the browser's history. */
+export function go(link: string, isReplaced = false): void {
+  if (!isReplaced) {
+    location.hash = link;
+    return;
+  }
+  history.replaceState(null, '', link);
+  dispatchEvent(new HashChangeEvent('hashchange'));
+}

@@ -1,0 +1,180 @@
+/**
+ * Rows of the change stream for a person who looks on: the newest of all streams, and the versions of one detection. Each
+ * call looks at a bounded number of rows; nothing here is proven to be complete, as pages for clients are.
+ */
+import type { ContentType } from '../detection/content-type.ts';
+import { isDetectionId, streamOfId } from '../detection/id.ts';
+import { type Database, reading } from '../store/database.ts';
+import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
+import type { StreamSelection } from './common-parameters.ts';
+import { type DetectionFilters, filterSql } from './filters.ts';
+import { storedStreams } from './stored-streams.ts';
+
+export interface StreamRow {
+  readonly place: number;
+  readonly position: number;
+  readonly version: number;
+  /** JSON text, with the mark for the base address. */
+  readonly body: string;
+}
+
+/** Positions, `(after, through]`. */
+export interface PositionSpan {
+  readonly after: number;
+  readonly through: number;
+}
+
+/** Rows of all streams that one call looks at. */
+const SCANNED_MAX = 10_000;
+const COLUMNS = 'place, position, version, body';
+
+const SELECT_STREAMS = `
+  SELECT ordinal, subscription_id, content_type FROM stream
+  WHERE removed = 0 AND position > :after AND (:type IS NULL OR content_type = :type)
+    AND (:subscriptions IS NULL OR subscription_id IN (SELECT value FROM json_each(:subscriptions)))
+  ORDER BY position DESC LIMIT :limit`;
+
+export const newestOfStream = (conditions: string) => `
+  SELECT ${COLUMNS} FROM (
+    SELECT * FROM stream_row WHERE place >> 34 = @ordinal AND position > @after AND position <= @through
+    ORDER BY position DESC LIMIT @scanned)
+  WHERE true${conditions} LIMIT @limit`;
+
+const SELECT_BETWEEN = `
+  SELECT ${COLUMNS} FROM stream_row WHERE place BETWEEN :low AND :high AND article_id = :article_id ORDER BY place`;
+const FIRST_PLACE = `
+  SELECT place FROM stream_row WHERE place >> 34 = :ordinal AND position >= :position ORDER BY position LIMIT 1`;
+const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHERE id = ?';
+
+/** The position of the last row of all streams; 0 where there is none. */
+export function headPosition(db: Database): number {
+  const head = db.prepare<[], { head: number | null }>('SELECT max(position) AS head FROM stream').get();
+  return head?.head ?? 0;
+}
+
+/**
+ * The newest rows that pass the filters, newest first. A stream whose last row is older than `limit` others can have
+ * none of them, so without filters they are exactly the newest.
+ */
+export function newestRows(
+  db: Database,
+  { after, through }: PositionSpan,
+  wanted: { readonly selection: StreamSelection; readonly filters: DetectionFilters | null },
+  limit: number,
+): StreamRow[] {
+  return reading(db, () => {
+    const { subscription_ids, content_type } = wanted.selection;
+    const streams = db.prepare<unknown[], { ordinal: number }>(SELECT_STREAMS).all({
+      after,
+      type: content_type,
+      subscriptions: subscription_ids === null ? null : JSON.stringify(subscription_ids),
+      limit,
+    });
+    const filter = wanted.filters === null ? { sql: '', values: {} } : filterSql(wanted.filters);
+    const scanned = Math.max(limit, Math.floor(SCANNED_MAX / Math.max(1, streams.length)));
+    const select = db.prepare<unknown[], StreamRow>(newestOfStream(filter.sql));
+    const rows = streams.flatMap(({ ordinal }) =>
+      select.all({ ...filter.values, ordinal, after, through, scanned, limit }),
+    );
+    return rows.sort((a, b) => b.position - a.position).slice(0, limit);
+  });
+}
+
+/** Where a search for versions goes on: places between these were not looked at. */
+export interface VersionSpan {
+  readonly low: number;
+  readonly high: number;
+}
+
+/**
+ * Versions of a detection. No index leads to them, so its stream is searched from both ends: where it was first
+ * detected, and where its newest version lies; that is where most are.
+ *
+ * @param span of the call before; null for the first
+ * @returns `next`: null when the whole stream was looked at between the two; null where there is no such detection
+ */
+export function versionRows(
+  db: Database,
+  id: string,
+  span: VersionSpan | null,
+): { readonly rows: StreamRow[]; readonly next: VersionSpan | null } | null {
+  if (!isDetectionId(id)) return null;
+  return reading(db, () => {
+    const found = db.prepare<unknown[], { place: number; first_detected_at: number }>(SELECT_NEWEST_PLACE);
+    const newest = found.get(id);
+    if (newest === undefined || storedStreams(db, [streamOfId(id)]).length === 0) return null;
+    const whole = span ?? wholeSpan(db, newest);
+    if (whole.low < placeOf(ordinalOf(newest.place), 1) || whole.high > newest.place) return null;
+    const half = SCANNED_MAX;
+    const isAll = whole.high - whole.low < 2 * half;
+    const spans = isAll
+      ? [whole]
+      : [
+          { low: whole.low, high: whole.low + half - 1 },
+          { low: whole.high - half + 1, high: whole.high },
+        ];
+    const article_id = Number(id.slice(id.lastIndexOf('.') + 1));
+    const select = db.prepare<unknown[], StreamRow>(SELECT_BETWEEN);
+    const rows = spans.flatMap((some) => select.all({ ...some, article_id }));
+    const next = isAll ? null : { low: whole.low + half, high: whole.high - half };
+    return { rows: rows.filter(({ body }) => body.startsWith(`{"id":"${id}",`)), next };
+  });
+}
+
+/** No version was delivered before the detection was made. */
+function wholeSpan(db: Database, newest: { place: number; first_detected_at: number }): VersionSpan {
+  const ordinal = ordinalOf(newest.place);
+  const position = newest.first_detected_at * 1_000_000;
+  const first = db.prepare<unknown[], { place: number }>(FIRST_PLACE).get({ ordinal, position })?.place;
+  const low = first === undefined || first > newest.place ? newest.place : first;
+  return { low: sequenceOf(low) === 0 ? placeOf(ordinal, 1) : low, high: newest.place };
+}
+
+/** A stream by its parts, for who reads of all. */
+export interface KnownStream {
+  readonly subscription_id: number;
+  readonly content_type: ContentType;
+}
+
+/** Every stream that has rows, those that began first before others. */
+export function knownStreams(
+  db: Database,
+  { subscription_ids, content_type }: StreamSelection,
+): KnownStream[] {
+  return db
+    .prepare<[], KnownStream>(
+      'SELECT subscription_id, content_type FROM stream WHERE removed = 0 ORDER BY ordinal',
+    )
+    .all()
+    .filter(
+      (stream) =>
+        (subscription_ids === null || subscription_ids.includes(stream.subscription_id)) &&
+        (content_type === null || content_type === stream.content_type),
+    );
+}
+
+const SELECT_DELIVERIES = `
+  SELECT first_position, last_position FROM delivery
+  WHERE (delivered_at >= :since OR delivered_at IS NULL) AND last_position - first_position + 1 = :rows
+  ORDER BY first_position LIMIT 1`;
+const SELECT_DELIVERED = `
+  SELECT delivered_at FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`;
+
+/**
+ * The positions that one transaction gave out: the first that was delivered no earlier than it was made, and has as many
+ * rows.
+ */
+export function deliveredSpan(db: Database, sinceMs: number, rows: number): PositionSpan | null {
+  const found = db
+    .prepare<unknown[], { first_position: number; last_position: number }>(SELECT_DELIVERIES)
+    .get({ since: sinceMs, rows });
+  return found === undefined ? null : { after: found.first_position - 1, through: found.last_position };
+}
+
+/** When a position was delivered, epoch milliseconds; null while that is not written. */
+export function deliveredAtMs(db: Database, position: number): number | null {
+  return (
+    db.prepare<unknown[], { delivered_at: number | null }>(SELECT_DELIVERED).get(position)?.delivered_at ??
+    null
+  );
+}

@@ -1,0 +1,223 @@
+/** The console in a real Chromium on the real program: with nothing in it, and every action through to its effect. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { WINDOW_MS } from '../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from './support/browser.ts';
+import { linkOf } from './support/console-client.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+import { freePort } from './support/free-port.ts';
+
+const VIEWS = [
+  'overview',
+  'windows',
+  'files',
+  'customers',
+  'detections',
+  'detections?mode=search',
+  'history',
+  'history?of=detections',
+  'manual',
+  'manual/troubleshooting',
+  'manual/your-exports',
+];
+
+describe('the console of the real program, in a browser', { skip }, () => {
+  let browser: Browser;
+  let appliance: Appliance;
+  let watched: Watched;
+  let page: Page;
+  showLogOfFailures(() => appliance?.serving());
+
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(() => browser?.close());
+
+  async function logIn(...options: string[]): Promise<void> {
+    watched = await watchedPage(browser);
+    ({ page } = watched);
+    await page.goto(linkOf(appliance, '--as', 'kim', ...options));
+    await page.locator('h1', { hasText: 'Overview' }).waitFor();
+  }
+
+  async function show(view: string): Promise<void> {
+    await page.evaluate(`location.hash = '#/${view}'`);
+    const title = view.split(/[?/]/)[0] ?? '';
+    await page.locator('nav a[aria-current]', { hasText: new RegExp(`^${title}`, 'i') }).waitFor();
+    await page.locator('.reading').first().waitFor({ state: 'detached' });
+  }
+
+  /** Clicks a button, and the one that says yes. */
+  async function act(button: Locator, fill: () => Promise<void> = async () => {}): Promise<void> {
+    await button.first().click();
+    await fill();
+    await page.locator('dialog.question button.main').click();
+  }
+
+  const button = (text: string | RegExp) => page.locator('main button', { hasText: text });
+
+  /** The newest entries of the audit trail, as the view shows them. */
+  async function trail(): Promise<string> {
+    await show('history');
+    await page.locator('tbody tr').first().waitFor();
+    return (await page.locator('tbody').textContent()) ?? '';
+  }
+
+  describe('with nothing in it', () => {
+    before(async () => {
+      appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+    });
+    after(() => appliance?.stop());
+
+    test('each view says so, without an error', async () => {
+      await logIn();
+      await page.setViewportSize({ width: 420, height: 900 });
+      for (const view of VIEWS) {
+        await show(view);
+        assert.equal(await page.locator('.failure').count(), 0, view);
+        await assertAccessible(page, view);
+      }
+      await show('overview');
+      await page.locator('.tile', { hasText: 'Nobody is behind' }).waitFor();
+      assert.deepEqual(watched.errors, []);
+      assert.equal(watched.origins.size, 1);
+      await watched.close();
+    });
+  });
+
+  describe('with a failed window and a key', () => {
+    const window = nextWindowMs();
+    const file = fileName('newswire', window);
+    const row = newRow();
+    before(async () => {
+      appliance = await startAppliance({
+        WIREWATCH_ADMIN_PORT: `${await freePort()}`,
+        WIREWATCH_BACKUP_EVERY_MINUTES: '1440',
+      });
+      await appliance.dropped(fileName('newswire', window - WINDOW_MS), ndjson([newRow()]));
+      await appliance.dropped(file, ndjson([{ ...row, strength_score: 'high' }]));
+      await appliance.dropped(file, ndjson([row]));
+    });
+    after(() => appliance?.stop());
+    beforeEach(() => logIn());
+    afterEach(() => watched?.close());
+
+    test('a pause and a resumption', async () => {
+      await show('overview');
+      await act(button('Pause ingest'));
+      await page.locator('.health', { hasText: 'Paused' }).waitFor();
+      const paused = await (await appliance.get('/v1/health')).json();
+      assert.equal(Object(paused).alerts.paused, 1);
+      await act(button('Resume ingest'));
+      await button('Pause ingest').waitFor();
+      assert.equal(Object(await (await appliance.get('/v1/health')).json()).alerts.paused, 0);
+      assert.match(await trail(), /kim.*console/s);
+    });
+
+    test('the held file of a failed window is read: list, map and reason agree before, and after', async () => {
+      await show('windows');
+      const start = new Date(window).toISOString().slice(0, 16).replace('T', ' ');
+      await page.locator('tbody tr', { hasText: start }).locator('a').click();
+      const dialog = page.locator('dialog.drawer');
+      await dialog.locator('.story', { hasText: 'strength_score' }).waitFor();
+      assert.match((await dialog.textContent()) ?? '', /"high"/);
+      await dialog.locator('button', { hasText: 'Reset' }).click();
+      await page.locator('dialog.question button.main').click();
+      await dialog.locator('.facts', { hasText: 'done' }).waitFor();
+      await dialog.locator('a', { hasText: /./ }).first().waitFor();
+      assert.equal((await appliance.detection(idOf(row)))?.version, 1);
+      await page.keyboard.press('Escape');
+      await page.locator('.empty', { hasText: 'Every window that was due is done' }).waitFor();
+      assert.equal(await page.locator('tbody tr', { hasText: start }).count(), 0);
+      assert.match(await trail(), /kim.*newswire/s);
+    });
+
+    test('a key is made, works, is rotated, and revoked', async () => {
+      await show('customers');
+      await act(button('Make a key'), () => page.locator('dialog input[name=name]').fill('Night desk'));
+      const first = (await page.locator('dialog pre').textContent()) ?? '';
+      await page.locator('dialog button.main').click();
+      assert.equal((await appliance.get('/v1/me', first)).status, 200);
+      const lineOf = (key: string) => page.locator('tbody tr', { hasText: key.split('_')[2] ?? '' });
+      await act(lineOf(first).locator('button', { hasText: 'Rotate' }), async () => {
+        await page.locator('dialog select').selectOption('0');
+      });
+      const second = (await page.locator('dialog pre').textContent()) ?? '';
+      await page.locator('dialog button.main').click();
+      assert.deepEqual(
+        [(await appliance.get('/v1/me', first)).status, (await appliance.get('/v1/me', second)).status],
+        [401, 200],
+      );
+      await act(lineOf(second).locator('button', { hasText: 'Revoke' }));
+      await page.locator('.said', { hasText: /revoked/i }).waitFor();
+      assert.equal((await appliance.get('/v1/me', second)).status, 401);
+      const shown = await trail();
+      assert.match(shown, /revoked_at/);
+      assert.ok(!shown.includes(first) && !shown.includes(second));
+    });
+
+    test('what an export wrote is shown as text, in the stream as it arrives, and on its own', async () => {
+      await show('detections');
+      const headline = `<img src=x onerror="document.title='taken'">\u202Egnp.exe\u2066 ${'long '.repeat(700)}`;
+      const hostile = newRow({
+        article_headline: headline,
+        article_url: 'https://example.com/"><script>alert(1)</script>',
+      });
+      await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([hostile]));
+      const link = page.locator('a.title', { hasText: '<img src=x' });
+      await link.waitFor();
+      await link.click();
+      await page.locator('h1', { hasText: '<img src=x' }).waitFor();
+      await page.locator('td', { hasText: 'script' }).first().waitFor();
+      assert.doesNotMatch((await page.locator('main').textContent()) ?? '', /[\u202a-\u202e\u2066-\u2069]/);
+      assert.equal(await page.locator('#app :is(img, script)').count(), 0);
+      assert.match(await page.title(), /Wirewatch/);
+      assert.deepEqual(watched.errors, []);
+      assert.equal(watched.origins.size, 1);
+    });
+
+    test('an account is suspended and resumed', async () => {
+      await show('customers');
+      await act(button('Suspend account'));
+      await button('Resume account').waitFor();
+      assert.equal((await appliance.get('/v1/me')).status, 403);
+      await act(button('Resume account'));
+      await button('Suspend account').waitFor();
+      assert.equal((await appliance.get('/v1/me')).status, 200);
+    });
+
+    test('a backup, a verification and a replay are jobs that end well', async () => {
+      const done = (label: string) =>
+        page
+          .locator('tr', { hasText: label })
+          .locator('td', { hasText: /^done$/ })
+          .waitFor();
+      await show('overview');
+      for (const label of ['Back up now', 'Verify now']) {
+        await act(button(label));
+        await done(label);
+      }
+      await show('files');
+      await act(button('Replay files'));
+      await show('overview');
+      await done('Replay files');
+    });
+
+    test('a link that was used is refused in words; so is an ended session', async () => {
+      const link = linkOf(appliance, '--as', 'kim');
+      const other = await watchedPage(browser);
+      for (const text of ['Overview', 'Wirewatch']) {
+        await other.page.goto('about:blank');
+        await other.page.goto(link);
+        await other.page.locator('h1', { hasText: text }).waitFor();
+        await other.page.context().clearCookies();
+      }
+      await other.page.locator('[role=alert]', { hasText: 'used already' }).waitFor();
+      await other.close();
+      appliance.cli(['console', '--end-all']);
+      await page.locator('text=The session has ended.').waitFor();
+    });
+  });
+});

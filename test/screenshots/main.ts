@@ -1,0 +1,93 @@
+/**
+ * `npm run screenshots`: the console with the demonstration's data, as PNG files in dist/screenshots/. Each view at 420,
+ * 1,280 and 2,560 pixels, light and dark. With --readme, the picture in README is made anew as well.
+ */
+import { copyFileSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import type { Page } from 'playwright-core';
+import { formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
+import { putFile } from '../support/appliance.ts';
+import { launchBrowser, skip, watchedPage } from '../support/browser.ts';
+import { type Demonstration, startDemonstration } from '../support/demonstration.ts';
+
+const ROOT = path.join(import.meta.dirname, '..', '..');
+const FOLDER = path.join(ROOT, 'dist', 'screenshots');
+const README_PICTURE = path.join(ROOT, 'src', 'manual', 'console.png');
+const SIZES = [
+  { width: 420, height: 900 },
+  { width: 1280, height: 860 },
+  { width: 2560, height: 1300 },
+];
+const SCHEMES = ['light', 'dark'] as const;
+const VIEWS = [
+  'overview',
+  'windows',
+  'windows?by=rows',
+  'files',
+  'customers',
+  'detections',
+  'history',
+  'manual/alerts',
+];
+/** Until a view has read and drawn what it shows. */
+const SETTLE_MS = 1500;
+/** How many changes the clients of the demonstration follow, so that there is something to see of them. */
+const POLLS = 5;
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { readme: { type: 'boolean', default: false } } });
+  if (skip !== false) throw new Error(skip);
+  const demo = await startDemonstration();
+  const browser = await launchBrowser();
+  try {
+    await liveALittle(demo);
+    const { page, close } = await watchedPage(browser);
+    await page.goto(demo.shown.console);
+    await page.locator('h1', { hasText: 'Overview' }).waitFor();
+    mkdirSync(FOLDER, { recursive: true });
+    for (const view of [...VIEWS, `detections/${demo.shown.detection?.id}`]) await shoot(page, view);
+    await close();
+  } finally {
+    await browser.close();
+    await demo.stop();
+  }
+  if (values.readme) copyFileSync(path.join(FOLDER, 'overview-1280-light.png'), README_PICTURE);
+  console.log(`Screenshots are in ${path.relative(process.cwd(), FOLDER)}.`);
+}
+
+/** A client follows the stream, another one stops, and a file fails: what the console is there to tell. */
+async function liveALittle({ drop, shown: { url, keys } }: Demonstration): Promise<void> {
+  const window = Math.floor((Date.now() - 3 * HOUR_MS) / WINDOW_MS) * WINDOW_MS;
+  putFile(
+    drop,
+    `newswire.${formatWindowStart(window)}.ndjson`,
+    '{"subscription_id": 7001, "strength_score": "high"}\n',
+  );
+  for (const [index, { key }] of keys.entries()) {
+    let query = `since=${new Date(Date.now() - HOUR_MS).toISOString()}`;
+    for (let poll = 0; poll < (index === 0 ? POLLS : 1); poll += 1) {
+      const response = await fetch(`${url}/v1/detections/changes?limit=1000&${query}`, {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      const { next_cursor } = Object(await response.json());
+      query = `cursor=${next_cursor}`;
+    }
+  }
+}
+
+async function shoot(page: Page, view: string): Promise<void> {
+  const name = view.replace(/\/[ti]\..*/, '-one').replaceAll(/[^a-z]+/g, '-');
+  for (const colorScheme of SCHEMES) {
+    await page.emulateMedia({ colorScheme });
+    for (const size of SIZES) {
+      await page.setViewportSize(size);
+      await page.evaluate(`location.hash = '#/'; location.hash = '#/${view}'`);
+      await wait(SETTLE_MS);
+      await page.screenshot({ path: path.join(FOLDER, `${name}-${size.width}-${colorScheme}.png`) });
+    }
+  }
+}
+
+await main();

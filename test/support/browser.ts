@@ -1,0 +1,99 @@
+/**
+ * A real Chromium for the console's tests: the one that WIREWATCH_TEST_BROWSER names, else the machine's. Without one,
+ * these tests are skipped, and say so.
+ */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, join } from 'node:path';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+/** No GPU, no sandbox (tests run as root in containers), and nothing asked of the network. */
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+/** Far longer than anything takes: only a test that must fail waits so long. */
+const PATIENCE_MS = 60_000;
+
+export const browserPath: string | null = findBrowser();
+
+/** For `describe` and `test`: why they are skipped; false where there is a browser. */
+export const skip: string | false =
+  browserPath === null && 'no Chromium on PATH: install one, or name it in WIREWATCH_TEST_BROWSER';
+
+function findBrowser(): string | null {
+  const named = process.env.WIREWATCH_TEST_BROWSER;
+  if (named !== undefined && named !== '') return named;
+  const folders = (process.env.PATH ?? '').split(delimiter);
+  return folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(existsSync) ?? null;
+}
+
+/** With a new, empty profile. */
+export function launchBrowser(): Promise<Browser> {
+  assert.ok(browserPath !== null);
+  return chromium.launch({ executablePath: browserPath, headless: true, args: FLAGS, timeout: PATIENCE_MS });
+}
+
+export interface Watched {
+  readonly page: Page;
+  /** Origins that were asked for anything. */
+  readonly origins: Set<string>;
+  /** What the page complained of. */
+  readonly errors: string[];
+  close(): Promise<void>;
+}
+
+/** A page whose requests and errors are noted. */
+export async function watchedPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Watched> {
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 860 },
+    // Colours that are on their way to others would be judged as they are.
+    reducedMotion: 'reduce',
+    ...options,
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  const origins = new Set<string>();
+  const errors: string[] = [];
+  page.on('request', (request) => {
+    if (!request.url().startsWith('data:')) origins.add(new URL(request.url()).origin);
+  });
+  page.on('pageerror', (error) => errors.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(message.text());
+  });
+  return { page, origins, errors, close: () => context.close() };
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface Violation {
+  readonly id: string;
+  readonly impact: string | null;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
+}
+
+/** Fails on what axe-core finds serious or critical in the page as it stands. */
+export async function assertAccessible(page: Page, what: string): Promise<void> {
+  await page.evaluate(AXE);
+  const violations: Violation[] = await page.evaluate(
+    'axe.run(document).then((result) => result.violations)',
+  );
+  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  const shown = serious.map(
+    ({ id, nodes }) =>
+      `${id}: ${nodes
+        .slice(0, 3)
+        .map((node) => `${node.html} ${node.failureSummary ?? ''}`)
+        .join('\n')}`,
+  );
+  assert.deepEqual(shown, [], `${what}: ${violations.map(({ id }) => id).join(', ')}`);
+}

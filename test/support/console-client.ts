@@ -1,0 +1,93 @@
+/** A person's browser, as far as the console's server sees it: a link redeemed, a cookie kept, changes from its own pages. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, request } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { ActionResult, Job } from '../../src/admin/console/api.ts';
+import type { Installation } from './appliance.ts';
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** What the console's own pages send with a change. */
+export const OWN_PAGE = { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' };
+
+/** @param url of the administration, with the path */
+export async function send(
+  method: string,
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+  body?: unknown,
+): Promise<Reply> {
+  const sent = request(url, { method, headers }).end(body === undefined ? undefined : JSON.stringify(body));
+  const [response] = await once(sent, 'response');
+  let text = '';
+  for await (const piece of response) text += piece;
+  return { status: response.statusCode, headers: response.headers, text };
+}
+
+/** What `wirewatch console` prints; `options` may name the person. */
+export function linkOf(installation: Pick<Installation, 'cli'>, ...options: readonly string[]): string {
+  return JSON.parse(installation.cli(['console', ...options, '--json']).stdout).url;
+}
+
+export async function redeem(link: string): Promise<Reply> {
+  const { origin, hash } = new URL(link);
+  const token = hash.slice('#login='.length);
+  return send('POST', `${origin}/console/session`, OWN_PAGE, { token });
+}
+
+export interface Console {
+  readonly origin: string;
+  readonly cookie: string;
+  /** The answer to a GET that must be 200. */
+  get<Value>(path: string): Promise<Value>;
+  ask(path: string): Promise<Reply>;
+  post(path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>;
+  /** An action that must succeed; its job has ended. */
+  act(kind: string, body?: unknown): Promise<ActionResult & { readonly ended?: Job }>;
+}
+
+export async function openConsole(
+  installation: Pick<Installation, 'cli'>,
+  ...options: readonly string[]
+): Promise<Console> {
+  const link = linkOf(installation, ...options);
+  const reply = await redeem(link);
+  assert.equal(reply.status, 200, reply.text);
+  const [cookie = ''] = (reply.headers['set-cookie']?.[0] ?? '').split(';');
+  return consoleOf(new URL(link).origin, cookie);
+}
+
+export function consoleOf(origin: string, cookie: string): Console {
+  const ask = (path: string) => send('GET', `${origin}/console/${path}`, { cookie });
+  const get = async <Value>(path: string): Promise<Value> => {
+    const { status, text } = await ask(path);
+    assert.equal(status, 200, `${path}: ${text}`);
+    return JSON.parse(text);
+  };
+  const post = (path: string, body: unknown = {}, headers: Readonly<Record<string, string>> = OWN_PAGE) =>
+    send('POST', `${origin}/console/${path}`, { ...headers, cookie }, body);
+  return {
+    origin,
+    cookie,
+    ask,
+    get,
+    post,
+    async act(kind, body) {
+      const { status, text } = await post(`actions/${kind}`, body);
+      assert.equal(status, 200, `${kind}: ${text}`);
+      const result: ActionResult = JSON.parse(text);
+      if (result.job === undefined) return result;
+      for (;;) {
+        const { jobs } = await get<{ jobs: Job[] }>('jobs');
+        const job = jobs.find(({ id }) => id === result.job?.id);
+        if (job?.state !== 'running') return job === undefined ? result : { ...result, ended: job };
+        await wait(20);
+      }
+    },
+  };
+}

@@ -1,0 +1,38 @@
+/** `wirewatch demo` in a folder of its own, until it shows what it has. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runProgram } from './program.ts';
+
+export interface Demonstration {
+  readonly drop: string;
+  /** What it printed. */
+  readonly shown: {
+    /** The link into its console. */
+    readonly console: string;
+    readonly url: string;
+    readonly detections: number;
+    readonly keys: readonly { readonly name: string; readonly key: string }[];
+    readonly detection: { readonly id: string } | null;
+  };
+  stop(): Promise<void>;
+}
+
+export async function startDemonstration(): Promise<Demonstration> {
+  const data = mkdtempSync(join(tmpdir(), 'wirewatch-demonstration-'));
+  const run = runProgram(['demo', '--data', data, '--port', '0', '--json']);
+  const stop = async () => {
+    run.kill('SIGINT');
+    await run.ended;
+    rmSync(data, { recursive: true, force: true });
+  };
+  try {
+    const text = await run.until('what it shows', () =>
+      /^\}$/m.test(run.printed()) ? run.printed() : undefined,
+    );
+    return { drop: join(data, 'drop'), shown: JSON.parse(text), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
