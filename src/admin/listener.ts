@@ -1,6 +1,6 @@
 /**
- * The administration's own small server, apart from the API's: neither its limits nor its load touch the other. Metrics,
- * OpenAPI and manual need no session; the console does (console/console.ts).
+ * The administration's own small server, apart from the API's: neither its limits nor its load touch the other. Metrics
+ * and OpenAPI need no session; the console does (console/console.ts).
  */
 import { X509Certificate } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -133,6 +133,11 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
     for (const [name, value] of Object.entries(told.headers ?? {})) response.setHeader(name, value);
     const contentType = told.status === 200 ? JSON_TYPE : PROBLEM_TYPE;
     send(request, response, told.status, { contentType, body: told.body });
+    return;
+  }
+  const [manual, topic = ''] = /^\/manual(?:\/([a-z-]+))?$/.exec(path) ?? [];
+  if (manual !== undefined) {
+    response.writeHead(302, { Location: `/#/manual/${topic}` }).end();
     return;
   }
   const content = await answers.find(path);

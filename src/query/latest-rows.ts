@@ -179,6 +179,18 @@ export function deliveredSpan(db: Database, sinceMs: number, rows: number): Posi
   return found === undefined ? null : { after: found.first_position - 1, through: found.last_position };
 }
 
+export const ROWS_BY_STREAM = `
+  SELECT subscription_id, content_type, (
+      SELECT count(*) FROM stream_row
+      WHERE place >> 34 = ordinal + 0 AND stream_row.position > :after AND stream_row.position <= :through) AS rows
+  FROM stream WHERE removed = 0 AND stream.position > :after ORDER BY subscription_id, content_type`;
+
+/** How many rows each stream has in a span. */
+export function rowsByStream(db: Database, span: PositionSpan): (KnownStream & { readonly rows: number })[] {
+  const counts = db.prepare<unknown[], KnownStream & { rows: number }>(ROWS_BY_STREAM).all(span);
+  return counts.filter(({ rows }) => rows > 0);
+}
+
 /** When a position was delivered, epoch milliseconds; null while that is not written. */
 export function deliveredAtMs(db: Database, position: number): number | null {
   return (
