@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Browser, Locator, Page } from 'playwright-core';
-import { WINDOW_MS } from '../src/time.ts';
+import { formatMs, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from './support/browser.ts';
 import { linkOf } from './support/console-client.ts';
@@ -132,6 +132,21 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await page.locator('.empty', { hasText: 'Every window that was due is done' }).waitFor();
       assert.equal(await page.locator('tbody tr', { hasText: start }).count(), 0);
       assert.match(await trail(), /kim.*newswire/s);
+    });
+
+    test('windows are expected from another one on', async () => {
+      const start = formatMs(window + WINDOW_MS);
+      await show(`windows?export=newswire&window=${start}`);
+      await page.locator('dialog.drawer button', { hasText: 'Expect windows from here' }).click();
+      await page.locator('dialog.question button.main').click();
+      await page.locator('dialog.question').waitFor({ state: 'detached' });
+      await page.keyboard.press('Escape');
+      await show('overview');
+      await page
+        .locator('tr', { hasText: 'Expect windows' })
+        .locator('td', { hasText: /^done$/ })
+        .waitFor();
+      assert.match(await trail(), new RegExp(`expect.*${start}`));
     });
 
     test('a key is made, works, is rotated, and revoked', async () => {
