@@ -206,9 +206,9 @@ describe('the manual', () => {
       /502 and 504 come from a proxy.*not a problem document/,
       /body that ends early \| Store nothing of it, and repeat/,
       /as_of is null.*or older than 31 days.*Date header/,
-      /One was removed\..*go on with the same cursor/,
+      /One was removed\..*continue with the same cursor/,
       /one subscription_id with one content_type.*up to 1,000 rows.*several streams gets at most 200/,
-      /web page can't call the API unless.*server\.cors_origins.*OPTIONS is answered with 405/,
+      /web page cannot call the API unless.*server\.cors_origins.*OPTIONS is answered with 405/,
     ])
       assert.match(guide, said);
     assert.match(words('change-stream'), /49\.5 passes min_score=50, and its band is low/);

@@ -66,15 +66,12 @@ async function soon(bench: Bench, { url }: Started): Promise<Figure> {
     if (page.data.length > 0) received.push(Date.now());
     cursor = page.next_cursor;
   }
-  // The last is not written yet.
+  // The last is written when nothing waits to be read.
+  await sleep(1000);
   const db = openReader(join(bench.data, 'detections.db'));
   const recent =
     'SELECT delivered_at FROM delivery WHERE delivered_at IS NOT NULL ORDER BY delivered_at DESC LIMIT ?';
-  const delivered = db
-    .prepare<unknown[], number>(recent)
-    .pluck()
-    .all(received.length - 1)
-    .reverse();
+  const delivered = db.prepare<unknown[], number>(recent).pluck().all(received.length).reverse();
   db.close();
   const waits = delivered.map((at, turn) => (received[turn] ?? 0) - at);
   return {
