@@ -92,8 +92,11 @@ test('a failed window is reset: map, list and button say the same, before and af
     (await stateOf()).listed.map(({ held }) => held),
     [true],
   );
-  const alerts = (await ui.get<Overview>('overview')).alerts.filter(({ name }) => name === 'held windows');
-  assert.deepEqual(alerts[0]?.actions, [{ kind: 'window-reset', ...window }]);
+  await appliance.dropped(fileName('newswire', at(9)), 'no row at all\n');
+  const { alerts } = await ui.get<Overview>('overview');
+  const offered = (name: string) => alerts.find((alert) => alert.name === name)?.actions;
+  assert.deepEqual(offered('held windows'), [{ kind: 'window-reset', ...window }]);
+  assert.equal(offered('failed windows')?.length, 2);
   const done = await ui.act('window-reset', window);
   assert.deepEqual([done.ended?.state, done.ended?.by], ['done', NAME]);
   assert.ok(await appliance.detection(idOf(good)));

@@ -200,6 +200,13 @@ test('a window names its detections, also where others came at the same time', a
     (await of(0)).detections.map(({ id }) => id).sort(),
     [idOf(changed), idOf(hostile)].sort(),
   );
+  assert.deepEqual(
+    (await of(0)).streams.map(({ subscription_id, rows }) => [subscription_id, rows]),
+    [
+      [7001, 1],
+      [7002, 1],
+    ],
+  );
   assert.deepEqual([(await of(2)).letter, (await of(2)).detections], ['f', []]);
   for (const wrong of [
     '',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Browser, Locator, Page } from 'playwright-core';
-import { WINDOW_MS } from '../src/time.ts';
+import { formatMs, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from './support/browser.ts';
 import { linkOf } from './support/console-client.ts';
@@ -126,12 +126,28 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await dialog.locator('button', { hasText: 'Reset' }).click();
       await page.locator('dialog.question button.main').click();
       await dialog.locator('.facts', { hasText: 'done' }).waitFor();
+      await dialog.locator('p', { hasText: '7001 text: 1' }).waitFor();
       await dialog.locator('a', { hasText: /./ }).first().waitFor();
       assert.equal((await appliance.detection(idOf(row)))?.version, 1);
       await page.keyboard.press('Escape');
       await page.locator('.empty', { hasText: 'Every window that was due is done' }).waitFor();
       assert.equal(await page.locator('tbody tr', { hasText: start }).count(), 0);
       assert.match(await trail(), /kim.*newswire/s);
+    });
+
+    test('windows are expected from another one on', async () => {
+      const start = formatMs(window + WINDOW_MS);
+      await show(`windows?export=newswire&window=${start}`);
+      await page.locator('dialog.drawer button', { hasText: 'Expect windows from here' }).click();
+      await page.locator('dialog.question button.main').click();
+      await page.locator('dialog.question').waitFor({ state: 'detached' });
+      await page.keyboard.press('Escape');
+      await show('overview');
+      await page
+        .locator('tr', { hasText: 'Expect windows' })
+        .locator('td', { hasText: /^done$/ })
+        .waitFor();
+      assert.match(await trail(), new RegExp(`expect.*${start}`));
     });
 
     test('a key is made, works, is rotated, and revoked', async () => {
@@ -172,6 +188,11 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await page.locator('h1', { hasText: '<img src=x' }).waitFor();
       await page.locator('td', { hasText: 'script' }).first().waitFor();
       assert.doesNotMatch((await page.locator('main').textContent()) ?? '', /[\u202a-\u202e\u2066-\u2069]/);
+      const outside = page.locator('main a[href^="https://example.com"]');
+      assert.deepEqual(
+        [await outside.count(), await outside.getAttribute('rel')],
+        [1, 'noreferrer noopener'],
+      );
       assert.equal(await page.locator('#app :is(img, script)').count(), 0);
       assert.match(await page.title(), /Wirewatch/);
       assert.deepEqual(watched.errors, []);
@@ -209,7 +230,6 @@ describe('the console of the real program, in a browser', { skip }, () => {
       const link = linkOf(appliance, '--as', 'kim');
       const other = await watchedPage(browser);
       for (const text of ['Overview', 'Wirewatch']) {
-        await other.page.goto('about:blank');
         await other.page.goto(link);
         await other.page.locator('h1', { hasText: text }).waitFor();
         await other.page.context().clearCookies();

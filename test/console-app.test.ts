@@ -1,6 +1,6 @@
 /** What can be told of the console's app without a browser: its size, and that what it names is there. */
 import assert from 'node:assert/strict';
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -15,6 +15,7 @@ const SOURCES = globSync(path.join(import.meta.dirname, '..', 'src', 'console', 
   readFileSync(file, 'utf8'),
 );
 const COMPRESSED_MAX = 60_000;
+const PICTURE_BYTES_MAX = 150_000;
 
 test('the app is under 60 KB compressed in all, and names no other machine', () => {
   const files = consoleFiles();
@@ -25,6 +26,11 @@ test('the app is under 60 KB compressed in all, and names no other machine', () 
   // The namespace of SVG in a data address, and those that Preact makes elements with, are names and no addresses.
   const named = Object.values(files).flatMap((text) => text.match(/https?:\/\/[a-z0-9.]+/g) ?? []);
   assert.deepEqual([...new Set(named)], ['http://www.w3.org']);
+});
+
+test('its picture in README is small', () => {
+  const { size } = statSync(path.join(import.meta.dirname, '..', 'src', 'manual', 'console.png'));
+  assert.ok(size < PICTURE_BYTES_MAX, `${size} bytes`);
 });
 
 test('markup is taken as it is in one place alone, that of the manual', () => {

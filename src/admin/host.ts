@@ -20,6 +20,17 @@ export function ownNames(host: string, machine: string, env: NodeJS.ProcessEnv):
 }
 
 /**
+ * The names in a certificate: who asks by one of them over TLS has been shown it, and a foreign name that leads here has
+ * no such certificate. An ending begins with a dot.
+ *
+ * @param altNames of X509Certificate.subjectAltName
+ */
+export function certificateNames(altNames: string | undefined): string[] {
+  const entries = (altNames ?? '').split(', ').filter((entry) => entry.startsWith('DNS:'));
+  return entries.map((entry) => entry.slice('DNS:'.length).replace(/^\*\./, '.'));
+}
+
+/**
  * @param host the header; @param own of {@link ownNames}
  */
 export function isHostTaken(host: string | undefined, own: readonly string[]): boolean {

@@ -1,7 +1,8 @@
 /**
- * The administration's own small server, apart from the API's: neither its limits nor its load touch the other. Metrics,
- * OpenAPI and manual need no session; the console does (console/console.ts).
+ * The administration's own small server, apart from the API's: neither its limits nor its load touch the other. Metrics
+ * and OpenAPI need no session; the console does (console/console.ts).
  */
+import { X509Certificate } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { hostname } from 'node:os';
@@ -12,7 +13,7 @@ import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { CONSOLE, type ConsoleOptions, type ConsoleServer, createConsole } from './console/console.ts';
-import { isHostTaken, ownNames } from './host.ts';
+import { certificateNames, isHostTaken, ownNames } from './host.ts';
 import { type Content, createPages, type PageSources } from './pages.ts';
 
 export interface AdminOptions extends PageSources {
@@ -53,8 +54,10 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const timeouts = { headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS };
   const secured = tls === null ? null : createTlsServer({ ...timeouts, ...secureContext(tls.pair) });
   const server: Server = secured ?? createServer(timeouts);
+  const own = ownNames(settings.host, hostname(), process.env);
+  let names = [...own, ...(tls === null ? [] : namesOf(tls.pair))];
   const answers: Answers = {
-    names: ownNames(settings.host, hostname(), process.env),
+    names: () => names,
     find: createPages(options),
     console: createConsole(options.console),
     portOf: () => addressOf(server).port,
@@ -72,7 +75,10 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   server.maxConnections = CONNECTIONS_MAX;
   await listen(server, settings);
   server.on('error', (error) => log.error({ err: error }, 'http server'));
-  const onRenewed = (pair: TlsPair) => secured?.setSecureContext(secureContext(pair));
+  const onRenewed = (renewed: TlsPair) => {
+    names = [...own, ...namesOf(renewed)];
+    secured?.setSecureContext(secureContext(renewed));
+  };
   const renewal = tls === null ? null : watchTlsPair({ ...tls, onRenewed, conditions, log, now });
   options.metrics.watch(options);
   const url = urlOf(server, tls === null ? 'http' : 'https');
@@ -97,8 +103,12 @@ async function openTls({ tls_certificate, tls_key }: Settings['admin'], isOwn: b
   return { paths, pair: judgeTlsPair(paths, await readTlsFiles(paths)) };
 }
 
+function namesOf({ certificate }: TlsPair): string[] {
+  return certificateNames(new X509Certificate(certificate).subjectAltName);
+}
+
 interface Answers {
-  readonly names: readonly string[];
+  readonly names: () => readonly string[];
   readonly find: (path: string) => Promise<Content | null>;
   readonly console: ConsoleServer;
   readonly portOf: () => number;
@@ -108,8 +118,11 @@ interface Answers {
 async function answer(request: IncomingMessage, response: ServerResponse, answers: Answers): Promise<void> {
   const refuse = (status: number, text: string) =>
     send(request, response, status, { contentType: PLAIN, body: `${text}\n` });
-  if (!isHostTaken(request.headers.host, answers.names)) {
-    refuse(421, 'Ask for this by address, by a name without dots, or by the name in [admin] host.');
+  if (!isHostTaken(request.headers.host, answers.names())) {
+    refuse(
+      421,
+      'Ask for this by address, by a name without dots, by the name in [admin] host, or by one in its certificate.',
+    );
     return;
   }
   const [path = ''] = (request.url ?? '').split('?', 1);
@@ -120,6 +133,11 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
     for (const [name, value] of Object.entries(told.headers ?? {})) response.setHeader(name, value);
     const contentType = told.status === 200 ? JSON_TYPE : PROBLEM_TYPE;
     send(request, response, told.status, { contentType, body: told.body });
+    return;
+  }
+  const [manual, topic = ''] = /^\/manual(?:\/([a-z-]+))?$/.exec(path) ?? [];
+  if (manual !== undefined) {
+    response.writeHead(302, { Location: `/#/manual/${topic}` }).end();
     return;
   }
   const content = await answers.find(path);

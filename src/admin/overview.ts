@@ -41,7 +41,7 @@ export interface Standing
 
 const FILES_READ = 200;
 
-const NEWEST_DONE = `
+export const NEWEST_DONE = `
   SELECT window_start, since FROM export_window WHERE export = ? AND status = 'done'
   ORDER BY window_start DESC LIMIT 1`;
 const COUNT_VERSIONS = 'SELECT sum(sequence) AS versions FROM stream WHERE removed = 0';

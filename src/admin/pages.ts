@@ -1,9 +1,6 @@
 /** What is served where, for those who run the appliance. */
-import { manualHtml } from '../manual/html.ts';
-import { PARTS, TOPICS, type Topic } from '../manual/topics.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import { consoleFiles } from '../packed.ts';
-import { document, html, type Page, STYLE } from './html.ts';
 import type { Metrics } from './metrics.ts';
 import type { StandingSources } from './standing.ts';
 
@@ -18,7 +15,6 @@ export interface Content {
 
 const HTML = 'text/html; charset=utf-8';
 const CSS = 'text/css; charset=utf-8';
-const MANUAL = '/manual/';
 
 /** @returns what gives the content at a path; null where there is none */
 export function createPages(sources: PageSources): (path: string) => Promise<Content | null> {
@@ -27,16 +23,9 @@ export function createPages(sources: PageSources): (path: string) => Promise<Con
     ['/', once(() => app('index.html', HTML))],
     ['/app.js', once(() => app('app.js', 'text/javascript; charset=utf-8'))],
     ['/style.css', once(() => app('style.css', CSS))],
-    ['/manual', once(() => page(contents()))],
-    ['/manual.css', () => ({ contentType: CSS, body: STYLE })],
     ['/openapi.json', once(openApi)],
     ['/metrics', async () => ({ contentType: metrics.contentType, body: await metrics.text() })],
   ]);
-  for (const topic of TOPICS)
-    pages.set(
-      `${MANUAL}${topic.name}`,
-      once(() => page(topicPage(topic))),
-    );
   return async (path) => (await pages.get(path)?.()) ?? null;
 }
 
@@ -49,10 +38,6 @@ function once(make: () => Content): () => Content {
   };
 }
 
-function page(content: Page): Content {
-  return { contentType: HTML, body: document(content) };
-}
-
 function openApi(): Content {
   return { contentType: 'application/json', body: `${JSON.stringify(openApiDocument(), null, 2)}\n` };
 }
@@ -62,18 +47,4 @@ function app(name: string, contentType: string): Content {
   const body = consoleFiles()[name];
   if (body === undefined) throw new Error(`the program was bundled without ${name} of the console`);
   return { contentType, body };
-}
-
-function contents(): Page {
-  const parts = PARTS.map(({ title, topics }) => {
-    const entries = topics.map(
-      (one) => html`<dt><a href="${MANUAL}${one.name}">${one.name}</a></dt><dd>${one.title}</dd>\n`,
-    );
-    return html`<h2>${title}</h2>\n<dl>\n${entries}</dl>\n`;
-  });
-  return { title: 'Manual', body: html`<h1>Manual</h1>\n${parts}` };
-}
-
-function topicPage({ name, markdown }: Topic): Page {
-  return { title: name, body: { markup: manualHtml(markdown) } };
 }

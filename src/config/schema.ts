@@ -284,14 +284,14 @@ const Admin = Type.Object(
       expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
       default: '127.0.0.1',
       description:
-        'Address to serve the console, metrics and the manual on. Any other than a loopback address needs TLS.',
+        'Address to serve the console and metrics on. Any other than a loopback address needs TLS.',
     }),
     port: Type.Integer({
       minimum: 0,
       maximum: 65_535,
       default: 0,
       description:
-        'Port for the console, metrics and the manual; 0 turns them off. "wirewatch console" prints a link into the console.',
+        'Port for the console and metrics; 0 turns them off. "wirewatch console" prints a link into the console.',
     }),
     tls_certificate: pathSetting(
       'PEM file with the certificate for this port, followed by any intermediate certificates. If empty and host is not a loopback address, the certificate of [server] is used. A relative path starts at the folder of this file.',

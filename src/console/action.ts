@@ -14,7 +14,7 @@ interface ActionProps {
   /** Name of what it is done to. */
   readonly name?: string;
   readonly label?: string;
-  /** What the person gives besides: fields of a form, and how they complete the action; null: something is missing. */
+  /** What the person gives besides: fields of a form, and how they complete the action. */
   readonly fields?: Children;
   readonly complete?: (form: FormData) => Action;
 }

@@ -17,7 +17,7 @@ import { notRead } from './overview-panels.ts';
 import { Mark } from './parts.ts';
 import { linkTo, type Route, useRoute } from './route.ts';
 import { type Reading, SESSION, send, useReading, useStream } from './server.ts';
-import { redeemLink, SessionContext, SignedOut } from './session.ts';
+import { isLink, redeemLink, SessionContext, SignedOut } from './session.ts';
 import { Windows } from './windows.ts';
 
 interface View {
@@ -122,6 +122,10 @@ async function logOut(): Promise<void> {
   location.reload();
 }
 
+// A link that is opened where the console is shown already changes nothing but the fragment.
+addEventListener('hashchange', () => {
+  if (isLink()) location.reload();
+});
 const refused = await redeemLink();
 const place = document.getElementById('app');
 if (place !== null) render(html`<${App} refused=${refused} />`, place);

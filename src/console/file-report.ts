@@ -61,6 +61,15 @@ export function FileStory({ file }: { file: FileEntry }): VNode {
   </article>`;
 }
 
+/** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null: there is none. */
+export function firstError({ errors = [], errors_total = errors.length }: FileReport): string | null {
+  const [first] = errors;
+  if (first === undefined) return null;
+  const where = first.column === null ? `line ${first.line}` : `line ${first.line}, ${first.column}`;
+  const more = errors_total > 1 ? `; ${count(errors_total - 1, 'more error', 'more errors')}` : '';
+  return `${where}: expected ${first.expected}, found ${shown(first.value)}${more}`;
+}
+
 type FileError = NonNullable<FileReport['errors']>[number];
 
 function Errors({ report }: { report: FileReport }): VNode | null {

@@ -3,7 +3,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { Action, FileEntry, FilesPage } from '../admin/console/api.ts';
 import { ActionButton } from './action.ts';
-import { FileStory, leftOut, Outcome, rowsText } from './file-report.ts';
+import { FileStory, firstError, leftOut, Outcome, rowsText } from './file-report.ts';
 import { bytes, windowTime } from './format.ts';
 import { Filters, Pages, usePages, valuesOf } from './list.ts';
 import { Age, Foreign, Heading, Panel, Table } from './parts.ts';
@@ -66,10 +66,11 @@ function FileTable({ files }: { files: readonly FileEntry[] }): VNode {
 /** The name, and in full where somebody should read it why; the rest behind a click. */
 function Summary({ file }: { file: FileEntry }): VNode {
   const { reason } = file.report;
-  const out = leftOut(file.report);
+  const lines = [reason, firstError(file.report), ...leftOut(file.report)].filter(
+    (line) => line !== undefined && line !== null,
+  );
   return html`<details class="file"><summary><${Foreign} text=${file.file} class="mono" />
-      ${reason !== undefined && html`<${Foreign} text=${reason} class="reason" />`}
-      ${out.map((line) => html`<${Foreign} text=${line} class="left-out" />`)}</summary>
+      ${lines.map((line) => html`<${Foreign} text=${line} class="reason" />`)}</summary>
     <${FileStory} file=${file} /></details>`;
 }
 

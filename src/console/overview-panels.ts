@@ -16,7 +16,7 @@ import type { Customers, Follower, KeyEntry } from '../admin/console/api-records
 import { ActionButton, Actions } from './action.ts';
 import { actionText } from './action-texts.ts';
 import { Following } from './customers.ts';
-import { Outcome } from './file-report.ts';
+import { firstError, Outcome } from './file-report.ts';
 import { clock, count, span, WINDOW_MS } from './format.ts';
 import { cellsOf, EXPORTS, LETTERS } from './letters.ts';
 import { Age, Foreign, type MarkName, Panel, Read, State, Table } from './parts.ts';
@@ -161,7 +161,7 @@ export function NotApplied({ files }: { files: readonly FileEntry[] }): VNode | 
   if (files.length === 0) return null;
   const link = linkTo('files', { outcome: 'failed,held,refused' });
   return html`<${Panel} title="Files of the last day that were not applied" class="across" help="operations" aside=${html`<a href=${link}>All of them</a>`}>
-    ${files.slice(0, NOT_APPLIED).map((file) => html`<p class="line" key=${file.number}><${Outcome} of=${file.outcome} /> <${Foreign} text=${file.file} class="mono" /> <${Foreign} text=${file.report.reason ?? ''} class="soft" /></p>`)}
+    ${files.slice(0, NOT_APPLIED).map((file) => html`<p class="line" key=${file.number}><${Outcome} of=${file.outcome} /> <${Foreign} text=${file.file} class="mono" /> <${Foreign} text=${firstError(file.report) ?? file.report.reason ?? ''} class="soft" /></p>`)}
   </${Panel}>`;
 }
 

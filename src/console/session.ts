@@ -13,9 +13,15 @@ export function useIsReadOnly(): boolean {
   return useContext(SessionContext)?.read_only ?? true;
 }
 
+const LINK = /^#login=(.+)$/;
+
+export function isLink(): boolean {
+  return LINK.test(location.hash);
+}
+
 /** Redeems the link by which the page was opened, and takes its token out of the address. @returns what failed; null: nothing */
 export async function redeemLink(): Promise<string | null> {
-  const [, token] = /^#login=(.+)$/.exec(location.hash) ?? [];
+  const [, token] = LINK.exec(location.hash) ?? [];
   if (token === undefined) return null;
   history.replaceState(null, '', '/');
   try {

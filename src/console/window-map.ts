@@ -18,6 +18,9 @@ const LINE_HEIGHT = 12;
 const CELL_WIDTH = { min: 6, max: 14 };
 const HOUR_WINDOWS = 6;
 
+/** What the map says of its keys, to those who see it and to a screen reader. */
+export const KEYS = 'Arrow keys move, Enter opens, n and p go to the next and previous open window';
+
 export type MapMode = 'state' | 'rows';
 
 interface MapProps {
@@ -37,8 +40,9 @@ export function WindowMapGrid({ name, cells, mode, onChoose }: MapProps): VNode 
   const [focused, setFocused] = useState(newest);
   const [hovered, setHovered] = useState<number | null>(null);
   const place = useMemo(() => geometry(cells.length, width), [cells.length, width]);
-  const paths = useMemo(() => pathsOf(cells, mode, place), [cells, mode, place]);
+  const drawn = useMemo(() => pathsOf(cells, mode, place), [cells, mode, place]);
   const labels = useMemo(() => [hourLabels(place), totals(cells, place)], [cells, place]);
+  const days = useMemo(() => html`<${Days} cells=${cells} place=${place} />`, [cells, place]);
   const shown = cells[hovered ?? focused];
   useLayoutEffect(() => {
     if (frame.current !== null) frame.current.scrollLeft = place.at(newest).x - frame.current.clientWidth / 2;
@@ -48,8 +52,8 @@ export function WindowMapGrid({ name, cells, mode, onChoose }: MapProps): VNode 
   return html`<div class="map-frame">
     <p class="readout">${shown && html`<${Readout} name=${name} cell=${shown} />`}</p>
     <div class="scroll" ref=${frame}>
-      <div class="map" role="grid" aria-label=${`Windows of ${name}, a row a day, the newest first`} aria-rowcount=${place.days} aria-colcount=${DAY_WINDOWS} data-keeps-focus>
-        <${Days} cells=${cells} place=${place} />
+      <div class="map" role="grid" aria-label=${`Windows of ${name}, a row a day, the newest first`} aria-rowcount=${place.days} aria-colcount=${DAY_WINDOWS} aria-description=${KEYS} data-keeps-focus>
+        ${days}
         <svg width=${place.width} height=${place.height} aria-hidden="true"
           onPointerMove=${(event: PointerEvent) => setHovered(under(event))} onPointerLeave=${() => setHovered(null)}
           onClick=${(event: MouseEvent) => {
@@ -59,7 +63,7 @@ export function WindowMapGrid({ name, cells, mode, onChoose }: MapProps): VNode 
             onChoose(cells[index]?.startMs ?? 0);
           }}>
           ${labels}
-          ${paths.map(([look, d]) => html`<path class=${`w-${look}`} d=${d} />`)}
+          ${drawn}
           ${hovered !== null && html`<rect class="hovered" x=${place.at(hovered).x - 1.5} y=${place.at(hovered).y - 1.5} width=${width + 2} height=${LINE_HEIGHT + 2} />`}
         </svg>
         <${FocusCell} key=${name} name=${name} cells=${cells} index=${focused} at=${at} width=${width} onMove=${setFocused} onChoose=${onChoose} />
@@ -227,7 +231,7 @@ export function Sample({ look }: { look: string }): VNode {
   return html`<svg class="sample" width="6" height="11" aria-hidden="true"><path class=${`w-${look}`} d=${`M0 0${(DRAWN[look] ?? block)(6, 11)}`} /></svg>`;
 }
 
-function pathsOf(cells: readonly Cell[], mode: MapMode, place: Geometry): [string, string][] {
+function pathsOf(cells: readonly Cell[], mode: MapMode, place: Geometry): VNode[] {
   const drawn = new Map<string, string[]>();
   const most = Math.max(1, ...cells.map(({ rows }) => rows));
   cells.forEach((cell, index) => {
@@ -239,7 +243,7 @@ function pathsOf(cells: readonly Cell[], mode: MapMode, place: Geometry): [strin
     list.push(`M${x} ${y}${shape}`);
     drawn.set(shade, list);
   });
-  return [...drawn].map(([look, list]) => [look, list.join('')]);
+  return [...drawn].map(([look, list]) => html`<path key=${look} class=${`w-${look}`} d=${list.join('')} />`);
 }
 
 /** One of four shades, each for twice as many rows as the one before; the last one for the most. */

@@ -10,7 +10,7 @@ import { Age, Choice, Heading, Panel, Read, State, Table } from './parts.ts';
 import { go, linkTo, type Route } from './route.ts';
 import { useReading } from './server.ts';
 import { WindowDialog } from './window-dialog.ts';
-import { type MapMode, Sample, WindowMapGrid } from './window-map.ts';
+import { KEYS, type MapMode, Sample, WindowMapGrid } from './window-map.ts';
 
 /** From this width on, both maps stand side by side. */
 const WIDE = '(min-width: 2100px)';
@@ -73,7 +73,7 @@ function ExportMap({ map, name, mode, onChoose }: ExportMapProps): VNode {
   const cells = useMemo(() => cellsOf(map, name), [map, name]);
   if (!map.exports[name].enabled)
     return html`<${Panel} title=${name}><p class="empty">This export is switched off in the settings.</p></${Panel}>`;
-  return html`<${Panel} title=${name} class="map-panel" aside=${html`<span class="soft keys">Arrow keys move, Enter opens, n and p go to the next and previous open window</span>`}>
+  return html`<${Panel} title=${name} class="map-panel" aside=${html`<span class="soft keys">${KEYS}</span>`}>
     <${WindowMapGrid} name=${name} cells=${cells} mode=${mode} onChoose=${(startMs: number) => onChoose(name, startMs)} />
     <details><summary>As a table, a row a day</summary><${Days} name=${name} cells=${cells} /></details>
   </${Panel}>`;

@@ -58,13 +58,22 @@ const SELECT_NOT_APPLIED = `
   SELECT ${COLUMNS} FROM ingest_file
   WHERE outcome IN ('failed', 'refused', 'held') AND finished_at > :since ORDER BY number DESC LIMIT :limit`;
 
-/** From the newest on; a name that matches little ends after so many files. */
-const SELECT_PAGE = `
-  SELECT ${COLUMNS},
-    (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
-      AND (:export IS NULL OR export = :export) AND (:part IS NULL OR instr(name, :part) > 0) AS is_wanted
-  FROM ingest_file WHERE number < :before ORDER BY number DESC LIMIT :scanned`;
-const SELECT_PAGE_OF_OUTCOME = SELECT_PAGE.replace('WHERE', "WHERE outcome <> 'applied' AND");
+const IS_WANTED = `
+  (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
+    AND (:export IS NULL OR export = :export) AND (:part IS NULL OR instr(name, :part) > 0) AS is_wanted`;
+
+/** From the newest on; what matches little ends after so many files. */
+export const SELECT_FILES = `
+  SELECT ${COLUMNS}, ${IS_WANTED} FROM ingest_file WHERE number < :before ORDER BY number DESC LIMIT :scanned`;
+
+/** There are few of them, and an index leads to them. */
+export const SELECT_FILES_NOT_APPLIED = `
+  SELECT ${COLUMNS}, ${IS_WANTED}
+  FROM (
+    SELECT number AS found FROM ingest_file INDEXED BY ingest_file_by_outcome
+    WHERE outcome IN ('applying', 'repeated', 'failed', 'refused', 'held') AND number < :before
+    ORDER BY number DESC LIMIT :scanned) CROSS JOIN ingest_file ON number = found
+  ORDER BY found DESC`;
 
 const SELECT_OF_WINDOW = `
   SELECT ${COLUMNS} FROM ingest_file WHERE export = :export AND window_start = :window_start
@@ -155,7 +164,7 @@ export function filesPage(db: Database, wanted: FilesWanted): { files: FileRecor
   const { outcomes, part, before } = wanted;
   const isFiltered = outcomes !== null || part !== null || wanted.export !== null;
   const scanned = isFiltered ? SCANNED_FILES_MAX : PAGE_FILES;
-  const sql = outcomes?.includes('applied') === false ? SELECT_PAGE_OF_OUTCOME : SELECT_PAGE;
+  const sql = outcomes?.includes('applied') === false ? SELECT_FILES_NOT_APPLIED : SELECT_FILES;
   const values = {
     outcomes: outcomes === null ? null : JSON.stringify(outcomes),
     export: wanted.export,

@@ -40,9 +40,9 @@ export const newestOfStream = (conditions: string) => `
     ORDER BY position DESC LIMIT @scanned)
   WHERE true${conditions} LIMIT @limit`;
 
-const SELECT_BETWEEN = `
+export const VERSIONS_BETWEEN = `
   SELECT ${COLUMNS} FROM stream_row WHERE place BETWEEN :low AND :high AND article_id = :article_id ORDER BY place`;
-const FIRST_PLACE = `
+export const FIRST_PLACE = `
   SELECT place FROM stream_row WHERE place >> 34 = :ordinal AND position >= :position ORDER BY position LIMIT 1`;
 const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHERE id = ?';
 
@@ -114,7 +114,7 @@ export function versionRows(
           { low: whole.high - half + 1, high: whole.high },
         ];
     const article_id = Number(id.slice(id.lastIndexOf('.') + 1));
-    const select = db.prepare<unknown[], StreamRow>(SELECT_BETWEEN);
+    const select = db.prepare<unknown[], StreamRow>(VERSIONS_BETWEEN);
     const rows = spans.flatMap((some) => select.all({ ...some, article_id }));
     const next = isAll ? null : { low: whole.low + half, high: whole.high - half };
     return { rows: rows.filter(({ body }) => body.startsWith(`{"id":"${id}",`)), next };
@@ -153,11 +153,19 @@ export function knownStreams(
     );
 }
 
-const SELECT_DELIVERIES = `
-  SELECT first_position, last_position FROM delivery
-  WHERE (delivered_at >= :since OR delivered_at IS NULL) AND last_position - first_position + 1 = :rows
-  ORDER BY first_position LIMIT 1`;
-const SELECT_DELIVERED = `
+/** Of transactions that may be of the same millisecond. */
+const DELIVERIES_MAX = 10;
+
+/** Times of delivery never go back. The newest transaction may have none yet. */
+export const DELIVERED_SINCE = `
+  SELECT first_position, last_position FROM (
+    SELECT first_position, last_position FROM delivery
+    WHERE first_position >= coalesce(
+      (SELECT first_position FROM delivery WHERE delivered_at >= :since ORDER BY delivered_at, first_position LIMIT 1),
+      (SELECT max(first_position) FROM delivery))
+    ORDER BY first_position LIMIT ${DELIVERIES_MAX})
+  WHERE last_position - first_position + 1 = :rows LIMIT 1`;
+export const DELIVERED_AT = `
   SELECT delivered_at FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`;
 
 /**
@@ -166,15 +174,26 @@ const SELECT_DELIVERED = `
  */
 export function deliveredSpan(db: Database, sinceMs: number, rows: number): PositionSpan | null {
   const found = db
-    .prepare<unknown[], { first_position: number; last_position: number }>(SELECT_DELIVERIES)
+    .prepare<unknown[], { first_position: number; last_position: number }>(DELIVERED_SINCE)
     .get({ since: sinceMs, rows });
   return found === undefined ? null : { after: found.first_position - 1, through: found.last_position };
+}
+
+export const ROWS_BY_STREAM = `
+  SELECT subscription_id, content_type, (
+      SELECT count(*) FROM stream_row
+      WHERE place >> 34 = ordinal + 0 AND stream_row.position > :after AND stream_row.position <= :through) AS rows
+  FROM stream WHERE removed = 0 AND stream.position > :after ORDER BY subscription_id, content_type`;
+
+/** How many rows each stream has in a span. */
+export function rowsByStream(db: Database, span: PositionSpan): (KnownStream & { readonly rows: number })[] {
+  const counts = db.prepare<unknown[], KnownStream & { rows: number }>(ROWS_BY_STREAM).all(span);
+  return counts.filter(({ rows }) => rows > 0);
 }
 
 /** When a position was delivered, epoch milliseconds; null while that is not written. */
 export function deliveredAtMs(db: Database, position: number): number | null {
   return (
-    db.prepare<unknown[], { delivered_at: number | null }>(SELECT_DELIVERED).get(position)?.delivered_at ??
-    null
+    db.prepare<unknown[], { delivered_at: number | null }>(DELIVERED_AT).get(position)?.delivered_at ?? null
   );
 }

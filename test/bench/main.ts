@@ -5,7 +5,7 @@
  * | option | meaning |
  * |---|---|
  * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
- * | `--only page`, `period`, `light`, `stall`, `follow`, `start` | a part of it |
+ * | `--only page`, `period`, `light`, `stall`, `follow`, `console`, `start` | a part of it |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | what millions of rows cost, see growth.ts; with `--against` also the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { against, withBuilt } from './against.ts';
 import { type Bench, figureTable, type Row, SUBSCRIPTIONS } from './common.ts';
+import { consoles } from './consoles.ts';
 import { following } from './following.ts';
 import { growth } from './growth.ts';
 import { ingest } from './ingest.ts';
@@ -104,7 +105,15 @@ async function main(): Promise<void> {
       if (waits.length > 0) note(figureTable('a bare server', waits));
       const followed = wanted('follow') ? await following(bench, appliance) : [];
       if (followed.length > 0) note(figureTable('plain', followed));
-      keep('limits', [...results.map(ofRow), ...waits.map(ofFigure), ...followed.map(ofFigure)]);
+      if (wanted('console')) await appliance.stop();
+      const looked = wanted('console') ? await consoles(bench) : [];
+      if (looked.length > 0) note(figureTable('alone', looked));
+      keep('limits', [
+        ...results.map(ofRow),
+        ...waits.map(ofFigure),
+        ...followed.map(ofFigure),
+        ...looked.map(ofFigure),
+      ]);
     } finally {
       await appliance.stop();
     }

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
-import { formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
+import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import { putFile } from '../support/appliance.ts';
 import { launchBrowser, skip, watchedPage } from '../support/browser.ts';
 import { type Demonstration, startDemonstration } from '../support/demonstration.ts';
@@ -59,7 +59,7 @@ async function main(): Promise<void> {
 
 /** A client follows the stream, another one stops, and a file fails: what the console is there to tell. */
 async function liveALittle({ drop, shown: { url, keys } }: Demonstration): Promise<void> {
-  const window = Math.floor((Date.now() - 3 * HOUR_MS) / WINDOW_MS) * WINDOW_MS;
+  const window = Math.floor((Date.now() - 2 * DAY_MS) / WINDOW_MS) * WINDOW_MS;
   putFile(
     drop,
     `newswire.${formatWindowStart(window)}.ndjson`,

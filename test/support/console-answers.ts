@@ -184,7 +184,14 @@ function windowDetail(
   const [first] = files;
   const one = map.open.find(({ window_start }) => window_start === first?.window_start) ?? map.open[0];
   if (one === undefined) throw new Error('no window is open');
-  return { ...one, due_at: one.window_end, files: files.slice(0, 1), detections: detections.slice(0, 2) };
+  const streams = [{ subscription_id: 7001, content_type: 'text', rows: 2 }] as const;
+  return {
+    ...one,
+    due_at: one.window_end,
+    files: files.slice(0, 1),
+    streams,
+    detections: detections.slice(0, 2),
+  };
 }
 
 function detection(nowMs: number, index: number): DetectionEntry {

@@ -32,8 +32,11 @@ export function alertActions(
   const exports = EXPORT_NAMES.filter((one) => detail.startsWith(one));
   switch (name) {
     case 'failed windows':
-    case 'held windows':
       return statesOf(sources, exports).flatMap(windowActions).slice(-WINDOWS_MAX);
+    case 'held windows': {
+      const held = statesOf(sources, exports).filter((state) => state.held);
+      return held.flatMap(windowActions).slice(-WINDOWS_MAX);
+    }
     case 'missing windows': {
       const newest = statesOf(sources, exports).findLast(({ letter }) => letter === 'm');
       if (newest === undefined) return [];

@@ -246,6 +246,12 @@ export interface WindowDetail {
   readonly held: boolean;
   /** Every file that came for it, the newest first, at most 20. */
   readonly files: readonly FileEntry[];
+  /** New versions that the newest applied file brought, by stream. */
+  readonly streams: readonly {
+    readonly subscription_id: number;
+    readonly content_type: 'text' | 'image';
+    readonly rows: number;
+  }[];
   /** Of the detections that came of it: the first 20; they can be asked for by their ids. */
   readonly detections: readonly DetectionEntry[];
   readonly actions: readonly Action[];

@@ -1,7 +1,7 @@
 /** The map of windows with the list of those that brought nothing, and one window (api.ts). */
 import { EXPORT_NAMES, type ExportName, isExportName } from '../../detection/content-type.ts';
 import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/file-record.ts';
-import { deliveredSpan, newestRows } from '../../query/latest-rows.ts';
+import { deliveredSpan, newestRows, rowsByStream } from '../../query/latest-rows.ts';
 import { invalid, parseParameters, readText } from '../../query/parameters.ts';
 import { EVERY_STREAM } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
@@ -83,17 +83,23 @@ export function readWindow(sources: Sources, { query, mayAct }: Read, nowMs: num
     ...shown,
     due_at: formatMs(dueAtMs(start)),
     files: files.map(fileDocument),
-    detections: detectionsOf(sources, db, files),
+    ...broughtBy(sources, db, files),
     actions: [...actions, ...offered(mayAct, start <= nowMs ? [expect] : [])],
   };
 }
 
 /** What the newest applied file has brought: its transaction is known by when it was made, and its number of rows. */
-function detectionsOf(sources: Sources, db: Database, files: readonly FileRecord[]) {
+function broughtBy(
+  sources: Sources,
+  db: Database,
+  files: readonly FileRecord[],
+): Pick<WindowDetail, 'streams' | 'detections'> {
   const applied = files.find(({ outcome }) => outcome === 'applied');
   const { created = 0, updated = 0 } = applied?.report ?? {};
-  if (applied === undefined || created + updated === 0) return [];
-  const span = deliveredSpan(db, applied.finished_at ?? applied.taken_at, created + updated);
-  if (span === null) return [];
-  return entriesOf(sources, newestRows(db, span, { selection: EVERY_STREAM, filters: null }, DETECTIONS_MAX));
+  const isEmpty = applied === undefined || created + updated === 0;
+  const span = isEmpty ? null : deliveredSpan(db, applied.finished_at ?? applied.taken_at, created + updated);
+  if (span === null) return { streams: [], detections: [] };
+  const all = { selection: EVERY_STREAM, filters: null };
+  const rows = newestRows(db, span, all, DETECTIONS_MAX);
+  return { streams: rowsByStream(db, span), detections: entriesOf(sources, rows) };
 }
