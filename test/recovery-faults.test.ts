@@ -169,6 +169,35 @@ describe('an entry whose end is intact and whose rows are not', () => {
     }));
 });
 
+test('while a checkpoint is under way, an older copy in its place is found out, also under the same inode', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    const note = `${path}-identity`;
+    await history.restart();
+    history.stop();
+    const older = readFileSync(path);
+    await history.restart();
+    history.apply(rows(7000, 20));
+    history.stop();
+    const { inode, entry } = JSON.parse(readFileSync(note, 'utf8'));
+    assert.ok(entry > 0);
+    const cutOff = (bytes: Uint8Array) => {
+      writeFileSync(path, bytes);
+      const noted = JSON.parse(readFileSync(note, 'utf8'));
+      writeFileSync(note, JSON.stringify({ ...noted, is_checkpointing: true }));
+    };
+    const own = readFileSync(path);
+    cutOff(own);
+    assert.ok(isNotedFile(path));
+    cutOff(own.subarray(0, own.length - 100_000));
+    assert.ok(isNotedFile(path), 'half written by the checkpoint');
+    cutOff(older);
+    assert.equal(`${statSync(path).ino}`, inode);
+    assert.ok(!isNotedFile(path));
+    assert.ok(!existsSync(`${path}-peek`));
+    await history.restart();
+  }));
+
 test('a file is known though its file system is another device since the machine was restarted', () =>
   withHistory(async ({ folder }) => {
     const note = `${folder.detections}-identity`;

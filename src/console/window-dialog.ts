@@ -6,7 +6,7 @@ import { Actions } from './action.ts';
 import { DetectionRows } from './detection-rows.ts';
 import { Dialog } from './dialog.ts';
 import { FileStory } from './file-report.ts';
-import { windowName } from './format.ts';
+import { count, windowName } from './format.ts';
 import { LETTERS } from './letters.ts';
 import { Read, State, When } from './parts.ts';
 import { queryOf } from './route.ts';
@@ -31,7 +31,10 @@ export function WindowDialog({
 }
 
 function Story({ detail }: { detail: WindowDetail }): VNode {
-  const { letter, held, since, due_at, files, detections, actions } = detail;
+  const { letter, held, since, due_at, files, streams, detections, actions } = detail;
+  const brought = streams.map(
+    ({ subscription_id, content_type, rows }) => `${subscription_id} ${content_type}: ${count(rows)}`,
+  );
   const { text, mark } = LETTERS[letter];
   return html`<div class="facts">
       <p><${State} name=${held ? 'held' : mark}><strong>${text}</strong>${held && ', a file is held'}</${State}></p>
@@ -41,5 +44,6 @@ function Story({ detail }: { detail: WindowDetail }): VNode {
     <h3>Files</h3>
     ${files.length === 0 ? html`<p class="empty">No file has come for this window.</p>` : files.map((file: FileEntry) => html`<${FileStory} key=${file.number} file=${file} />`)}
     <h3>Detections</h3>
+    ${brought.length > 0 && html`<p class="soft">New versions by subscription and type: ${brought.join(', ')}</p>`}
     <${DetectionRows} rows=${detections} label="Detections of this window" empty="None came of it." />`;
 }

@@ -107,7 +107,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
       applied = await makeAnew(tail, options);
       db = openDetections(folder.detections);
     }
-    noteIdentity(folder.detections);
+    noteIdentity(folder.detections, false, entryInFile(db));
     // One that was noted since the database could be read is for the next start.
     if (madeAnew !== null) rmSync(folder.damage, { force: true });
     rmSync(`${folder.detections}${WAL_ASIDE}`, { force: true });
@@ -279,6 +279,11 @@ async function makeAnew(tail: Tail, options: RecoverOptions): Promise<number> {
 }
 
 /** Whether an entry cannot be applied: the log is damaged, or the database holds something else than its mark says. */
+/** The last entry that is in the database file itself; null where its write-ahead log may have more. */
+function entryInFile(db: Database): number | null {
+  return sizeOf(`${db.name}-wal`) === 0 ? (readLogMark(db)?.entry ?? null) : null;
+}
+
 function isContradiction(error: unknown): error is Error {
   return error instanceof LogDamage || errorCode(error).startsWith('SQLITE_CONSTRAINT') || isDamage(error);
 }

@@ -3,9 +3,10 @@
  * the name, an older one that was put back too, and shows a mixture of both. So what identifies the file is noted beside
  * it whenever the file itself changes, which is at checkpoints alone.
  */
-import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { checkpoint } from './checkpoint.ts';
-import type { Database } from './database.ts';
+import { type Database, openReader, removeDatabase } from './database.ts';
+import { readLogMark } from './log-mark.ts';
 
 interface Identity {
   readonly device: string;
@@ -14,12 +15,14 @@ interface Identity {
   readonly modified_ns: string;
   /** A checkpoint was under way: the file may be longer and newer than noted. */
   readonly is_checkpointing: boolean;
+  /** The last log entry that is in the file itself, whatever its write-ahead log has; null: not known. */
+  readonly entry: number | null;
 }
 
 const notePath = (path: string) => `${path}-identity`;
 
 /** @returns what stands for the file as it is; null where there is none */
-function identityOf(path: string, isCheckpointing: boolean): Identity | null {
+function identityOf(path: string, isCheckpointing: boolean, entry: number | null): Identity | null {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   if (stats === undefined) return null;
   return {
@@ -28,37 +31,65 @@ function identityOf(path: string, isCheckpointing: boolean): Identity | null {
     bytes: `${stats.size}`,
     modified_ns: `${stats.mtimeNs}`,
     is_checkpointing: isCheckpointing,
+    entry,
   };
 }
 
 /** Notes how a database's file is, before it is written to and after every checkpoint. */
-export function noteIdentity(path: string, isCheckpointing = false): void {
+export function noteIdentity(path: string, isCheckpointing = false, entry: number | null = null): void {
   const draft = `${notePath(path)}.new`;
-  writeFileSync(draft, `${JSON.stringify(identityOf(path, isCheckpointing))}\n`, { mode: 0o600 });
+  writeFileSync(draft, `${JSON.stringify(identityOf(path, isCheckpointing, entry))}\n`, { mode: 0o600 });
   // On a full disk the note that is there stays, and still says what is so.
   renameSync(draft, notePath(path));
 }
 
 /** Moves what the write-ahead log holds into the database. */
 export function checkpointNoted(db: Database, how: 'PASSIVE' | 'TRUNCATE'): void {
-  noteIdentity(db.name, true);
-  checkpoint(db, how);
-  noteIdentity(db.name);
+  const before = readNote(db.name)?.entry ?? null;
+  noteIdentity(db.name, true, before);
+  const isComplete = checkpoint(db, how);
+  noteIdentity(db.name, false, isComplete ? (readLogMark(db)?.entry ?? null) : before);
 }
 
 /** Whether the file under this name is the one that was noted: not replaced, not copied back. */
 export function isNotedFile(path: string): boolean {
-  let noted: Partial<Identity> | null;
-  try {
-    noted = JSON.parse(readFileSync(notePath(path), 'utf8'));
-  } catch {
-    // None was noted, or a power cut has left half of it: then the file has to prove itself.
-    return false;
-  }
-  const now = identityOf(path, false);
+  const noted = readNote(path);
+  const now = identityOf(path, false, null);
   if (now === null || noted === null) return false;
   if (now.inode !== noted.inode) return false;
   if (now.bytes === noted.bytes && now.modified_ns === noted.modified_ns) return true;
   // Not asked above: many file systems (btrfs, ZFS, NFS, overlays) are another device after each restart of the machine.
-  return noted.is_checkpointing === true && now.device === noted.device;
+  if (noted.is_checkpointing !== true || now.device !== noted.device) return false;
+  // A copy that took its place may have got its inode. An older one is complete, so it says that it is older; one that
+  // a checkpoint was cut off in may not be readable without its write-ahead log, and is ours.
+  const entry = entryInFile(path);
+  return entry === 'unreadable' || entry >= (noted.entry ?? 0);
+}
+
+/** @returns null where none was noted, or a power cut has left half of it: then the file has to prove itself */
+function readNote(path: string): Partial<Identity> | null {
+  try {
+    return JSON.parse(readFileSync(notePath(path), 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+/** The last log entry that is in a database file, without what its write-ahead log has: read under another name. */
+function entryInFile(path: string): number | 'unreadable' {
+  const peek = `${path}-peek`;
+  try {
+    removeDatabase(peek);
+    linkSync(path, peek);
+    const db = openReader(peek);
+    try {
+      return readLogMark(db)?.entry ?? 0;
+    } finally {
+      db.close();
+    }
+  } catch {
+    return 'unreadable';
+  } finally {
+    removeDatabase(peek);
+  }
 }

@@ -248,7 +248,7 @@ test('what cannot be built is said, with what can be', () => {
       /unknown target plan9-x64: expected one of linux-x64, linux-arm64, darwin-x64, darwin-arm64/,
     ],
     ['darwin-arm64', /newest Node for darwin-arm64 is 24\.0\.0.*NODE_OPTIONS/],
-    [process.platform === 'darwin' ? 'toString' : 'darwin-x64', /on a Mac|unknown target/],
+    [process.platform === 'darwin' ? 'toString' : 'darwin-x64', /on such a Mac|unknown target/],
   ];
   for (const [target, reason] of cases) {
     const script = join(root, 'build', 'executable.mjs');

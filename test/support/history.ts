@@ -7,9 +7,8 @@ import { type Recovered, type RecoverOptions, recoverDetections } from '../../sr
 import { finishRemovals, removeSubscription } from '../../src/ingest/removal.ts';
 import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/row-batch.ts';
 import type { StreamWriter } from '../../src/ingest/stream-writer.ts';
-import { checkpoint } from '../../src/store/checkpoint.ts';
 import type { Database } from '../../src/store/database.ts';
-import { noteIdentity } from '../../src/store/file-identity.ts';
+import { checkpointNoted } from '../../src/store/file-identity.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { parseSeconds } from '../../src/time.ts';
 import { type TestRow, testId, testMatch } from './store.ts';
@@ -77,9 +76,8 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
   function stop(): void {
     if (open === null) return;
     open.writer.flush();
-    checkpoint(open.recovered.db, 'TRUNCATE');
+    checkpointNoted(open.recovered.db, 'TRUNCATE');
     open.recovered.db.close();
-    noteIdentity(folder.detections);
     open = null;
   }
 
