@@ -1,7 +1,7 @@
 /** The console's server: who gets in, and who does not. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, renameSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { join } from 'node:path';
@@ -194,6 +194,25 @@ describe('the console of a running appliance', () => {
     });
   });
 
+  test('while access.db cannot be read, nobody gets in, and who is in is told again later', async () => {
+    const console = await openConsole(appliance);
+    const events = await openEvents(origin, console.cookie);
+    const link = linkOf(appliance);
+    const path = join(appliance.data, 'access.db');
+    renameSync(path, `${path}-away`);
+    try {
+      assert.equal((await console.ask('overview')).status, 503);
+      assert.equal((await redeem(link)).status, 503);
+      const beats = events.beats();
+      await until('the stream is kept', () => events.beats() > beats + 1);
+    } finally {
+      renameSync(`${path}-away`, path);
+    }
+    await until('it goes on', async () => (await console.ask('overview')).status === 200);
+    assert.equal((await redeem(link)).status, 200, 'and nothing has used it up');
+    events.close();
+  });
+
   test('a session outlives a restart, a link does not', async () => {
     const console = await openConsole(appliance);
     const link = linkOf(appliance);
@@ -215,6 +234,8 @@ describe('the console of a running appliance', () => {
 });
 
 interface Events {
+  /** How often it was told that the stream is alive. */
+  beats(): number;
   /** Settles when this event was told. */
   until(name: string): Promise<void>;
   close(): void;
@@ -231,6 +252,7 @@ async function openEvents(origin: string, cookie: string): Promise<Events> {
   });
   response.on('error', () => {});
   return {
+    beats: () => told.split(':\n\n').length,
     until: (name) => until(`the event ${name}`, () => told.includes(`event: ${name}\n`)),
     close: () => sent.destroy(),
   };

@@ -47,7 +47,8 @@ describe('README', () => {
   test('its links lead somewhere, and so do those of the other documents', () => {
     for (const document of ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md']) {
       for (const [, target = ''] of read(document).matchAll(/\]\(([^)]+)\)/g)) {
-        if (!target.startsWith('#')) assert.ok(existsSync(path.join(root, target.replace(/#.*/, ''))), `${document}: ${target}`);
+        if (!target.startsWith('#'))
+          assert.ok(existsSync(path.join(root, target.replace(/#.*/, ''))), `${document}: ${target}`);
         else
           assert.match(read(document), new RegExp(`^## ${target.slice(1)}$`, 'im'), `${document}: ${target}`);
       }

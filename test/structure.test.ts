@@ -128,6 +128,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'log.ts',
     'manual',
     'openapi',
+    'pace.ts',
     'packed.ts',
     'query',
     'refused.ts',

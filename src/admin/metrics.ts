@@ -47,7 +47,7 @@ export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Me
     answered(endpoint, status, seconds, rows) {
       traffic.answered(endpoint, status, seconds, rows);
       counts.add('requests', 1);
-      if (status >= 400) counts.add('refused', 1);
+      if (status >= 400 && status < 500) counts.add('refused', 1);
       if (rows > 0) counts.add('rows_served', rows);
     },
     refused: (limit) => traffic.refused.inc({ limit }),

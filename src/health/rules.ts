@@ -26,7 +26,11 @@ export interface Situation {
 const STALLED_AFTER_MS = 45 * MINUTE_MS;
 const DEGRADED_AFTER_MS = HOUR_MS;
 
-export function judgeHealth(situation: Situation, alerts: readonly Alert[], nowMs: number): Health {
+export function judgeHealth(
+  situation: Situation,
+  alerts: readonly Pick<Alert, 'name'>[],
+  nowMs: number,
+): Health {
   const { newest_done, enabled, is_paused } = situation;
   const pageWorthy = alerts.filter(isPageWorthy).length;
   // While ingest is paused, the age of windows is not judged.

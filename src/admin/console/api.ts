@@ -187,6 +187,7 @@ export interface Minutes {
   readonly from: Time;
   /** One number a minute; all arrays are equally long. */
   readonly requests: readonly number[];
+  /** Answered with 4xx. */
   readonly refused: readonly number[];
   readonly rows_served: readonly number[];
   readonly rows_ingested: readonly number[];

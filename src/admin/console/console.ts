@@ -56,7 +56,11 @@ const STREAM_HEAD = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 
 
 export function createConsole(options: ConsoleOptions): ConsoleServer {
   const { sessions, settings, log, now } = options;
-  const thread = createConsoleThread(settings, (events) => streams.tell(events));
+  const thread = createConsoleThread(
+    settings,
+    (events) => streams.tell(events),
+    (error) => log.error({ reason: error.message }, 'the console failed to answer'),
+  );
   const streams = createStreams(thread.watch);
   const logins = createRequestRate(LOGINS_A_MINUTE);
 
@@ -112,6 +116,16 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
     return sealed === undefined ? null : sessions.open(sealed, now());
   }
 
+  /** While access.db cannot be read, nobody knows: then nothing is shown either. */
+  function isStillOpen(request: IncomingMessage, listening: Listening): boolean {
+    try {
+      return sessionOf(request, listening) !== null;
+    } catch (error) {
+      if (error instanceof NotReadable) return true;
+      throw error;
+    }
+  }
+
   async function reading(
     path: string,
     query: string,
@@ -127,7 +141,7 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
     if (path === 'events') {
       request.socket.setTimeout(0);
       response.setHeaders(new Headers(STREAM_HEAD));
-      if (!streams.add(response, () => sessionOf(request, listening) !== null))
+      if (!streams.add(response, () => isStillOpen(request, listening)))
         return refusal(503, 'Too many consoles are open. Close one of them.');
       response.writeHead(200);
       response.flushHeaders();

@@ -18,6 +18,7 @@ import {
 import { readOneDetection } from '../../query/one-detection.ts';
 import { invalid, type Parameters, parseParameters, readInteger, readText } from '../../query/parameters.ts';
 import { readPeriodPage } from '../../query/period-page.ts';
+import { readFirstDataStart } from '../../query/period-start.ts';
 import type { PeriodPlace } from '../../query/query-cursor.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
@@ -100,13 +101,16 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   const db = sources.detections();
   if (db === null) return page([], { next: null, searched_to: formatSeconds(period.from), curl: call });
   const names = knownStreams(db, selection).map((one) => streamName(one.subscription_id, one.content_type));
+  // Nothing is older than the first detection of all: days before it need not be looked at.
+  const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
+  if (from >= period.to) return page([], { next: null, searched_to: formatSeconds(period.from), curl: call });
   const groups = Math.ceil(names.length / STREAMS_AT_ONCE);
   const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
   let count = 0;
   let at: SearchPlace | null = readPlace(parameters) ?? { end: period.to, group: 0, place: null };
   do {
-    const day: { from: number; to: number } = { from: Math.max(period.from, dayBefore(at.end)), to: at.end };
+    const day: { from: number; to: number } = { from: Math.max(from, dayBefore(at.end)), to: at.end };
     const found = readPeriodPage(
       db,
       {
@@ -124,7 +128,7 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
     );
     if (found.rows > 0) texts.push(found.data.join(''));
     count += found.rows;
-    at = found.next === null ? nextPlace(at, day.from, groups, period.from) : { ...at, place: found.next };
+    at = found.next === null ? nextPlace(at, day.from, groups, from) : { ...at, place: found.next };
   } while (at !== null && count < limit && performance.now() < untilMs);
   return page(texts, {
     next: at === null ? null : Buffer.from(JSON.stringify(at)).toString('base64url'),

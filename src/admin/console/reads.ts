@@ -1,11 +1,14 @@
 /** What each path of the console reads (api.ts). Runs on the console's thread. */
 
+import { counted } from '../../counted.ts';
+import type { ExportName } from '../../detection/content-type.ts';
+import { judgeHealth } from '../../health/rules.ts';
 import { fileDocument, filesPage } from '../../ingest/file-record.ts';
 import { COUNTED, type Counted, MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readRequestHistory } from '../../limits/usage.ts';
 import { parseParameters, readText } from '../../query/parameters.ts';
 import { Refused } from '../../refused.ts';
-import { formatMs, MINUTE_MS, SECOND_MS } from '../../time.ts';
+import { formatMs, MINUTE_MS, parseInstant, SECOND_MS } from '../../time.ts';
 import { VERSION } from '../../version.ts';
 import { readOverview, type Standing } from '../overview.ts';
 import { alertActions, offered } from './action-offers.ts';
@@ -75,7 +78,7 @@ async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number
   return {
     at: formatMs(nowMs),
     version: VERSION,
-    health: healthOf(standing, nowMs),
+    health: healthOf(sources, standing, nowMs),
     exports,
     alerts: alerts.map((alert) => ({
       ...alert,
@@ -93,33 +96,33 @@ async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number
 }
 
 const FILES_SHOWN = 20;
-const STALE_MS = 60 * MINUTE_MS;
-
-/** Contract: GET /v1/health; in words. */
-function healthOf({ alerts, exports, ingest }: Standing, nowMs: number): Overview['health'] {
+/** What GET /v1/health says, and why. */
+function healthOf(
+  sources: Sources,
+  { alerts, exports, ingest }: Standing,
+  nowMs: number,
+): Overview['health'] {
   const paused_since = ingest?.paused_since ?? null;
-  const urgent = alerts.filter(({ page_worthy }) => page_worthy);
-  const [first] = urgent;
-  if (first !== undefined) {
-    const more = urgent.length === 1 ? '' : ` ${urgent.length - 1} more need someone now.`;
-    return { status: 'degraded', paused_since, reason: `${first.name}: ${first.detail}.${more}` };
+  const end = (name: ExportName) => parseInstant(exports[name].newest_done ?? '');
+  const newest_done = { newswire: end('newswire'), imagewire: end('imagewire') };
+  const situation = { newest_done, enabled: sources.enabled, is_paused: paused_since !== null };
+  const { status } = judgeHealth(situation, alerts, nowMs);
+  return { status, paused_since, reason: reasonOfHealth(status, alerts, paused_since) };
+}
+
+function reasonOfHealth(
+  status: Overview['health']['status'],
+  alerts: Standing['alerts'],
+  pausedSince: string | null,
+): string {
+  const [urgent, ...others] = alerts.filter(({ page_worthy }) => page_worthy);
+  if (urgent !== undefined) {
+    const more = others.length === 0 ? '' : ` ${counted(others.length, 'more alert')} cannot wait.`;
+    return `${urgent.name}: ${urgent.detail}.${more}`;
   }
-  if (paused_since !== null)
-    return { status: 'ok', paused_since, reason: `Ingest is paused since ${paused_since}.` };
-  const isOld = (end: string | null) => end === null || nowMs - Date.parse(end) > STALE_MS;
-  const old = Object.entries(exports).flatMap(([name, { enabled, newest_done }]) =>
-    enabled && isOld(newest_done) ? [name] : [],
-  );
-  if (old.length > 0)
-    return {
-      status: 'degraded',
-      paused_since,
-      reason: `No window of ${old.join(' and ')} that ended in the last hour was read.`,
-    };
-  const count = alerts.length;
-  const reason =
-    count === 0 ? 'Nothing is wrong.' : `${count} ${count === 1 ? 'alert is' : 'alerts are'} open.`;
-  return { status: 'ok', paused_since, reason };
+  if (pausedSince !== null) return `Ingest is paused since ${pausedSince}.`;
+  if (status === 'degraded') return 'An export has finished no window that ended within the last hour.';
+  return alerts.length === 0 ? 'Nothing is wrong.' : `${counted(alerts.length, 'alert')} can wait.`;
 }
 
 /** Each minute of the last day, the one that is not over included. */

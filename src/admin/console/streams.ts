@@ -1,5 +1,6 @@
 /** The event streams of the consoles that are open: each is told what to ask for again. */
 import type { ServerResponse } from 'node:http';
+import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
 import type { EventName } from './api.ts';
 
@@ -12,7 +13,7 @@ export interface Streams {
 
 export const STREAMS_MAX = 20;
 /** So that a proxy or a browser does not take it for dead; sessions that have ended are noticed then. */
-const BEAT_EVERY_MS = 5 * SECOND_MS;
+const BEAT_EVERY_MS = paced(5 * SECOND_MS);
 /** Of a console that does not read. */
 const UNREAD_BYTES_MAX = 64 * 1024;
 

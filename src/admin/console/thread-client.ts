@@ -20,6 +20,8 @@ const STOP_MS = 2 * SECOND_MS;
 export function createConsoleThread(
   settings: ConsoleSettings,
   onChanged: (events: readonly EventName[]) => void,
+  /** Told of what ended the thread while nobody waited for it. */
+  onFault: (error: Error) => void,
 ): ConsoleThread {
   const waiting = new Map<number, (told: Told) => void>();
   let thread: Worker | null = null;
@@ -37,6 +39,7 @@ export function createConsoleThread(
     let fault = 'the thread of the console has ended';
     worker.on('error', (error) => {
       fault = error.message;
+      if (waiting.size === 0) onFault(error);
     });
     worker.on('exit', () => {
       thread = null;
