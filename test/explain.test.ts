@@ -80,7 +80,7 @@ test('a window that is bad fails with the same reasons, and the next one for it 
   assert.deepEqual(explained.errors[0].line, 2);
   assert.equal(line.msg, 'file failed');
   const good = ndjson([newRow()]);
-  const held = await foretold(name, good, /^it is moved to held\/: its window is failed$/);
+  const held = await foretold(name, good, /^it is moved to held\/: its window has failed$/);
   assert.equal(held.line.msg, 'file held');
 });
 

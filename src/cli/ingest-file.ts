@@ -15,7 +15,7 @@ import { Refused } from '../refused.ts';
 import { openReader } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
-import { arrival, isHistory } from '../windows/transitions.ts';
+import { arrival, isHistory, statusPhrase } from '../windows/transitions.ts';
 import { configOf, folderOf, withDetections } from './config.ts';
 import { fileTable } from './ingest-status.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
@@ -211,7 +211,7 @@ function fateOf(
   }
   if (!config.exports[file.export].enabled) return `it is moved to refused/: ${switchedOff(file.export)}`;
   if (arrival(status ?? undefined, config.ingest.failed_windows) === 'hold')
-    return `it is moved to held/: its window is ${status}`;
+    return `it is moved to held/: its window ${statusPhrase(status ?? undefined)}`;
   if (result.kind === 'truncated')
     return 'it is moved to failed/ unless it is still being written: its compressed data is truncated';
   if (result.kind !== 'read')
