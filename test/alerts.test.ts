@@ -92,7 +92,7 @@ describe('windows', () => {
             name: `${status} windows`,
             page_worthy: false,
             since: formatMs(NOW - HOUR_MS),
-            detail: `imagewire: the window ${formatMs(START)} is ${status}`,
+            detail: `imagewire: the window ${formatMs(START)} ${status === 'failed' ? 'has' : 'is'} ${status}`,
           },
         ],
       );

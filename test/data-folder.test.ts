@@ -282,7 +282,7 @@ test('what is no folder is refused with exit code 78', async () => {
     writeFileSync(join(folder, 'data'), '');
     const run = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
     assert.equal(await run.ended, 78);
-    assert.match(run.told(), /cannot use the data folder .*data/);
+    assert.match(run.told(), /data is a file, not a folder\. Name another folder with --data\.$/m);
   });
 });
 

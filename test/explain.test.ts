@@ -22,7 +22,9 @@ after(() => appliance?.stop());
 function explain(name: string, content: string | Buffer) {
   const path = join(appliance.data, name);
   writeFileSync(path, content);
-  const explained = JSON.parse(appliance.cli(['ingest', 'explain', path, '--json']).stdout);
+  const asked = appliance.cli(['ingest', 'explain', path, '--json'], { anyStatus: true });
+  const explained = JSON.parse(asked.stdout);
+  assert.equal(asked.status, explained.valid === true ? 0 : 1);
   const validated = appliance.cli(['ingest', 'validate', path, '--json'], { anyStatus: true });
   assert.equal(JSON.parse(validated.stdout).valid, explained.valid);
   assert.equal(validated.status, explained.valid === true ? 0 : 1);
@@ -80,7 +82,7 @@ test('a window that is bad fails with the same reasons, and the next one for it 
   assert.deepEqual(explained.errors[0].line, 2);
   assert.equal(line.msg, 'file failed');
   const good = ndjson([newRow()]);
-  const held = await foretold(name, good, /^it is moved to held\/: its window has failed$/);
+  const held = await foretold(name, good, /^it is moved to held\/: its window is failed$/);
   assert.equal(held.line.msg, 'file held');
 });
 

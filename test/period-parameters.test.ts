@@ -179,7 +179,7 @@ test('a shard is a stream on a UTC day that the period touches; 64 are possible'
   refused(() => requireFewShards(resolve('2026-11-01', '2026-11-13'), 5), /65 stream-days/);
   refused(
     () => requireFewShards(resolve('2026-10-01T23:30:00Z', '2026-11-02T00:00:00.001Z'), 2),
-    /66 storage/,
+    /66 stream-days/,
   );
 });
 

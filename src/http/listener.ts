@@ -60,6 +60,9 @@ function timeoutsOf({ headMs, requestMs, keepAliveMs, checkEveryMs }: Connection
   };
 }
 
+/** The advice of an address that cannot be listened on. */
+export const OTHER_ADDRESS = 'Choose another address or port with --host and --port.';
+
 /** Settles when it listens. @param start has it do so; @throws Refused `failed` when it cannot */
 export function listening(
   server: Server,
@@ -72,7 +75,7 @@ export function listening(
         new Refused(
           // It may come: another process ends, an address is brought up. A service manager tries again.
           'failed',
-          `cannot listen on ${host}, port ${port}: ${reasonOf(error)}. Choose another address or port with --host and --port.`,
+          `cannot listen on ${host}, port ${port}: ${reasonOf(error)}. ${OTHER_ADDRESS}`,
           { cause: error },
         ),
       );

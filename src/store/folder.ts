@@ -47,6 +47,8 @@ export interface DataFolder {
   readonly alerts: string;
   /** What was found when detections.db was last compared with its log. */
   readonly verified: string;
+  /** Where the running appliance listens: see noted-address.ts. */
+  readonly address: string;
   /** Where the console of the running appliance is; not there while it is off. */
   readonly consoleAddress: string;
 }
@@ -66,6 +68,7 @@ export function dataFolder(root: string): DataFolder {
     stateLock: join(root, 'lock-state'),
     alerts: join(root, 'alerts.json'),
     verified: join(root, 'verified.json'),
+    address: join(root, 'address'),
     consoleAddress: join(root, 'console-address'),
   };
 }
@@ -81,12 +84,13 @@ export function ensureFolder(folder: DataFolder): boolean {
   let isNew = false;
   try {
     isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
-    if (!statSync(root).isDirectory()) throw new Error('it is not a folder');
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
     for (const path of [detections, access, log, accessLog, lock, serveLock, stateLock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
     if (existsSync(secret)) accessSync(secret, constants.R_OK);
   } catch (error) {
+    if (isErrorCode(error, 'EEXIST') && statSync(root, { throwIfNoEntry: false })?.isDirectory() === false)
+      throw new Refused('configuration', `${root} is a file, not a folder. Name another folder with --data.`);
     const reason =
       isErrorCode(error, 'EACCES') && isMissing(root)
         ? `it does not exist, and this user has no permission to create it in ${dirname(root)}`
