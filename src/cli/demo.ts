@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { readConsoleEpoch } from '../auth/console-epoch.ts';
+import { OTHER_ADDRESS } from '../config/listening.ts';
 import { counted } from '../counted.ts';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';
 import { newestEndedWindow, SampleExports } from '../demo/exports.ts';
@@ -9,7 +10,6 @@ import { countFiles, readFigures } from '../demo/figures.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { openAccess } from '../history/access.ts';
 import type { Operation } from '../history/format.ts';
-import { OTHER_ADDRESS } from '../http/listener.ts';
 import { bootIngestThread } from '../ingest/ingest-client.ts';
 import { addRequest } from '../ingest/requests.ts';
 import { paced } from '../pace.ts';

@@ -6,6 +6,7 @@
 import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { OTHER_ADDRESS } from '../config/listening.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import type { ConnectionTimes } from './connection-times.ts';
 import { secureContext, type TlsPair } from './tls-pair.ts';
@@ -59,9 +60,6 @@ function timeoutsOf({ headMs, requestMs, keepAliveMs, checkEveryMs }: Connection
     connectionsCheckingInterval: checkEveryMs,
   };
 }
-
-/** The advice of an address that cannot be listened on. */
-export const OTHER_ADDRESS = 'Choose another address or port with --host and --port.';
 
 /** Settles when it listens. @param start has it do so; @throws Refused `failed` when it cannot */
 export function listening(
