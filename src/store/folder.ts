@@ -89,8 +89,7 @@ export function ensureFolder(folder: DataFolder): boolean {
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
     if (existsSync(secret)) accessSync(secret, constants.R_OK);
   } catch (error) {
-    if (isErrorCode(error, 'EEXIST') && statSync(root, { throwIfNoEntry: false })?.isDirectory() === false)
-      throw new Refused('configuration', `${root} is a file, not a folder. Name another folder with --data.`);
+    refuseFile(root);
     const reason =
       isErrorCode(error, 'EACCES') && isMissing(root)
         ? `it does not exist, and this user has no permission to create it in ${dirname(root)}`
@@ -102,6 +101,12 @@ export function ensureFolder(folder: DataFolder): boolean {
   }
   refuseLinks(folder);
   return isNew;
+}
+
+/** @throws Refused `configuration` where the path is that of a file */
+export function refuseFile(root: string): void {
+  if (isFile(root))
+    throw new Refused('configuration', `${root} is a file, not a folder. Name another folder with --data.`);
 }
 
 /**
@@ -119,6 +124,15 @@ export function refuseLinks({ root, log, accessLog, ...files }: DataFolder): voi
     'configuration',
     `${link} is a link. Files in the data folder ${root} must not be links: replace the link with its target. The data folder itself can be a link.`,
   );
+}
+
+function isFile(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
+  } catch {
+    // What cannot be looked at is told by whoever needs it.
+    return false;
+  }
 }
 
 function isLink(path: string): boolean {
