@@ -27,7 +27,7 @@ const COLUMN_NOTES: Partial<Record<ColumnName, string>> = {
   exported_at: 'Default: when the row was read.',
   source_image_url:
     'Default: a signed address at which Wirewatch serves the photo from the folder `photos.folder`.',
-  article_url: 'Print articles: shown to customers whose account has `--print-metadata on`.',
+  article_url: 'Give it for print articles, too.',
   article_domain:
     'Reduced to the registered domain, in lower case and punycode. Default: taken from `article_url`.',
   article_publisher_id: 'Without it the detection has no publisher, and `article_publisher_name` is ignored.',

@@ -39,6 +39,7 @@ import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
 import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
+import { noteAddress } from './store/noted-address.ts';
 import { keepReserve } from './store/reserve.ts';
 import { readSecret } from './store/secret.ts';
 import { refuseNewer } from './store/writer.ts';
@@ -99,6 +100,8 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     log.info({ data: folder.root }, 'another command is using the data folder: asking it to hand over'),
   );
   begun.push(releaseLocks);
+  // What a crash has left; they are written anew.
+  for (const note of [folder.address, folder.consoleAddress]) rmSync(note, { force: true });
   completeCutOffRestore(folder, log);
   refuseNewer(folder);
   prepareAccess(options, folder.root);
@@ -108,8 +111,6 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const recentDeliveries = new Map<number, number>();
   const waiting = createWaiting();
   const counts = createRequestCounts(Date.now);
-  // What a crash has left; openAdmin writes it anew.
-  rmSync(folder.consoleAddress, { force: true });
   const metrics = isAdminOn(config, options.kind) ? await loadMetrics(counts) : null;
   const conditions = createConditions(Date.now, (name) => {
     // What is damaged is neither served nor written any more.
@@ -180,6 +181,10 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     now: Date.now,
   });
   begun.push(() => server.close(0));
+  noteAddress(folder.address, server.url, (reason) =>
+    log.warn({ reason }, 'cannot note the address: wirewatch status and healthcheck cannot find it'),
+  );
+  begun.push(() => rmSync(folder.address, { force: true }));
   const opened = { folder, secret, conditions, monitor: health, detections, server, dailyRows, keyUses };
   const admin = metrics && (await openAdmin(metrics, { ...options, ...opened }));
   begun.push(() => admin?.close());
@@ -194,6 +199,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     readable: ingest.ready,
     renewCertificate: server.renewCertificate,
     stop: async () => {
+      rmSync(folder.address, { force: true });
       const ends = [server.close(GRACE_MS), ingest.stop(), admin?.close(), backups.close(), scrubs.close()];
       await Promise.all(ends);
       health.close();

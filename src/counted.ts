@@ -5,7 +5,11 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
-/** A number for people: with separators from five digits on. */
-export function grouped(count: number): string {
-  return Math.abs(count) < 10_000 ? String(count) : count.toLocaleString('en-US');
+/**
+ * A number for people: with separators from five digits on.
+ *
+ * @param beside another number in the sentence: both have separators, or neither
+ */
+export function grouped(count: number, beside = 0): string {
+  return Math.max(Math.abs(count), Math.abs(beside)) < 10_000 ? String(count) : count.toLocaleString('en-US');
 }

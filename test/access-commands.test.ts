@@ -367,7 +367,13 @@ test('key rotate: --overlap and --expires; an end that comes before stays; what 
 
 test('key revoke asks, and does nothing where there is nobody to answer', async () => {
   const { id } = await createKey();
-  await failing(2, /permanently revokes key .* \(Test\) of account acme\..*--yes/, 'key', 'revoke', id);
+  await failing(
+    2,
+    /permanently revokes key .* \(Test\) of account acme\. .*Not confirmed: add --yes\.$/m,
+    'key',
+    'revoke',
+    id,
+  );
   assert.equal((await json('key', 'show', id)).status, 'active');
 });
 

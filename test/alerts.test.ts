@@ -86,13 +86,13 @@ describe('windows', () => {
             name: `${status} windows`,
             page_worthy: false,
             since: formatMs(NOW - 2 * HOUR_MS),
-            detail: `newswire: 2 windows from ${formatMs(START)} to ${formatMs(START + WINDOW_MS)} are ${status}`,
+            detail: `newswire: 2 windows from ${formatMs(START)} to ${formatMs(START + WINDOW_MS)} ${status === 'failed' ? 'have' : 'are'} ${status}`,
           },
           {
             name: `${status} windows`,
             page_worthy: false,
             since: formatMs(NOW - HOUR_MS),
-            detail: `imagewire: the window ${formatMs(START)} is ${status}`,
+            detail: `imagewire: the window ${formatMs(START)} ${status === 'failed' ? 'has' : 'is'} ${status}`,
           },
         ],
       );

@@ -325,6 +325,7 @@ test('a mistyped key hears that its checksum does not fit, one that was cut off 
   assert.match(detail(typo), /typing error: its checksum does not match. Copy the key again/);
   assert.match(detail(key.slice(0, -1)), /Check that the complete key was copied/);
   assert.doesNotMatch(detail(key), /typing error|copied/, 'unknown');
+  assert.match(detail('ww_token_abcdefghijkl_cut'), /^The access token is damaged .*Request a new one/);
 });
 
 test('the claimed key id is read from the form alone', () => {

@@ -552,5 +552,8 @@ describe('the rules', () => {
     assert.equal(checkOpenFiles(1000, 1200).status, 'ok');
     assert.equal(checkOpenFiles(1000, 1199).status, 'warn');
     assert.equal(checkOpenFiles(1000, null).status, 'ok');
+    // Both numbers have separators, or neither.
+    assert.equal(checkOpenFiles(1000, 20_000).detail, '20,000 allowed, at most 1,200 needed');
+    assert.equal(checkOpenFiles(1000, 1200).detail, '1200 allowed, at most 1200 needed');
   });
 });

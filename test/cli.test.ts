@@ -163,6 +163,12 @@ test('a command whose defaults are its own says so in its help', () => {
   }
 });
 
+test('--json is in the help of a command that prints a result only, and says what it prints', () => {
+  assert.match(wirewatch('status', '--help').stdout, /--json +print the result as JSON/);
+  assert.match(wirewatch('demo', '--help').stdout, /--json +print the sample keys and the commands as JSON/);
+  assert.doesNotMatch(wirewatch('serve', '--help').stdout, /--json/);
+});
+
 test('--help is on stdout with examples, exit 0', () => {
   for (const args of [['--help'], ['-h'], ['help'], ['version', '--help'], ['help', 'version']]) {
     const { status, stdout, stderr } = wirewatch(...args);

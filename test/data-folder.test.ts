@@ -280,9 +280,15 @@ test('a drop folder is made, but not its parents: a share may not be mounted', a
 test('what is no folder is refused with exit code 78', async () => {
   await inFolder(async (folder) => {
     writeFileSync(join(folder, 'data'), '');
-    const run = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
-    assert.equal(await run.ended, 78);
-    assert.match(run.told(), /cannot use the data folder .*data/);
+    for (const args of [
+      ['serve', '--port', '0'],
+      ['account', 'add', 'a', '--name', 'A'],
+      ['account', 'list'],
+    ]) {
+      const run = runProgram([...args, '--data', join(folder, 'data')]);
+      assert.equal(await run.ended, 78, args.join(' '));
+      assert.match(run.told(), /data is a file, not a folder\. Name another folder with --data\.$/m);
+    }
   });
 });
 

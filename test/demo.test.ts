@@ -1,6 +1,8 @@
 /** `wirewatch demo`: what an evaluator sees in the first minute, and that it never mixes with an installation in use. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -202,6 +204,28 @@ test('it prints a link into the console before anything else, which works', () =
     assert.equal(JSON.parse(reply.text).demo, true);
     run.kill('SIGTERM');
     assert.equal(await run.ended, 0);
+  }));
+
+test('a port that is taken: what to do, as npm needs it, and nothing else before', () =>
+  inFolder(async (data) => {
+    const taking = createServer().listen(0, '127.0.0.1');
+    await once(taking, 'listening');
+    const address = taking.address();
+    const port = typeof address === 'object' && address !== null ? String(address.port) : '';
+    try {
+      for (const [settings, advice] of [
+        [{ npm_lifecycle_event: 'start' }, 'Choose another port: npm start -- --port 8081'],
+        [{ npm_lifecycle_event: '' }, 'Choose another address or port with --host and --port.'],
+      ] as const) {
+        const run = runProgram(['demo', '--data', data, '--port', port], settings);
+        assert.equal(await run.ended, 1);
+        const reason = `cannot listen on 127.0.0.1, port ${port}: another program is using this address`;
+        assert.equal(run.told(), `wirewatch: ${reason}. ${advice}\n`);
+        assert.equal(run.printed(), '');
+      }
+    } finally {
+      taking.close();
+    }
   }));
 
 test('it leaves the folder of an installation in use alone', async () => {

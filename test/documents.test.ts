@@ -414,6 +414,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     assert.deepEqual(found.sort(), [
       'access-log',
       'access.db',
+      'address',
       'alerts.json',
       'detections.db',
       'detections.db-identity',

@@ -22,7 +22,9 @@ after(() => appliance?.stop());
 function explain(name: string, content: string | Buffer) {
   const path = join(appliance.data, name);
   writeFileSync(path, content);
-  const explained = JSON.parse(appliance.cli(['ingest', 'explain', path, '--json']).stdout);
+  const asked = appliance.cli(['ingest', 'explain', path, '--json'], { anyStatus: true });
+  const explained = JSON.parse(asked.stdout);
+  assert.equal(asked.status, explained.valid === true ? 0 : 1);
   const validated = appliance.cli(['ingest', 'validate', path, '--json'], { anyStatus: true });
   assert.equal(JSON.parse(validated.stdout).valid, explained.valid);
   assert.equal(validated.status, explained.valid === true ? 0 : 1);

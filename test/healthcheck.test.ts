@@ -1,5 +1,6 @@
 /** `wirewatch healthcheck`: its exit code, its one line, and how it finds the appliance. */
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -123,8 +124,10 @@ test('it finds the running appliance by the settings', () =>
     try {
       const { port } = new URL(await running.url());
       // A fresh one has finished no window: it answers, and is not healthy.
-      for (const args of [['--host', '0.0.0.0', '--port', port], []]) {
-        const { code, told } = await healthcheck(args, { WIREWATCH_SERVER_PORT: port });
+      // By the address that it noted in its data folder, whatever the settings say.
+      for (const args of [['--host', '0.0.0.0', '--port', port], [], ['--data', folder]]) {
+        const of = args.includes('--data') ? '1' : port;
+        const { code, told } = await healthcheck(args, { WIREWATCH_SERVER_PORT: of });
         assert.equal(code, 1);
         assert.match(told, /degraded: no export file has been read yet\. See: wirewatch ingest status\n$/);
       }
@@ -133,6 +136,26 @@ test('it finds the running appliance by the settings', () =>
       await running.ended;
     }
   }));
+
+test('another process on the port of an installation that does not run is not taken for it', () =>
+  inFolder((folder) =>
+    answering(health(200, 0), async (url) => {
+      const settings = { WIREWATCH_SERVER_PORT: new URL(url).port };
+      const running = runProgram(['serve', '--data', folder, '--port', '0']);
+      await running.url();
+      // As after a power cut: the address stays behind.
+      running.kill('SIGKILL');
+      await running.ended;
+      assert.ok(existsSync(join(folder, 'address')));
+      const { code, told } = await healthcheck(['--data', folder], settings);
+      assert.equal(code, 1);
+      assert.match(told, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
+      const { printed } = await healthcheck(['--data', folder, '--json'], settings);
+      assert.deepEqual([JSON.parse(printed).healthy, JSON.parse(printed).url], [false, null]);
+      // Asked for by its port, it is asked.
+      assert.equal((await healthcheck(['--data', folder, '--port', settings.WIREWATCH_SERVER_PORT])).code, 0);
+    }),
+  ));
 
 test(
   'an appliance with a certificate of its own making is asked over TLS; another one must be genuine',

@@ -369,7 +369,7 @@ test('data_starts is accepted as from, in every zone and for each stream', async
 test('too wide, too many shards and too many subscriptions are refused', async () => {
   assert.match(await refusal('from=2026-10-20&to=2026-11-20'), /31 calendar days/);
   const detail = await refusal('from=2026-11-01&to=2026-11-20');
-  assert.match(detail, /80 storage shards.*narrow the period or the subscriptions/);
+  assert.match(detail, /80 stream-days.*narrow the period or the subscriptions/);
   const ids = [7001, 7002, 7003, 7004, 8001];
   const { key: five } = server.makeKey({ subscriptions: ids.map((id) => ({ id, content_types: null })) });
   assert.match(await refusal(DAYS, five), /5 subscriptions; at most 4/);

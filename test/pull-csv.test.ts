@@ -81,6 +81,25 @@ describe('against the appliance', () => {
       assert.match(other.told(), /columns/);
     }));
 
+  test('a copy is not continued in another format, which its file shows', () =>
+    inFolder(async (folder) => {
+      const formats = ['sqlite', 'ndjson', 'csv'];
+      for (const made of formats) {
+        const into = join(folder, `copy.${made}`);
+        const args = pullArgs(folder, '--into', into, ...since);
+        assert.equal(await runProgram([...args, '--format', made]).ended, 0);
+        const content = readFileSync(into);
+        const expected =
+          made === 'sqlite' ? 'is a copy in SQLite. Leave out --format,' : `. Use --format ${made},`;
+        for (const other of formats.filter((format) => format !== made)) {
+          const run = runProgram([...args, '--format', other]);
+          assert.equal(await run.ended, 2, `${made} as ${other}: ${run.told()}`);
+          assert.ok(run.told().includes(expected), run.told());
+          assert.deepEqual(readFileSync(into), content);
+        }
+      }
+    }));
+
   test('--compare refuses a CSV copy', () =>
     inFolder(async (folder) => {
       const run = runProgram(pullArgs(folder, '--into', join(folder, 'x'), '--format', 'csv', '--compare'));

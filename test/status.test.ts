@@ -32,7 +32,7 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
   assert.equal((await appliance.get('/v1/me')).status, 200);
   await until('the use of the key is written', () => json().keys.used_in_last_day === 1);
   const status = json();
-  assert.equal(status.running, true);
+  assert.deepEqual([status.running, status.url], [true, appliance.serving().url]);
   assert.deepEqual(status.ingest.exports.newswire, {
     enabled: true,
     newest_done: formatMs(doneMs + WINDOW_MS),
@@ -54,7 +54,7 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
   assert.equal(status.backup, null);
 
   const text = statusOf();
-  assert.match(text, /^appliance +running/);
+  assert.ok(text.startsWith(`appliance  running, listening on ${appliance.serving().url}\n`), text);
   assert.match(text, /^newswire +read up to .*, 19 days ago, except 1 window: 1 failed$/m);
   assert.doesNotMatch(text, /complete/);
   assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last used .* ago$/m);

@@ -4,12 +4,12 @@ import { readConsoleEpoch } from '../auth/console-epoch.ts';
 import { type Config, enabledExports } from '../config/load.ts';
 import type { Conditions } from '../health/conditions.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
-import type { Logger } from '../log.ts';
 import { reasonOf } from '../refused.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
-import { type DataFolder, writeWhole } from '../store/folder.ts';
+import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
+import { noteAddress } from '../store/noted-address.ts';
 import type { ConsoleOptions } from './console/console.ts';
 import type { Admin, AdminOptions } from './listener.ts';
 import type { Metrics } from './metrics.ts';
@@ -53,7 +53,9 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
     drop: config.ingest.drop,
     now: Date.now,
   });
-  noteAddress(folder, admin.url, log);
+  noteAddress(folder.consoleAddress, admin.url, (reason) =>
+    log.warn({ reason }, 'cannot note the address of the console: wirewatch console cannot find it'),
+  );
   return {
     url: admin.url,
     async close() {
@@ -104,16 +106,4 @@ async function consoleOptions(
     log,
     now: Date.now,
   };
-}
-
-/** For `wirewatch console`. Where it cannot be written, as on a full disk, the appliance serves all the same. */
-function noteAddress(folder: DataFolder, url: string, log: Logger): void {
-  try {
-    writeWhole(folder.consoleAddress, `${url}\n`);
-  } catch (error) {
-    log.warn(
-      { reason: reasonOf(error) },
-      'cannot note the address of the console: wirewatch console cannot find it',
-    );
-  }
 }

@@ -11,7 +11,7 @@ import type { AccessReader, StoredKey } from './access-reader.ts';
 import { isAddressListed } from './addresses.ts';
 import { hashKey, hasKeyForm, parseKey } from './key.ts';
 import type { Scope } from './scopes.ts';
-import { type AccessTokens, isTokenCurrent, type PresentedToken } from './token.ts';
+import { type AccessTokens, isLikeToken, isTokenCurrent, type PresentedToken } from './token.ts';
 
 /** Who asks, and what they may read. */
 export interface Credential {
@@ -122,14 +122,17 @@ function readAuthorization(authorization: string | undefined, tokens: AccessToke
   if (token !== null) return { keyId: token.keyId, proves: token.proves, token };
   const key = parseKey(text);
   if (key === null) {
-    throw new Refused(
-      'unauthorized',
-      hasKeyForm(text)
-        ? 'The API key contains a typing error: its checksum does not match. Copy the key again.'
-        : 'The credential is not a valid API key or access token. Check that the complete key was copied: <prefix>_live_<12 characters>_<52 characters>',
-    );
+    throw new Refused('unauthorized', malformedDetail(text));
   }
   return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, hashKey(text)), token: null };
+}
+
+function malformedDetail(text: string): string {
+  if (hasKeyForm(text))
+    return 'The API key contains a typing error: its checksum does not match. Copy the key again.';
+  if (isLikeToken(text))
+    return 'The access token is damaged or incomplete. Request a new one with POST /oauth/token';
+  return 'The credential is not a valid API key or access token. Check that the complete key was copied: <prefix>_live_<12 characters>_<52 characters>';
 }
 
 function bearerText(authorization: string | undefined): string | null {

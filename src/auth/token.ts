@@ -36,10 +36,17 @@ export interface AccessTokens {
 }
 
 const TOKEN_PATTERN = /^([a-z][a-z0-9]{0,15}_token_([a-z2-7]{12})_)([A-Za-z0-9_-]{52})$/;
+/** Where a token begins; what follows it is damaged where {@link TOKEN_PATTERN} does not match. */
+const TOKEN_BEGINNING = /^[a-z][a-z0-9]{0,15}_token_/;
 const ISSUED_BYTES = 6;
 const CLAIMS_BYTES = ISSUED_BYTES + 1;
 /** How far the clock may have been set back since a token was issued: a token is not to last for as long as that. */
 const SET_BACK_MAX_MS = 60_000;
+
+/** Whether it is meant as a token, though it may not be one. */
+export function isLikeToken(text: string): boolean {
+  return TOKEN_BEGINNING.test(text);
+}
 
 /** @param secret of the data folder */
 export function createAccessTokens(secret: Buffer): AccessTokens {

@@ -11,10 +11,10 @@ export function checkOpenFiles(connectionsMax: number, limit = openFilesLimit())
   if (limit === null) return ok(check, 'no limit, or the limit is not known');
   const needed = connectionsMax + OWN_FILES;
   return limit >= needed
-    ? ok(check, `${grouped(limit)} allowed, at most ${grouped(needed)} needed`)
+    ? ok(check, `${grouped(limit, needed)} allowed, at most ${grouped(needed, limit)} needed`)
     : warn(
         check,
-        `${grouped(limit)} allowed, but with [server] max_connections Wirewatch may need ${grouped(needed)}`,
+        `${grouped(limit, needed)} allowed, but with [server] max_connections Wirewatch may need ${grouped(needed)}`,
         'Raise the limit (ulimit -n, or LimitNOFILE= of the service), or lower [server] max_connections.',
       );
 }

@@ -113,7 +113,7 @@ type SetOptions = { name?: string; dailyRows?: number | None; printMetadata?: bo
 function registerSet(account: Command): void {
   const command = account
     .command('set')
-    .description('change an account; values that you do not give stay unchanged')
+    .description('change an account. Values that you do not give stay unchanged')
     .argument('<id>', 'account id', accountIdValue)
     .option('--name <name>', 'name of the customer', nameValue)
     .option(
@@ -176,7 +176,7 @@ function registerRemove(account: Command): void {
   const command = account
     .command('remove')
     .description(
-      'permanently remove an account with its keys, subscriptions and detections; clients lose access at once, and the command waits until all rows are deleted',
+      'permanently remove an account with its keys, subscriptions and detections. Clients lose access at once, and the command waits until all rows are deleted',
     )
     .argument('<id>', 'account id', accountIdValue)
     .option('--yes', 'do not ask for confirmation')

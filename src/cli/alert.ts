@@ -12,7 +12,7 @@ import { print, table, terminalWidth, WIDTH_DEFAULT } from './output.ts';
 export function register(alert: Command): void {
   const command = alert
     .command('list')
-    .description('list the open alerts, urgent ones first; exit code 1 if Wirewatch is not running')
+    .description('list the open alerts, urgent ones first. Exit code 1 if Wirewatch is not running')
     .action(async (_options, self: Command) => {
       const config = configOf(self);
       requireInstallation(config);

@@ -15,7 +15,7 @@ interface Options {
 
 export function register(command: Command): void {
   command
-    .argument('<dest>', 'a backup folder to create or update, or a file name that ends with .tar')
+    .argument('<backup-folder>', 'a backup folder to create or update, or a file name that ends with .tar')
     .option('--force', 'overwrite an existing .tar file')
     .option(
       '--keep-days <days>',

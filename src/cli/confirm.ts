@@ -20,10 +20,7 @@ export async function confirm(
   { input, output }: Terminal = { input: process.stdin, output: process.stderr },
 ): Promise<void> {
   if (input.isTTY !== true || output.isTTY !== true) {
-    throw new Refused(
-      'usage',
-      `${what} Nothing was done, because there is no terminal to ask for confirmation. Add --yes to confirm.`,
-    );
+    throw new Refused('usage', `${what} Not confirmed: add --yes.`);
   }
   const lines = createInterface({ input, output, terminal: false });
   output.write(`${printable(what)}\nType ${printable(word)} to confirm: `);

@@ -1,11 +1,11 @@
 /** `wirewatch console`: a link into the console of the running appliance. */
-import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { LINK_MS, makeLink } from '../admin/console/sessions.ts';
 import { endConsoleSessions, readConsoleEpoch } from '../auth/console-epoch.ts';
-import { isErrorCode, Refused } from '../refused.ts';
+import { Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
+import { readNoted } from '../store/noted-address.ts';
 import { readSecret } from '../store/secret.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { nameValue, withAccess } from './access.ts';
@@ -74,13 +74,10 @@ export function linkInto(
 export function addressOf(folder: DataFolder): string {
   if (!isLocked(folder.serveLock))
     throw new Refused('failed', `no appliance runs on ${folder.root}. Start it with: wirewatch serve`);
-  try {
-    return readFileSync(folder.consoleAddress, 'utf8').trim();
-  } catch (error) {
-    if (!isErrorCode(error, 'ENOENT')) throw error;
-    throw new Refused(
-      'failed',
-      'the console is off. Set [admin] port, 9464 for example, and restart the appliance.',
-    );
-  }
+  const url = readNoted(folder.consoleAddress);
+  if (url !== null) return url;
+  throw new Refused(
+    'failed',
+    'the console is off. Set [admin] port, 9464 for example, and restart the appliance.',
+  );
 }

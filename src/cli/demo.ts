@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { readConsoleEpoch } from '../auth/console-epoch.ts';
+import { OTHER_ADDRESS } from '../config/listening.ts';
 import { counted } from '../counted.ts';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';
 import { newestEndedWindow, SampleExports } from '../demo/exports.ts';
@@ -12,13 +13,14 @@ import type { Operation } from '../history/format.ts';
 import { bootIngestThread } from '../ingest/ingest-client.ts';
 import { addRequest } from '../ingest/requests.ts';
 import { paced } from '../pace.ts';
+import { Refused } from '../refused.ts';
 import { type Database, openReader } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
 import { linkInto } from './console.ts';
 import { operationOf } from './operation.ts';
-import { addExamples, addSettingFlags, commonOptions, stateDefaults } from './options.ts';
+import { addExamples, addSettingFlags, commonOptions, stateOwn } from './options.ts';
 import { print, progress, table } from './output.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
 
@@ -32,6 +34,8 @@ export function register(command: Command): void {
     const { json } = commonOptions(self);
     const serving = await serveAppliance(self, 'demo', {
       ingestThread: bootIngestThread(),
+    }).catch((error: unknown) => {
+      throw advisedForNpm(error);
     });
     if (isQuiet(serving.log.level)) serving.log.level = 'warn';
     const stopping = new AbortController();
@@ -40,8 +44,18 @@ export function register(command: Command): void {
     await ended;
   });
   addSettingFlags(command);
-  stateDefaults(command, { data: '$WIREWATCH_DATA, else ./wirewatch-demo' });
+  stateOwn(command, {
+    data: '$WIREWATCH_DATA, else ./wirewatch-demo',
+    json: 'print the sample keys and the commands as JSON',
+  });
   addExamples(command, ['demo', 'demo --port 9090']);
+}
+
+/** Options reach a program that npm starts only behind `--`. */
+function advisedForNpm(error: unknown): unknown {
+  if (!(error instanceof Refused) || process.env.npm_lifecycle_event !== 'start') return error;
+  const advice = 'Choose another port: npm start -- --port 8081';
+  return new Refused(error.code, error.message.replace(OTHER_ADDRESS, advice), { cause: error });
 }
 
 async function demonstrate(

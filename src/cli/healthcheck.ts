@@ -6,6 +6,8 @@ import { isBaseUrl, normalBaseUrl } from '../config/format.ts';
 import { loadConfig } from '../config/load.ts';
 import { printable } from '../printable.ts';
 import { Refused, reasonOf } from '../refused.ts';
+import { dataFolder } from '../store/folder.ts';
+import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { listeningUrl } from './local-address.ts';
@@ -25,7 +27,8 @@ interface Asked {
 
 interface Result {
   readonly healthy: boolean;
-  readonly url: string;
+  /** Null where nothing was asked. */
+  readonly url: string | null;
   /** The HTTP status; null without an answer. */
   readonly status: number | null;
   /** Why it is not healthy. */
@@ -38,9 +41,13 @@ type Options = { url?: string; host?: string; port?: string; timeout?: number };
 
 export function register(command: Command): void {
   command
-    .option('--url <url>', 'base address of Wirewatch (default: from the settings)', urlValue)
-    .option('--host <address>', 'address that Wirewatch listens on (default: from the settings)')
-    .option('--port <number>', 'port that Wirewatch listens on (default: from the settings)')
+    .option(
+      '--url <url>',
+      'base address to check (default: where the Wirewatch of this data folder listens)',
+      urlValue,
+    )
+    .option('--host <address>', 'address to check (default: from the settings)')
+    .option('--port <number>', 'port to check (default: from the settings)')
     .option(
       '--timeout <seconds>',
       `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
@@ -48,7 +55,8 @@ export function register(command: Command): void {
     )
     .action(async (options: Options, self: Command) => {
       const seconds = options.timeout ?? TIMEOUT_DEFAULT_SECONDS;
-      const result = await askHealth(askedOf(self, options), seconds);
+      const asked = askedOf(self, options);
+      const result = asked === null ? notRunning(self) : await askHealth(asked, seconds);
       if (commonOptions(self).json) print(result, { json: true, text: '' });
       else if (result.reason !== null) process.stderr.write(`wirewatch: ${printable(result.reason)}\n`);
       if (!result.healthy) process.exitCode = 1;
@@ -64,12 +72,18 @@ function urlValue(value: string): string {
   throw new InvalidArgumentError('Expected an http or https address such as https://detections.example.org.');
 }
 
-function askedOf(command: Command, { url, host, port }: Options): Asked {
+/** @returns null where no appliance runs on the data folder: another one may have its port */
+function askedOf(command: Command, { url, host, port }: Options): Asked | null {
   if (url !== undefined) return { url, isOwn: false };
   const common = commonOptions(command);
-  const dataFolder = resolveDataFolder(common);
+  const root = resolveDataFolder(common);
+  if (host === undefined && port === undefined) {
+    const running = readRunning(dataFolder(root));
+    if (running.kind === 'stopped') return null;
+    if (running.kind === 'running' && running.url !== null) return { url: running.url, isOwn: true };
+  }
   const own = listeningUrl(
-    loadConfig({ flags: { host, port }, env: process.env, file: common.config, dataFolder }),
+    loadConfig({ flags: { host, port }, env: process.env, file: common.config, dataFolder: root }),
   );
   if (own === null) {
     throw new Refused(
@@ -78,6 +92,12 @@ function askedOf(command: Command, { url, host, port }: Options): Asked {
     );
   }
   return { url: own, isOwn: true };
+}
+
+function notRunning(command: Command): Result {
+  const root = resolveDataFolder(commonOptions(command));
+  const reason = `Wirewatch is not running on the data folder ${root}. Start it with "wirewatch serve", or name another data folder with --data or an address with --url`;
+  return { healthy: false, url: null, status: null, reason, health: null };
 }
 
 async function askHealth({ url, isOwn }: Asked, seconds: number): Promise<Result> {

@@ -27,7 +27,9 @@ export function registerValidate(ingest: Command): void {
   const command = ingest
     .command('validate')
     .argument('<file>', 'path of an export file')
-    .description('check a file against the export format, exactly as Wirewatch does; changes nothing')
+    .description(
+      'check a file against the export format, exactly as Wirewatch does. Changes nothing. Exit code 1 if the file is not valid',
+    )
     .action(async (path: string, _options, self: Command) => {
       const verdict = await validate(path, configOf(self));
       print(verdict, { json: commonOptions(self).json, text: () => verdictText(verdict) });
@@ -41,11 +43,13 @@ export function registerExplain(ingest: Command): void {
     .command('explain')
     .argument('<file>', 'path of an export file, or the name of one that was dropped earlier')
     .description(
-      'show what Wirewatch would do with a file: its window, its rows and what they would change, and what happened to earlier files with its name',
+      'show what Wirewatch would do with a file: its window, its rows and what they would change, and what happened to earlier files with its name. Exit code 1 if the file is not valid',
     )
     .action(async (path: string, _options, self: Command) => {
       const explanation = await explain(path, configOf(self));
       print(explanation, { json: commonOptions(self).json, text: () => explanationText(explanation) });
+      // One that is no longer there is not invalid.
+      if (!explanation.valid && existsSync(explanation.file)) process.exitCode = 1;
     });
   addDropOption(command);
   addExamples(command, [

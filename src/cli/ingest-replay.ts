@@ -10,7 +10,7 @@ export function registerReplay(ingest: Command): void {
   const command = ingest
     .command('replay')
     .description(
-      'read archived files again in their original order, to add rows of subscriptions that were added later and to apply changed licences; whatever is up to date stays unchanged',
+      'read archived files again in their original order, to add rows of subscriptions that were added later and to apply a changed --print-metadata. Whatever is up to date stays unchanged',
     )
     .option('--from <time>', 'only files first applied at or after this time', instantValue)
     .option('--to <time>', 'only files first applied before this time', instantValue)

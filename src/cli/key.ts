@@ -31,7 +31,7 @@ import {
 } from './key-options.ts';
 import { registerRotate } from './key-rotate.ts';
 import { type UsageOfKeys, usageOfKeys, usedKeyDocument } from './key-usage.ts';
-import { listeningUrl } from './local-address.ts';
+import { localUrl } from './local-address.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print, table } from './output.ts';
 
@@ -49,7 +49,7 @@ type KeyOptions = {
 const SCOPES_HELP =
   'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)';
 const SUBSCRIPTIONS_HELP =
-  'subscriptions that the key may read, such as 7001,7002:text; without a type, every content type the subscription has at the time';
+  'subscriptions that the key may read, such as 7001,7002:text. Without a type, every content type the subscription has at the time';
 
 export function register(key: Command): void {
   registerCreate(key);
@@ -64,7 +64,7 @@ export function register(key: Command): void {
 function registerCreate(key: Command): void {
   const command = key
     .command('create')
-    .description('create a key; it is shown only once')
+    .description('create a key. It is shown only once')
     .requiredOption('--account <id>', 'account that the key belongs to', accountIdValue)
     .requiredOption('--name <name>', 'name of the key', nameValue)
     .requiredOption('--scopes <scopes>', SCOPES_HELP, scopesValue)
@@ -159,7 +159,7 @@ function registerShow(key: Command): void {
 function registerSet(key: Command): void {
   const command = key
     .command('set')
-    .description('change a key, but not its secret; values that you do not give stay unchanged')
+    .description('change a key, but not its secret. Values that you do not give stay unchanged')
     .argument('<id>', ID_HELP, keyIdValue)
     .option(
       '--account <id>',
@@ -282,7 +282,7 @@ function scopesNotes({ scopes }: Key): string[] {
 /** The address that clients use. */
 function baseUrl(config: Config): string {
   const { base_url } = config.server;
-  return base_url !== '' ? base_url : (listeningUrl(config) ?? 'http://127.0.0.1:PORT');
+  return base_url !== '' ? base_url : (localUrl(config) ?? 'http://127.0.0.1:PORT');
 }
 
 /** Prints one key, after what was done. */

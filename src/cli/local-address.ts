@@ -1,7 +1,15 @@
-/** The address for clients on this machine, as far as the settings tell. */
+/** The address for clients on this machine. */
 import type { Config } from '../config/load.ts';
+import { dataFolder } from '../store/folder.ts';
+import { readRunning } from '../store/noted-address.ts';
 
-/** The listening address; null where the port is only known to the appliance that picked it. */
+/** Where the running appliance listens, else as set; null where neither is known. */
+export function localUrl(config: Pick<Config, 'server' | 'dataFolder'>): string | null {
+  const running = readRunning(dataFolder(config.dataFolder));
+  return (running.kind === 'running' ? running.url : null) ?? listeningUrl(config);
+}
+
+/** The listening address by the settings; null where the port is only known to the appliance that picked it. */
 export function listeningUrl({ server }: Pick<Config, 'server'>): string | null {
   const { host, port, tls_certificate } = server;
   if (port === 0) return null;

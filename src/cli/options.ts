@@ -29,15 +29,29 @@ export function addCommonOptions(program: Command): void {
     .option('--json', 'print the result as JSON');
 }
 
-/** Makes the help of a command show its own defaults for common options. */
-export function stateDefaults(command: Command, own: Partial<Record<'data' | 'config', string>>): void {
+export interface OwnHelp {
+  /** The default of --data. */
+  readonly data?: string;
+  /** The default of --config. */
+  readonly config?: string;
+  /** What --json does; null: nothing, so that the help leaves it out. */
+  readonly json?: string | null;
+}
+
+/** Makes the help of a command show what is its own about common options. */
+export function stateOwn(command: Command, { json, ...defaults }: OwnHelp): void {
   const restated = (option: Option): Option => {
-    const text = own[option.attributeName() as keyof typeof own];
+    const { flags, description } = option;
+    if (option.attributeName() === 'json') return new Option(flags, json ?? description);
+    const text = defaults[option.attributeName() as keyof typeof defaults];
     if (text === undefined) return option;
-    return new Option(option.flags, option.description.replace(/\(default: .*\)$/, `(default: ${text})`));
+    return new Option(flags, description.replace(/\(default: .*\)$/, `(default: ${text})`));
   };
   command.configureHelp({
-    visibleGlobalOptions: (of) => SHOWN.visibleGlobalOptions(of).map(restated),
+    visibleGlobalOptions: (of) =>
+      SHOWN.visibleGlobalOptions(of)
+        .filter((option) => json !== null || option.attributeName() !== 'json')
+        .map(restated),
   });
 }
 

@@ -37,7 +37,7 @@ const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'demo',
     description:
-      'run Wirewatch with a sample agency, sample keys and a steady flow of export files; prints ready-to-run curl commands',
+      'run Wirewatch with a sample agency, sample keys and a steady flow of export files. Prints ready-to-run curl commands',
     load: () => import('./demo.ts'),
   },
   {
@@ -64,7 +64,7 @@ const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'ingest',
     description:
-      'show what was read from the drop folder and what is waiting; check a file; pause and resume reading',
+      'show what was read from the drop folder and what is waiting, check a file, pause and resume reading',
     load: () => import('./ingest.ts'),
   },
   {
@@ -101,13 +101,13 @@ const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'verify',
     description:
-      'verify the data folder, even while Wirewatch is running, or a backup; exit code 1 if there is a problem',
+      'verify the data folder, even while Wirewatch is running, or a backup. Exit code 1 if there is a problem',
     load: () => import('./verify.ts'),
   },
   {
     name: 'rebuild',
     description:
-      'rebuild detections.db from its log, or with --log the logs from the databases; Wirewatch must be stopped',
+      'rebuild detections.db from its log, or with --log the logs from the databases. Wirewatch must be stopped',
     load: () => import('./rebuild.ts'),
   },
   {
@@ -118,12 +118,13 @@ const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'check',
     description:
-      'check the installation and suggest fixes; changes nothing, and works while Wirewatch is running; exit code 1 if anything is bad',
+      'check the installation and suggest fixes. Changes nothing, and works while Wirewatch is running. Exit code 1 if anything is bad',
     load: () => import('./check.ts'),
   },
   {
     name: 'healthcheck',
-    description: 'exit with code 0 if Wirewatch is running and healthy, or with code 1 and the reason if not',
+    description:
+      'exit with code 0 if Wirewatch is running on the data folder and healthy, or with code 1 and the reason if not. With --url, --host or --port, check whatever listens there',
     load: () => import('./healthcheck.ts'),
   },
   {
@@ -135,12 +136,12 @@ const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'sample',
     description:
-      'print a sample file for nginx, certbot, logrotate, Prometheus or Grafana; without a name, list them',
+      'print a sample file for nginx, certbot, logrotate, Prometheus or Grafana. Without a name, list them',
     load: () => import('./sample.ts'),
   },
   {
     name: 'generate',
-    description: 'write sample export files of any size; the same arguments always give the same bytes',
+    description: 'write sample export files of any size. The same arguments always give the same bytes',
     load: () => import('./generate.ts'),
   },
   {
@@ -150,7 +151,7 @@ const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'manual',
-    description: 'read the manual offline; without a topic, list the topics',
+    description: 'read the manual offline. Without a topic, list the topics',
     load: () => import('./manual.ts'),
   },
   {

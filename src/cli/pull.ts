@@ -10,6 +10,7 @@ import { readMe, readSchema } from '../pull/answers.ts';
 import { type Api, createApi } from '../pull/api.ts';
 import { type Comparison, compareCopy } from '../pull/compare.ts';
 import { type Copy, type OnPage, openCopy, type PageRead } from '../pull/copy.ts';
+import { COPY_FORMATS, type CopyFormat, requireFormat } from '../pull/copy-format.ts';
 import { openCopyRows } from '../pull/copy-rows.ts';
 import { csvForm } from '../pull/csv.ts';
 import { catchUp } from '../pull/following.ts';
@@ -80,7 +81,7 @@ export function register(command: Command): void {
     .option('--format <format>', 'format of the copy: sqlite, ndjson or csv (default: sqlite)')
     .option(
       '--compare',
-      'compare the copy with the service instead; changes nothing; exit code 1 if they differ',
+      'compare the copy with the service instead. Changes nothing. Exit code 1 if they differ',
     )
     .action(async (options: PullOptions, self: Command) => {
       if (options.compare === true) {
@@ -301,11 +302,13 @@ async function open(api: Api, options: PullOptions): Promise<Copy> {
   }
 }
 
-type Format = 'sqlite' | 'ndjson' | 'csv';
-
-function formatOf({ format = 'sqlite' }: PullOptions): Format {
-  if (format === 'sqlite' || format === 'ndjson' || format === 'csv') return format;
-  throw new Refused('usage', `invalid --format ${format}: expected sqlite, ndjson or csv`);
+/** @throws Refused `usage` for a format that is none, or not that of the existing copy */
+function formatOf({ format: given = 'sqlite', into }: PullOptions): CopyFormat {
+  const format = COPY_FORMATS.find((known) => known === given);
+  if (format === undefined)
+    throw new Refused('usage', `invalid --format ${given}: expected sqlite, ndjson or csv`);
+  requireFormat(into, format);
+  return format;
 }
 
 function readKey(path: string): string {

@@ -21,13 +21,13 @@ interface Options {
 export function register(command: Command): void {
   command
     .argument(
-      '<src>',
+      '<backup-folder>',
       'the backup: a backup folder (restores its newest branch), a branch folder inside it, or a .tar file',
     )
     .option('--replace', 'move the contents of the data folder aside, and restore in their place')
     .option(
       '--until <time>',
-      'restore the state at this time; everything ingested later is discarded',
+      'restore the state at this time. Everything ingested later is discarded',
       instantValue,
     )
     .option('--rehearse', 'restore into a temporary folder and compare the result; changes nothing')

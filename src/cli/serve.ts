@@ -1,7 +1,7 @@
 /** `wirewatch serve`: the appliance. */
 import type { Command } from 'commander';
 import { bootIngestThread } from '../ingest/ingest-client.ts';
-import { addExamples, addSettingFlags } from './options.ts';
+import { addExamples, addSettingFlags, stateOwn } from './options.ts';
 
 export function register(command: Command): void {
   command.action(async (_options, self: Command) => {
@@ -14,6 +14,7 @@ export function register(command: Command): void {
     await untilSignal(serving);
   });
   addSettingFlags(command);
+  stateOwn(command, { json: null });
   addExamples(command, [
     'serve',
     'serve --data /var/lib/wirewatch --drop /srv/exports --base-url https://detections.example.org',

@@ -52,6 +52,8 @@ export async function serveAppliance(
   const opened = await openLog({ ...config.log, terminal: { beforeLine: shown.clear } });
   const { log } = opened;
   obeyHangups(opened);
+  // What a start does says nothing to somebody who tries the demonstration.
+  if (kind === 'demo' && log.level === 'info') log.level = 'warn';
   const appliance = await startAppliance({
     config,
     kind,
@@ -65,6 +67,7 @@ export async function serveAppliance(
   });
   // Before anybody can know that it runs, and end it.
   const signal = endSignal();
+  log.level = config.log.level;
   log.info(
     { url: appliance.url, version: VERSION, data: config.dataFolder, drop: appliance.drop },
     'listening',

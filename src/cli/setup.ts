@@ -6,7 +6,7 @@ import { Refused } from '../refused.ts';
 import { type SetupFile, type SetupResult, setUp, takeBack, type UndoChoices } from '../setup/carry-out.ts';
 import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { addExamples, addSettingFlags, commonOptions, settingFlags, stateDefaults } from './options.ts';
+import { addExamples, addSettingFlags, commonOptions, settingFlags, stateOwn } from './options.ts';
 import { print } from './output.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
@@ -40,7 +40,7 @@ export function register(command: Command): void {
       if (result.not_applied.length > 0) process.exitCode = 1;
     });
   addSettingFlags(command);
-  stateDefaults(command, {
+  stateOwn(command, {
     data: `$WIREWATCH_DATA, else ${SERVICE_DATA}, or ./wirewatch-data without a service`,
     config: `${SERVICE_CONFIG}, or wirewatch.toml in the data folder without a service`,
   });

@@ -36,7 +36,7 @@ export function statusText(status: Status, nowMs: number): string {
 
 function applianceText({ running, url }: Status): string {
   if (!running) return NOT_RUNNING;
-  return url === null ? 'running' : `running, set to listen on ${url}`;
+  return url === null ? 'running' : `running, listening on ${url}`;
 }
 
 function ingestLines({ ingest, reason }: Status, nowMs: number): (readonly [string, string])[] {

@@ -2,12 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { readOverview, type Standing } from '../admin/overview.ts';
-import { enabledExports } from '../config/load.ts';
+import { type Config, enabledExports } from '../config/load.ts';
 import type { AlertDocument } from '../health/alerts.ts';
 import type { IngestStatus } from '../ingest/ingest-status.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { createFileReader } from '../store/file-reader.ts';
+import { readNoted } from '../store/noted-address.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { openForCommand } from './access.ts';
 import { configOf, folderOf, requireInstallation } from './config.ts';
@@ -22,7 +23,7 @@ const WATCH_EVERY_MS = 2 * SECOND_MS;
 export interface Status {
   readonly at: string;
   readonly running: boolean;
-  /** Null if the port is 0: only the running appliance knows which one it picked. */
+  /** Where it listens, else would listen; null where that is not known. */
   readonly url: string | null;
   /** Null when detections.db cannot be read; `reason` says why. */
   readonly ingest: Omit<IngestStatus, 'files'> | null;
@@ -93,7 +94,7 @@ async function statusOf(command: Command): Promise<Status> {
         },
         nowMs,
       ),
-      listeningUrl(config),
+      config,
       nowMs,
     );
   } finally {
@@ -102,14 +103,14 @@ async function statusOf(command: Command): Promise<Status> {
   }
 }
 
-function documentOf(standing: Standing, url: string | null, nowMs: number): Status {
+function documentOf(standing: Standing, config: Config, nowMs: number): Status {
   const { running, alerts, disks, backup, scrub, database } = standing;
   const { behind: _, ...keys } = standing.keys;
   const { files, ingest } = withoutFiles(standing.ingest);
   return {
     at: formatMs(nowMs),
     running,
-    url,
+    url: running ? readNoted(folderOf(config).address) : listeningUrl(config),
     ingest,
     reason: database.unreadable,
     unread_files: files.filter(({ outcome }) => UNREAD.has(outcome)).slice(0, FILES_SHOWN),

@@ -114,7 +114,7 @@ function registerShow(subscription: Command): void {
 function registerSet(subscription: Command): void {
   const command = subscription
     .command('set')
-    .description('change a subscription; values that you do not give stay unchanged')
+    .description('change a subscription. Values that you do not give stay unchanged')
     .argument('<id>', ID_HELP, subscriptionIdValue)
     .option(
       '--account <id>',
@@ -142,7 +142,7 @@ function registerRemove(subscription: Command): void {
   const command = subscription
     .command('remove')
     .description(
-      'permanently remove a subscription with its detections; clients lose access at once, and the command waits until all rows are deleted',
+      'permanently remove a subscription with its detections. Clients lose access at once, and the command waits until all rows are deleted',
     )
     .argument('<id>', ID_HELP, subscriptionIdValue)
     .option('--yes', 'do not ask for confirmation')

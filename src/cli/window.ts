@@ -1,4 +1,5 @@
 /** `wirewatch window`: the ten-minute windows of the exports. */
+
 import { type Command, InvalidArgumentError } from 'commander';
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
@@ -14,6 +15,7 @@ import {
   WINDOW_STATUSES,
   type WindowStatus,
 } from '../windows/ledger.ts';
+import { statusPhrase } from '../windows/transitions.ts';
 import { configOf, withDetections } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue, windowStartValue } from './options.ts';
 import { print, table } from './output.ts';
@@ -137,7 +139,7 @@ async function releaseWindow(
   const text =
     outcome === 'failed'
       ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. The note beside the file has the details.`
-      : `${file}: ${outcome}. The window ${exportName} ${formatMs(start)} is ${status}.`;
+      : `${file}: ${outcome}. The window ${exportName} ${formatMs(start)} ${statusPhrase(status)}.`;
   return { export: exportName, window_start: formatMs(start), status, file, outcome, reason, text };
 }
 

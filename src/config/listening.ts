@@ -33,3 +33,6 @@ export function isSamePlace(one: string, other: string): boolean {
 export function isLoopback(host: string): boolean {
   return (isIPv4(host) && host.startsWith('127.')) || ['::1', 'localhost'].includes(host.toLowerCase());
 }
+
+/** The advice where an address cannot be listened on. */
+export const OTHER_ADDRESS = 'Choose another address or port with --host and --port.';

@@ -38,7 +38,7 @@ export const FIELDS: readonly Field[] = [
     'How the match was made: sentence_fingerprint for text, image_fingerprint for images.',
   ),
   field('subscription_id', 'integer', BOTH, 'The subscription that the detection belongs to.'),
-  field('first_detected_at', 'timestamp', BOTH, 'When the match first reached the service.'),
+  field('first_detected_at', 'timestamp', BOTH, 'When the service first received the match.'),
   field(
     'first_detected_estimated',
     'boolean',
@@ -58,16 +58,16 @@ export const FIELDS: readonly Field[] = [
     'When the export row was written. Updated in place together with last_scored_at.',
   ),
   nullable('source.id', 'string', BOTH, "The agency's own id for the item: a URN, a NewsML id or a UUID."),
-  field('source.internal_id', 'integer', BOTH, "The service's id for the item."),
-  nullable(
-    'source.published_at',
-    'timestamp',
-    BOTH,
-    'When the agency published the item. For photos, the real publish time.',
-  ),
+  field('source.internal_id', 'integer', BOTH, "The number of the item in the agency's matching system."),
+  nullable('source.published_at', 'timestamp', BOTH, 'When the agency published the item.'),
   nullable('source.language', 'string', TEXT, 'Language of the wire story.'),
   nullable('source.syndicated', 'boolean', TEXT, 'Whether the wire story is syndicated.'),
-  nullable('source.sentences', 'integer', TEXT, 'Number of sentences in the wire story, once exported.'),
+  nullable(
+    'source.sentences',
+    'integer',
+    TEXT,
+    'Number of sentences in the wire story. Null until the export supplies it.',
+  ),
   field(
     'source.image_url',
     'string',
@@ -99,7 +99,7 @@ export const FIELDS: readonly Field[] = [
     'article.url',
     'string',
     BOTH,
-    'Canonical URL of the article. Null for print articles, except for agencies licensed for print-publisher metadata.',
+    'Canonical URL of the article. For print articles, null unless the account has `--print-metadata on`.',
   ),
   nullable('article.domain', 'string', BOTH, 'Registrable domain on which the article appeared.'),
   nullable(
@@ -108,7 +108,7 @@ export const FIELDS: readonly Field[] = [
     BOTH,
     'When the article was published. Often unknown (null).',
   ),
-  nullable('article.headline', 'string', BOTH, "The article's headline, once exported."),
+  nullable('article.headline', 'string', BOTH, "The article's headline. Null until the export supplies it."),
   nullable(
     'article.publisher.id',
     'integer',

@@ -133,7 +133,7 @@ const NAME_OF_STATUS = {
 
 function windowsAlert(row: WindowsRow): Alert {
   const { export: exportName, status, windows, since, first } = row;
-  const which = windowsText(row);
+  const which = windowsText(row, status === 'failed' ? ['has', 'have'] : undefined);
   const list = `wirewatch window list ${exportName} --status ${status}`;
   const whatToDo = {
     failed: `Read the reason next to the file in failed/. Fix the file and drop it again, then run: wirewatch window reset ${exportName} ${windows === 1 ? formatMs(first) : '--all'}`,
@@ -149,10 +149,13 @@ function windowsAlert(row: WindowsRow): Alert {
 }
 
 /** `first`, `last`: starts of windows, epoch milliseconds. */
-function windowsText({ windows, first, last }: Omit<UnknownWindows, 'export'>): string {
+function windowsText(
+  { windows, first, last }: Omit<UnknownWindows, 'export'>,
+  [one, many]: readonly [string, string] = ['is', 'are'],
+): string {
   return windows === 1
-    ? `the window ${formatMs(first)} is`
-    : `${grouped(windows)} windows from ${formatMs(first)} to ${formatMs(last)} are`;
+    ? `the window ${formatMs(first)} ${one}`
+    : `${grouped(windows)} windows from ${formatMs(first)} to ${formatMs(last)} ${many}`;
 }
 
 function lateAlert(late: UnknownWindows): Alert {

@@ -6,6 +6,7 @@
 import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { OTHER_ADDRESS } from '../config/listening.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import type { ConnectionTimes } from './connection-times.ts';
 import { secureContext, type TlsPair } from './tls-pair.ts';
@@ -72,7 +73,7 @@ export function listening(
         new Refused(
           // It may come: another process ends, an address is brought up. A service manager tries again.
           'failed',
-          `cannot listen on ${host}, port ${port}: ${reasonOf(error)}. Choose another address or port with --host and --port.`,
+          `cannot listen on ${host}, port ${port}: ${reasonOf(error)}. ${OTHER_ADDRESS}`,
           { cause: error },
         ),
       );

@@ -6,7 +6,7 @@
  */
 import type { Operation } from '../history/format.ts';
 import { findWindow, setWindow } from '../windows/ledger.ts';
-import { arrival, statusAfter } from '../windows/transitions.ts';
+import { arrival, statusAfter, statusPhrase } from '../windows/transitions.ts';
 import type { Waiting } from './drop-folder.ts';
 import type { ExportFileName } from './export-name.ts';
 import type { ReadingResult } from './export-reading.ts';
@@ -32,7 +32,7 @@ export async function ingestWindowFile(workshop: Workshop, waiting: WaitingWindo
   const { file } = waiting;
   const status = findWindow(workshop.db, file.export, file.window_start)?.status;
   if (waiting.replaces === undefined && arrival(status, workshop.settings.failed_windows) === 'hold') {
-    const reason = `the window is ${status}: the file is held until you ${status === 'abandoned' ? 'accept' : 'reset'} the window`;
+    const reason = `the window ${statusPhrase(status)}: the file is held until you ${status === 'abandoned' ? 'accept' : 'reset'} the window`;
     return putAway(workshop, waiting, number, { outcome: 'held', reason });
   }
   const skipped_path = workshop.drop.skippedPath(number);

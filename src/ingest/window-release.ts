@@ -3,6 +3,7 @@ import type { ExportName } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
 import { formatMs } from '../time.ts';
 import type { WindowStatus } from '../windows/ledger.ts';
+import { statusPhrase } from '../windows/transitions.ts';
 import type { ResettableStatus } from './requests.ts';
 
 export interface Release {
@@ -31,5 +32,5 @@ export function requireStatus(
       ? `See: wirewatch window list ${exportName} --status ${from}`
       : `Run: wirewatch window ${right.name} ${window}`;
   const only = `only ${from === 'failed' ? 'a failed' : 'an abandoned'} window can be ${name === 'reset' ? 'reset' : 'accepted'}`;
-  throw new Refused('failed', `the window ${window} is ${status ?? 'unknown'}: ${only}. ${next}`);
+  throw new Refused('failed', `the window ${window} ${statusPhrase(status)}: ${only}. ${next}`);
 }

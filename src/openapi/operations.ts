@@ -247,7 +247,8 @@ const HEALTH: Operation = {
     }),
     ...openProblems(),
     503: success({
-      description: 'Degraded: a page-worthy alert is open, or an export has stalled.',
+      description:
+        'Degraded: an urgent alert (one that needs somebody now) is open, or an export has stalled.',
       cacheControl: 'no-store',
       rate: 'never',
       schema: 'Health',

@@ -66,7 +66,7 @@ const FILTERS: Readonly<Record<string, Draft>> = {
   },
   domain: {
     description:
-      'Registrable domains, or http(s) URLs without a path. They are compared with `article.domain` in lower case and punycode.',
+      '`example.com` or `https://example.com`. Subdomains such as `www.example.com` match nothing.',
     schema: Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: DOMAINS_MAX }),
     example: ['example.com'],
   },

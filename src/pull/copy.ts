@@ -24,7 +24,10 @@ CREATE TABLE walk (progress TEXT NOT NULL) STRICT;
 CREATE TABLE selection (streams TEXT NOT NULL) STRICT;
 `;
 
-const SCHEMA: Schema = { application_id: 0x77770014, sql: SQL };
+/** SQLite's number for a copy. */
+export const APPLICATION_ID = 0x77770014;
+
+const SCHEMA: Schema = { application_id: APPLICATION_ID, sql: SQL };
 
 /** Delivery is at least once and in no order across procedures: the higher version stays. */
 const UPSERT_DETECTION = `

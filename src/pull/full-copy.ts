@@ -2,7 +2,7 @@
  * The gap-free full copy (contract: Client procedures): month by month back to `data_starts`, then the stream from
  * the `as_of` of the first page on.
  *
- * One stream is read at a time: that is one request's width in storage shards for a whole month, and pages of a
+ * One stream is read at a time: that is one request's width in stream-days for a whole month, and pages of a
  * thousand rows. What changes meanwhile reaches the stream after that `as_of`.
  */
 import { Type } from '@sinclair/typebox';

@@ -37,7 +37,10 @@ export function resolvePeriod({ from, to }: PeriodEnds, zone: string, nowMs: num
   const fromMs = from.kind === 'day' ? dayStartMs(from.day, zone) : from.ms;
   const askedToMs = to.kind === 'day' ? dayEndMs(to.day, zone) : to.ms;
   const toMs = Math.min(askedToMs, nowMs);
-  if (toMs <= fromMs) throw invalid(emptyDetail(askedToMs > fromMs));
+  if (toMs <= fromMs) {
+    const isSkippedDay = from.kind === 'day' && to.kind === 'day' && from.day === to.day;
+    throw invalid(emptyDetail(askedToMs > fromMs, isSkippedDay));
+  }
   if (from.kind === 'day' && to.kind === 'day') {
     const lastDay = toMs === askedToMs ? to.day : dayAt(toMs - 1, zone);
     if (daysFromTo(from.day, lastDay) > PERIOD_DAYS_MAX) {
@@ -65,7 +68,7 @@ export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number):
   const shards = days * streams;
   if (shards <= SHARDS_MAX) return;
   throw invalid(
-    `from, to, subscription_id: the request covers ${grouped(shards)} storage shards (${counted(streams, 'stream')} x ${counted(days, 'UTC day')}); ` +
+    `from, to, subscription_id: the request covers ${grouped(shards)} stream-days (${counted(streams, 'stream')} x ${counted(days, 'UTC day')}); ` +
       `at most ${SHARDS_MAX} are allowed; narrow the period or the subscriptions`,
   );
 }
@@ -85,8 +88,9 @@ export function requireRecords({ from_ms }: PeriodMs, dataStart: number | null, 
   );
 }
 
-function emptyDetail(isLaterAsAsked: boolean): string {
-  return isLaterAsAsked
-    ? 'to: must be later than from; a time in the future counts as now'
-    : 'to: must be later than from; a day that the time zone skipped is empty';
+function emptyDetail(isLaterAsAsked: boolean, isSkippedDay: boolean): string {
+  if (isLaterAsAsked) return 'to: must be later than from; a time in the future counts as now';
+  return isSkippedDay
+    ? 'to: must be later than from; a day that the time zone skipped is empty'
+    : 'to: must be later than from';
 }

@@ -47,6 +47,8 @@ export interface DataFolder {
   readonly alerts: string;
   /** What was found when detections.db was last compared with its log. */
   readonly verified: string;
+  /** Where the running appliance listens: see noted-address.ts. */
+  readonly address: string;
   /** Where the console of the running appliance is; not there while it is off. */
   readonly consoleAddress: string;
 }
@@ -66,6 +68,7 @@ export function dataFolder(root: string): DataFolder {
     stateLock: join(root, 'lock-state'),
     alerts: join(root, 'alerts.json'),
     verified: join(root, 'verified.json'),
+    address: join(root, 'address'),
     consoleAddress: join(root, 'console-address'),
   };
 }
@@ -81,12 +84,12 @@ export function ensureFolder(folder: DataFolder): boolean {
   let isNew = false;
   try {
     isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
-    if (!statSync(root).isDirectory()) throw new Error('it is not a folder');
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
     for (const path of [detections, access, log, accessLog, lock, serveLock, stateLock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
     if (existsSync(secret)) accessSync(secret, constants.R_OK);
   } catch (error) {
+    refuseFile(root);
     const reason =
       isErrorCode(error, 'EACCES') && isMissing(root)
         ? `it does not exist, and this user has no permission to create it in ${dirname(root)}`
@@ -98,6 +101,12 @@ export function ensureFolder(folder: DataFolder): boolean {
   }
   refuseLinks(folder);
   return isNew;
+}
+
+/** @throws Refused `configuration` where the path is that of a file */
+export function refuseFile(root: string): void {
+  if (isFile(root))
+    throw new Refused('configuration', `${root} is a file, not a folder. Name another folder with --data.`);
 }
 
 /**
@@ -115,6 +124,15 @@ export function refuseLinks({ root, log, accessLog, ...files }: DataFolder): voi
     'configuration',
     `${link} is a link. Files in the data folder ${root} must not be links: replace the link with its target. The data folder itself can be a link.`,
   );
+}
+
+function isFile(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
+  } catch {
+    // What cannot be looked at is told by whoever needs it.
+    return false;
+  }
 }
 
 function isLink(path: string): boolean {

@@ -13,7 +13,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isErrorCode, Refused } from '../refused.ts';
 import { type Database, open } from './database.ts';
 import { isForbidden } from './database-errors.ts';
-import { type DataFolder, refuseLinks } from './folder.ts';
+import { type DataFolder, refuseFile, refuseLinks } from './folder.ts';
 
 /** Whoever looks whether a lock is held has it for a moment itself. */
 const LOOK_MS = 500;
@@ -132,6 +132,7 @@ export function makeStateLock({ stateLock }: DataFolder): void {
  */
 export function keepInPlace(folder: DataFolder, create: boolean): Release {
   const { root, stateLock } = folder;
+  refuseFile(root);
   refuseLinks(folder);
   if (!existsSync(create ? root : stateLock)) return () => {};
   let release: Release | null;

@@ -55,6 +55,11 @@ export function arrival(
   return status === 'abandoned' ? 'hold' : 'read';
 }
 
+/** What a sentence about one window says of its status, behind "the window": `has failed`, `is done`. */
+export function statusPhrase(status: WindowStatus | undefined): string {
+  return status === 'failed' ? 'has failed' : `is ${status ?? 'unknown'}`;
+}
+
 /** The status after a file of the window was read or failed; a window that is done stays done. */
 export function statusAfter(status: WindowStatus | undefined, outcome: 'applied' | 'failed'): WindowStatus {
   if (outcome === 'applied') return 'done';

@@ -1,0 +1,44 @@
+/** Where the running appliance listens, noted in the data folder for commands: of the API, and of the console. */
+import { existsSync, readFileSync } from 'node:fs';
+import { isErrorCode, reasonOf } from '../refused.ts';
+import { isForbidden } from './database-errors.ts';
+import { type DataFolder, writeWhole } from './folder.ts';
+import { isLocked } from './locks.ts';
+
+/** What a command knows of the appliance of a data folder; `url` is null where none is noted. */
+export type Running =
+  | { readonly kind: 'running'; readonly url: string | null }
+  | { readonly kind: 'stopped' }
+  /** There is no data folder, or this user may not look into it. */
+  | { readonly kind: 'unknown' };
+
+/** @param onFailure told why it cannot be written, as on a full disk: the appliance serves all the same */
+export function noteAddress(path: string, url: string, onFailure: (reason: string) => void): void {
+  try {
+    writeWhole(path, `${url}\n`);
+  } catch (error) {
+    onFailure(reasonOf(error));
+  }
+}
+
+/** @returns null where none is noted */
+export function readNoted(path: string): string | null {
+  try {
+    const text = readFileSync(path, 'utf8').trim();
+    return /^https?:\/\/\S+$/.test(text) ? text : null;
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT')) return null;
+    throw error;
+  }
+}
+
+/** The lock tells whether the note is current: a crash leaves it behind. */
+export function readRunning({ serveLock, address }: DataFolder): Running {
+  try {
+    if (!existsSync(serveLock)) return { kind: 'unknown' };
+    return isLocked(serveLock) ? { kind: 'running', url: readNoted(address) } : { kind: 'stopped' };
+  } catch (error) {
+    if (isForbidden(error)) return { kind: 'unknown' };
+    throw error;
+  }
+}
