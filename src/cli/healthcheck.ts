@@ -1,4 +1,5 @@
 /** `wirewatch healthcheck`: whether the running appliance is healthy. For containers, load balancers and scripts. */
+import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { type Command, InvalidArgumentError } from 'commander';
@@ -78,8 +79,10 @@ function askedOf(command: Command, { url, host, port }: Options): Asked | null {
   const common = commonOptions(command);
   const root = resolveDataFolder(common);
   if (host === undefined && port === undefined) {
-    const running = readRunning(dataFolder(root));
-    if (running.kind === 'stopped') return null;
+    const folder = dataFolder(root);
+    const running = readRunning(folder);
+    // Where no installation lies in the folder, it may lie in one that this command was not told of.
+    if (running.kind === 'stopped' && existsSync(folder.access)) return null;
     if (running.kind === 'running' && running.url !== null) return { url: running.url, isOwn: true };
   }
   const own = listeningUrl(
