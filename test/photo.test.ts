@@ -312,6 +312,21 @@ test('the ETag is another once the photo is, and If-None-Match with it is 304', 
   assert.equal(wrong.status, 404, 'the signature comes first');
 });
 
+test('If-Modified-Since with the time of the photo is 304; If-None-Match decides before it', async () => {
+  const file = put('63.jpg', 'one');
+  utimesSync(file, 1_700_000_000, 1_700_000_000);
+  const statusOf = async (headers: Record<string, string>) =>
+    (await server.get(photoPath(KEY, 63), undefined, { headers })).status;
+  const { headers } = await server.get(photoPath(KEY, 63));
+  const modified = headers.get('last-modified') ?? '';
+  assert.equal(modified, 'Tue, 14 Nov 2023 22:13:20 GMT');
+  assert.equal(await statusOf({ 'if-modified-since': modified }), 304);
+  assert.equal(await statusOf({ 'if-modified-since': 'Tue, 14 Nov 2023 22:13:19 GMT' }), 200);
+  for (const none of ['2023-11-15', 'now', '1700000000'])
+    assert.equal(await statusOf({ 'if-modified-since': none }), 200);
+  assert.equal(await statusOf({ 'if-modified-since': modified, 'if-none-match': '"other"' }), 200);
+});
+
 test('only regular files with content count: links, folders, pipes, sockets and empty files do not', async () => {
   const secret = join(folder, 'secret.jpg');
   writeFileSync(secret, 'outside the folder');

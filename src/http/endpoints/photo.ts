@@ -21,6 +21,8 @@ export interface PhotoSources {
   readonly key: Uint8Array;
 }
 
+/** The one form in which dates are sent (RFC 9110, 5.6.7). */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 const CACHE_CONTROL = 'public, max-age=31536000, immutable';
 
 export function photoRoute(sources: PhotoSources): OpenRoute {
@@ -71,8 +73,9 @@ function photoAnswer({ handle, state, contentType }: Photo, range: string | unde
 function isKnown(headers: IncomingHttpHeaders, etag: string, state: FileState): boolean {
   const { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince } = headers;
   if (ifNoneMatch !== undefined) return namesEntityTag(ifNoneMatch, etag);
-  // A date that is none gives NaN, and nothing is known.
-  return ifModifiedSince !== undefined && modifiedSeconds(state) <= Date.parse(ifModifiedSince) / SECOND_MS;
+  // What is no date of HTTP is ignored (RFC 9110, 13.1.3).
+  if (ifModifiedSince === undefined || !HTTP_DATE.test(ifModifiedSince)) return false;
+  return modifiedSeconds(state) <= Date.parse(ifModifiedSince) / SECOND_MS;
 }
 
 function validators(state: FileState): string[] {
