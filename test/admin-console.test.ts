@@ -1,7 +1,7 @@
 /** The console's server: who gets in, and who does not. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, renameSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { join } from 'node:path';
@@ -202,6 +202,19 @@ describe('the console of a running appliance', () => {
     assert.equal((await redeem(link)).status, 401);
   });
 
+  test('while access.db is away, nobody is let in, and a console that is open stays so', async () => {
+    const console = await openConsole(appliance);
+    const events = await openEvents(origin, console.cookie);
+    const access = join(appliance.data, 'access.db');
+    renameSync(access, `${access}.away`);
+    await events.beats(2);
+    assert.equal((await console.ask('session')).status, 503);
+    assert.equal((await fetch(`${appliance.serving().url}/v1/health`)).status, 503);
+    renameSync(`${access}.away`, access);
+    await until('it can be read again', async () => (await console.ask('session')).status === 200);
+    events.close();
+  });
+
   test('attempts to log in are limited, and a session goes on', async () => {
     const console = await openConsole(appliance);
     const token = { token: 'x' };
@@ -217,6 +230,8 @@ describe('the console of a running appliance', () => {
 interface Events {
   /** Settles when this event was told. */
   until(name: string): Promise<void>;
+  /** Settles when so many more signs of life have come. */
+  beats(count: number): Promise<void>;
   close(): void;
 }
 
@@ -232,6 +247,10 @@ async function openEvents(origin: string, cookie: string): Promise<Events> {
   response.on('error', () => {});
   return {
     until: (name) => until(`the event ${name}`, () => told.includes(`event: ${name}\n`)),
+    async beats(count) {
+      const begun = told.length;
+      await until(`${count} beats`, () => told.slice(begun).split(':\n\n').length > count);
+    },
     close: () => sent.destroy(),
   };
 }

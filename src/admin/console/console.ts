@@ -112,6 +112,16 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
     return sealed === undefined ? null : sessions.open(sealed, now());
   }
 
+  /** For what asks again and again: while access.db cannot be read, nobody knows, and no event tells anything. */
+  function mayBeOpen(request: IncomingMessage, listening: Listening): boolean {
+    try {
+      return sessionOf(request, listening) !== null;
+    } catch (error) {
+      if (error instanceof NotReadable) return true;
+      throw error;
+    }
+  }
+
   async function reading(
     path: string,
     query: string,
@@ -127,7 +137,7 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
     if (path === 'events') {
       request.socket.setTimeout(0);
       response.setHeaders(new Headers(STREAM_HEAD));
-      if (!streams.add(response, () => sessionOf(request, listening) !== null))
+      if (!streams.add(response, () => mayBeOpen(request, listening)))
         return refusal(503, 'Too many consoles are open. Close one of them.');
       response.writeHead(200);
       response.flushHeaders();
