@@ -100,7 +100,8 @@ interface CaughtUp {
 
 /**
  * Waits until the page has something, or the time is over (RFC 7240, 4.3). A change that filters drop moves the cursor
- * on and does not end the wait. What the key may read is asked anew before anything is read: it may have been revoked.
+ * on and does not end the wait. What the key may read is asked anew before anything is read: it may have been revoked, or the
+ * daily allowance used up by others.
  */
 async function answerAfterWait(
   sources: ChangesSources,
@@ -118,7 +119,7 @@ async function answerAfterWait(
       const leftMs = begun + seconds * SECOND_MS - performance.now();
       if (leftMs <= 0 || !(await sources.waiting.forChange(leftMs, socket))) break;
       const start = { kind: 'after', position: page.position } as const;
-      page = pageOf(sources, queryOf(sources, { ...asked, start }, call.authenticateAgain()));
+      page = pageOf(sources, queryOf(sources, { ...asked, start }, call.letInAgain()));
       if (!isCaughtUp(page)) break;
     }
   } finally {
