@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { readFileSync, renameSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Overview, Session } from '../src/admin/console/api.ts';
@@ -32,6 +33,8 @@ const READS = [
   'jobs',
 ];
 const FAR = '198.51.100.7';
+/** What Node gives a TLS handshake where nothing is set. */
+const NODE_HANDSHAKE_MS = 120_000;
 
 describe('the console of a running appliance', () => {
   let appliance: Appliance;
@@ -342,6 +345,11 @@ describe('beyond this machine', () => {
             response.resume();
             assert.equal(response.statusCode, 200, section);
             assert.match(response.headers['set-cookie'][0], /; HttpOnly; SameSite=Strict; Secure$/);
+            const silent = connect(Number(new URL(origin).port), '127.0.0.1');
+            silent.resume();
+            const begunMs = performance.now();
+            await once(silent, 'close');
+            assert.ok(performance.now() - begunMs < NODE_HANDSHAKE_MS / 2, 'one that says nothing is closed');
           } finally {
             await appliance.stop();
           }
