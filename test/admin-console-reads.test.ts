@@ -164,6 +164,7 @@ test('a search in a period, in steps that are bounded, finds what the API has', 
     'from=x&to=y',
     `${period}&after=e30`,
     `${period}&after=!`,
+    `${period}&after=${Buffer.from('{"end":9000000000000000,"group":0,"place":null}').toString('base64url')}`,
   ])
     assert.equal((await ui.ask(`detections/search?${wrong}`)).status, 400, wrong);
 });

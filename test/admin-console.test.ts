@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { readFileSync, renameSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Overview, Session } from '../src/admin/console/api.ts';
@@ -32,6 +33,8 @@ const READS = [
   'jobs',
 ];
 const FAR = '198.51.100.7';
+/** What Node gives a TLS handshake where nothing is set. */
+const NODE_HANDSHAKE_MS = 120_000;
 
 describe('the console of a running appliance', () => {
   let appliance: Appliance;
@@ -221,6 +224,19 @@ describe('the console of a running appliance', () => {
     assert.equal((await redeem(link)).status, 401);
   });
 
+  test('while access.db is away, nobody is let in, and a console that is open stays so', async () => {
+    const console = await openConsole(appliance);
+    const events = await openEvents(origin, console.cookie);
+    const access = join(appliance.data, 'access.db');
+    renameSync(access, `${access}.away`);
+    await events.beats(2);
+    assert.equal((await console.ask('session')).status, 503);
+    assert.equal((await fetch(`${appliance.serving().url}/v1/health`)).status, 503);
+    renameSync(`${access}.away`, access);
+    await until('it can be read again', async () => (await console.ask('session')).status === 200);
+    events.close();
+  });
+
   test('attempts to log in are limited, and a session goes on', async () => {
     const console = await openConsole(appliance);
     const token = { token: 'x' };
@@ -238,6 +254,8 @@ interface Events {
   beats(): number;
   /** Settles when this event was told. */
   until(name: string): Promise<void>;
+  /** Settles when so many more signs of life have come. */
+  beats(count: number): Promise<void>;
   close(): void;
 }
 
@@ -254,6 +272,10 @@ async function openEvents(origin: string, cookie: string): Promise<Events> {
   return {
     beats: () => told.split(':\n\n').length,
     until: (name) => until(`the event ${name}`, () => told.includes(`event: ${name}\n`)),
+    async beats(count) {
+      const begun = told.length;
+      await until(`${count} beats`, () => told.slice(begun).split(':\n\n').length > count);
+    },
     close: () => sent.destroy(),
   };
 }
@@ -345,6 +367,11 @@ describe('beyond this machine', () => {
             response.resume();
             assert.equal(response.statusCode, 200, section);
             assert.match(response.headers['set-cookie'][0], /; HttpOnly; SameSite=Strict; Secure$/);
+            const silent = connect(Number(new URL(origin).port), '127.0.0.1');
+            silent.resume();
+            const begunMs = performance.now();
+            await once(silent, 'close');
+            assert.ok(performance.now() - begunMs < NODE_HANDSHAKE_MS / 2, 'one that says nothing is closed');
           } finally {
             await appliance.stop();
           }

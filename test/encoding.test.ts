@@ -112,4 +112,13 @@ describe('an answer', () => {
     const { next_cursor } = JSON.parse(`${period.body}`);
     assert.match(`${period.headers.link}`, new RegExp(`cursor=${next_cursor}>; rel="next"$`));
   });
+
+  test('does not name a call so long that proxies and clients would not take the headers', async () => {
+    const domains = (end: string) =>
+      Array.from({ length: 20 }, (_, at) => `${`${at}`.padStart(63, 'd')}.${'x'.repeat(60)}.${end}`).join();
+    const many = `exclude_domain=${domains('example')}&exclude_publisher_id=${'1'.repeat(15)}`;
+    const { status, headers, body } = await ask(`${CHANGES}&limit=12&${many}`);
+    assert.deepEqual([status, JSON.parse(`${body}`).has_more], [200, true]);
+    assert.equal(headers.link, undefined);
+  });
 });

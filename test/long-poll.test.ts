@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
 import { preferredWaitSeconds } from '../src/http/prefer.ts';
 import { createWaiting } from '../src/http/waiting.ts';
-import { MINUTE_MS } from '../src/time.ts';
+import { DAY_MS, MINUTE_MS } from '../src/time.ts';
 import { startAppliance } from './support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
@@ -127,6 +127,29 @@ describe('a request that waits', () => {
     server.access.prepare('UPDATE api_key SET revoked_at = ? WHERE id = ?').run(NOW_MS, keyId);
     deliver(7001);
     assert.equal((await answer).status, 401);
+  });
+
+  test('has no rows once another one that waited has used the daily allowance', async () => {
+    server.access.prepare('UPDATE account SET daily_rows = 2').run();
+    const cursor = await end();
+    const answers = [];
+    for (let count = 0; count < 3; count += 1) answers.push((await waits(`cursor=${cursor}`)).answer);
+    deliver(7001);
+    const statuses = (await Promise.all(answers)).map(({ status }) => status);
+    assert.deepEqual(statuses.sort(), [200, 429, 429]);
+  });
+
+  test('costs the allowance of the day on which it is answered', async () => {
+    const { answer } = await waits(`cursor=${await end()}`);
+    const tomorrow = NOW_MS + DAY_MS;
+    const usedBefore = server.dailyRows.used('key', keyId, NOW_MS);
+    server.setNow(tomorrow);
+    deliver(7001);
+    assert.equal((await answer).status, 200);
+    assert.deepEqual(
+      [server.dailyRows.used('key', keyId, tomorrow), server.dailyRows.used('key', keyId, NOW_MS)],
+      [1, usedBefore],
+    );
   });
 
   test('is told the rate of the time at which it is answered', async () => {

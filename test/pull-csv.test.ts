@@ -25,6 +25,8 @@ test('a cell that a spreadsheet would take for a formula is text, and what CSV n
     ['-1', "'-1"],
     ['@cmd', "'@cmd"],
     ['\tx', "'\tx"],
+    ['\n=1', `"'\n=1"`],
+    ['＝1+1', "'＝1+1"],
     ['=a"b', `"'=a""b"`],
     ['a, b', '"a, b"'],
     ['a\nb', '"a\nb"'],

@@ -51,7 +51,8 @@ const PLAIN = 'text/plain; charset=utf-8';
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const { settings, log, now, conditions } = options;
   const tls = await openTls(settings, options.hasOwnCertificate);
-  const timeouts = { headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS };
+  // Node's own would let a client that says nothing hold one of few places for two minutes.
+  const timeouts = { headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS, handshakeTimeout: TIMEOUT_MS };
   const secured = tls === null ? null : createTlsServer({ ...timeouts, ...secureContext(tls.pair) });
   const server: Server = secured ?? createServer(timeouts);
   const own = ownNames(settings.host, hostname(), process.env);

@@ -158,18 +158,21 @@ function judgeRequest(
   }
   if (route.scope !== null) requireScope(credential, route.scope);
   const requireAllowance = () => judge.allowance.require(credential, nowMs);
-  const authenticateAgain = () => {
-    const { rate } = exchange;
+  let letIn = { credential, atMs: nowMs };
+  const letInAgain = () => {
+    const atMs = judge.now();
     // What is refused as not authenticated has no headers of a rate.
     exchange.rate = null;
-    const again = authenticate(judge.access, authorization, address, judge.now(), judge.tokens);
-    exchange.rate = rate;
+    const again = authenticate(judge.access, authorization, address, atMs, judge.tokens);
+    exchange.rate = judge.rate.current(again.key_id, atMs);
     if (route.scope !== null) requireScope(again, route.scope);
+    judge.allowance.require(again, atMs);
+    letIn = { credential: again, atMs };
     return again;
   };
-  const keyed = { ...call, requireAllowance, authenticateAgain, now: judge.now };
+  const keyed = { ...call, requireAllowance, letInAgain, now: judge.now };
   const answer = route.answer(keyed, credential);
-  const countRows = ({ rows }: Answer) => judge.allowance.count(credential, rows ?? 0, nowMs);
+  const countRows = ({ rows }: Answer) => judge.allowance.count(letIn.credential, rows ?? 0, letIn.atMs);
   if (!(answer instanceof Promise)) {
     countRows(answer);
     return answer;

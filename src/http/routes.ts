@@ -62,11 +62,11 @@ export interface KeyedCall extends Call {
    */
   requireAllowance(): void;
   /**
-   * The credential as it is now, for an answer that was waited for.
+   * The credential as it is now, for an answer that was waited for, whose rows count from now on.
    *
-   * @throws Refused as at the beginning, but for limits
+   * @throws Refused as at the beginning, `daily_allowance` too, but for the limit on requests
    */
-  authenticateAgain(): Credential;
+  letInAgain(): Credential;
   readonly now: Now;
 }
 

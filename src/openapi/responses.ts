@@ -64,7 +64,12 @@ const COMPRESSED: Readonly<Record<string, Header>> = {
 };
 
 /** `Link`, on a page that has another one behind it. */
-export const NEXT_LINK = { Link: optional(text('^<.+>; rel="next"$'), 'The request for the next page.') };
+export const NEXT_LINK = {
+  Link: optional(
+    text('^<.+>; rel="next"$'),
+    'The request for the next page. Left out if it is longer than 2,000 characters.',
+  ),
+};
 
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json';
 

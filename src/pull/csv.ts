@@ -33,8 +33,8 @@ function cell(value: unknown): string {
 
 /**
  * What a spreadsheet would take for a formula gets an apostrophe before it: headlines come from strangers
- * (known as CSV injection).
+ * (OWASP, CSV Injection, which also names line feeds and the full-width signs).
  */
 function inert(text: string): string {
-  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text;
 }

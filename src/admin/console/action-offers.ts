@@ -5,7 +5,7 @@ import { EXPORT_NAMES } from '../../detection/content-type.ts';
 import type { AlertDocument } from '../../health/alerts.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../time.ts';
 import type { Action } from './api.ts';
-import type { Sources } from './sources.ts';
+import { readableOrNull, type Sources } from './sources.ts';
 import { type WindowState, windowStates } from './window-states.ts';
 
 /** As far back as clients are told of gaps. */
@@ -58,7 +58,7 @@ function statesOf(sources: Sources, exports: readonly WindowState['export'][]): 
   const nowMs = Date.now();
   const to = Math.floor(nowMs / WINDOW_MS) * WINDOW_MS;
   const from = Math.floor((nowMs - WINDOWS_MS) / DAY_MS) * DAY_MS;
-  const db = sources.detections();
+  const db = readableOrNull(sources);
   if (db === null) return [];
   return exports.flatMap((name) => windowStates(db, { export: name, from, to }, true, nowMs));
 }

@@ -18,7 +18,7 @@ import { followerState, streamsOfKey } from '../followers.ts';
 import { accountActions, keyActions, offered } from './action-offers.ts';
 import type { AccountEntry, Customers, Follower, KeyEntry } from './api-records.ts';
 import type { Read } from './reads.ts';
-import type { Sources } from './sources.ts';
+import { readableOrNull, type Sources } from './sources.ts';
 
 interface Known {
   readonly usage: ReadonlyMap<string, KeyUsage>;
@@ -40,6 +40,7 @@ export function readCustomers(sources: Sources, { query, mayAct }: Read, nowMs: 
     usage: readKeyUsage(path, nowMs) ?? new Map(),
     refusals: Map.groupBy(readRequestHistory(path, nowMs)?.refusals ?? [], ({ key_id }) => key_id),
     subscriptions: new Map(subscriptions.map((one) => [one.id, one])),
+    // Nothing is said of followers without it.
     detections: readableOrNull(sources),
     mayAct,
     nowMs,
@@ -58,15 +59,6 @@ export function readCustomers(sources: Sources, { query, mayAct }: Read, nowMs: 
     actions: offered(mayAct, accountActions(account)),
   });
   return { at: formatMs(nowMs), accounts: listAccounts(access).map(entryOf), scopes: SCOPES };
-}
-
-/** Nothing is said of followers while detections.db cannot be read. */
-function readableOrNull(sources: Sources): Database | null {
-  try {
-    return sources.detections();
-  } catch {
-    return null;
-  }
 }
 
 function keyEntry(key: Key, known: Known): KeyEntry {

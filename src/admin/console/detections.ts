@@ -108,7 +108,7 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
   let count = 0;
-  let at: SearchPlace | null = readPlace(parameters) ?? { end: period.to, group: 0, place: null };
+  let at: SearchPlace | null = readPlace(parameters, period.to);
   do {
     const day: { from: number; to: number } = { from: Math.max(from, dayBefore(at.end)), to: at.end };
     const found = readPeriodPage(
@@ -163,11 +163,12 @@ function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: 
   return { from, to };
 }
 
-function readPlace(parameters: Parameters): SearchPlace | null {
+/** @param to of the period: where a search begins */
+function readPlace(parameters: Parameters, to: number): SearchPlace {
   const value = readCursor(parameters);
-  if (value === null) return null;
+  if (value === null) return { end: to, group: 0, place: null };
   const { end, group, place } = value;
-  if (!isCount(end) || !isCount(group)) throw notNext();
+  if (!isCount(end) || end > to || !isCount(group)) throw notNext();
   if (place === null) return { end, group, place };
   if (!isObject(place) || !isCount(place.second) || typeof place.id !== 'string') throw notNext();
   return { end, group, place: { second: place.second, id: place.id } };

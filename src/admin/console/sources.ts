@@ -18,3 +18,12 @@ export interface Sources {
   /** A reader on `access.db`. @throws Refused `unavailable` */
   readonly access: () => Database;
 }
+
+/** For what is worth having without it: null, too, while detections.db cannot be read. */
+export function readableOrNull(sources: Sources): Database | null {
+  try {
+    return sources.detections();
+  } catch {
+    return null;
+  }
+}

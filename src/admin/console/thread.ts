@@ -5,6 +5,7 @@
 import { statSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { Refused, type RefusedCode, reasonOf } from '../../refused.ts';
+import { openReader } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
 import { createFileReader, type FileReader } from '../../store/file-reader.ts';
 import { dataFolder } from '../../store/folder.ts';
@@ -63,10 +64,14 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
   });
 }
 
-/** Differs when the file was written, or another connection has committed. */
+/** Differs when the file was written, or another connection has committed. What cannot be read is told by who reads it. */
 function stateOf(from: string | FileReader): unknown {
-  if (typeof from === 'string') return statSync(from, { throwIfNoEntry: false })?.mtimeMs;
-  return from.db()?.pragma('data_version', { simple: true });
+  try {
+    if (typeof from === 'string') return statSync(from, { throwIfNoEntry: false })?.mtimeMs;
+    return from.db()?.pragma('data_version', { simple: true });
+  } catch (error) {
+    return reasonOf(error);
+  }
 }
 
 /** Never rejects. */
@@ -79,7 +84,25 @@ async function tell(sources: Sources, ask: Ask): Promise<Told> {
     const status = error instanceof Refused ? (STATUS[error.code] ?? 500) : 500;
     if (status !== 500) return problem(status, reasonOf(error));
     const detail = 'The console failed to answer. The log of the appliance has the cause.';
-    return { ...problem(500, detail), fault: { message: reasonOf(error), isDamage: isDamage(error) } };
+    const fault = { message: reasonOf(error), isDamage: isDamage(error) && isSound(sources.folder.access) };
+    return { ...problem(500, detail), fault };
+  }
+}
+
+/**
+ * SQLite does not say of which database an error is, and that of one must not have the other given up: `access.db` is
+ * small enough to be checked as a whole.
+ */
+function isSound(path: string): boolean {
+  try {
+    const db = openReader(path);
+    try {
+      return db.pragma('quick_check(1)', { simple: true }) === 'ok';
+    } finally {
+      db.close();
+    }
+  } catch {
+    return false;
   }
 }
 

@@ -100,7 +100,8 @@ interface CaughtUp {
 
 /**
  * Waits until the page has something, or the time is over (RFC 7240, 4.3). A change that filters drop moves the cursor
- * on and does not end the wait. What the key may read is asked anew before anything is read: it may have been revoked.
+ * on and does not end the wait. What the key may read is asked anew before anything is read: it may have been revoked, or the
+ * daily allowance used up by others.
  */
 async function answerAfterWait(
   sources: ChangesSources,
@@ -113,14 +114,18 @@ async function answerAfterWait(
   // Nothing moves on the connection meanwhile, and that is no fault of the client.
   socket.setTimeout(0);
   let page = first;
-  for (;;) {
-    const leftMs = begun + seconds * SECOND_MS - performance.now();
-    if (leftMs <= 0 || !(await sources.waiting.forChange(leftMs, socket))) break;
-    const start = { kind: 'after', position: page.position } as const;
-    page = pageOf(sources, queryOf(sources, { ...asked, start }, call.authenticateAgain()));
-    if (!isCaughtUp(page)) break;
+  try {
+    for (;;) {
+      const leftMs = begun + seconds * SECOND_MS - performance.now();
+      if (leftMs <= 0 || !(await sources.waiting.forChange(leftMs, socket))) break;
+      const start = { kind: 'after', position: page.position } as const;
+      page = pageOf(sources, queryOf(sources, { ...asked, start }, call.letInAgain()));
+      if (!isCaughtUp(page)) break;
+    }
+  } finally {
+    // What is refused is answered on this connection, too, and so is what waits behind it there.
+    socket.setTimeout(idleMs ?? 0);
   }
-  socket.setTimeout(idleMs ?? 0);
   const answer = answerOf(sources, call, page, call.now());
   return {
     ...answer,
