@@ -140,7 +140,8 @@ const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'generate',
-    description: 'write sample export files of any size; the same arguments always give the same bytes',
+    description:
+      'write sample export files of any size; with the same --start and --seed, always the same bytes',
     load: () => import('./generate.ts'),
   },
   {
