@@ -156,7 +156,7 @@ two
 test('commands stay on one line, so that they can be copied', () => {
   const command = '`wirewatch ingest replay --from X --to Y`';
   assert.equal(
-    terminalText(`To read them again, run ${command}, after that.`, { columns: 50, styled: false }),
+    terminalText(`To read them again, run ${command}, after that.`, { columns: 47, styled: false }),
     `To read them again, run\n${command},\nafter that.\n`,
   );
 });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
+import type { Status } from '../src/cli/status.ts';
 import { statusText } from '../src/cli/status-text.ts';
 import { formatMs, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
@@ -55,7 +56,7 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
 
   const text = statusOf();
   assert.match(text, /^appliance +running/);
-  assert.match(text, /^newswire +read up to .*, 19 days ago, except 1 window: 1 failed$/m);
+  assert.match(text, /^newswire +read up to .*, 19 days ago, except 1 failed window$/m);
   assert.doesNotMatch(text, /complete/);
   assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last used .* ago$/m);
   assert.match(text, /^waiting +0 files in /m);
@@ -118,7 +119,26 @@ test('--watch wants a terminal, and a folder without an installation is 78', () 
     assert.equal(none.printed(), '');
   }));
 
-test('where detections.db cannot be read, all else is shown', () => {
+const REASON = 'the name must end in one of ndjson, ndjson.gz, ndjson.zst';
+
+function refusedFile(file: string, reason: string): Status['unread_files'][number] {
+  return {
+    number: 1,
+    file,
+    outcome: 'refused',
+    export: null,
+    window_start: null,
+    label: null,
+    taken_at: '2026-11-21T11:59:00Z',
+    finished_at: null,
+    destination: null,
+    sha256: null,
+    bytes: 1,
+    report: { reason },
+  };
+}
+
+test('where detections.db cannot be read, all else is shown; long lines are wrapped, a reason is given once', () => {
   const GIB = 1024 ** 3;
   const text = statusText(
     {
@@ -127,14 +147,17 @@ test('where detections.db cannot be read, all else is shown', () => {
       url: null,
       ingest: null,
       reason: 'it is damaged',
-      unread_files: [],
-      alerts: [],
+      unread_files: [refusedFile('a.xml', REASON)],
+      alerts: [
+        { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${REASON}`, what_to_do: '' },
+      ],
       keys: { active: 12_345, used_in_last_day: 0, last_used_at: null },
       disks: [{ folder: '/data', free_bytes: GIB / 4, bytes: 100 * GIB }],
       backup: { folder: '/backups', newest_at: '2026-11-21T11:59:00Z' },
       verified_at: null,
     },
     Date.parse('2026-11-21T12:00:00Z'),
+    70,
   );
   assert.equal(
     text,
@@ -144,8 +167,13 @@ keys       12,345 active, 0 used in the last 24 hours; no recorded use
 disk       0.3 of 100.0 GiB free, getting full (/data)
 backup     2026-11-21T11:59:00Z, 1 minute ago (/backups)
 verified   not yet
+
 Alerts
-  none
+  NOW  refused files, since X: a.xml: the name must end in one of
+       ndjson, ndjson.gz, ndjson.zst
+
+Latest files that were not applied
+  refused a.xml
 `,
   );
 });

@@ -72,7 +72,7 @@ export function openAccess(root: string, options: OpenAccessOptions): Database {
   else if (!isThere(folder.access) && listSegments(folder.accessLog).length === 0) {
     throw new Refused(
       'configuration',
-      `there is no installation in ${root}: ${folder.access} is missing or empty. Name the data folder with --data. To create an installation, run: wirewatch account add ID --name NAME`,
+      `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
     );
   }
   const db = openOrRefuse(folder, options);
