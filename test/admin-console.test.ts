@@ -332,7 +332,7 @@ describe('beyond this machine', () => {
 });
 
 describe('wirewatch console', () => {
-  test('says what to do where the console is off, and where no appliance runs', async () => {
+  test('says what to do where the console is off, and where Wirewatch is not running', async () => {
     const appliance = await startAppliance();
     try {
       const off = appliance.cli(['console'], { anyStatus: true });

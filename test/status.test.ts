@@ -55,14 +55,14 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
   assert.equal(status.backup, null);
 
   const text = statusOf();
-  assert.match(text, /^appliance +running/);
+  assert.match(text, /^Wirewatch +running/);
   assert.match(text, /^newswire +read up to .*, 19 days ago, except 1 failed window$/m);
   assert.doesNotMatch(text, /complete/);
   assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last used .* ago$/m);
   assert.match(text, /^waiting +0 files in /m);
   assert.match(text, /^backup +not scheduled/m);
   assert.match(
-    text,
+    text.replaceAll(/\n {10}/g, ' '),
     new RegExp(
       `^  failed  ${failedName.replaceAll('.', '\\.')}: the file has rows or lines that do not match the export format$`,
       'm',
@@ -79,7 +79,7 @@ test('says what waits during a pause, and tells without an appliance what the da
   try {
     assert.equal(json().running, false);
     const text = statusOf();
-    assert.match(text, /^appliance +not running; start it with: wirewatch serve$/m);
+    assert.match(text, /^Wirewatch +not running; start it with: wirewatch serve$/m);
     assert.match(
       text,
       /^Alerts \(only those that follow from the database, because Wirewatch is not running\)$/m,
@@ -99,7 +99,7 @@ test('--watch keeps it current on a terminal', { skip: terminalMissing }, async 
     shown += chunk;
   });
   try {
-    await until('the first screen', () => /appliance +running/.test(shown));
+    await until('the first screen', () => /Wirewatch +running/.test(shown));
     appliance.cli(['ingest', 'pause']);
     await until('the pause', () => /paused since/.test(shown));
   } finally {
@@ -161,7 +161,7 @@ test('where detections.db cannot be read, all else is shown; long lines are wrap
   );
   assert.equal(
     text,
-    `appliance  running
+    `Wirewatch  running
 ingest     detections.db cannot be read: it is damaged
 keys       12,345 active, 0 used in the last 24 hours; no recorded use
 disk       0.3 of 100.0 GiB free, getting full (/data)

@@ -79,7 +79,7 @@ const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'console',
-    description: 'print a link into the console of the running appliance; it works once, for ten minutes',
+    description: 'print a link into the console of the running Wirewatch; it works once, for ten minutes',
     load: () => import('./console.ts'),
   },
   {

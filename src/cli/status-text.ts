@@ -12,7 +12,7 @@ import type { Status } from './status.ts';
 /** @param width columns of the terminal: longer lines are wrapped */
 export function statusText(status: Status, nowMs: number, width: number): string {
   const lines = [
-    ['appliance', applianceText(status)],
+    ['Wirewatch', applianceText(status)],
     ...ingestLines(status, nowMs),
     ['keys', keysText(status, nowMs)],
     ...status.disks.map((disk) => ['disk', diskText(disk)] as const),

@@ -125,7 +125,7 @@ function openRecovered(folder: DataFolder, options: OpenAccessOptions): Database
   if (options.compare !== true && isLocked(folder.serveLock))
     throw new Refused(
       'configuration',
-      `${folder.access} cannot be used: ${found.reason}. Restart the appliance: it rebuilds the file from its log, and no data is lost.`,
+      `${folder.access} cannot be used: ${found.reason}. Restart Wirewatch: it rebuilds the file from its log, and no data is lost.`,
     );
   const release = takeLock(`${folder.access}-lock`, RECOVERY_MS);
   if (release === null)
