@@ -13,3 +13,10 @@ export function counted(count: number, one: string, many = `${one}s`): string {
 export function grouped(count: number, beside = 0): string {
   return Math.max(Math.abs(count), Math.abs(beside)) < 10_000 ? String(count) : count.toLocaleString('en-US');
 }
+
+const GIB = 1024 ** 3;
+
+/** Space on a disk: `69.2 of 252.0 GiB`. */
+export function freeText(freeBytes: number, allBytes: number): string {
+  return `${(freeBytes / GIB).toFixed(1)} of ${(allBytes / GIB).toFixed(1)} GiB`;
+}

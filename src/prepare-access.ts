@@ -1,4 +1,5 @@
 /** What a start does to `access.db`: it is brought to the end of its log, and given what the configuration names. */
+import { existsSync } from 'node:fs';
 import { preseed } from './auth/preseed.ts';
 import type { Config } from './config/load.ts';
 import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
@@ -20,6 +21,8 @@ export interface PrepareOptions {
 export function prepareAccess({ config, kind, log }: PrepareOptions, root: string): void {
   // The demonstration makes its own, and nothing of a real configuration belongs in it.
   const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
+  const folder = dataFolder(root);
+  const isNew = !existsSync(folder.access) && !existsSync(folder.accessLog);
   const access = openAccess(root, {
     create: true,
     kind,
@@ -28,7 +31,8 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
     onRecovered: (recovered) => logRecovered(recovered, log),
   });
   try {
-    keepReserve(dataFolder(root));
+    keepReserve(folder);
+    if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
     if (configured !== null) createConfigured(access, configured, log);
   } finally {
     access.close();

@@ -1,5 +1,5 @@
 /**
- * Whatever becomes of access.db while no appliance runs: from the first request of the next start on, accounts,
+ * Whatever becomes of access.db while Wirewatch is not running: from the first request of the next start on, accounts,
  * subscriptions and keys are as they were (contract: Authentication), and the log says who changed them.
  */
 import assert from 'node:assert/strict';

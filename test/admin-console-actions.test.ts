@@ -86,6 +86,7 @@ test('a failed window is reset: map, list and button say the same, before and af
   });
   const again = await ui.act('window-reset', window);
   assert.deepEqual([again.ended?.state, /failed: /.test(again.ended?.text ?? '')], ['failed', true]);
+  assert.equal((await appliance.dealtWith(fileName('newswire', at(1)))).msg, 'file failed');
 
   assert.equal((await appliance.dropped(fileName('newswire', at(1)), ndjson([good]))).msg, 'file held');
   assert.deepEqual(

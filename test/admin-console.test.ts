@@ -229,7 +229,7 @@ describe('the console of a running appliance', () => {
     const events = await openEvents(origin, console.cookie);
     const access = join(appliance.data, 'access.db');
     renameSync(access, `${access}.away`);
-    await events.beats(2);
+    await events.moreBeats(2);
     assert.equal((await console.ask('session')).status, 503);
     assert.equal((await fetch(`${appliance.serving().url}/v1/health`)).status, 503);
     renameSync(`${access}.away`, access);
@@ -255,7 +255,7 @@ interface Events {
   /** Settles when this event was told. */
   until(name: string): Promise<void>;
   /** Settles when so many more signs of life have come. */
-  beats(count: number): Promise<void>;
+  moreBeats(count: number): Promise<void>;
   close(): void;
 }
 
@@ -272,7 +272,7 @@ async function openEvents(origin: string, cookie: string): Promise<Events> {
   return {
     beats: () => told.split(':\n\n').length,
     until: (name) => until(`the event ${name}`, () => told.includes(`event: ${name}\n`)),
-    async beats(count) {
+    async moreBeats(count) {
       const begun = told.length;
       await until(`${count} beats`, () => told.slice(begun).split(':\n\n').length > count);
     },
@@ -381,7 +381,7 @@ describe('beyond this machine', () => {
 });
 
 describe('wirewatch console', () => {
-  test('says what to do where the console is off, and where no appliance runs', async () => {
+  test('says what to do where the console is off, and where Wirewatch is not running', async () => {
     const appliance = await startAppliance();
     try {
       const off = appliance.cli(['console'], { anyStatus: true });

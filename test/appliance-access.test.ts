@@ -272,7 +272,7 @@ test('a key store that is emptied is 503, and nothing is lost once it is back', 
     while (Date.now() < untilMs);
     const { status, stderr } = appliance.cli(['key', 'list'], { anyStatus: true });
     assert.equal(status, 78, 'no command makes a new store of it beside a running appliance');
-    assert.match(stderr, /it is missing or empty\. Restart the appliance: it rebuilds/);
+    assert.match(stderr, /it is missing or empty\. Restart Wirewatch: it rebuilds/);
   });
   assert.equal(await statusOf(CHANGES), 200);
 });

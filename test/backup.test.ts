@@ -235,7 +235,9 @@ describe('a folder', () => {
     ])
       assert.match(refusal(['backup', place]), /is part of the data folder/);
     assert.match(refusal(['backup', join(appliance.drop, 'x')]), /is part of the drop folder/);
-    assert.match(refusal(['backup', target('nowhere/one')]), /cannot write .*nowhere/);
+    const nowhere = refusal(['backup', target('nowhere/one')]);
+    assert.match(nowhere, /cannot write .*one: there is no folder .*nowhere\. Create it/);
+    assert.doesNotMatch(nowhere, /earlier backup/);
     assert.ok(!existsSync(target('nowhere')));
     writeFileSync(target('a-file'), '');
     assert.match(refusal(['backup', target('a-file')]), /is not a folder/);
@@ -410,7 +412,9 @@ describe('a file', () => {
 test('it says what it wrote and how to go on', () => {
   const { stdout } = appliance.cli(['backup', target('said')]);
   assert.match(stdout, /now contains the state of .* bytes written/);
-  assert.match(stdout, /wirewatch verify .*said/);
+  assert.match(stdout, /wirewatch verify .*said$/m);
+  const [, restore = ''] = /Restore it on this machine: +wirewatch (.*)/.exec(stdout) ?? [];
+  assert.match(restore, /^restore \S*said --replace --data \S+$/);
   assert.match(stdout, /contains the secret/);
 });
 

@@ -190,7 +190,17 @@ test('wrong usage is exit 2 with a hint on stderr and nothing on stdout', () => 
     [['--jsno', 'version'], /^wirewatch: unknown option '--jsno'/],
     [['version', 'extra'], /^wirewatch: too many arguments/],
     [['version', '--data'], /^wirewatch: option '--data <dir>' argument missing/],
-    [['version', '--data', ''], /Expected a path, but the value is empty/],
+    [
+      ['version', '--data', ''],
+      /^wirewatch: '' is not a valid --data <dir>\. Expected a path, but the value is empty/,
+    ],
+    [['help', 'vresion'], /^wirewatch: unknown command 'vresion'\n\(Did you mean version\?\)/],
+    [['removed', '--help'], /^wirewatch: unknown command 'removed'/],
+    [['--data', 'x', 'key', 'creat', '-h'], /^wirewatch: unknown command 'creat'\n\(Did you mean create\?\)/],
+    [
+      ['manual', 'quickstart'],
+      /^wirewatch: the manual has no topic "quickstart"\. Did you mean quick-start\? To list the topics, run: wirewatch manual\n$/,
+    ],
   ];
   for (const [args, expected] of cases) {
     const { status, stdout, stderr } = wirewatch(...args);

@@ -232,7 +232,7 @@ describe('the manual', () => {
     assert.deepEqual(json, { topic: 'security', markdown: manual.get('security') });
     const unknown = wirewatch(root, 'manual', 'cooking');
     assert.equal(unknown.status, 2);
-    assert.match(unknown.stderr, /no topic "cooking".*export-format/);
+    assert.match(unknown.stderr, /no topic "cooking"\. To list the topics, run: wirewatch manual/);
   });
 });
 

@@ -49,10 +49,14 @@ test('a fresh folder: its lines, pasted one by one, lead to a key that reads; th
     const me = await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } });
     assert.equal(me.status, 200);
     await stop(first);
+    const created = (run: RunningProgram) =>
+      run.log().filter(({ msg }) => msg === `created a new installation in ${data}`).length;
+    assert.equal(created(first), 1);
 
     const second = runProgram(serving);
     await second.url();
     await stop(second);
+    assert.equal(created(second), 0);
     assert.equal(
       second.log().find(({ msg }) => msg === NEXT),
       undefined,

@@ -29,11 +29,11 @@ async function answering(answer: RequestListener, use: (url: string) => Promise<
   }
 }
 
-function health(status: number, pageWorthy: number): RequestListener {
+function health(status: number, pageWorthy: number, open = pageWorthy): RequestListener {
   const document = {
     status: status === 200 ? 'ok' : 'degraded',
     exports: { newswire: { newest_done: '2026-11-21T10:00:00Z' }, imagewire: { newest_done: null } },
-    alerts: { open: pageWorthy, page_worthy: pageWorthy, paused: 0 },
+    alerts: { open, page_worthy: pageWorthy, paused: 0 },
   };
   return (_, answer) => {
     answer.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(document));
@@ -65,8 +65,8 @@ describe('what it says', () => {
       assert.deepEqual([document.healthy, document.status, document.health.status], [false, 503, 'degraded']);
     }));
 
-  test('without an alert it leads to the files', () =>
-    answering(health(503, 0), async (url) => {
+  test('where no alert is the reason it leads to the files', () =>
+    answering(health(503, 0, 1), async (url) => {
       const { told } = await healthcheck(['--url', url]);
       assert.match(
         told,

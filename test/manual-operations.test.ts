@@ -299,7 +299,7 @@ describe('it does not start', () => {
   });
 
   test('without an appliance, the commands say so', () => {
-    assert.match(run('no-detections'), /^appliance +not running/m);
+    assert.match(run('no-detections'), /^Wirewatch +not running/m);
     assert.match(run('connect'), /nothing is listening/);
   });
 });

@@ -60,7 +60,9 @@ const SAMPLE = `# A title
 
 <!-- a comment -->
 One *two* **three** \`code span\` and [Backup](backup.md), [a page](https://example.org) & <b>.
-It goes on.
+It goes on (see [Backup](backup.md)): [A file failed](operations.md#a-file-failed).
+
+### Part 0
 
 ## Part 1
 
@@ -89,7 +91,13 @@ test('in a terminal: wrapped at its width, code as it stands, tables in columns 
 
 One two three \`code span\` and Backup
 (\`wirewatch manual backup\`), a page
-(https://example.org) & . It goes on.
+(https://example.org) & . It goes on
+(see Backup, \`wirewatch manual backup\`):
+"A file failed" in
+\`wirewatch manual operations\`.
+
+Part 0
+~~~~~~
 
 Part 1
 ------
@@ -106,7 +114,9 @@ NAME  WHAT
 \`a\`   short
 b     x
 
+\`\`\`
 wirewatch   serve --data /a/very/long/path/that/is/longer/than/the/terminal
+\`\`\`
 `,
   );
 });
@@ -143,11 +153,19 @@ two
   );
 });
 
+test('commands stay on one line, so that they can be copied', () => {
+  const command = '`wirewatch ingest replay --from X --to Y`';
+  assert.equal(
+    terminalText(`To read them again, run ${command}, after that.`, { columns: 47, styled: false }),
+    `To read them again, run\n${command},\nafter that.\n`,
+  );
+});
+
 test('styles do not change the words or the width', () => {
   for (const { name, markdown } of TOPICS) {
     const styled = terminalText(markdown, { columns: 80, styled: true });
     const plain = terminalText(markdown, { columns: 80, styled: false });
-    const words = (text: string) => stripVTControlCharacters(text).replaceAll(/[`\s=-]/g, '');
+    const words = (text: string) => stripVTControlCharacters(text).replaceAll(/[`\s=~-]/g, '');
     assert.equal(words(styled), words(plain), name);
     const code = lexer(markdown).flatMap((token) => (token.type === 'code' ? token.text.split('\n') : []));
     for (const line of stripVTControlCharacters(styled).split('\n'))

@@ -176,8 +176,12 @@ describe('pull', () => {
       assert.equal((await pulled(pullArgs(folder, '--into', all, '--since', since))).code, 0);
       assert.deepEqual(copyIn(all), await periodWalk());
       const none = join(folder, 'none.db');
-      assert.equal((await pulled(pullArgs(folder, '--into', none))).code, 0);
+      const begun = await pulled(pullArgs(folder, '--into', none));
+      assert.equal(begun.code, 0);
+      assert.match(begun.printed, /This new copy starts with changes from now on\. .* --full\.\n$/);
       assert.equal(copyIn(none).size, 0);
+      const again = await pulled(pullArgs(folder, '--into', none));
+      assert.doesNotMatch(again.printed, /--full/);
     }));
 
   test('--follow goes on until it is stopped, which is a good end', () =>

@@ -304,7 +304,7 @@ describe('into a folder', () => {
   test('while an appliance runs on it, it is refused, and that appliance goes on', async () => {
     const { status, stderr } = appliance.cli(['restore', backup, '--replace'], { anyStatus: true });
     assert.equal(status, 1);
-    assert.match(stderr, /the appliance is using .*Stop it first. Nothing was changed/);
+    assert.match(stderr, /Wirewatch is using .*Stop it first. Nothing was changed/);
     assert.equal((await appliance.get('/v1/me')).status, 200);
     assert.ok(isLocked(join(appliance.data, 'lock')));
   });

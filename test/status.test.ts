@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
+import type { Status } from '../src/cli/status.ts';
 import { statusText } from '../src/cli/status-text.ts';
 import { formatMs, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
@@ -54,14 +55,14 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
   assert.equal(status.backup, null);
 
   const text = statusOf();
-  assert.ok(text.startsWith(`appliance  running, listening on ${appliance.serving().url}\n`), text);
-  assert.match(text, /^newswire +read up to .*, 19 days ago, except 1 window: 1 failed$/m);
+  assert.ok(text.startsWith(`Wirewatch  running, listening on ${appliance.serving().url}\n`), text);
+  assert.match(text, /^newswire +read up to .*, 19 days ago, except 1 failed window$/m);
   assert.doesNotMatch(text, /complete/);
   assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last used .* ago$/m);
   assert.match(text, /^waiting +0 files in /m);
   assert.match(text, /^backup +not scheduled/m);
   assert.match(
-    text,
+    text.replaceAll(/\n {10}/g, ' '),
     new RegExp(
       `^  failed  ${failedName.replaceAll('.', '\\.')}: the file has rows or lines that do not match the export format$`,
       'm',
@@ -78,7 +79,7 @@ test('says what waits during a pause, and tells without an appliance what the da
   try {
     assert.equal(json().running, false);
     const text = statusOf();
-    assert.match(text, /^appliance +not running; start it with: wirewatch serve$/m);
+    assert.match(text, /^Wirewatch +not running; start it with: wirewatch serve$/m);
     assert.match(
       text,
       /^Alerts \(only those that follow from the database, because Wirewatch is not running\)$/m,
@@ -98,7 +99,7 @@ test('--watch keeps it current on a terminal', { skip: terminalMissing }, async 
     shown += chunk;
   });
   try {
-    await until('the first screen', () => /appliance +running/.test(shown));
+    await until('the first screen', () => /Wirewatch +running/.test(shown));
     appliance.cli(['ingest', 'pause']);
     await until('the pause', () => /paused since/.test(shown));
   } finally {
@@ -118,7 +119,26 @@ test('--watch wants a terminal, and a folder without an installation is 78', () 
     assert.equal(none.printed(), '');
   }));
 
-test('where detections.db cannot be read, all else is shown', () => {
+const REASON = 'the name must end in one of ndjson, ndjson.gz, ndjson.zst';
+
+function refusedFile(file: string, reason: string): Status['unread_files'][number] {
+  return {
+    number: 1,
+    file,
+    outcome: 'refused',
+    export: null,
+    window_start: null,
+    label: null,
+    taken_at: '2026-11-21T11:59:00Z',
+    finished_at: null,
+    destination: null,
+    sha256: null,
+    bytes: 1,
+    report: { reason },
+  };
+}
+
+test('where detections.db cannot be read, all else is shown; long lines are wrapped, a reason is given once', () => {
   const GIB = 1024 ** 3;
   const text = statusText(
     {
@@ -127,25 +147,33 @@ test('where detections.db cannot be read, all else is shown', () => {
       url: null,
       ingest: null,
       reason: 'it is damaged',
-      unread_files: [],
-      alerts: [],
+      unread_files: [refusedFile('a.xml', REASON)],
+      alerts: [
+        { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${REASON}`, what_to_do: '' },
+      ],
       keys: { active: 12_345, used_in_last_day: 0, last_used_at: null },
       disks: [{ folder: '/data', free_bytes: GIB / 4, bytes: 100 * GIB }],
       backup: { folder: '/backups', newest_at: '2026-11-21T11:59:00Z' },
       verified_at: null,
     },
     Date.parse('2026-11-21T12:00:00Z'),
+    70,
   );
   assert.equal(
     text,
-    `appliance  running
+    `Wirewatch  running
 ingest     detections.db cannot be read: it is damaged
 keys       12,345 active, 0 used in the last 24 hours; no recorded use
 disk       0.3 of 100.0 GiB free, getting full (/data)
 backup     2026-11-21T11:59:00Z, 1 minute ago (/backups)
 verified   not yet
+
 Alerts
-  none
+  NOW  refused files, since X: a.xml: the name must end in one of
+       ndjson, ndjson.gz, ndjson.zst
+
+Latest files that were not applied
+  refused a.xml
 `,
   );
 });

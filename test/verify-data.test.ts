@@ -64,7 +64,7 @@ describe('stopped', () => {
     const { status, stdout } = cli('verify');
     assert.equal(status, 1);
     assert.match(stdout, /row differs: 1\n {2}detection id .*: exported_at_given\n/);
-    assert.match(stdout, /What to do:\n {2}Restart the appliance/);
+    assert.match(stdout, /What to do:\n {2}Restart Wirewatch/);
     const serving = await installation.serve();
     await serving.logged('that it was made anew', ({ msg }) =>
       msg.startsWith('detections.db was brought up'),
@@ -132,7 +132,7 @@ describe('beside a running appliance', () => {
     await drops;
     const { status, stderr } = cli('rebuild');
     assert.equal(status, 1);
-    assert.match(stderr, /the appliance is using/);
+    assert.match(stderr, /Wirewatch is using/);
     await serving.stop();
     content = contentOfDetections(installation.data);
   });

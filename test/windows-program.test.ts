@@ -160,7 +160,18 @@ test('an accepted file that is bad makes the window failed', async () => {
   });
   assert.equal(status, 1);
   assert.match(stdout, /failed: the file has rows or lines that do not match the export format/);
+  assert.match(stdout, /The details are in (\S+)\.reason\.json in the drop folder\./);
   assert.deepEqual(starts('failed'), [formatMs(at(6))]);
+  const line = await appliance.dealtWith(name);
+  assert.equal(line.msg, 'file failed', 'as for any other file');
+  const served = await appliance
+    .serving()
+    .logged(
+      'the request',
+      ({ msg, outcome }) => msg === 'request served' && JSON.stringify(outcome).includes('failed'),
+    );
+  const { window_start } = Object(served.request);
+  assert.equal(window_start, formatMs(at(6)));
 });
 
 test('window expect sets from which one on windows are expected, beside the appliance and without it', async () => {

@@ -124,7 +124,7 @@ test('how far an export was read is said with the windows before that were not',
       'read up to 2026-11-01T11:40:00Z, except 7 windows: 2 failed, 1 missing, 4 not arrived',
     );
     for (const count of [1, 2, 3, 4, 5, 6]) set(count, 'done');
-    assert.equal(told(), 'read up to 2026-11-01T11:40:00Z, except 1 window: 1 not arrived');
+    assert.equal(told(), 'read up to 2026-11-01T11:40:00Z; 1 window before it has not arrived');
   } finally {
     store.close();
   }

@@ -93,8 +93,7 @@ async function consoleOptions(
     sessions: new Sessions(secret, epoch, Date.now()),
     isDemo: kind === 'demo',
     unreadable() {
-      if (monitor.isDamaged())
-        return 'detections.db is damaged. Restart the appliance: it is made anew then.';
+      if (monitor.isDamaged()) return 'detections.db is damaged. Restart Wirewatch: it is made anew then.';
       try {
         detections();
         return null;

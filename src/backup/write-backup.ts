@@ -9,6 +9,7 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -36,6 +37,7 @@ import {
   newState,
   noteNewest,
   readState,
+  STATE,
   sha256,
   writeState,
 } from './branch.ts';
@@ -81,16 +83,18 @@ export async function writeBackup(options: BackupOptions): Promise<WrittenBackup
   const { target } = options;
   const folder = dataFolder(options.data);
   const release = keepInPlace(folder, false);
+  const stays = hasBackup(target) ? ' The earlier backup is still valid.' : '';
   try {
     requireInstallation(folder);
     requireOutside(folder, options);
+    requireParent(target);
     const found = lstatSync(target, { throwIfNoEntry: false });
     if (target.endsWith('.tar') && found?.isDirectory() !== true) return await writeFile(folder, options);
     if (found !== undefined && !found.isDirectory())
       throw new Refused('failed', `${target} is not a folder. Name a folder, or a file that ends with .tar.`);
     return writeFolder(folder, options);
   } catch (error) {
-    throw explained(error, target, folder);
+    throw explained(error, { target, stays, root: folder.root });
   } finally {
     release();
   }
@@ -253,6 +257,23 @@ function requireOutside({ root, log, accessLog }: DataFolder, { target, drop }: 
   );
 }
 
+function hasBackup(target: string): boolean {
+  try {
+    return readdirSync(target).some((name) => existsSync(join(target, name, STATE)));
+  } catch {
+    return existsSync(target);
+  }
+}
+
+function requireParent(target: string): void {
+  const parent = dirname(target);
+  if (existsSync(parent)) return;
+  throw new Refused(
+    'failed',
+    `cannot write ${target}: there is no folder ${parent}. Create it, or name another place for the backup. If it is on another disk, check that the disk is mounted.`,
+  );
+}
+
 /** The real path of the part that exists, followed by the rest. */
 function realPath(path: string): string {
   try {
@@ -263,19 +284,22 @@ function realPath(path: string): string {
   }
 }
 
-function explained(error: unknown, target: string, { root }: DataFolder): unknown {
+/** @param stays what to say of an earlier backup; empty if there is none */
+function explained(
+  error: unknown,
+  { target, stays, root }: { readonly target: string; readonly stays: string; readonly root: string },
+): unknown {
   if (error instanceof Refused) return error;
   const cause = { cause: error };
-  const stays = 'The earlier backup is still valid.';
   if (error instanceof LogDamage)
     return new Refused(
       'failed',
-      `the log is damaged: ${error.message}. ${stays} To find out what is wrong: wirewatch verify`,
+      `the log is damaged: ${error.message}.${stays} To find out what is wrong: wirewatch verify`,
       cause,
     );
   const reason = error instanceof LogFailure ? error.message : reasonOf(error);
   if (isDiskFull(error))
-    return new Refused('failed', `the disk of ${target} is full. ${stays} Free space and try again.`, cause);
+    return new Refused('failed', `the disk of ${target} is full.${stays} Free space and try again.`, cause);
   const path = error instanceof Error && 'path' in error ? String(error.path) : '';
   const isOfTarget = path === target || path.startsWith(target + sep);
   if (path.startsWith(root + sep) && !isOfTarget)
@@ -288,7 +312,7 @@ function explained(error: unknown, target: string, { root }: DataFolder): unknow
   )
     return new Refused(
       'failed',
-      `cannot write ${target}: ${reason}. ${stays} Check the disk and the permissions.`,
+      `cannot write ${target}: ${reason}.${stays} Check the disk and the permissions.`,
       cause,
     );
   return error;

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { grouped } from '../counted.ts';
+import { freeText } from '../counted.ts';
 import { isGettingFull } from '../health/disk.ts';
 import { reasonOf } from '../refused.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
@@ -28,7 +28,7 @@ export async function checkRoom(check: string, folder: string): Promise<Finding>
 
 /** The rule of {@link checkRoom}. @param freeBytes what this user can still write */
 export function roomFinding(check: string, freeBytes: number, allBytes: number): Finding {
-  const detail = `${grouped(Math.floor(freeBytes / MIB))} MiB of ${grouped(Math.floor(allBytes / MIB))} MiB free`;
+  const detail = `${freeText(freeBytes, allBytes)} free`;
   const todo =
     'Free space on the disk, or have Wirewatch delete old files from archive/ with the setting [ingest] archive_days.';
   if (freeBytes < LEAST_BYTES) return bad(check, `${detail}: ingest stops when the disk is full`, todo);

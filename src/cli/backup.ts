@@ -4,7 +4,8 @@ import path from 'node:path';
 import type { Command } from 'commander';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
 import { counted } from '../counted.ts';
-import { configOf } from './config.ts';
+import { pasted } from '../setup/shell.ts';
+import { configOf, installationOptions } from './config.ts';
 import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
 import { print, progressOfSteps } from './output.ts';
 
@@ -27,18 +28,22 @@ export function register(command: Command): void {
       const { json } = commonOptions(self);
       const config = configOf(self);
       const steps = progressOfSteps();
+      const target = path.resolve(dest);
       try {
         const written = await writeBackup({
           data: config.dataFolder,
           drop: config.ingest.drop,
-          target: path.resolve(dest),
+          target,
           replace: options.force === true,
           keepDays: options.keepDays ?? config.backup.keep_days,
           now: Date.now,
           onProgress: steps.update,
         });
         steps.end();
-        print(documentOf(written), { json, text: () => textOf(written) });
+        print(documentOf(written), {
+          json,
+          text: () => textOf(written, target, installationOptions(self, config)),
+        });
       } finally {
         steps.end();
       }
@@ -71,7 +76,12 @@ function documentOf({ path: written_to, written, state, isNewBranch, deleted }: 
   };
 }
 
-function textOf({ path: written_to, written, state, isNewBranch, deleted }: WrittenBackup): string {
+/** @param target what verify and restore are given: of a backup folder, they find the newest branch */
+function textOf(
+  { path: written_to, written, state, isNewBranch, deleted }: WrittenBackup,
+  target: string,
+  installation: string,
+): string {
   return [
     `${written_to} now contains the state of ${state.at}. ${counted(written, 'byte')} written.`,
     ...(isNewBranch
@@ -81,7 +91,9 @@ function textOf({ path: written_to, written, state, isNewBranch, deleted }: Writ
     '',
     'The backup contains the secret of the installation: protect it like the data folder. It does not contain the drop folder and its archive, the photos, or the configuration file: copy those yourself.',
     '',
-    `Check it with:  wirewatch verify ${written_to}`,
-    `Restore it:     wirewatch restore ${written_to}`,
+    `Check it:                    wirewatch verify ${pasted(target)}`,
+    `Restore it on this machine:  wirewatch restore ${pasted(target)} --replace${installation}`,
+    '                             (stop Wirewatch first; the existing files are moved aside, not deleted)',
+    'Restore it on another one:   copy the backup there, then run: wirewatch restore BACKUP',
   ].join('\n');
 }

@@ -73,11 +73,11 @@ export function linkInto(
 /** @throws Refused `failed` where no appliance runs, or its console is off */
 export function addressOf(folder: DataFolder): string {
   if (!isLocked(folder.serveLock))
-    throw new Refused('failed', `no appliance runs on ${folder.root}. Start it with: wirewatch serve`);
+    throw new Refused('failed', `Wirewatch is not running on ${folder.root}. Start it with: wirewatch serve`);
   const url = readNoted(folder.consoleAddress);
   if (url !== null) return url;
   throw new Refused(
     'failed',
-    'the console is off. Set [admin] port, 9464 for example, and restart the appliance.',
+    'the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.',
   );
 }

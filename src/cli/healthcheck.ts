@@ -157,7 +157,7 @@ function degraded(health: unknown): string {
   const reasons = isNew
     ? ['no export file has been read yet']
     : [needing, ...done].filter((part) => part !== null);
-  return `degraded: ${reasons.join('; ')}. See: wirewatch ${open > 0 ? 'alert list' : 'ingest status'}`;
+  return `degraded: ${reasons.join('; ')}. See: wirewatch ${pageWorthy > 0 ? 'alert list' : 'ingest status'}`;
 }
 
 function countOf(health: unknown, name: 'open' | 'page_worthy'): number {

@@ -7,8 +7,9 @@ import { counted, grouped } from '../counted.ts';
 import type { Effect, ReadingRules } from '../ingest/explanation.ts';
 import { EXPORT_COLUMNS } from '../ingest/export-columns.ts';
 import { type ExportFileName, judgeName, judgeWindow, switchedOff } from '../ingest/export-name.ts';
-import type { ErrorGroup, LineError, ReadingResult } from '../ingest/export-reading.ts';
+import type { ReadingResult } from '../ingest/export-reading.ts';
 import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/file-record.ts';
+import type { ErrorGroup, LineError } from '../ingest/line-errors.ts';
 import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
 import { nearest } from '../nearest.ts';
 import { Refused } from '../refused.ts';
@@ -68,6 +69,7 @@ interface Verdict {
   /** Why it is not valid, if the cause is not in single rows. */
   readonly reason: string | null;
   readonly errors_total: number;
+  readonly rows_with_errors: number;
   readonly errors: readonly LineError[];
   /** All errors by column and kind. */
   readonly error_groups: readonly ErrorGroup[];
@@ -129,14 +131,16 @@ async function explain(given: string, config: Config): Promise<Explanation> {
       ...NOT_AN_EXPORT,
       ...named,
       file: path,
-      when_dropped: 'the file is no longer there; only its history is known',
+      when_dropped: 'nothing would happen: the file is no longer there, and only its history is known',
       ...untold,
     };
   }
   const verdict = await validate(path, config, name);
   if (judged.kind !== 'export') {
     const fate =
-      judged.kind === 'refused' ? 'it is moved to refused/' : 'it is ignored until it has its final name';
+      judged.kind === 'refused'
+        ? 'it would be refused, because of its name'
+        : 'it would be ignored until it has its final name';
     return { ...verdict, when_dropped: fate, ...untold };
   }
   const { file } = judged;
@@ -210,19 +214,17 @@ function fateOf(
   if (file.kind === 'window') {
     const due = judgeWindow(file.window_start, Date.now());
     if (due === 'too far ahead')
-      return 'it is moved to refused/: its window is more than a day in the future';
-    if (due === 'early') return 'it stays where it is until its window has ended, and is then read';
+      return 'it would be refused, because its window is more than a day in the future';
+    if (due === 'early') return 'it would stay where it is until its window has ended, and then be read';
   }
-  if (!config.exports[file.export].enabled) return `it is moved to refused/: ${switchedOff(file.export)}`;
+  if (!config.exports[file.export].enabled) return `it would be refused: ${switchedOff(file.export)}`;
   if (arrival(status ?? undefined, config.ingest.failed_windows) === 'hold')
-    return `it is moved to held/: its window is ${status}`;
+    return `it would be held, because its window is ${status}`;
   if (result.kind === 'truncated')
-    return 'it is moved to failed/ unless it is still being written: its compressed data is truncated';
-  if (result.kind !== 'read')
-    return 'it is moved to failed/ with the reasons, and none of its rows is applied';
-  if (same !== null)
-    return `it is moved to archive/ and changes nothing: file number ${same} had the same content`;
-  return 'it is applied and moved to archive/';
+    return 'it would fail unless it is still being written, because its compressed data is truncated';
+  if (result.kind !== 'read') return 'it would fail, and none of its rows would be applied';
+  if (same !== null) return `it would change nothing, because file number ${same} had the same content`;
+  return 'it would be applied';
 }
 
 const NOT_AN_EXPORT: Omit<Verdict, 'file'> = {
@@ -233,6 +235,7 @@ const NOT_AN_EXPORT: Omit<Verdict, 'file'> = {
   rows: 0,
   reason: null,
   errors_total: 0,
+  rows_with_errors: 0,
   errors: [],
   error_groups: [],
   ignored_columns: [],
@@ -255,6 +258,7 @@ function resultDocument(
   | 'rows'
   | 'reason'
   | 'errors_total'
+  | 'rows_with_errors'
   | 'errors'
   | 'error_groups'
   | 'ignored_columns'
@@ -266,6 +270,7 @@ function resultDocument(
     rows: result.counts.rows,
     reason: 'reason' in result ? result.reason : null,
     errors_total: bad?.errors_total ?? 0,
+    rows_with_errors: bad?.rows_with_errors ?? 0,
     errors: bad?.errors ?? [],
     error_groups: bad?.error_groups ?? [],
     ignored_columns: result.counts.ignored_columns,
@@ -306,9 +311,14 @@ function verdictText(verdict: Verdict): string {
   const grouped = verdict.error_groups.reduce((sum, { count }) => sum + count, 0);
   const left = verdict.errors_total - grouped;
   const more = left > 0 ? [`  … ${counted(left, 'error')} of other kinds`] : [];
-  const why =
-    verdict.reason ?? `${counted(verdict.errors_total, 'error')} in ${counted(verdict.rows, 'row')}`;
+  const why = verdict.reason ?? `${counted(verdict.errors_total, 'error')} in ${rowsText(verdict)}`;
   return [`invalid: ${why}${about}`, ...errors, ...more, ...notes].join('\n');
+}
+
+/** None has errors where the file breaks the format as a whole. */
+function rowsText({ rows_with_errors, rows }: Verdict): string {
+  const all = counted(rows, 'row');
+  return rows_with_errors === 0 || rows === 1 ? all : `${grouped(rows_with_errors)} of ${all}`;
 }
 
 function groupText({ column, expected, count, lines, value }: ErrorGroup): string {
@@ -335,8 +345,8 @@ function explanationText(explanation: Explanation): string {
     ...(history.length > 0 && explanation.rows === 0 && explanation.errors_total === 0
       ? []
       : [verdictText(explanation)]),
-    `if dropped now: ${explanation.when_dropped}`,
-    ...(window_status === null ? [] : [`window status: ${window_status}`]),
+    `If dropped now, ${explanation.when_dropped}.`,
+    ...(window_status === null ? [] : [`Window status: ${window_status}`]),
     ...(explanation.advice === null ? [] : [explanation.advice]),
     ...(effect === null
       ? []

@@ -80,7 +80,7 @@ function statusText(status: IngestStatus): string {
   const { newswire, imagewire } = status.exports;
   const newest = (state: { enabled: boolean } & Reach) => (state.enabled ? reachText(state) : 'switched off');
   const lines = [
-    `appliance    ${status.running ? 'running' : NOT_RUNNING}`,
+    `Wirewatch    ${status.running ? 'running' : NOT_RUNNING}`,
     `ingest       ${pauseText(status)}`,
     `drop folder  ${status.drop}`,
     `waiting      ${waitingText(status)}`,

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import type { Command } from 'commander';
 import { COLUMNS_MAX, COLUMNS_MIN, terminalText } from '../manual/terminal.ts';
 import { PARTS, TOPICS } from '../manual/topics.ts';
+import { nearest } from '../nearest.ts';
 import { Refused } from '../refused.ts';
 import { addExamples, commonOptions } from './options.ts';
 import { print } from './output.ts';
@@ -21,14 +22,20 @@ export function register(command: Command): void {
 function printTopic(name: string, json: boolean): void {
   const topic = TOPICS.find((known) => known.name === name);
   if (topic === undefined) {
+    const meant = nearest(
+      name,
+      TOPICS.map((known) => known.name),
+      3,
+    );
     throw new Refused(
       'usage',
-      `the manual has no topic ${JSON.stringify(name)}. Topics: ${TOPICS.map((known) => known.name).join(', ')}`,
+      `the manual has no topic ${JSON.stringify(name)}.${meant === null ? '' : ` Did you mean ${meant}?`} To list the topics, run: wirewatch manual`,
     );
   }
-  const { isTTY, columns } = process.stdout;
+  const { isTTY } = process.stdout;
+  const columns = isTTY ? process.stdout.columns : Number(process.env.COLUMNS) || COLUMNS_MAX;
   const text = terminalText(topic.markdown, {
-    columns: isTTY ? Math.min(Math.max(columns, COLUMNS_MIN), COLUMNS_MAX) : COLUMNS_MAX,
+    columns: Math.min(Math.max(columns, COLUMNS_MIN), COLUMNS_MAX),
     styled: isTTY && process.stdout.hasColors() && showsStyles(process.env.PAGER),
   });
   // Of our own making: its styles may reach the terminal.

@@ -102,18 +102,24 @@ function columnsWithin(widths: readonly number[], width: number | null): number 
 
 const BELOW_INDENT = '    ';
 
-/** A command at the end stays on one line, so that it can be copied. */
-function wrapped(text: string, width: number): string[] {
+/**
+ * Lines of at most `width` columns where the words allow it. A command at the end stays on one line, so that it can be
+ * copied.
+ *
+ * @param first what the first line begins with; the others are indented by `indent`
+ */
+export function wrapped(text: string, width: number, indent = BELOW_INDENT, first = indent): string[] {
   const [command] = /(?<=: )wirewatch .*$/.exec(text) ?? [];
   const prose = command === undefined ? text : text.slice(0, -command.length - 1);
   const lines: string[] = [];
-  let line = BELOW_INDENT;
+  let line = first;
+  let isFirst = true;
   for (const word of [...prose.split(' '), ...(command === undefined ? [] : [command])]) {
-    const isFirst = line.trim() === '';
     if (!isFirst && length(line) + 1 + length(word) > width) {
       lines.push(line);
-      line = `${BELOW_INDENT}${word}`;
+      line = `${indent}${word}`;
     } else line = isFirst ? `${line}${word}` : `${line} ${word}`;
+    isFirst = false;
   }
   return [...lines, line];
 }

@@ -79,7 +79,7 @@ const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'console',
-    description: 'print a link into the console of the running appliance; it works once, for ten minutes',
+    description: 'print a link into the console of the running Wirewatch; it works once, for ten minutes',
     load: () => import('./console.ts'),
   },
   {
@@ -141,7 +141,8 @@ const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'generate',
-    description: 'write sample export files of any size. The same arguments always give the same bytes',
+    description:
+      'write sample export files of any size. With the same --start and --seed, the bytes are always the same',
     load: () => import('./generate.ts'),
   },
   {
@@ -200,13 +201,29 @@ const EXIT_BY_CODE: Record<RefusedCode, number> = {
 export async function run(args: readonly string[]): Promise<number> {
   try {
     const program = await createProgram((name) => args.includes(name));
-    await program.parseAsync(args, { from: 'user' });
+    await program.parseAsync(unknownCommand(program, args) ?? args, { from: 'user' });
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
   } catch (error) {
     // commander has printed its message, or the help or version that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
     return reportEnd(error);
   }
+}
+
+/** Help that is asked of an unknown command: that command alone, so that commander refuses it; else null. */
+function unknownCommand(program: Command, args: readonly string[]): string[] | null {
+  const operands = args.filter(
+    (arg, at) => !arg.startsWith('-') && !['--data', '--config'].includes(args[at - 1] ?? ''),
+  );
+  const path = operands[0] === 'help' ? operands.slice(1) : operands;
+  const isHelp = operands[0] === 'help' || args.includes('--help') || args.includes('-h');
+  let command = program;
+  for (const [at, name] of path.entries()) {
+    const child = command.commands.find((known) => known.name() === name);
+    if (child === undefined) return isHelp && command.commands.length > 0 ? path.slice(0, at + 1) : null;
+    command = child;
+  }
+  return null;
 }
 
 /** Prints on stderr why a command failed: a Refused in full, anything else in one line. Returns the exit code. */
@@ -265,6 +282,7 @@ function errorText(command: Command, message: string): string {
         /^error: command-argument value ('[\s\S]*') is invalid for argument '(\S+)'\./,
         'error: $1 is not a valid <$2>.',
       )
+      .replace(/^error: option '([^']*)' argument ('[\s\S]*') is invalid\./, 'error: $2 is not a valid $1.')
       .replace(/^error: /, 'wirewatch: ');
   }
   const missing = command.options.filter(

@@ -60,7 +60,10 @@ export function register(command: Command): void {
       'file that contains the API key, the output of key create --json, or an access token',
     )
     .requiredOption('--into <file>', 'file to copy into; an existing copy is continued')
-    .option('--full', 'copy the complete history first')
+    .option(
+      '--full',
+      'copy the complete history first; without it, a new copy starts with changes from now on',
+    )
     .option(
       '--since <time>',
       'start with the changes delivered at or after this time, at most 31 days ago',
@@ -88,8 +91,9 @@ export function register(command: Command): void {
         printComparison(options.into, await compare(options), commonOptions(self).json);
         return;
       }
+      const startsNow = options.full !== true && options.since === undefined && !existsSync(options.into);
       const pulled = await pull(options);
-      print(pulled, { json: commonOptions(self).json, text: () => pulledText(pulled) });
+      print(pulled, { json: commonOptions(self).json, text: () => pulledText(pulled, startsNow) });
     });
   addExamples(command, [
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --full',
@@ -108,12 +112,15 @@ interface Pulled {
   readonly detections: number | null;
 }
 
-function pulledText({ into, stored, detections }: Pulled): string {
+function pulledText({ into, stored, detections }: Pulled, startsNow: boolean): string {
   const done =
     detections === null
       ? `${counted(stored, 'line')} added to ${into}.`
       : `${counted(stored, 'detection')} added or changed in ${into}, which now has ${grouped(detections)}.`;
-  return `${done} Run the same command again to fetch later changes.`;
+  const start = startsNow
+    ? '\nThis new copy starts with changes from now on. To copy the history as well, delete the copy and run the command again with --full.'
+    : '';
+  return `${done} Run the same command again to fetch later changes.${start}`;
 }
 
 /** A connection to the service, until the command is stopped. */

@@ -1,34 +1,42 @@
 /** The screen that `wirewatch status` shows. Pure: facts in, text out. */
 
-import { counted, grouped } from '../counted.ts';
+import { counted, freeText, grouped } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { isGettingFull } from '../health/disk.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { reachText } from '../windows/reach.ts';
-import { details } from './access.ts';
 import { applyingText, NOT_RUNNING, pauseText } from './ingest-status.ts';
+import { wrapped } from './output.ts';
 import type { Status } from './status.ts';
 
-const GIB = 1024 ** 3;
-
-export function statusText(status: Status, nowMs: number): string {
+/** @param width columns of the terminal: longer lines are wrapped */
+export function statusText(status: Status, nowMs: number, width: number): string {
   const lines = [
-    ['appliance', applianceText(status)],
+    ['Wirewatch', applianceText(status)],
     ...ingestLines(status, nowMs),
     ['keys', keysText(status, nowMs)],
     ...status.disks.map((disk) => ['disk', diskText(disk)] as const),
     ['backup', backupText(status, nowMs)],
     ['verified', status.verified_at === null ? 'not yet' : since(status.verified_at, nowMs)],
   ] as const;
-  const files = status.unread_files.map(
-    ({ file, outcome, report }) =>
-      `  ${outcome.padEnd(8)}${file}: ${report.reason ?? 'see: wirewatch ingest status'}`,
-  );
+  const labels = Math.max(...lines.map(([label]) => label.length)) + 2;
+  const hanging = (first: string, text: string) => wrapped(text, width, ' '.repeat(first.length), first);
+  const files = status.unread_files.flatMap(({ file, outcome, report }) => {
+    const reason = report.reason ?? 'see: wirewatch ingest status';
+    // An alert that gives it is above.
+    const isTold = status.alerts.some(({ detail }) => detail.includes(reason));
+    return hanging(`  ${outcome.padEnd(8)}`, isTold ? file : `${file}: ${reason}`);
+  });
   return [
-    details(lines),
+    ...lines.flatMap(([label, value]) => hanging(label.padEnd(labels), value)),
+    '',
     `Alerts${status.running ? '' : ' (only those that follow from the database, because Wirewatch is not running)'}`,
-    ...(status.alerts.length === 0 ? ['  none'] : status.alerts.map(alertText)),
-    ...(files.length === 0 ? [] : ['Latest files that were not applied', ...files]),
+    ...(status.alerts.length === 0
+      ? ['  none']
+      : status.alerts.flatMap((alert) =>
+          hanging(`  ${alert.page_worthy ? 'NOW' : '   '}  `, alertText(alert)),
+        )),
+    ...(files.length === 0 ? [] : ['', 'Latest files that were not applied', ...files]),
   ]
     .join('\n')
     .concat('\n');
@@ -67,7 +75,7 @@ function keysText({ keys }: Status, nowMs: number): string {
 
 function diskText({ folder, free_bytes, bytes }: Status['disks'][number]): string {
   const full = isGettingFull(free_bytes, bytes) ? ', getting full' : '';
-  return `${(free_bytes / GIB).toFixed(1)} of ${(bytes / GIB).toFixed(1)} GiB free${full} (${folder})`;
+  return `${freeText(free_bytes, bytes)} free${full} (${folder})`;
 }
 
 function backupText({ backup }: Status, nowMs: number): string {
@@ -76,8 +84,8 @@ function backupText({ backup }: Status, nowMs: number): string {
   return newest_at === null ? `none yet in ${folder}` : `${since(newest_at, nowMs)} (${folder})`;
 }
 
-function alertText({ name, page_worthy, since: at, detail }: Status['alerts'][number]): string {
-  return `  ${page_worthy ? 'NOW  ' : '     '}${name}, since ${at}: ${detail}`;
+function alertText({ name, since: at, detail }: Status['alerts'][number]): string {
+  return `${name}, since ${at}: ${detail}`;
 }
 
 /** A time with its age. */

@@ -14,10 +14,11 @@ import { openForCommand } from './access.ts';
 import { configOf, folderOf, requireInstallation } from './config.ts';
 import { listeningUrl } from './local-address.ts';
 import { addDropOption, addExamples, commonOptions } from './options.ts';
-import { print } from './output.ts';
+import { print, terminalWidth } from './output.ts';
 import { statusText } from './status-text.ts';
 
 const FILES_SHOWN = 3;
+const WIDTH_OF_PIPE = 100;
 const WATCH_EVERY_MS = 2 * SECOND_MS;
 
 export interface Status {
@@ -54,7 +55,7 @@ export function register(command: Command): void {
         return;
       }
       const status = await statusOf(self);
-      print(status, { json, text: () => statusText(status, Date.now()) });
+      print(status, { json, text: () => statusText(status, Date.now(), terminalWidth() ?? WIDTH_OF_PIPE) });
     });
   addDropOption(command);
   addExamples(command, ['status', 'status --watch', 'status --json']);
@@ -67,7 +68,7 @@ async function watched(command: Command, json: boolean): Promise<never> {
       '--watch needs a terminal, and cannot be combined with --json. Leave out --watch to print the status once.',
     );
   for (;;) {
-    const text = printable(statusText(await statusOf(command), Date.now()));
+    const text = printable(statusText(await statusOf(command), Date.now(), terminalWidth() ?? WIDTH_OF_PIPE));
     // Drawn over the last one, from the top of the screen; the rest of each line and of the screen is cleared.
     process.stdout.write(`\x1b[H${text.replaceAll('\n', '\x1b[K\n')}\x1b[J`);
     await sleep(WATCH_EVERY_MS);

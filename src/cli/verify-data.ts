@@ -64,7 +64,7 @@ function requireInstallation({ root, access, detections, secret, damage, serveLo
   if (!existsSync(access))
     throw new Refused(
       'configuration',
-      `there is no installation in ${root}: ${access} is missing. Name its data folder with --data, or verify a backup with: wirewatch verify SRC`,
+      `there is no installation in ${root}. Name its data folder with --data, or verify a backup with: wirewatch verify SRC`,
     );
   if ((!existsSync(detections) || existsSync(damage)) && isLocked(serveLock))
     throw new Refused(

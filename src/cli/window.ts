@@ -138,7 +138,7 @@ async function releaseWindow(
   const status = statusOf(command, exportName, start);
   const text =
     outcome === 'failed'
-      ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. The note beside the file has the details.`
+      ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. The details are in ${file}.reason.json in the drop folder.`
       : `${file}: ${outcome}. The window ${exportName} ${formatMs(start)} ${statusPhrase(status)}.`;
   return { export: exportName, window_start: formatMs(start), status, file, outcome, reason, text };
 }
@@ -211,7 +211,7 @@ function windowTable(windows: readonly WindowDocument[]): string {
     { title: 'WINDOW START', value: (window) => window.window_start },
     { title: 'STATUS', value: (window) => window.status },
     { title: 'SINCE', value: (window) => window.since },
-    { title: 'FILE', value: (window) => window.file, align: 'right' },
+    { title: 'FILE NO.', value: (window) => window.file, align: 'right' },
   ]);
 }
 

@@ -121,7 +121,7 @@ export function readOverlap(text: string): Reading<number> {
 export function readAddresses(items: readonly string[]): Reading<string[]> {
   if (items.length === 1 && items[0] === NONE) return read([]);
   if (!items.every(isAddressOrNetwork)) {
-    return wrong('addresses or networks such as 192.0.2.7, 10.0.0.0/8 or fd00::/8, or only none');
+    return wrong('addresses or networks such as 192.0.2.7, 10.0.0.0/8 or fd00::/8, or none');
   }
   const addresses = [...new Set(items.map((item) => item.toLowerCase()))];
   return addresses.length > ADDRESSES_MAX ? wrong(`at most ${ADDRESSES_MAX} addresses`) : read(addresses);

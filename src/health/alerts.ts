@@ -26,8 +26,8 @@ export const ALERTS = {
   'ingest stopped': {
     page_worthy: true,
     opens: 'an unexpected error stopped ingest; clients can still read',
-    closes: 'the appliance is restarted, or access.db becomes readable again if that was the cause',
-    what_to_do: 'Find the cause in the log, fix it, and restart the appliance. Committed data is safe.',
+    closes: 'Wirewatch is restarted, or access.db becomes readable again if that was the cause',
+    what_to_do: 'Find the cause in the log, fix it, and restart Wirewatch. Committed data is safe.',
   },
   'disk full': {
     page_worthy: true,
@@ -39,9 +39,9 @@ export const ALERTS = {
     page_worthy: true,
     opens:
       'detections.db is damaged or was replaced: SQLite reports it as malformed, a page of the change stream lacks a row, the path holds another file, or the comparison with the log ([verify] every_hours, or "wirewatch verify") found a difference. Ingest stops, and requests for detections return 500',
-    closes: 'the appliance is restarted',
+    closes: 'Wirewatch is restarted',
     what_to_do:
-      'Restart the appliance: it rebuilds the database from the log, and no data is lost. Check the disk. If the appliance does not start because the log is damaged too, restore a backup: wirewatch restore BACKUP --replace',
+      'Restart Wirewatch: it rebuilds the database from the log, and no data is lost. Check the disk. If Wirewatch does not start because the log is damaged too, restore a backup: wirewatch restore BACKUP --replace',
   },
   'log damaged': {
     page_worthy: true,
@@ -49,7 +49,7 @@ export const ALERTS = {
       'verification ([verify] every_hours, or "wirewatch verify") found that part of the log is missing or changed. Ingest and reads continue, but detections.db could not be rebuilt from this log',
     closes: 'a new log is started, or a later verification finds no damage',
     what_to_do:
-      'Stop the appliance and restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept. Without a backup, copy the data folder to a safe place, then start a new log from the database (wirewatch rebuild --log). Check the disk.',
+      'Stop Wirewatch and restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept. Without a backup, copy the data folder to a safe place, then start a new log from the database (wirewatch rebuild --log). Check the disk.',
   },
   'database not readable': {
     page_worthy: true,
@@ -62,20 +62,21 @@ export const ALERTS = {
     opens: 'the drop folder, or the folder .taken in it, cannot be listed',
     closes: 'it can be listed again',
     what_to_do:
-      'Check that the drop folder and its subfolders exist, are mounted, and can be read by the user of the appliance. To create a new drop folder, restart the appliance.',
+      'Check that the drop folder and its subfolders exist, are mounted, and can be read by the user that Wirewatch runs as. To create a new drop folder, restart Wirewatch.',
   },
   'drop folder not writable': {
     page_worthy: true,
     opens: 'files cannot be moved out of the drop folder or into its subfolders; no file is read',
     closes: 'files can be moved again',
-    what_to_do: 'Give the user of the appliance write permission on the drop folder and its subfolders.',
+    what_to_do:
+      'Give the user that Wirewatch runs as write permission on the drop folder and its subfolders.',
   },
   'keys cannot be checked': {
     page_worthy: true,
     opens: 'access.db cannot be read; requests with a key return 503',
     closes: 'it can be read again',
     what_to_do:
-      'Check the permissions and the disk of the data folder. If access.db is damaged, stop the appliance and restore a backup: wirewatch restore BACKUP --replace',
+      'Check the permissions and the disk of the data folder. If access.db is damaged, stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',
   },
   'failed windows': {
     page_worthy: false,
@@ -129,7 +130,7 @@ export const ALERTS = {
     page_worthy: false,
     opens: 'a file in the drop folder cannot be read or moved; Wirewatch tries again every ten seconds',
     closes: 'the file was processed, or is gone',
-    what_to_do: 'Give the user of the appliance permission to read and move the file.',
+    what_to_do: 'Give the user that Wirewatch runs as permission to read and move the file.',
   },
   'rows skipped': {
     page_worthy: false,
@@ -159,15 +160,15 @@ export const ALERTS = {
       'the files in [server] tls_certificate and tls_key changed, but they do not match or cannot be read; the previous pair stays in use',
     closes: 'the files hold a valid pair again',
     what_to_do:
-      'The detail says which file, and why. Install a valid pair that the user of the appliance can read. Until then the certificate is not renewed, and a restart would fail.',
+      'The detail says which file, and why. Install a valid pair that the user that Wirewatch runs as can read. Until then the certificate is not renewed, and a restart would fail.',
   },
   'proxy not trusted': {
     page_worthy: false,
     opens:
       'a request with X-Forwarded-For came from an internal address (this machine or a private network) that is not in [server] trusted_proxies. All clients behind that proxy count as one address: one of them can use up the limits of all, and the allowed addresses of keys are compared with the address of the proxy',
-    closes: 'the appliance is restarted',
+    closes: 'Wirewatch is restarted',
     what_to_do:
-      'Add the address of the proxy to [server] trusted_proxies and restart the appliance. If the address is not a proxy, find out what sends the header.',
+      'Add the address of the proxy to [server] trusted_proxies and restart Wirewatch. If the address is not a proxy, find out what sends the header.',
   },
   'backup overdue': {
     page_worthy: false,
@@ -180,7 +181,7 @@ export const ALERTS = {
   'backup not restorable': {
     page_worthy: false,
     opens: 'the daily verification of the scheduled backup found that part of it is damaged',
-    closes: 'a later verification finds no damage, or the appliance is restarted',
+    closes: 'a later verification finds no damage, or Wirewatch is restarted',
     what_to_do:
       'Run "wirewatch verify" to check the data folder. If it is not damaged, delete the damaged file from the backup: the next backup copies it again. Check the disk of [backup] folder.',
   },
@@ -188,9 +189,9 @@ export const ALERTS = {
     page_worthy: false,
     opens:
       'a client sent a valid cursor for a position that the log does not contain, which means that an older data folder was restored. So that clients miss nothing, versions were raised once by 1,000, positions continue a year ahead, and archived files without a record are read again',
-    closes: 'the appliance is restarted',
+    closes: 'Wirewatch is restarted',
     what_to_do:
-      'Find out who restored the folder. If the newer folder still exists, stop the appliance and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
+      'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
   },
   'clock wrong': {
     page_worthy: false,

@@ -72,7 +72,7 @@ export function openAccess(root: string, options: OpenAccessOptions): Database {
   else if (!isThere(folder.access) && listSegments(folder.accessLog).length === 0) {
     throw new Refused(
       'configuration',
-      `there is no installation in ${root}: ${folder.access} is missing or empty. Name the data folder with --data. To create an installation, run: wirewatch account add ID --name NAME`,
+      `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
     );
   }
   const db = openOrRefuse(folder, options);
@@ -125,7 +125,7 @@ function openRecovered(folder: DataFolder, options: OpenAccessOptions): Database
   if (options.compare !== true && isLocked(folder.serveLock))
     throw new Refused(
       'configuration',
-      `${folder.access} cannot be used: ${found.reason}. Restart the appliance: it rebuilds the file from its log, and no data is lost.`,
+      `${folder.access} cannot be used: ${found.reason}. Restart Wirewatch: it rebuilds the file from its log, and no data is lost.`,
     );
   const release = takeLock(`${folder.access}-lock`, RECOVERY_MS);
   if (release === null)

@@ -230,7 +230,7 @@ function requireCompared({ not_compared }: ScrubResult): void {
 function disagrees({ detections }: DataFolder, { findings }: ScrubResult): Refused {
   return new Refused(
     'failed',
-    `cannot create a log from ${detections}: ${describeFindings(findings)}. If a subscription is being removed, start the appliance and let the removal finish first. ${WHAT_TO_DO}`,
+    `cannot create a log from ${detections}: ${describeFindings(findings)}. If a subscription is being removed, start Wirewatch and let the removal finish first. ${WHAT_TO_DO}`,
   );
 }
 

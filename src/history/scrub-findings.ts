@@ -30,9 +30,9 @@ export const FINDING_KINDS = {
 } as const satisfies Record<string, FindingKind>;
 
 export const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
-  log: 'Stop the appliance and restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept. Without a backup, copy the data folder to a safe place, then start a new log from the database (wirewatch rebuild --log). Check the disk.',
-  database: 'Restart the appliance: it rebuilds a damaged database from the log. Check the disk.',
-  secret: 'Stop the appliance and restore a backup: wirewatch restore BACKUP --replace',
+  log: 'Stop Wirewatch and restore a backup (wirewatch restore BACKUP --replace): damaged parts are replaced from the backup, and newer entries of the log are kept. Without a backup, copy the data folder to a safe place, then start a new log from the database (wirewatch rebuild --log). Check the disk.',
+  database: 'Restart Wirewatch: it rebuilds a damaged database from the log. Check the disk.',
+  secret: 'Stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',
 };
 
 export type FindingKindName = keyof typeof FINDING_KINDS;

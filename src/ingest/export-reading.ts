@@ -25,6 +25,7 @@ import { csvEntries } from './csv.ts';
 import { openContent, UnreadableContent } from './export-content.ts';
 import type { ExportFileName } from './export-name.ts';
 import { checkRow, type RowError, type RowLimits } from './export-row.ts';
+import { type ErrorGroup, ErrorGroups, type LineError, shortened } from './line-errors.ts';
 import { ndjsonEntries } from './ndjson.ts';
 import type { RawEntry } from './raw-rows.ts';
 import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch } from './row-batch.ts';
@@ -68,21 +69,6 @@ export interface BadRow {
   readonly row: unknown;
 }
 
-export interface LineError extends RowError {
-  readonly line: number;
-}
-
-/** Errors of one kind: of one column, where the same was expected. */
-export interface ErrorGroup {
-  readonly column: string | null;
-  readonly expected: string;
-  readonly count: number;
-  /** The first lines that have it. */
-  readonly lines: readonly number[];
-  /** What the first of them has there. */
-  readonly value: unknown;
-}
-
 export interface ReadingCounts {
   readonly sha256: string;
   readonly bytes: number;
@@ -105,6 +91,7 @@ export type ReadingResult =
       readonly counts: ReadingCounts;
       readonly errors: readonly LineError[];
       readonly errors_total: number;
+      readonly rows_with_errors: number;
       /** All errors by kind, up to a number of kinds. */
       readonly error_groups: readonly ErrorGroup[];
     }
@@ -115,9 +102,6 @@ export type ReadingResult =
 const ERRORS_MAX = 20;
 /** So many may be left out of a file, however short it is. */
 const BAD_ROWS_IN_ANY_FILE = 100;
-const GROUPS_MAX = 20;
-const GROUP_LINES_MAX = 5;
-const VALUE_CHARACTERS_MAX = 200;
 /** Unknown streams are counted one by one up to this many, and together from there. */
 const UNKNOWN_STREAMS_MAX = 50;
 
@@ -166,6 +150,7 @@ class Reading {
   #errorsTotal = 0;
   readonly #groups = new ErrorGroups();
   #badRows = 0;
+  #rowsWithErrors = 0;
   /** Of rows that are left out: the first errors, and how many there are. */
   readonly #leftOut: LineError[] = [];
   #leftOutErrors = 0;
@@ -280,6 +265,7 @@ class Reading {
       counts,
       errors: this.#errors,
       errors_total: this.#errorsTotal,
+      rows_with_errors: this.#rowsWithErrors,
       error_groups: this.#groups.all(),
     };
   }
@@ -322,6 +308,7 @@ class Reading {
   }
 
   #bad(line: number, errors: readonly RowError[], row: unknown): void {
+    this.#rowsWithErrors += 1;
     if (this.#order.bad_rows === 'skip') {
       this.#badRows += 1;
       this.#leftOutErrors += errors.length;
@@ -352,48 +339,4 @@ class Reading {
  */
 function isMostlyBad(bad: number, rows: number): boolean {
   return bad > BAD_ROWS_IN_ANY_FILE && bad > rows / 10;
-}
-
-class ErrorGroups {
-  readonly #groups = new Map<string, { first: LineError; count: number; lines: number[] }>();
-
-  add(error: LineError): void {
-    const key = `${error.column} ${error.expected}`;
-    const group = this.#groups.get(key);
-    if (group !== undefined) {
-      group.count += 1;
-      if (group.lines.length < GROUP_LINES_MAX) group.lines.push(error.line);
-    } else if (this.#groups.size < GROUPS_MAX) {
-      this.#groups.set(key, { first: { ...error, ...shortened(error) }, count: 1, lines: [error.line] });
-    }
-  }
-
-  all(): ErrorGroup[] {
-    return [...this.#groups.values()].map(({ first, count, lines }) => {
-      const { column, expected, value } = first;
-      return { column, expected, count, lines, value };
-    });
-  }
-}
-
-/** Values in reasons are for a person to find the row by: long ones are cut. */
-function shortened(error: RowError): RowError {
-  const { value } = error;
-  const text = typeof value === 'string' ? value : jsonText(value);
-  if (text === null) return { ...error, value: NESTED_TOO_DEEPLY };
-  if (text === undefined || text.length <= VALUE_CHARACTERS_MAX) return error;
-  return { ...error, value: `${text.slice(0, VALUE_CHARACTERS_MAX)}…` };
-}
-
-/** What stands for a value that cannot be repeated. */
-export const NESTED_TOO_DEEPLY = '(nested too deeply to show)';
-
-/** A value as JSON; null when it is nested more deeply than can be written, which reading it can be. */
-export function jsonText(value: unknown): string | null | undefined {
-  try {
-    return JSON.stringify(value);
-  } catch (error) {
-    if (error instanceof RangeError) return null;
-    throw error;
-  }
 }

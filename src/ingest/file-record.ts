@@ -4,8 +4,9 @@ import type { Database } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import type { ApplyCounts } from './apply.ts';
 import type { ExportFileName } from './export-name.ts';
-import type { ErrorGroup, LineError, ReadingCounts } from './export-reading.ts';
+import type { ReadingCounts } from './export-reading.ts';
 import type { DealtWith } from './ingest-settings.ts';
+import type { ErrorGroup, LineError } from './line-errors.ts';
 
 export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused', 'held'] as const;
 export type FileOutcome = (typeof FILE_OUTCOMES)[number];

@@ -99,7 +99,7 @@ export class Ingester {
         if ((troubles.get(name) ?? null) !== detail) send({ kind: 'trouble', name, detail });
         troubles.set(name, detail);
       },
-      dealtWith: (file) => send({ kind: 'dealt_with', file }),
+      dealtWith: (record) => this.#report(record, send),
       progress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
       between: () => this.#between(),
       check: () => this.#check(),
@@ -170,7 +170,7 @@ export class Ingester {
       if (record.outcome === 'applying') continue;
       try {
         settle(this.#workshop, record);
-        this.#report(record);
+        this.#workshop.dealtWith(record);
       } catch (error) {
         const err = this.#noteStuck(record.name, error);
         this.#isSettlingStuck = true;
@@ -200,7 +200,7 @@ export class Ingester {
       try {
         await this.#retrying(async () => {
           const resumed = await resumeUnfinished(this.#workshop, record);
-          if (resumed !== null) this.#report(resumed);
+          if (resumed !== null) this.#workshop.dealtWith(resumed);
         });
         this.#stuckBackfills.delete(number);
       } catch (error) {
@@ -281,7 +281,7 @@ export class Ingester {
   async #dealWith(waiting: Waiting): Promise<void> {
     try {
       const record = await this.#ingest(waiting);
-      if (record !== null) this.#report(record);
+      if (record !== null) this.#workshop.dealtWith(record);
       this.#postponed.delete(waiting.path);
       this.#workshop.trouble('disk full', null);
     } catch (error) {
@@ -355,17 +355,19 @@ export class Ingester {
     this.#check();
   }
 
-  #report(record: FileRecord): void {
+  #report(record: FileRecord, send: (message: FromIngest) => void): void {
     const { errors: _, error_groups: __, ...report } = record.report;
     this.#rowsSinceCheckpoint += report.rows ?? 0;
-    const level = record.outcome === 'failed' || record.outcome === 'refused' ? 'warn' : 'info';
+    const isBad = record.outcome === 'failed' || record.outcome === 'refused';
+    // A command that does the work itself prints the outcome.
+    const level = isBad && this.#settings.mode === 'serve' ? 'warn' : 'info';
     this.#workshop.log(level, `file ${record.outcome}`, {
       number: record.number,
       file: record.name,
       destination: record.destination,
       ...report,
     });
-    this.#workshop.dealtWith(dealtWithOf(record));
+    send({ kind: 'dealt_with', file: dealtWithOf(record) });
     if (this.#rowsSinceCheckpoint >= CHECKPOINT_ROWS) this.#checkpoint();
   }
 

@@ -41,8 +41,7 @@ function entryOf(content: string, line: number): RawEntry {
   try {
     value = JSON.parse(content);
   } catch (error) {
-    const reason = reasonOf(error);
-    return badRow(line, `a JSON object (${reason.slice(0, 120)})`, content);
+    return badRow(line, `a JSON object (${placeOf(reasonOf(error))})`, content);
   }
   if (!isObject(value)) return badRow(line, 'a JSON object', content);
   if (!Object.hasOwn(value, 'end_of_export')) return { kind: 'row', line, raw: value };
@@ -55,6 +54,14 @@ function entryOf(content: string, line: number): RawEntry {
     );
   }
   return { kind: 'trailer', line, rows };
+}
+
+/** What the JSON parser says of an error, in terms of the line. */
+function placeOf(reason: string): string {
+  const [, position] = / at position (\d+)/.exec(reason) ?? [];
+  if (position !== undefined) return `not valid JSON at character ${Number(position) + 1}`;
+  const [, found] = /^Unexpected token '([\s\S]+?)', /.exec(reason) ?? [];
+  return `not valid JSON: ${found === undefined ? 'it ends too early' : `unexpected ${JSON.stringify(found)}`}`;
 }
 
 function isObject(value: unknown): value is RawRow {

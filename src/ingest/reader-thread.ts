@@ -3,7 +3,8 @@ import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { photoPath } from '../detection/photo.ts';
 import { errorCode, reasonOf } from '../refused.ts';
-import { type BadRow, jsonText, NESTED_TOO_DEEPLY, readExport } from './export-reading.ts';
+import { type BadRow, readExport } from './export-reading.ts';
+import { jsonText, NESTED_TOO_DEEPLY } from './line-errors.ts';
 import type { FromReader, ReaderSettings, ToReader } from './reader-messages.ts';
 import { addFrame, BATCHES_IN_FLIGHT_MAX, type RowBatch } from './row-batch.ts';
 

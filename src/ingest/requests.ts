@@ -13,14 +13,7 @@ import { type ApplyCounts, NO_COUNTS, sumOf } from './apply.ts';
 import { applyInBounds, REREAD } from './backfill.ts';
 import { judgeName, switchedOff } from './export-name.ts';
 import { isFileError, plainError } from './faults.ts';
-import {
-  archivedFiles,
-  clearDestination,
-  dealtWithOf,
-  type FileRecord,
-  filesLeft,
-  saveFile,
-} from './file-record.ts';
+import { archivedFiles, clearDestination, type FileRecord, filesLeft, saveFile } from './file-record.ts';
 import { finishRemovals, type RemovedRows, removeSubscription } from './removal.ts';
 import { noteAgain, recordsInTaken } from './settlement.ts';
 import { ingestWindowFile, type WaitingWindow } from './window-file.ts';
@@ -117,7 +110,19 @@ export async function serveRequest(workshop: Workshop, { id, request }: OpenRequ
   writing(workshop.access, () =>
     workshop.access.prepare(SET_OUTCOME).run({ id, outcome: JSON.stringify(outcome) }),
   );
-  workshop.log('info', 'request served', { request, outcome });
+  workshop.log('info', 'request served', { request: withTimes(request), outcome });
+}
+
+/** A request with the time of its window as text, for the log. */
+function withTimes(request: IngestRequest): object {
+  switch (request.kind) {
+    case 'reset':
+    case 'expect':
+      return { ...request, window_start: formatMs(request.window_start) };
+    case 'replay':
+    case 'remove':
+      return request;
+  }
 }
 
 function outcomeOf(
@@ -274,7 +279,7 @@ async function reset(
     const dealt = await ingestWindowFile(workshop, waiting).catch(reasonOfFile);
     if (typeof dealt === 'string') return afterFault(workshop, request, dealt);
     if (dealt === null) return { ok: false, reason: `${path} changed while it was being read. Try again.` };
-    workshop.dealtWith(dealtWithOf(dealt));
+    workshop.dealtWith(dealt);
     for (const left of filesLeft(workshop.db, request.export, request.window_start))
       noteAgain(workshop, left);
     const reason = dealt.report.reason ?? null;

@@ -5,7 +5,8 @@ import type { DataFolder } from '../store/folder.ts';
 import type { Now } from '../time.ts';
 import type { DropFolder } from './drop-folder.ts';
 import { type ExportFileName, timesOf } from './export-name.ts';
-import type { DealtWith, IngestSettings, LogLevel, TroubleName } from './ingest-settings.ts';
+import type { FileRecord } from './file-record.ts';
+import type { IngestSettings, LogLevel, TroubleName } from './ingest-settings.ts';
 import type { ReaderClient } from './reader-client.ts';
 import type { ReaderOrder } from './reader-messages.ts';
 import type { StreamWriter } from './stream-writer.ts';
@@ -23,8 +24,8 @@ export interface Workshop {
   readonly log: (level: LogLevel, msg: string, fields?: Record<string, unknown>) => void;
   /** Tells what keeps the thread from its work; null: no longer. */
   readonly trouble: (name: TroubleName, detail: string | null) => void;
-  /** Told of every file that was dealt with, once. */
-  readonly dealtWith: (file: DealtWith) => void;
+  /** Logs and counts a file; called once for each that was dealt with. */
+  readonly dealtWith: (record: FileRecord) => void;
   readonly progress: (file: string, rows: number, isDone: boolean) => void;
   /** Called between two transactions of long work: throws Stopping when it is to end. */
   readonly between: () => Promise<void>;

@@ -11,7 +11,7 @@ const HARD_BREAK = '\u2028';
 export interface TerminalLayout {
   /** Columns of the terminal; code is never wrapped, so that it can be copied. */
   readonly columns: number;
-  /** Whether bold, underlined and coloured text may be used; without, code keeps its backticks. */
+  /** Whether bold, underlined and coloured text may be used; without, code keeps its backticks and its fences. */
   readonly styled: boolean;
 }
 
@@ -46,7 +46,8 @@ function block(token: MarkedToken, layout: TerminalLayout): string {
     case 'text':
       return wrapped(inline(token.tokens ?? [token], layout), layout.columns);
     case 'code':
-      return token.text;
+      // At the margin: indented Python could not be copied.
+      return layout.styled ? lines(['cyan'], token.text) : `\`\`\`\n${token.text}\n\`\`\``;
     case 'list':
       return list(token, layout);
     case 'table':
@@ -65,7 +66,8 @@ function heading({ depth, tokens }: Tokens.Heading, layout: TerminalLayout): str
   const text = inline(tokens, { ...layout, styled: false }).replaceAll('`', '');
   const shown = depth === 1 ? text.toUpperCase() : text;
   if (layout.styled) return style(depth === 2 ? ['bold', 'underline'] : ['bold'], shown);
-  return depth === 3 ? shown : `${shown}\n${(depth === 1 ? '=' : '-').repeat(shown.length)}`;
+  const mark = ['=', '-'][depth - 1] ?? '~';
+  return `${shown}\n${mark.repeat(shown.length)}`;
 }
 
 function list({ items, ordered, start, loose }: Tokens.List, layout: TerminalLayout): string {
@@ -85,12 +87,16 @@ function list({ items, ordered, start, loose }: Tokens.List, layout: TerminalLay
  * with the others indented below it.
  */
 function table({ header, rows }: Tokens.Table, layout: TerminalLayout): string {
-  const cells = (row: readonly Tokens.TableCell[]) => row.map(({ tokens }) => inline(tokens, layout));
-  const head = cells(header);
-  const body = rows.map(cells);
+  const cells = (row: readonly Tokens.TableCell[], columns: number) =>
+    row.map(({ tokens }) => inline(tokens, { ...layout, columns }));
+  // The last column has at least that many.
+  const half = Math.floor(layout.columns / 2);
+  const head = cells(header, half);
+  const body = rows.map((row) => cells(row, half));
   const widths = head.map((_, at) => Math.max(...[head, ...body].map((row) => width(row[at] ?? ''))));
   const before = widths.slice(0, -1).reduce((sum, one) => sum + one + GAP.length, 0);
-  if (before > layout.columns / 2) return body.map((row) => record(head, row, layout)).join('\n\n');
+  if (before > half)
+    return rows.map((row) => record(head, cells(row, layout.columns - 4), layout)).join('\n\n');
   const line = (row: readonly string[]) => {
     const first = row
       .slice(0, -1)
@@ -115,7 +121,15 @@ function record(head: readonly string[], row: readonly string[], layout: Termina
 }
 
 function inline(tokens: readonly Token[], layout: TerminalLayout): string {
-  return tokens.map((token) => span(token as InlineToken, layout)).join('');
+  let text = '';
+  for (const token of tokens) {
+    const isInParentheses = text.lastIndexOf('(') > text.lastIndexOf(')');
+    text +=
+      token.type === 'link'
+        ? link(token as Tokens.Link, layout, isInParentheses)
+        : span(token as InlineToken, layout);
+  }
+  return text;
 }
 
 type InlineToken =
@@ -124,7 +138,6 @@ type InlineToken =
   | Tokens.Codespan
   | Tokens.Strong
   | Tokens.Em
-  | Tokens.Link
   | Tokens.Image
   | Tokens.Br
   | Tokens.HTML;
@@ -132,13 +145,13 @@ type InlineToken =
 function span(token: InlineToken, layout: TerminalLayout): string {
   switch (token.type) {
     case 'codespan':
-      return layout.styled ? style(['cyan'], unbroken(token.text)) : `\`${unbroken(token.text)}\``;
+      return layout.styled
+        ? style(['cyan'], unbroken(token.text, layout))
+        : `\`${unbroken(token.text, layout)}\``;
     case 'strong':
       return emphasis(['bold'], token, layout);
     case 'em':
       return emphasis(['italic'], token, layout);
-    case 'link':
-      return link(token, layout);
     case 'image':
       return `[${token.text}]`;
     case 'br':
@@ -160,12 +173,22 @@ function emphasis(
   return layout.styled ? style(formats, text) : text;
 }
 
-/** A topic of the manual is named as the command that shows it. */
-function link({ href, tokens }: Tokens.Link, layout: TerminalLayout): string {
+/** A topic of the manual is named as the command that shows it, a heading in one by its title. */
+function link({ href, tokens }: Tokens.Link, layout: TerminalLayout, isInParentheses: boolean): string {
   const text = inline(tokens, layout);
-  const [, topic] = /^([a-z-]+)\.md(?:#.*)?$/.exec(href) ?? [];
-  if (topic !== undefined) return `${text} (${span(code(`wirewatch manual ${topic}`), layout)})`;
-  return href.startsWith('#') || href === text ? text : `${text} (${href})`;
+  const [, topic, heading] = /^([a-z-]+)\.md(?:#(.*))?$/.exec(href) ?? [];
+  if (topic === undefined && (href.startsWith('#') || href === text)) return text;
+  const where = topic === undefined ? href : span(code(`wirewatch manual ${topic}`), layout);
+  if (heading !== undefined && heading === headingId(text)) return `"${text}" in ${where}`;
+  return isInParentheses ? `${text}, ${where}` : `${text} (${where})`;
+}
+
+/** As in the addresses of headings. */
+function headingId(text: string): string {
+  return stripVTControlCharacters(text)
+    .toLowerCase()
+    .replace(/[^\w\s-]/g, '')
+    .replace(/\s/g, '-');
 }
 
 function code(text: string): Tokens.Codespan {
@@ -191,9 +214,9 @@ function fill(text: string, columns: number): string {
   return lines.join('\n');
 }
 
-/** A command that fits into half a line is kept on one. */
-function unbroken(text: string): string {
-  return text.length <= COLUMNS_MIN ? text.replaceAll(' ', NO_BREAK) : text;
+/** A command that fits into a line, with its backticks and a comma or so, is kept on one, so that it can be copied. */
+function unbroken(text: string, { columns }: TerminalLayout): string {
+  return text.length + 4 <= columns ? text.replaceAll(' ', NO_BREAK) : text;
 }
 
 function indented(text: string, indent: string): string {
@@ -211,6 +234,12 @@ function narrower(layout: TerminalLayout, by: number): TerminalLayout {
 function style(formats: readonly Format[], text: string): string {
   const styled = (word: string) => styleText([...formats], word, { validateStream: false });
   return text.split(' ').map(styled).join(' ');
+}
+
+function lines(formats: readonly Format[], text: string): string {
+  const styled = (line: string) =>
+    line === '' ? '' : styleText([...formats], line, { validateStream: false });
+  return text.split('\n').map(styled).join('\n');
 }
 
 function width(text: string): number {

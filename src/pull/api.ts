@@ -129,9 +129,18 @@ function detailOf(problem: unknown): string | null {
   return typeof detail === 'string' ? detail : null;
 }
 
+/** In words, what keeps a client from a service most often. */
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused: nothing is listening there',
+  ECONNRESET: 'connection reset',
+  ENOTFOUND: 'unknown host name',
+  ETIMEDOUT: 'connection timed out',
+};
+
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-  return code || error.message;
+  if (code !== '') return REASONS[code] ?? code;
+  return cause instanceof Error ? cause.message : error.message;
 }

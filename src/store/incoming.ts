@@ -49,7 +49,7 @@ export function refuseHalfRestored(folder: DataFolder): void {
   if (pendingRestore(folder) === null) return;
   throw new Refused(
     'configuration',
-    `a restore into ${folder.root} is running or was interrupted. If it is not running, complete it: start the appliance (wirewatch serve), or repeat the restore command.`,
+    `a restore into ${folder.root} is running or was interrupted. If it is not running, complete it: start Wirewatch (wirewatch serve), or repeat the restore command.`,
   );
 }
 

@@ -79,7 +79,7 @@ export async function takeServeLocks(
 export function takeStopped(folder: DataFolder): Release {
   const releaseLock = takeLock(folder.lock);
   if (releaseLock === null) {
-    const who = isLocked(folder.serveLock) ? 'the appliance' : 'an ingest command';
+    const who = isLocked(folder.serveLock) ? 'Wirewatch' : 'an ingest command';
     throw new Refused(
       'failed',
       `${who} is using the data folder ${folder.root}. Stop it first. Nothing was changed.`,

@@ -50,12 +50,20 @@ export function countNotRead({ not_read }: Reach): number {
 
 /** @param ago how long ago that was, in words; empty to leave it out */
 export function reachText(reach: Reach, ago = ''): string {
+  const done =
+    reach.newest_done === null ? 'no window finished yet' : `read up to ${reach.newest_done}${ago}`;
+  return done + exceptionsText(reach);
+}
+
+function exceptionsText(reach: Reach): string {
   const windows = countNotRead(reach);
+  if (windows === 0) return '';
+  if (windows === reach.not_read.not_arrived)
+    return `; ${counted(windows, 'window before it has', 'windows before it have')} not arrived`;
   const why = Object.entries(reach.not_read).flatMap(([status, count]) =>
-    count === 0 ? [] : [`${grouped(count)} ${status.replace('_', ' ')}`],
+    count === 0 ? [] : [[status.replace('_', ' '), count] as const],
   );
-  const but = windows === 0 ? '' : `, except ${counted(windows, 'window')}: ${why.join(', ')}`;
-  return reach.newest_done === null
-    ? `no window finished yet${but}`
-    : `read up to ${reach.newest_done}${ago}${but}`;
+  if (why.length === 1) return `, except ${counted(windows, `${why[0]?.[0]} window`)}`;
+  const kinds = why.map(([kind, count]) => `${grouped(count)} ${kind}`);
+  return `, except ${counted(windows, 'window')}: ${kinds.join(', ')}`;
 }

@@ -200,7 +200,7 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
 
 const NO_SESSION = 'There is no session, or it has ended. Get a link with: wirewatch console';
 const BAD_LINK =
-  'This link was used already, has expired, or is not one of this appliance. Get another with: wirewatch console';
+  'This link was used already, has expired, or is for another installation. Get another with: wirewatch console';
 
 const TITLES: Readonly<Record<number, string>> = {
   401: 'No session',

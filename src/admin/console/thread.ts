@@ -83,7 +83,7 @@ async function tell(sources: Sources, ask: Ask): Promise<Told> {
   } catch (error) {
     const status = error instanceof Refused ? (STATUS[error.code] ?? 500) : 500;
     if (status !== 500) return problem(status, reasonOf(error));
-    const detail = 'The console failed to answer. The log of the appliance has the cause.';
+    const detail = 'The console failed to answer. The log of Wirewatch has the cause.';
     const fault = { message: reasonOf(error), isDamage: isDamage(error) && isSound(sources.folder.access) };
     return { ...problem(500, detail), fault };
   }
