@@ -15,6 +15,7 @@ import { type Appliance, createInstallation, type LogLine, startAppliance } from
 import { programCommand } from './support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
+import { until } from './support/until.ts';
 
 const CHANGES = `/v1/detections/changes?since=${new Date(Date.now() - DAY_MS).toISOString()}`;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -332,7 +333,11 @@ test('a log that nobody reads any more does not keep it from stopping', () =>
     const start = programCommand(['serve', '--data', join(folder, 'data'), '--port', '0']);
     const child = spawn(start.command, start.args, { ...start.options, stdio: ['ignore', 'ignore', 'pipe'] });
     const ended = once(child, 'exit');
-    await once(child.stderr, 'data');
+    let told = '';
+    child.stderr.on('data', (piece: Buffer) => {
+      told += piece;
+    });
+    await until('it listens', () => told.includes('"msg":"listening"'));
     child.stderr.destroy();
     child.kill('SIGTERM');
     const [code] = await ended;

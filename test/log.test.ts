@@ -189,10 +189,10 @@ describe('in a file', () => {
       writeFileSync(data, 'no folder');
       const run = serve(folder, file);
       assert.equal(await run.ended, 78);
-      assert.match(run.told(), /cannot use the data folder/);
+      assert.match(run.told(), /is a file, not a folder/);
       const last = linesOf(file).at(-1);
       assert.deepEqual([last?.level, last?.msg], ['fatal', 'the appliance cannot start']);
-      assert.match(JSON.stringify(last), /cannot use the data folder/);
+      assert.match(JSON.stringify(last), /is a file, not a folder/);
     });
   });
 
@@ -318,6 +318,10 @@ describe('where it cannot be written', { skip: noFullDevice }, () => {
       await run.until('the complaint', () =>
         run.told().startsWith(`wirewatch: cannot write to the log file ${FULL}: ENOSPC`) ? true : undefined,
       );
+      const address = path.join(folder, 'data', 'address');
+      await run.until('its address', () => (existsSync(address) ? true : undefined));
+      // With its answer, it also listens to signals.
+      await (await fetch(`${readFileSync(address, 'utf8').trim()}/v1/health`)).text();
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
       assert.equal(run.told().split('\n').length, 2, run.told());

@@ -100,7 +100,7 @@ test('it links to every symptom that it has', () => {
     );
   assert.deepEqual(
     headings.filter((heading) => !linked(heading)),
-    ['Nothing of this helps'],
+    ['If none of this helps'],
   );
 });
 

@@ -101,7 +101,7 @@ describe('beside a running appliance', () => {
     ]) {
       const { status, stderr } = appliance.cli(args, { anyStatus: true });
       assert.equal(status, 2);
-      assert.match(stderr, /permanently removes.*Add --yes to confirm/);
+      assert.match(stderr, /permanently removes.*Not confirmed: add --yes/);
     }
     assert.equal(appliance.cli(['subscription', 'show', '7001']).status, 0);
     const { status, stderr } = appliance.cli(['subscription', 'remove', '4711', '--yes'], {
