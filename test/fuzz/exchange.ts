@@ -1,5 +1,6 @@
 /** HTTP by hand: bytes out, answers in, so that what no client would send can be sent. */
 import { connect } from 'node:net';
+import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import type { FuzzRequest } from './requests.ts';
 
 export interface RawAnswer {
@@ -73,8 +74,15 @@ export function parseAnswers(bytes: Buffer, methods: readonly string[]): RawAnsw
     if (!Number.isInteger(length) || at + length > bytes.length) {
       throw new Error(`${line}: ${length} bytes were said to come, ${bytes.length - at} came`);
     }
-    answers.push({ status, headers, body: bytes.toString('utf8', at, at + length) });
+    const sent = bytes.subarray(at, at + length);
+    answers.push({ status, headers, body: unpacked(sent, headers.get('content-encoding')).toString('utf8') });
     at += length;
   }
   return answers;
+}
+
+/** Of HEAD there is nothing to unpack. */
+function unpacked(bytes: Buffer, encoding: string | null): Buffer {
+  if (bytes.length === 0 || encoding === null) return bytes;
+  return encoding === 'gzip' ? gunzipSync(bytes) : zstdDecompressSync(bytes);
 }
