@@ -1,4 +1,4 @@
-/** Lists that are read page by page, and the filters above them, which stand in the address. */
+/** Lists that are read page by page, and the filters above them, which the address holds. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';

@@ -1,7 +1,7 @@
 /** Whether ingest is paused, at this moment: read for every answer about health, so that a pause holds at once. */
 import { statSync } from 'node:fs';
 import { readPause } from '../ingest/subscribers.ts';
-import { type Database, openReader } from '../store/database.ts';
+import { createFileReader } from '../store/file-reader.ts';
 
 export interface PauseReader {
   /** @throws when access.db cannot be read */
@@ -9,26 +9,21 @@ export interface PauseReader {
   close(): void;
 }
 
-/** @param path of access.db; another file that comes to stand there is opened in its turn */
+/** @param path of access.db */
 export function createPauseReader(path: string): PauseReader {
-  let open: { readonly db: Database; readonly ino: number } | null = null;
-  const close = () => {
-    const closing = open;
-    open = null;
-    closing?.db.close();
-  };
+  const reader = createFileReader(path);
   return {
     isPaused() {
       try {
-        const { ino } = statSync(path);
-        if (open !== null && open.ino !== ino) close();
-        open ??= { db: openReader(path), ino };
-        return readPause(open.db) !== null;
+        const db = reader.db();
+        // Throws the system's own error, which the alert shows.
+        if (db === null) statSync(path);
+        return db !== null && readPause(db) !== null;
       } catch (error) {
-        close();
+        reader.close();
         throw error;
       }
     },
-    close,
+    close: reader.close,
   };
 }

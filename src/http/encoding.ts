@@ -5,6 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { promisify } from 'node:util';
 import { constants, gzip, zstdCompress } from 'node:zlib';
+import { byteLength } from './reply.ts';
 import type { Answer } from './routes.ts';
 
 /** Below it, headers and a packet's size leave nothing to save. */
@@ -31,7 +32,7 @@ export function createEncoder(): Encoder {
   return (answer, acceptEncoding) => {
     const { body } = answer;
     if (answer.status === 304 || (typeof body === 'object' && 'handle' in body)) return answer;
-    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : sizeOf(body);
+    const bytes = byteLength(body);
     // A strong entity tag is of one sequence of bytes (RFC 9110, 8.8.1).
     if (bytes < BYTES_MIN || answer.headers?.includes('ETag') === true) return answer;
     const varying = { ...answer, headers: [...(answer.headers ?? []), 'Vary', 'Accept-Encoding'] };
@@ -63,10 +64,6 @@ export function encodingFor(header: string | undefined): Encoding | null {
   return best === undefined || weightOf(best) === 0 || weightOf(best) < (weights.get('identity') ?? 0)
     ? null
     : best;
-}
-
-function sizeOf(pieces: readonly Buffer[]): number {
-  return pieces.reduce((sum, piece) => sum + piece.length, 0);
 }
 
 /** Runs at most `atOnce` of what it is given, the others in the order in which they came. */

@@ -108,7 +108,8 @@ function pushRate(headers: string[], { limit, remaining, reset_seconds }: Rate):
   headers.push('RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${reset_seconds}`);
 }
 
-function byteLength(body: Answer['body']): number {
+/** Of what is sent, without its head. */
+export function byteLength(body: Answer['body']): number {
   if (typeof body === 'string') return Buffer.byteLength(body);
   if ('handle' in body) return body.bytes;
   let bytes = 0;

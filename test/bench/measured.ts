@@ -35,13 +35,6 @@ export interface MeasuredGroups {
 
 export const MEASURED: MeasuredGroups = recorded;
 
-/** @throws where it was not measured */
-export function measured(group: keyof MeasuredGroups, what: string): number {
-  const figure = MEASURED[group]?.figures.find((one) => one.what === what);
-  if (figure === undefined) throw new Error(`"${what}" was not measured: npm run bench -- --record`);
-  return figure.now;
-}
-
 /** A figure with as many digits as say something. */
 export function shown(value: number): string {
   return value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString('en-US');

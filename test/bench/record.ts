@@ -1,21 +1,19 @@
 /**
- * Keeps what was measured where the documents take it from: `test/bench/measured.json`, and a picture of it. Written
- * with `--record` alone, so that a look at the speed of one's own machine changes no file.
+ * Keeps what was measured where the documents take it from: `test/bench/measured.json`. Written with `--record`
+ * alone, so that a look at the speed of one's own machine changes no file.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { chart } from './chart.ts';
 import { type Figure, type Row, timesAsGood } from './common.ts';
 import type { MeasuredGroup, MeasuredGroups } from './measured.ts';
 
 const MEASURED = fileURLToPath(new URL('./measured.json', import.meta.url));
-const PICTURE = fileURLToPath(new URL('./measured.svg', import.meta.url));
 
 export type GroupName = keyof MeasuredGroups;
 
-/** Replaces a group of figures, and draws the picture anew. */
+/** Replaces a group of figures. */
 export function record(name: GroupName, how: string, figures: MeasuredGroup['figures']): void {
   const groups: MeasuredGroups = JSON.parse(readFileSync(MEASURED, 'utf8'));
   const group: MeasuredGroup = {
@@ -25,9 +23,7 @@ export function record(name: GroupName, how: string, figures: MeasuredGroup['fig
     machine: `${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}`,
     figures,
   };
-  const all = { ...groups, [name]: group };
-  writeFileSync(MEASURED, `${JSON.stringify(all, null, 2)}\n`);
-  writeFileSync(PICTURE, chart(all));
+  writeFileSync(MEASURED, `${JSON.stringify({ ...groups, [name]: group }, null, 2)}\n`);
 }
 
 export function ofRow({ what, against, unit, appliance, limit }: Row): MeasuredGroup['figures'][number] {

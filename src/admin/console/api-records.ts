@@ -137,7 +137,7 @@ export interface AuditEntry {
   readonly command: string | null;
   readonly actor: string | null;
   readonly sudo_user: string | null;
-  /** `operation`: what was asked for stands in the members. */
+  /** `operation`: the members say what was asked for. */
   readonly subject:
     | 'installation'
     | 'account'
