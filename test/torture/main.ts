@@ -1,0 +1,88 @@
+/** `npm run torture -- [--only PART,…] [--seed N] [--share X]`: every part in turn, for hours. */
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Part } from './part.ts';
+
+/** Each in a file of its name, in the order in which they run. */
+const PARTS: readonly Part[] = [];
+
+function usage(): string {
+  const lines = PARTS.map(({ name, about, minutes }) => `  ${name.padEnd(12)}${about} (${minutes} minutes)`);
+  const minutes = PARTS.reduce((sum, part) => sum + part.minutes, 0);
+  return `Tries to make the program lose or serve something wrong. Exit code 1: it did.
+
+  npm run torture -- [--only PART,PART] [--seed N] [--share X]
+
+  --only    these parts; unless told otherwise all, which takes about ${(minutes / 60).toFixed(1)} hours on two cores
+  --seed    the same run again; unless told otherwise a random one, which is printed
+  --share   so much of each part: 0.01 is a hundredth; unless told otherwise 1
+
+${lines.join('\n')}
+`;
+}
+
+interface Wanted {
+  readonly parts: readonly Part[];
+  readonly seed: number;
+  readonly share: number;
+}
+
+/** @returns null when the usage is asked for; @throws Error for what is no such option or no such value */
+function readOptions(args: string[]): Wanted | null {
+  const text = { type: 'string' } as const;
+  const { values } = parseArgs({
+    args,
+    options: { only: text, seed: text, share: text, help: { type: 'boolean' } },
+  });
+  if (values.help === true) return null;
+  const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000));
+  if (!Number.isSafeInteger(seed) || seed < 0) throw new Error('--seed: expected a whole number');
+  const share = Number(values.share ?? 1);
+  if (!(share > 0 && share <= 1)) throw new Error('--share: expected a number above 0 and at most 1');
+  return { parts: values.only === undefined ? PARTS : values.only.split(',').map(partOf), seed, share };
+}
+
+function partOf(name: string): Part {
+  const part = PARTS.find((each) => each.name === name);
+  if (part === undefined) throw new Error(`--only: expected of ${PARTS.map((each) => each.name).join(', ')}`);
+  return part;
+}
+
+function isOnPath(tool: string): boolean {
+  return (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, tool)));
+}
+
+/** @returns whether all held; a part that cannot run here is not held */
+async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
+  const missing = part.needs.filter((tool) => !isOnPath(tool));
+  if (missing.length > 0) {
+    console.log(`${part.name}: not run; install ${missing.join(' and ')}`);
+    return false;
+  }
+  const folder = mkdtempSync(join(tmpdir(), `wirewatch-${part.name}-`));
+  const began = performance.now();
+  const tell = (progress: string) => console.error(`${part.name}: ${progress}`);
+  const { figures, failures } = await part.run({ seed, share, folder, tell });
+  const minutes = ((performance.now() - began) / 60_000).toFixed(1);
+  console.log(`${part.name}: ${failures.length === 0 ? 'held' : 'BROKEN'}, seed ${seed}, ${minutes} minutes`);
+  for (const [what, figure] of Object.entries(figures)) console.log(`  ${what}: ${figure}`);
+  for (const failure of failures) console.log(`  WRONG: ${failure}`);
+  if (failures.length === 0) rmSync(folder, { recursive: true, force: true });
+  else console.log(`  left to look at: ${folder}`);
+  return failures.length === 0;
+}
+
+function wantedOrExit(): Wanted | null {
+  try {
+    return readOptions(process.argv.slice(2));
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${usage()}`);
+    process.exit(2);
+  }
+}
+
+const wanted = wantedOrExit();
+if (wanted === null) console.log(usage());
+else for (const part of wanted.parts) if (!(await torture(part, wanted))) process.exitCode = 1;
