@@ -178,7 +178,7 @@ describe('the console of a running appliance', () => {
     assert.equal((await (await openConsole(appliance)).ask('overview')).status, 200);
     assert.match(
       appliance.cli(['log', '--access']).stdout,
-      / {2}console {2}console changed: sessions_ended 0 -> 1$/m,
+      / {2}console {2}console changed: sessions_ended_at none -> "20\d\d-[-:\dT]+Z"$/m,
     );
   });
 
@@ -216,11 +216,18 @@ describe('the console of a running appliance', () => {
     events.close();
   });
 
-  test('a session outlives a restart, a link does not', async () => {
+  test('a session outlives a restart; a link and a session that was ended do not', async () => {
     const console = await openConsole(appliance);
+    const ended = await openConsole(appliance, '--read-only', '--as', 'Ada');
+    assert.equal((await ended.post('session/end')).status, 200);
+    assert.match(
+      appliance.cli(['log', '--access']).stdout,
+      / {2}Ada {2}console: session end {2}operation asked for: kind "session-end"$/m,
+    );
     const link = linkOf(appliance);
     await appliance.restart();
     assert.equal((await console.ask('overview')).status, 200);
+    assert.equal((await ended.ask('overview')).status, 401);
     assert.equal((await redeem(link)).status, 401);
   });
 
@@ -284,7 +291,8 @@ describe('links and sessions', () => {
   const secret = Buffer.alloc(32, 7);
   const person = { name: 'Ada', read_only: false };
   const startMs = Date.parse('2026-11-21T12:00:00Z');
-  const open = (of = secret, epoch = () => 0) => new Sessions(of, epoch, startMs);
+  const open = (of = secret, epoch = () => 0) =>
+    new Sessions(of, (ticket) => ticket.epoch === epoch(), startMs);
 
   test('a link lasts ten minutes, a session twelve hours', () => {
     const sessions = open();

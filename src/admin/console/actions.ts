@@ -3,6 +3,7 @@
  * (api.ts). What takes long becomes a job.
  */
 import { resumeAccount, suspendAccount } from '../../auth/accounts.ts';
+import { endConsoleSession } from '../../auth/console-sessions.ts';
 import { createKey, hashKey, isKeyId } from '../../auth/key.ts';
 import { rotateKey } from '../../auth/key-rotation.ts';
 import { addKey, revokeKey } from '../../auth/keys.ts';
@@ -19,10 +20,11 @@ import {
   readScopes,
 } from '../../config/terms.ts';
 import { openAccess } from '../../history/access.ts';
+import { noteOperation } from '../../history/operation-note.ts';
 import { pauseIngest, resumeIngest } from '../../ingest/subscribers.ts';
 import { RELEASES, requireStatus } from '../../ingest/window-release.ts';
 import { Refused } from '../../refused.ts';
-import type { Database } from '../../store/database.ts';
+import { type Database, writing } from '../../store/database.ts';
 import { withReserve } from '../../store/reserve.ts';
 import { formatMs } from '../../time.ts';
 import { findWindow } from '../../windows/ledger.ts';
@@ -57,6 +59,7 @@ const ACTIONS: ReadonlyMap<string, (acting: Acting) => ActionResult> = new Map([
   ['account-resume', resumeKeys],
   ['backup', backup],
   ['scrub', scrub],
+  ['session-end', endSession],
 ]);
 
 /** @returns JSON text; @throws Refused */
@@ -200,6 +203,18 @@ function backup(acting: Acting): ActionResult {
 function scrub(acting: Acting): ActionResult {
   new ActionBody(acting.body, []);
   return beginScrub(acting, changing);
+}
+
+/** The person's own: whoever knows the id of a session has it. */
+function endSession(acting: Acting): ActionResult {
+  const id = new ActionBody(acting.body, ['id']).text('id', (value) => ({ kind: 'read', value }));
+  const end = (access: Database) =>
+    writing(access, () => {
+      endConsoleSession(access, id, acting.nowMs);
+      noteOperation(access, { kind: 'session-end' }, acting.nowMs);
+    });
+  changing(acting, end);
+  return { text: 'The session has ended.' };
 }
 
 function readKeyId(text: string): Reading<string> {

@@ -83,8 +83,9 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
     if (session === null) return refusal(401, NO_SESSION);
     if (!isChange) return reading(path, query, { session, request, response, listening });
     if (path === 'session/end') {
-      sessions.end(session);
-      return { status: 200, body: '{}', headers: { 'Set-Cookie': cookie(listening, '', 0) } };
+      const ended = await act('session-end', JSON.stringify({ id: session.id }), session.name);
+      const headers = { 'Set-Cookie': cookie(listening, '', 0) };
+      return ended.status === 200 ? { ...ended, headers } : ended;
     }
     return acting(path, request, session);
   }
@@ -158,9 +159,11 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
       return refusal(403, 'This session may only read: it was made with wirewatch console --read-only.');
     const body = await readBody(request, BODY_BYTES_MAX, BODY_MS);
     if (body.kind !== 'whole') return refusal(400, 'The body is too large, too slow or broken.');
-    const by = session.name;
-    const unreadable = options.unreadable();
-    const done = await thread.ask({ kind: 'act', action, body: body.bytes.toString(), by, unreadable });
+    return act(action, body.bytes.toString(), session.name);
+  }
+
+  async function act(action: string, body: string, by: string): Promise<Answer> {
+    const done = await thread.ask({ kind: 'act', action, body, by, unreadable: options.unreadable() });
     if (done.status === 200) log.info({ action, by }, 'something was done from the console');
     return told(done);
   }
