@@ -1,15 +1,18 @@
 /** The console's server: who gets in, and who does not. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync, renameSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Overview, Session } from '../src/admin/console/api.ts';
+import type { Worker } from 'node:worker_threads';
+import { EVENTS, type Overview, type Session } from '../src/admin/console/api.ts';
 import { LINK_MS, makeLink, SESSION_MS, Sessions } from '../src/admin/console/sessions.ts';
 import { STREAMS_MAX } from '../src/admin/console/streams.ts';
+import { createConsoleThread } from '../src/admin/console/thread-client.ts';
+import { startWorker } from '../src/packed.ts';
 import {
   type Appliance,
   createInstallation,
@@ -317,6 +320,47 @@ describe('links and sessions', () => {
   test('a link from before the start has ended, since nobody knows whether it was used', () => {
     assert.equal(open().redeem(makeLink(secret, person, 0, startMs - 1), startMs), null);
   });
+});
+
+describe('the thread of the console', () => {
+  test('that dies while nobody asks is started again, tells all consoles, and notices changes', () =>
+    inFolder(async (folder) => {
+      const settings = {
+        data: folder,
+        drop: folder,
+        enabled: [],
+        backup: { folder, every_minutes: 0, keep_days: 0 },
+        daily_rows: 1,
+        key_prefix: 'ww',
+        base_url: 'http://127.0.0.1',
+      };
+      const threads: Worker[] = [];
+      let told: string[] = [];
+      const start = () => {
+        const thread = startWorker({ role: 'console', settings });
+        threads.push(thread);
+        return thread;
+      };
+      const thread = createConsoleThread(settings, (events) => told.push(...events), assert.fail, start);
+      try {
+        thread.watch(true);
+        assert.equal(threads.length, 1);
+        await threads[0]?.terminate();
+        await until('all is told', () => EVENTS.every((name) => name === 'end' || told.includes(name)));
+        assert.equal(threads.length, 2);
+        const ask = { kind: 'read', path: 'jobs', query: '', mayAct: false, unreadable: null } as const;
+        await thread.ask(ask);
+        told = [];
+        writeFileSync(join(folder, 'alerts.json'), '{}');
+        await until('a change is noticed', () => told.includes('overview'));
+        thread.watch(false);
+        await threads[1]?.terminate();
+        const answer = await thread.ask(ask);
+        assert.deepEqual([threads.length, answer.status], [3, 200], 'at once where somebody asks');
+      } finally {
+        await thread.close();
+      }
+    }));
 });
 
 describe('beyond this machine', () => {

@@ -2,15 +2,14 @@
  * The thread of the console: it reads and acts for every open console, so that neither a long look nor a wait for the
  * disk holds up the API.
  */
-import { statSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { Refused, type RefusedCode, reasonOf } from '../../refused.ts';
 import { openReader } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
-import { createFileReader, type FileReader } from '../../store/file-reader.ts';
+import { createFileReader } from '../../store/file-reader.ts';
 import { dataFolder } from '../../store/folder.ts';
 import { act } from './actions.ts';
-import { watchChanges } from './changes.ts';
+import { stateOf, watchChanges } from './changes.ts';
 import { Jobs } from './jobs.ts';
 import { read } from './reads.ts';
 import type { Sources } from './sources.ts';
@@ -62,16 +61,6 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
         post(port, { kind: 'told', id: message.id, ...told }),
       );
   });
-}
-
-/** Differs when the file was written, or another connection has committed. What cannot be read is told by who reads it. */
-function stateOf(from: string | FileReader): unknown {
-  try {
-    if (typeof from === 'string') return statSync(from, { throwIfNoEntry: false })?.mtimeMs;
-    return from.db()?.pragma('data_version', { simple: true });
-  } catch (error) {
-    return reasonOf(error);
-  }
 }
 
 /** Never rejects. */
