@@ -38,7 +38,7 @@ export async function loadMetrics(counts: RequestCounts): Promise<Metrics> {
 /** @throws Refused `failed` when it cannot listen */
 export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Promise<Admin> {
   const { startAdmin } = await import('./listener.ts');
-  const { config, folder, server, conditions, log } = options;
+  const { config, folder, server, log } = options;
   const access = createFileReader(folder.access);
   const admin = await startAdmin({
     ...options,
@@ -47,8 +47,6 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
     settings: config.admin,
     hasOwnCertificate: config.admin.tls_certificate !== config.server.tls_certificate,
     console: await consoleOptions(options, access),
-    // The alerts on certificates are of the server's, where it has one.
-    conditions: config.server.tls_certificate === '' ? conditions : { set() {} },
     backup: config.backup,
     enabled: enabledExports(config),
     drop: config.ingest.drop,
