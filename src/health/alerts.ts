@@ -193,6 +193,14 @@ export const ALERTS = {
     what_to_do:
       'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
   },
+  'removal incomplete': {
+    page_worthy: false,
+    opens:
+      'the rows of a removed subscription are still in the log: the disk has no room for one more segment of it, or part of the log cannot be read or written. No client sees these rows',
+    closes: 'the rows are deleted from the log; Wirewatch tries again every hour, and at every start',
+    what_to_do:
+      'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. If the log is damaged, run "wirewatch verify". Then wait for an hour, or restart Wirewatch.',
+  },
   'clock wrong': {
     page_worthy: false,
     opens: 'the clock is earlier than the end of the newest finished window',
