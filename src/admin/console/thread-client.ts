@@ -7,7 +7,14 @@ import { paced } from '../../pace.ts';
 import { startWorker } from '../../packed.ts';
 import { SECOND_MS } from '../../time.ts';
 import { EVENTS, type EventName } from './api.ts';
-import type { Ask, ConsoleSettings, FromConsole, ToConsole, Told } from './thread-messages.ts';
+import {
+  type Ask,
+  type ConsoleSettings,
+  type FromConsole,
+  problem,
+  type ToConsole,
+  type Told,
+} from './thread-messages.ts';
 
 export interface ConsoleThread {
   /** Never rejects. */
@@ -96,14 +103,7 @@ export function createConsoleThread(
   };
 }
 
-const BUSY: Told = {
-  status: 503,
-  body: JSON.stringify({
-    title: 'Unavailable',
-    status: 503,
-    detail: 'The console is busy. Try again in a moment.',
-  }),
-};
+const BUSY = problem(503, 'The console is busy. Try again in a moment.');
 
 function send(worker: Worker, message: ToConsole): void {
   worker.postMessage(message);

@@ -13,7 +13,14 @@ import { stateOf, watchChanges } from './changes.ts';
 import { Jobs } from './jobs.ts';
 import { read } from './reads.ts';
 import type { Sources } from './sources.ts';
-import type { Ask, ConsoleSettings, FromConsole, ToConsole, Told } from './thread-messages.ts';
+import {
+  type Ask,
+  type ConsoleSettings,
+  type FromConsole,
+  problem,
+  type ToConsole,
+  type Told,
+} from './thread-messages.ts';
 
 const STATUS: Readonly<Partial<Record<RefusedCode, number>>> = {
   invalid_request: 400,
@@ -22,13 +29,6 @@ const STATUS: Readonly<Partial<Record<RefusedCode, number>>> = {
   failed: 409,
   configuration: 409,
   unavailable: 503,
-};
-const TITLES: Readonly<Record<number, string>> = {
-  400: 'Bad request',
-  404: 'Not found',
-  409: 'It cannot be done',
-  500: 'Internal error',
-  503: 'Unavailable',
 };
 
 export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
@@ -93,10 +93,6 @@ function isSound(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-export function problem(status: number, detail: string): Told {
-  return { status, body: JSON.stringify({ title: TITLES[status] ?? 'Refused', status, detail }) };
 }
 
 function post(port: MessagePort, message: FromConsole): void {
