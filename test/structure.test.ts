@@ -63,7 +63,17 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
     'zone-days.ts',
   ],
-  backup: ['counted.ts', 'history', 'ingest', 'packed.ts', 'refused.ts', 'store', 'time.ts', 'version.ts'],
+  backup: [
+    'auth',
+    'counted.ts',
+    'history',
+    'ingest',
+    'packed.ts',
+    'refused.ts',
+    'store',
+    'time.ts',
+    'version.ts',
+  ],
   health: [
     'counted.ts',
     'detection',

@@ -6,6 +6,7 @@
  * then the old state is not touched. It also shows which positions and versions were given out.
  */
 import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { openAccess } from '../history/access.ts';
 import { isObject, type LogKind, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
@@ -70,7 +71,7 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
   const isAccessContinued =
     live !== null && continuesLog(live.accessLog, stage.accessLog, 'access', ends.accessLog, live, stage);
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
-  const ofAccess = makeAccess(stage);
+  const ofAccess = makeAccess(stage, isAccessContinued ? null : options.now());
   const lost = untilMs !== null ? 'until' : isContinued ? null : 'backup';
   const known = isContinued || live === null ? 0 : positionOf(live.detections);
   const made = await makeDetections(options, lost, { ...cut, position: Math.max(cut.position, known) });
@@ -151,9 +152,12 @@ function cutLog(log: string, untilMs: number): Cut {
   return { entries, position, epochs };
 }
 
-function makeAccess(stage: DataFolder): { accounts: number; keys: number } {
+/** @param lostAtMs now, where the end of the log may be lost; null: it is not */
+function makeAccess(stage: DataFolder, lostAtMs: number | null): { accounts: number; keys: number } {
   const db = openAccess(stage.root, { operation: { kind: 'restore' } });
   try {
+    // It may have said that sessions have ended, which must not come back to life.
+    if (lostAtMs !== null) endConsoleSessions(db, lostAtMs);
     const counts = db.prepare<[], { accounts: number; keys: number }>(ACCESS_COUNTS).get();
     db.pragma('wal_checkpoint(TRUNCATE)');
     return counts ?? { accounts: 0, keys: 0 };

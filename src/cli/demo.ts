@@ -1,7 +1,7 @@
 /** `wirewatch demo`: runs the appliance with a sample agency, sample keys and a steady flow of export files. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { readConsoleEpoch } from '../auth/console-epoch.ts';
+import { readConsoleEpoch } from '../auth/console-sessions.ts';
 import { OTHER_ADDRESS } from '../config/listening.ts';
 import { counted } from '../counted.ts';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';

@@ -11,7 +11,7 @@ import { Refused } from '../../refused.ts';
 import { formatMs, MINUTE_MS, parseInstant, SECOND_MS } from '../../time.ts';
 import { VERSION } from '../../version.ts';
 import { readOverview, type Standing } from '../overview.ts';
-import { alertActions, offered } from './action-offers.ts';
+import { alertActions } from './alert-actions.ts';
 import type { FilesPage, Jobs, Minutes, Overview } from './api.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
@@ -82,7 +82,7 @@ async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number
     exports,
     alerts: alerts.map((alert) => ({
       ...alert,
-      actions: offered(mayAct, alertActions(sources, alert, ingest?.paused_since ?? null)),
+      actions: mayAct ? alertActions(sources, alert, ingest?.paused_since ?? null) : [],
     })),
     ingest: { drop, waiting, waiting_files, reading, applying },
     not_applied: (ingest?.not_applied ?? []).slice(0, FILES_SHOWN),

@@ -1,28 +1,15 @@
-/** What can be done about an alert, a window, an account or a key now: the console shows a button for it. */
-import type { Account } from '../../auth/accounts.ts';
-import { type Key, keyStatus } from '../../auth/keys.ts';
+/** What can be done about an alert now: the console shows a button for it. */
 import { EXPORT_NAMES } from '../../detection/content-type.ts';
 import type { AlertDocument } from '../../health/alerts.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../time.ts';
 import type { Action } from './api.ts';
 import { readableOrNull, type Sources } from './sources.ts';
-import { type WindowState, windowStates } from './window-states.ts';
+import { type WindowState, windowActions, windowStates } from './windows.ts';
 
 /** As far back as clients are told of gaps. */
 const WINDOWS_MS = 90 * DAY_MS;
 /** So many buttons help; more are found in the list of windows. */
 const WINDOWS_MAX = 5;
-
-export function offered(mayAct: boolean, actions: readonly Action[]): readonly Action[] {
-  return mayAct ? actions : [];
-}
-
-export function windowActions(state: WindowState): Action[] {
-  const window = { export: state.export, window_start: formatMs(state.window_start) };
-  if (state.letter === 'f' && state.hasFile) return [{ kind: 'window-reset', ...window }];
-  if (state.letter === 'a' && state.held) return [{ kind: 'window-accept', ...window }];
-  return [];
-}
 
 export function alertActions(
   sources: Sources,
@@ -61,16 +48,4 @@ function statesOf(sources: Sources, exports: readonly WindowState['export'][]): 
   const db = readableOrNull(sources);
   if (db === null) return [];
   return exports.flatMap((name) => windowStates(db, { export: name, from, to }, true, nowMs));
-}
-
-export function accountActions({ id, suspended_at }: Account): Action[] {
-  return [{ kind: suspended_at === null ? 'account-suspend' : 'account-resume', id }];
-}
-
-export function keyActions(key: Key, nowMs: number): Action[] {
-  const { id } = key;
-  const status = keyStatus(key, nowMs);
-  if (status === 'revoked') return [];
-  const revoke: Action = { kind: 'key-revoke', id };
-  return status === 'active' ? [{ kind: 'key-rotate', id }, revoke] : [revoke];
 }
