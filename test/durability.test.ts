@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { addAccount } from '../src/auth/accounts.ts';
 import { restore } from '../src/backup/restore.ts';
@@ -22,10 +22,13 @@ import { writeBackup } from '../src/backup/write-backup.ts';
 import { beginAccessLogAnew } from '../src/history/access-log.ts';
 import { findTail } from '../src/history/log-reader.ts';
 import { listSegments } from '../src/history/segment.ts';
+import { ACCESS_SCHEMA } from '../src/store/access-schema.ts';
 import type { Database } from '../src/store/database.ts';
+import { openDetections } from '../src/store/detections.ts';
 import { dataFolder } from '../src/store/folder.ts';
 import { readLogMark } from '../src/store/log-mark.ts';
 import { readSecret } from '../src/store/secret.ts';
+import { openWriter } from '../src/store/writer.ts';
 import { openAccess } from './support/access.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls, Unsynced } from './support/disk-calls.ts';
 import { createHistory, type History, type HistoryRow } from './support/history.ts';
@@ -75,16 +78,39 @@ function assertDurable(calls: Iterable<DiskCall>, folder: string, when: string):
 }
 
 /** @throws unless the file that a rename or a link put there was synced before, and its folder after */
-function assertPlaced(calls: readonly DiskCall[], path: string): void {
+function assertPlaced(calls: readonly DiskCall[], path: string, isFile = true): void {
   const at = calls.findIndex((call) => 'to' in call && call.to === path);
   const draft = calls[at]?.path;
   assert.ok(draft !== undefined, `nothing was put at ${path}`);
   const isSync = (of: string) => (call: DiskCall) => call.call === 'sync' && call.path === of;
-  assert.ok(calls.slice(0, at).some(isSync(draft)), `${draft} was not synced before it became ${path}`);
+  assert.ok(
+    !isFile || calls.slice(0, at).some(isSync(draft)),
+    `${draft} was not synced before it became ${path}`,
+  );
   assert.ok(
     calls.slice(at).some(isSync(dirname(path))),
     `${dirname(path)} was not synced after ${path} came to it`,
   );
+}
+
+/** @throws unless each rename within a folder finds those before it on the disk, at both ends */
+function assertInOrder(
+  calls: readonly DiskCall[],
+  isOne: (call: DiskCall & { to: string }) => boolean,
+): void {
+  const unsynced = new Unsynced();
+  let renames = 0;
+  for (const call of calls) {
+    if (call.call === 'rename' && isOne(call)) {
+      // A folder that was made for what is renamed comes to the disk with it.
+      const counts = (path: string) => !MAY_BE_LOST.test(path) && !/\.tmp$|replaced-[^/]*$/.test(path);
+      const open = [...unsynced.names, ...unsynced.gone].filter(counts);
+      assert.deepEqual(open, [], `as ${call.to} gets its name`);
+      renames += 1;
+    }
+    unsynced.note(call);
+  }
+  assert.ok(renames > 1);
 }
 
 /** Looks at what is on the disk at each commit of a database. @returns how many there were */
@@ -129,6 +155,43 @@ describe('an entry is durable, with the name of its segment, before the database
     const log = dataFolder(work).accessLog;
     assert.equal(findTail(log, 'access').last?.operation.kind, 'test');
   });
+});
+
+test('an entry that the database refused is gone from the disk before the refusal is told', () => {
+  const db = openAccess(work, { create: true });
+  const { accessLog } = dataFolder(work);
+  const before = findTail(accessLog, 'access').last;
+  const unsynced = new Unsynced();
+  const exec = db.exec.bind(db);
+  db.exec = (sql) => {
+    if (sql === 'COMMIT') throw Object.assign(new Error('full'), { code: 'SQLITE_FULL' });
+    return exec(sql);
+  };
+  const end = recordDiskCalls((call) => unsynced.note(call));
+  try {
+    assert.throws(() => addAccount(db, { id: 'a', name: 'a', daily_rows: null }, 1), /full/);
+  } finally {
+    end();
+    db.exec = exec;
+    db.close();
+  }
+  assert.deepEqual(
+    unsynced.content.filter((path) => path.startsWith(accessLog)),
+    [],
+  );
+  assert.equal(findTail(accessLog, 'access').last?.id, before?.id);
+});
+
+test('a commit of access.db is on the disk by itself; one of detections.db is in the log', () => {
+  openAccess(work, { create: true }).close();
+  const synchronous = (db: Database) => {
+    const level = Number(db.pragma('synchronous', { simple: true }));
+    db.close();
+    return level;
+  };
+  const [normal, full] = [1, 2];
+  assert.equal(synchronous(openWriter(dataFolder(work).access, ACCESS_SCHEMA)), full);
+  assert.equal(synchronous(openDetections(join(work, 'detections.db'))), normal);
 });
 
 describe('a start', () => {
@@ -197,16 +260,18 @@ test('a log that is begun anew is on the disk before it takes the place of the o
   openAccess(work, { create: true }).close();
   const calls = await diskCallsOf(() => beginAccessLogAnew(dataFolder(work), { kind: 'rebuild' }, 1000));
   assertDurable(calls, work, 'begun anew');
+  const moved = calls.findIndex((call) => 'to' in call && call.to.includes('-until-'));
+  assertPlaced(calls.slice(0, moved), `${dataFolder(work).accessLog}-new`, false);
 });
 
 describe('a backup', () => {
-  const backUp = (target: string, data = join(work, 'data')) =>
+  const backUp = (target: string, { data = join(work, 'data'), replace = false } = {}) =>
     writeBackup({
       data,
       target,
       drop: '/nowhere',
       keepDays: 1,
-      replace: false,
+      replace,
       now: Date.now,
       onProgress: () => {},
     });
@@ -235,9 +300,9 @@ describe('a backup', () => {
     makeLog(log, 1).close();
     assertStateLast(await diskCallsOf(() => backUp(target)), target);
     makeLog(log, 8).close();
-    const first = readdirSync(log).sort()[0] ?? '';
-    rewrite(join(log, first));
+    for (const name of readdirSync(log).sort().slice(0, 3)) rewrite(join(log, name));
     const calls = await diskCallsOf(() => backUp(target));
+    assertInOrder(calls, ({ to }) => to.endsWith('.zst'));
     assertStateLast(calls, target);
     assert.ok(
       calls.some((call) => call.call === 'link'),
@@ -248,8 +313,8 @@ describe('a backup', () => {
   test('in a file has its name once it is on the disk', async () => {
     makeData();
     const target = join(work, 'backup.tar');
-    const calls = await diskCallsOf(() => backUp(target));
-    assertPlaced(calls, target);
+    for (const replace of [false, true])
+      assertPlaced(await diskCallsOf(() => backUp(target, { replace })), target);
   });
 
   test('is restored, all of it on the disk before it takes the place of what is there, from a folder, a file, and with what the log has more', async () => {
@@ -259,8 +324,8 @@ describe('a backup', () => {
     writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
     const folder = join(work, 'backup');
     const file = join(work, 'backup.tar');
-    await backUp(folder, root);
-    await backUp(file, root);
+    await backUp(folder, { data: root });
+    await backUp(file, { data: root });
     history.apply(rowsFrom(100, 3));
     const db = openAccess(root);
     addAccount(db, { id: 'late', name: 'late', daily_rows: null }, 1);
@@ -297,6 +362,11 @@ describe('a backup', () => {
           `${data}: ${name}`,
         );
       assertDurable(calls, data, data);
+      const names = /^(detections\.db|detections\.db-identity|access\.db|secret|access-log|log)$/;
+      assertInOrder(
+        calls.slice(decided),
+        ({ path, to }) => names.test(basename(path)) && names.test(basename(to)),
+      );
     }
   });
 });

@@ -52,7 +52,6 @@ export function copyLog(options: LogCopyOptions): void {
   if (end === null) return;
   makeFolder(to);
   while (!bringAllUpToDate(options, end));
-  syncFolder(to);
   syncFolder(dirname(to));
 }
 

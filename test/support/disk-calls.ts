@@ -117,6 +117,7 @@ export async function diskCallsOf(work: () => unknown): Promise<DiskCall[]> {
 export class Unsynced {
   readonly #content = new Set<string>();
   readonly #names = new Set<string>();
+  readonly #gone = new Set<string>();
   /** Files that got a name before their content was on the disk: a power cut could leave the name alone. */
   readonly tooEarly: string[] = [];
 
@@ -134,6 +135,11 @@ export class Unsynced {
     return [...this.#names];
   }
 
+  /** Names that a rename has taken away, and that a power cut could bring back. */
+  get gone(): string[] {
+    return [...this.#gone];
+  }
+
   /** Takes note of one call more. */
   note(call: DiskCall): void {
     const { path } = call;
@@ -146,7 +152,8 @@ export class Unsynced {
         return;
       case 'sync':
         this.#content.delete(path);
-        for (const name of this.#names) if (dirname(name) === path) this.#names.delete(name);
+        for (const set of [this.#names, this.#gone])
+          for (const name of [...set]) if (dirname(name) === path) set.delete(name);
         return;
       case 'remove':
         this.#forget(path);
@@ -167,10 +174,12 @@ export class Unsynced {
         set.add(to + each.slice(path.length));
       }
     this.#names.add(to);
+    this.#gone.delete(to);
+    if (call === 'rename') this.#gone.add(path);
   }
 
   #forget(path: string): void {
-    for (const set of [this.#content, this.#names])
+    for (const set of [this.#content, this.#names, this.#gone])
       for (const each of [...set]) if (each === path || each.startsWith(`${path}/`)) set.delete(each);
   }
 }
