@@ -5,7 +5,7 @@
  * The databases are built here, and not at the next start, because only that proves that the logs can be applied: until
  * then the old state is not touched. It also shows which positions and versions were given out.
  */
-import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { openAccess } from '../history/access.ts';
 import { isObject, type LogKind, type Mark, parse } from '../history/format.ts';
@@ -19,7 +19,7 @@ import { StreamWriter } from '../ingest/stream-writer.ts';
 import { Refused } from '../refused.ts';
 import { type Database, openReader } from '../store/database.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
-import { type DataFolder, syncFile, syncFolder } from '../store/folder.ts';
+import { type DataFolder, syncFile } from '../store/folder.ts';
 import { formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { continueLog, copyLog } from './log-copy.ts';
@@ -141,14 +141,8 @@ function cutLog(log: string, untilMs: number): Cut {
   }
   const { path, end } = kept;
   for (const segment of listSegments(log)) if (segment.path > path) rmSync(segment.path);
-  const file = openSync(path, 'r+');
-  try {
-    ftruncateSync(file, end);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  syncFolder(log);
+  // The recovery that follows puts what is left into a new file, and syncs it.
+  truncateSync(path, end);
   return { entries, position, epochs };
 }
 

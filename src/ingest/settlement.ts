@@ -96,7 +96,10 @@ export function retireFailed(workshop: Workshop, window: { export: ExportName; w
     const { number, name, outcome, destination } = record;
     if (outcome !== 'failed' || destination === null || !isThere(join(drop.root, destination))) continue;
     try {
-      renameSync(join(drop.root, destination), drop.takenPath(number, name));
+      const taken = drop.takenPath(number, name);
+      renameSync(join(drop.root, destination), taken);
+      // Where a power cut took the rename, it would lie in failed/ for good: its record says otherwise.
+      syncFolder(dirname(taken));
       rmSync(join(drop.root, `${destination}.reason.json`), { force: true });
       const retired = {
         ...record,

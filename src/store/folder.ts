@@ -19,7 +19,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 
 const ROOM_BYTES = 64 * 1024;
@@ -81,9 +81,15 @@ export function dataFolder(root: string): DataFolder {
  */
 export function ensureFolder(folder: DataFolder): boolean {
   const { root, detections, access, log, accessLog, lock, serveLock, stateLock, secret } = folder;
-  let isNew = false;
+  let first: string | undefined;
   try {
-    isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
+    first = mkdirSync(root, { recursive: true, mode: 0o700 });
+    for (
+      let path = resolve(root);
+      first !== undefined && path.startsWith(resolve(first));
+      path = dirname(path)
+    )
+      syncName(path);
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
     for (const path of [detections, access, log, accessLog, lock, serveLock, stateLock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
@@ -100,7 +106,17 @@ export function ensureFolder(folder: DataFolder): boolean {
     );
   }
   refuseLinks(folder);
-  return isNew;
+  return first !== undefined;
+}
+
+/** Makes the name of a new folder durable: without it, what is synced in the folder is lost, too. */
+export function syncName(folder: string): void {
+  try {
+    syncFolder(dirname(resolve(folder)));
+  } catch (error) {
+    // The parent may be one that this user can only pass through and write to.
+    if (!isErrorCode(error, 'EACCES', 'EPERM')) throw error;
+  }
 }
 
 /** @throws Refused `configuration` where the path is that of a file */
@@ -213,7 +229,6 @@ export function freeBytes(path: string): number {
   return bavail * bsize;
 }
 
-/** Makes a file's content durable. */
 /**
  * Writes a small file, which appears under its name when it is on the disk.
  *
