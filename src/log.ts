@@ -13,6 +13,7 @@ import {
   type Logger as PinoLogger,
   pino,
   stdTimeFunctions,
+  symbols,
 } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
 import { printable } from './printable.ts';
@@ -149,6 +150,24 @@ function loggerOn(level: string, output: DestinationStream): Logger {
   return logger;
 }
 
+/**
+ * Writes what `log.info(fields, msg)` writes of a logger without fields of its own, in a third of the time: there is a line
+ * for every request.
+ *
+ * @param fields without secrets: they are written as they are; what is undefined is left out
+ */
+export function logInfo(
+  log: Logger,
+  fields: Readonly<Record<string, string | number | undefined>>,
+  msg: string,
+): void {
+  if (!log.isLevelEnabled('info')) return;
+  const line = JSON.stringify({ ...fields, msg });
+  Reflect.get(log, symbols.streamSym).write(
+    `{"level":"info"${stdTimeFunctions.isoTime()},${line.slice(1)}\n`,
+  );
+}
+
 /** The fields of a line without what is secret; errors as plain objects. */
 export function withoutSecrets(fields: Record<string, unknown>): Record<string, unknown> {
   return cleanMembers(fields, 0);
@@ -186,7 +205,8 @@ function plainError(error: Error, depth: number): Record<string, unknown> {
   };
 }
 
-function cleanText(text: string): string {
+/** A text without the secrets that stand in an address or in an Authorization value. */
+export function cleanText(text: string): string {
   // Neither form of a secret is without one of these, and most texts are: this is done for every request.
   if (!text.includes('=') && !text.includes(' ')) return text;
   return text.replace(SECRET_IN_TEXT, `$1${REDACTED}`);

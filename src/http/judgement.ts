@@ -16,7 +16,7 @@ import type { KeyUses } from '../limits/key-uses.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { RequestRate } from '../limits/request-rate.ts';
 import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
-import type { Logger } from '../log.ts';
+import { cleanText, type Logger, logInfo } from '../log.ts';
 import { Refused } from '../refused.ts';
 import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
@@ -301,25 +301,23 @@ function invalidRequest(detail: string): Problem {
 
 function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs: number): void {
   const { request_id, address, method, path, claimed_key_id, limit } = exchange;
-  const { code } = answer;
+  const { status, rows, code, waited_ms } = answer;
   const key_id = provenKeyId(exchange, answer);
-  judge.log.info(
-    {
-      request_id,
-      address,
-      ...(key_id === null ? {} : { key_id }),
-      method,
-      path: loggedPath(path),
-      status: answer.status,
-      ...(answer.rows === undefined ? {} : { rows: answer.rows }),
-      ...(code === undefined ? {} : { code }),
-      ...(key_id !== null || claimed_key_id === null ? {} : { claimed_key_id }),
-      ...(limit === null ? {} : { limit }),
-      duration_ms: Math.round(durationMs * 1000) / 1000,
-      ...(answer.waited_ms === undefined ? {} : { waited_ms: Math.round(answer.waited_ms * 1000) / 1000 }),
-    },
-    'request',
-  );
+  const fields = {
+    request_id,
+    address,
+    key_id: key_id ?? undefined,
+    method,
+    path: cleanText(loggedPath(path)),
+    status,
+    rows,
+    code,
+    claimed_key_id: key_id === null ? (claimed_key_id ?? undefined) : undefined,
+    limit: limit ?? undefined,
+    duration_ms: Math.round(durationMs * 1000) / 1000,
+    waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
+  };
+  logInfo(judge.log, fields, 'request');
 }
 
 /** Of a request whose key was proven; null for all others. A token is given at an endpoint that is open. */
