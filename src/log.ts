@@ -13,7 +13,6 @@ import {
   type Logger as PinoLogger,
   pino,
   stdTimeFunctions,
-  symbols,
 } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
 import { printable } from './printable.ts';
@@ -140,6 +139,7 @@ function loggerOn(level: string, output: DestinationStream): Logger {
     },
     output,
   );
+  outputs.set(logger, output);
   // pino does not pass a child's fields through the formatter; without this a secret among them is written.
   const child = Reflect.get(logger, 'child');
   Object.defineProperty(logger, 'child', {
@@ -150,9 +150,11 @@ function loggerOn(level: string, output: DestinationStream): Logger {
   return logger;
 }
 
+/** Where the loggers made here write to. */
+const outputs = new WeakMap<Logger, DestinationStream>();
+
 /**
- * Writes what `log.info(fields, msg)` writes of a logger without fields of its own, in a third of the time: there is a line
- * for every request.
+ * Writes what `log.info(fields, msg)` writes, in a third of the time: there is a line for every request.
  *
  * @param fields without secrets: they are written as they are; what is undefined is left out
  */
@@ -161,11 +163,13 @@ export function logInfo(
   fields: Readonly<Record<string, string | number | undefined>>,
   msg: string,
 ): void {
-  if (!log.isLevelEnabled('info')) return;
-  const line = JSON.stringify({ ...fields, msg });
-  Reflect.get(log, symbols.streamSym).write(
-    `{"level":"info"${stdTimeFunctions.isoTime()},${line.slice(1)}\n`,
-  );
+  const output = outputs.get(log);
+  // Another, or a child with fields of its own.
+  if (output === undefined) log.info(fields, msg);
+  else if (log.isLevelEnabled('info')) {
+    const line = JSON.stringify(fields).slice(1, -1);
+    output.write(`{"level":"info"${stdTimeFunctions.isoTime()},${line},"msg":${JSON.stringify(msg)}}\n`);
+  }
 }
 
 /** The fields of a line without what is secret; errors as plain objects. */

@@ -8,8 +8,14 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccessReader } from '../auth/access-reader.ts';
-import { authenticate, type Credential, claimedKeyId, requireScope } from '../auth/authorize.ts';
-import type { AccessTokens } from '../auth/token.ts';
+import {
+  authenticate,
+  type Credential,
+  type CredentialReader,
+  claimedKeyId,
+  type Presented,
+  requireScope,
+} from '../auth/authorize.ts';
 import { counted } from '../counted.ts';
 import type { DailyAllowance } from '../limits/daily-allowance.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
@@ -33,7 +39,7 @@ import { NO_ENDPOINT, type Traffic } from './traffic.ts';
 export interface Judge {
   readonly find: (path: string, method: string) => Found;
   readonly access: AccessReader;
-  readonly tokens: AccessTokens;
+  readonly credentials: CredentialReader;
   readonly unseen: UnseenKeyIds;
   readonly rate: RequestRate;
   readonly allowance: DailyAllowance;
@@ -146,7 +152,8 @@ function judgeRequest(
   }
   const { authorization } = request.headers;
   exchange.claimed_key_id = claimedKeyId(authorization);
-  const credential = verify(judge, exchange, authorization, nowMs);
+  const presented = () => judge.credentials(request.socket, authorization);
+  const credential = verify(judge, exchange, presented, nowMs);
   exchange.key_id = credential.key_id;
   exchange.rate = judge.rate.take(credential.key_id, nowMs);
   if (!exchange.rate.allowed) {
@@ -163,7 +170,7 @@ function judgeRequest(
     const atMs = judge.now();
     // What is refused as not authenticated has no headers of a rate.
     exchange.rate = null;
-    const again = authenticate(judge.access, authorization, address, atMs, judge.tokens);
+    const again = authenticate(judge.access, presented(), address, atMs);
     exchange.rate = judge.rate.current(again.key_id, atMs);
     if (route.scope !== null) requireScope(again, route.scope);
     judge.allowance.require(again, atMs);
@@ -183,11 +190,14 @@ function judgeRequest(
   });
 }
 
-/** @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate} */
+/**
+ * @param presented reads the credential
+ * @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate}
+ */
 function verify(
   judge: Judge,
   { claimed_key_id: keyId, address }: Exchange,
-  authorization: string | undefined,
+  presented: () => Presented,
   nowMs: number,
 ): Credential {
   const { unseen } = judge;
@@ -200,7 +210,7 @@ function verify(
     );
   }
   try {
-    const credential = authenticate(judge.access, authorization, address, nowMs, judge.tokens);
+    const credential = authenticate(judge.access, presented(), address, nowMs);
     unseen.markSeen(credential.key_id, address, nowMs);
     return credential;
   } catch (error) {
