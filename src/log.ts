@@ -12,7 +12,6 @@ import {
   type DestinationStream,
   type Logger as PinoLogger,
   pino,
-  stdTimeFunctions,
 } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
 import { printable } from './printable.ts';
@@ -132,7 +131,7 @@ function loggerOn(level: string, output: DestinationStream): Logger {
     {
       level,
       base: null,
-      timestamp: stdTimeFunctions.isoTime,
+      timestamp: timeMember,
       formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
       // Errors are plain already when serializers run; pino's own would add every member of the error again.
       serializers: { err: (value: unknown) => value },
@@ -149,6 +148,15 @@ function loggerOn(level: string, output: DestinationStream): Logger {
   });
   return logger;
 }
+
+/** As `stdTimeFunctions.isoTime`, which makes it anew for each of the lines of one millisecond. */
+function timeMember(): string {
+  const nowMs = Date.now();
+  if (nowMs !== lastTime.ms) lastTime = { ms: nowMs, member: `,"time":"${new Date(nowMs).toISOString()}"` };
+  return lastTime.member;
+}
+
+let lastTime = { ms: Number.NaN, member: '' };
 
 /** Where the loggers made here write to. */
 const outputs = new WeakMap<Logger, DestinationStream>();
@@ -168,7 +176,7 @@ export function logInfo(
   if (output === undefined) log.info(fields, msg);
   else if (log.isLevelEnabled('info')) {
     const line = JSON.stringify(fields).slice(1, -1);
-    output.write(`{"level":"info"${stdTimeFunctions.isoTime()},${line},"msg":${JSON.stringify(msg)}}\n`);
+    output.write(`{"level":"info"${timeMember()},${line},"msg":${JSON.stringify(msg)}}\n`);
   }
 }
 

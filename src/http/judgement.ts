@@ -33,7 +33,7 @@ import type { FaultLog } from './fault-log.ts';
 import { loggedPath } from './logged-path.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { type Exchange, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
-import { type Answer, type Call, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
+import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
 import { NO_ENDPOINT, type Traffic } from './traffic.ts';
 
 export interface Judge {
@@ -141,10 +141,14 @@ function judgeRequest(
   const nowMs = judge.now();
   const { path, address } = exchange;
   const { query } = splitTarget(request.url ?? '');
-  const call: Call = { query, segment: path.slice(path.lastIndexOf('/') + 1), nowMs, address, request };
+  const segment = path.slice(path.lastIndexOf('/') + 1);
   if (route.access === 'open') {
     return route.answer({
-      ...call,
+      query,
+      segment,
+      nowMs,
+      address,
+      request,
       claim: (keyId) => {
         exchange.claimed_key_id = keyId;
       },
@@ -177,8 +181,9 @@ function judgeRequest(
     letIn = { credential: again, atMs };
     return again;
   };
-  const keyed = { ...call, requireAllowance, letInAgain, now: judge.now };
-  const answer = route.answer(keyed, credential);
+  const { now } = judge;
+  const call = { query, segment, nowMs, address, request, requireAllowance, letInAgain, now };
+  const answer = route.answer(call, credential);
   const countRows = ({ rows }: Answer) => judge.allowance.count(letIn.credential, rows ?? 0, letIn.atMs);
   if (!(answer instanceof Promise)) {
     countRows(answer);
