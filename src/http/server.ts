@@ -4,6 +4,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
 import type { AccessReader } from '../auth/access-reader.ts';
+import { createCredentialReader } from '../auth/authorize.ts';
 import { createAccessTokens } from '../auth/token.ts';
 import type { Settings } from '../config/schema.ts';
 import { CONTENT_TYPES, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
@@ -120,7 +121,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const judge: Judge = {
     find: createRouteTable(routes),
     access: options.stores.access,
-    tokens,
+    credentials: createCredentialReader(tokens),
     unseen,
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
