@@ -33,6 +33,7 @@ import { guardDamaged } from './damage.ts';
 import { createEncoder } from './encoding.ts';
 import { changesRoute } from './endpoints/changes.ts';
 import { detectionRoute } from './endpoints/detection.ts';
+import { digestsRoute } from './endpoints/digests.ts';
 import { healthRoute } from './endpoints/health.ts';
 import { meRoute } from './endpoints/me.ts';
 import { periodRoute } from './endpoints/period.ts';
@@ -207,9 +208,11 @@ function createRoutes(
   );
   const cursors = createStreamCursors(secret);
   const { detections, access } = stores;
+  const periods = { detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl };
   return [
     changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl, onEndLost, waiting }),
-    periodRoute({ detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl }),
+    periodRoute(periods),
+    digestsRoute(periods),
     detectionRoute({ detections, enabledContentTypes, baseUrl }),
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
     schemaRoute(),

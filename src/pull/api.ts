@@ -1,14 +1,62 @@
 /**
- * The Detection Reporting API from a client's side: one request at a time, with retries.
+ * The Detection Reporting API from a client's side: one request at a time, with retries, and answers that are checked
+ * on arrival, so that nothing else is ever stored.
  *
  * Contract, "Retry": on 429, 500 and 503 wait and try again, the wait doubling each time; `Retry-After` where it is
  * given; 400, 401, 403 and 404 are never sent again unchanged.
  */
-import { Refused } from '../refused.ts';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { errorCode, Refused } from '../refused.ts';
 import { DAY_MS, SECOND_MS } from '../time.ts';
 
-export interface Reply {
-  readonly body: unknown;
+const TextOrNull = Type.Union([Type.String(), Type.Null()]);
+const DataStart = Type.Optional(TextOrNull);
+const ContentTypes = Type.Array(Type.String());
+
+/** Members that are not named here are kept: clients ignore what is new. */
+export const Detection = Type.Object({ id: Type.String(), version: Type.Integer({ minimum: 1 }) });
+export type Detection = Static<typeof Detection> & { readonly [member: string]: unknown };
+
+export const ChangesPage = Type.Object({
+  data: Type.Array(Detection),
+  next_cursor: Type.String(),
+  has_more: Type.Boolean(),
+});
+export const RangePage = Type.Object({
+  data: Type.Array(Detection),
+  next_cursor: TextOrNull,
+  has_more: Type.Boolean(),
+  as_of: TextOrNull,
+});
+const Last = Type.Object({ id: Type.String(), first_detected_at: Type.String() });
+const Digest = Type.Object({ cursor: TextOrNull, last: Last, digest: Type.String() });
+export type DigestsPage = Static<typeof DigestsPage>;
+export const DigestsPage = Type.Object({ data: Type.Array(Digest), next_cursor: TextOrNull });
+export const Me = Type.Object({
+  subscriptions: Type.Array(
+    Type.Object({
+      id: Type.Integer(),
+      content_types: ContentTypes,
+      data_starts: Type.Object({ text: DataStart, image: DataStart }),
+    }),
+  ),
+});
+const Field = {
+  path: Type.String(),
+  column: Type.String(),
+  type: Type.String(),
+  content_types: ContentTypes,
+};
+export const Schema = Type.Object({ fields: Type.Array(Type.Object(Field), { minItems: 1 }) });
+export type Me = Static<typeof Me>;
+export type Schema = Static<typeof Schema>;
+
+/** What every stream of a key is read with. */
+export const LIMIT = 1000;
+
+export interface Reply<Body> {
+  readonly body: Body;
   /** The server's clock when it answered, epoch milliseconds; the client's own is never relied on. */
   readonly dateMs: number;
   /** Whether it waited for a change, as it was asked to. */
@@ -26,16 +74,21 @@ export interface ApiOptions {
   readonly signal: AbortSignal;
 }
 
+/** Parameters; undefined and null ones are left out. */
+export type Query = Readonly<Record<string, string | number | null | undefined>>;
+
 export interface Api {
   /**
-   * @param query parameters; undefined ones are left out
+   * @param schema what the answer must be
    * @param waitSeconds how long the service may wait for a change before it answers with an empty page (RFC 7240)
+   * @throws Refused `failed` for an answer that must not be retried, `not_found` for a 404
    */
-  get(
+  get<Body extends TSchema>(
     path: string,
-    query?: Readonly<Record<string, string | number | undefined>>,
+    schema: Body,
+    query?: Query,
     waitSeconds?: number,
-  ): Promise<Reply>;
+  ): Promise<Reply<Static<Body>>>;
 }
 
 const FIRST_WAIT_MS = SECOND_MS;
@@ -45,66 +98,62 @@ const PAUSE_MS_MAX = DAY_MS;
 const TIMEOUT_MS = 60 * SECOND_MS;
 const RETRIED = new Set([429, 500, 502, 503, 504]);
 
-type Outcome =
-  | { readonly kind: 'reply'; readonly reply: Reply }
-  | { readonly kind: 'again'; readonly reason: string; readonly afterMs: number | null }
-  | { readonly kind: 'refused'; readonly detail: string };
+type Again = { readonly again: string; readonly afterMs: number | null };
 
-/** @throws from `get`: Refused `failed` for an answer that must not be retried */
 export function createApi(options: ApiOptions): Api {
   return {
-    async get(path, query = {}, waitSeconds = 0) {
+    async get(path, schema, query = {}, waitSeconds = 0) {
       const url = new URL(`${options.baseUrl}${path}`);
-      for (const [name, value] of Object.entries(query)) {
-        if (value !== undefined) url.searchParams.set(name, `${value}`);
-      }
+      for (const [name, value] of Object.entries(query))
+        if (value !== undefined && value !== null) url.searchParams.set(name, `${value}`);
       for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, WAIT_MS_MAX)) {
         const outcome = await attempt(url, options, waitSeconds);
-        if (outcome.kind === 'reply') return outcome.reply;
-        if (outcome.kind === 'refused') throw new Refused('failed', outcome.detail);
+        if (!('again' in outcome)) {
+          const { body } = outcome;
+          if (Value.Check(schema, body)) return { ...outcome, body };
+          const other = `the answer of ${path} is not that of a Detection Reporting API. Check --base-url.`;
+          throw new Refused('failed', other);
+        }
         const pauseMs = Math.min(outcome.afterMs ?? waitMs, PAUSE_MS_MAX);
-        options.onWait(outcome.reason, pauseMs);
+        options.onWait(outcome.again, pauseMs);
         await options.sleep(pauseMs);
       }
     },
   };
 }
 
-async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: number): Promise<Outcome> {
+async function attempt(
+  url: URL,
+  { key, signal }: ApiOptions,
+  waitSeconds: number,
+): Promise<Reply<unknown> | Again> {
   let response: Response;
-  let text: string;
+  let body: unknown;
   try {
+    const prefer = waitSeconds > 0 ? { prefer: `wait=${waitSeconds}` } : {};
     response = await fetch(url, {
-      headers: {
-        authorization: `Bearer ${key}`,
-        accept: 'application/json',
-        ...(waitSeconds > 0 ? { prefer: `wait=${waitSeconds}` } : {}),
-      },
+      headers: { authorization: `Bearer ${key}`, accept: 'application/json', ...prefer },
       redirect: 'error',
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS + waitSeconds * SECOND_MS)]),
     });
-    text = await response.text();
+    body = parseJson(await response.text());
   } catch (error) {
     signal.throwIfAborted();
-    return { kind: 'again', reason: `${url.origin} cannot be reached (${reasonOf(error)})`, afterMs: null };
+    return { again: `${url.origin} cannot be reached (${reasonOf(error)})`, afterMs: null };
   }
-  const dateMs = Date.parse(response.headers.get('date') ?? '');
-  if (response.status === 200) {
-    const body = parseJson(text);
-    const hasWaited = response.headers.has('preference-applied');
+  const { status, headers } = response;
+  const dateMs = Date.parse(headers.get('date') ?? '');
+  if (status === 200) {
     if (body !== undefined && !Number.isNaN(dateMs))
-      return { kind: 'reply', reply: { body, dateMs, hasWaited } };
-    return { kind: 'again', reason: `${url.origin} did not answer with JSON`, afterMs: null };
+      return { body, dateMs, hasWaited: headers.has('preference-applied') };
+    return { again: `${url.origin} did not answer with JSON`, afterMs: null };
   }
-  const detail = detailOf(parseJson(text)) ?? response.statusText;
-  if (!RETRIED.has(response.status)) {
-    return { kind: 'refused', detail: `${url.pathname} answered with status ${response.status}: ${detail}` };
-  }
-  return {
-    kind: 'again',
-    reason: `${url.pathname} answered with status ${response.status}: ${detail}`,
-    afterMs: retryAfterMs(response.headers.get('retry-after'), dateMs),
-  };
+  const detail = Value.Check(Type.Object({ detail: Type.String() }), body)
+    ? body.detail
+    : response.statusText;
+  const told = `${url.pathname} answered with status ${status}: ${detail}`;
+  if (!RETRIED.has(status)) throw new Refused(status === 404 ? 'not_found' : 'failed', told);
+  return { again: told, afterMs: retryAfterMs(headers.get('retry-after'), dateMs) };
 }
 
 /** Seconds, or a date (RFC 9110, 10.2.3) by the server's clock. */
@@ -115,18 +164,13 @@ function retryAfterMs(value: string | null, dateMs: number): number | null {
   return Number.isNaN(untilMs) || Number.isNaN(dateMs) ? null : Math.max(0, untilMs - dateMs);
 }
 
-function parseJson(text: string): unknown {
+/** @returns undefined for what is no JSON */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
-}
-
-function detailOf(problem: unknown): string | null {
-  if (typeof problem !== 'object' || problem === null) return null;
-  const detail: unknown = Reflect.get(problem, 'detail');
-  return typeof detail === 'string' ? detail : null;
 }
 
 /** In words, what keeps a client from a service most often. */
@@ -138,9 +182,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { cause } = error;
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-  if (code !== '') return REASONS[code] ?? code;
-  return cause instanceof Error ? cause.message : error.message;
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const code = errorCode(cause);
+  return REASONS[code] ?? (code !== '' ? code : cause instanceof Error ? cause.message : String(cause));
 }
