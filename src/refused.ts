@@ -44,6 +44,8 @@ const WORDS: ReadonlyMap<unknown, string> = new Map([
   ['EACCES', 'permission denied'],
   ['EADDRINUSE', 'another program is using this address'],
   ['EADDRNOTAVAIL', 'this machine does not have this address'],
+  ['ECONNREFUSED', 'connection refused: nothing is listening there'],
+  ['ECONNRESET', 'connection reset'],
   ['EISDIR', 'it is a folder, not a file'],
   ['ENOENT', 'no such file or folder'],
   ['ENOSPC', 'the disk is full'],
@@ -51,6 +53,7 @@ const WORDS: ReadonlyMap<unknown, string> = new Map([
   ['ENOTFOUND', 'the host name cannot be resolved'],
   ['EPERM', 'operation not permitted'],
   ['EROFS', 'the file system is read-only'],
+  ['ETIMEDOUT', 'connection timed out'],
 ]);
 
 /**

@@ -111,6 +111,13 @@ describe('against the appliance', () => {
       }
     }));
 
+  test('a CSV copy that has no rows yet has its columns', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'copy.csv');
+      assert.equal(await runProgram(pullArgs(folder, '--into', into, '--format', 'csv')).ended, 0);
+      assert.match(readFileSync(into, 'utf8'), /^id,version,[^\n]*,classification\n$/);
+    }));
+
   test('killed at any moment and started again, a CSV copy has each version once, and is the right one', () =>
     inFolder(async (folder) => {
       await drop(oddities);

@@ -8,7 +8,7 @@ import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from '../detection/conten
 import { printable } from '../printable.ts';
 import { type Api, createApi, Me, parseJson, Schema } from '../pull/api.ts';
 import { type Comparison, compareCopy, type Difference } from '../pull/compare.ts';
-import { type Copy, openCopy } from '../pull/copy.ts';
+import { type Copy, type OnPage, openCopy } from '../pull/copy.ts';
 import { csvForm } from '../pull/csv.ts';
 import { COPY_FORMATS, type CopyFormat, NDJSON, openLines, requireFormat } from '../pull/lines.ts';
 import { catchUp, copyAll, type Start } from '../pull/procedures.ts';
@@ -17,7 +17,7 @@ import { Refused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { addExamples, commonOptions, instantValue, integerValue, listValue } from './options.ts';
 import { print, table } from './output.ts';
-import { type PullProgress, pullProgress } from './pull-progress.ts';
+import { pullProgress } from './pull-progress.ts';
 
 /** How long the service is asked to wait for a change; proxies give up on a silent answer after a minute. */
 const WAIT_SECONDS = 50;
@@ -82,56 +82,74 @@ export function register(command: Command): void {
   ]);
 }
 
-/** A connection to the service, until the command is stopped. */
-interface Session {
-  readonly api: Api;
-  readonly signal: AbortSignal;
-  readonly shown: PullProgress;
-}
+type Shown = ReturnType<typeof pullProgress>;
 
 async function run(options: PullOptions, json: boolean): Promise<void> {
-  const session = begin(options);
-  if (options.compare === true) {
-    const { into } = options;
-    const comparison = await compare(session, options);
-    const equal = comparison.differences.length === 0;
-    if (!equal) process.exitCode = 1;
-    print({ into, equal, ...comparison }, { json, text: () => comparisonText(into, comparison) });
-    return;
-  }
-  const startsNow = options.full !== true && options.since === undefined && !existsSync(options.into);
-  const pulled = await pull(session, options);
-  print(pulled, { json, text: () => pulledText(pulled, startsNow) });
-}
-
-function begin({ baseUrl, keyFile, into, format }: PullOptions): Session {
-  if (!isBaseUrl(baseUrl)) {
-    const expected = 'expected an address such as http://127.0.0.1:8080';
-    throw new Refused('usage', `invalid --base-url ${baseUrl}: ${expected}`);
-  }
-  requireFormat(into, format);
+  const { into, full, since, compare } = options;
+  const startsNow = full !== true && since === undefined && !existsSync(into);
+  const shown = pullProgress();
   const stopping = new AbortController();
   const stop = () => stopping.abort(new Error('stopped'));
   process.once('SIGINT', stop);
   process.once('SIGTERM', stop);
   const { signal } = stopping;
-  const shown = pullProgress();
-  const api = createApi({
+  const api = begin(options, shown, signal);
+  const copy = await open(api, options);
+  try {
+    if (compare === true) {
+      const comparison = await compared(api, copy, options, shown).catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+        throw new Refused('failed', 'stopped before the comparison was complete');
+      });
+      const equal = comparison.differences.length === 0;
+      if (!equal) process.exitCode = 1;
+      print({ into, equal, ...comparison }, { json, text: () => comparisonText(into, comparison) });
+      return;
+    }
+    // Rows that the service returned, and those of them that were new to the copy or newer than its version.
+    const sums = { rows_read: 0, stored: 0 };
+    await readOn(api, copy, options, { sums, shown, signal }).catch((error: unknown) => {
+      // What was stored is complete, and the same command continues from there: with --follow, stopping is no failure.
+      if (!signal.aborted) throw error;
+      if (options.follow !== true) process.exitCode = 1;
+    });
+    shown.end();
+    const pulled = { into, ...sums, detections: copy.count() };
+    print(pulled, { json, text: () => pulledText(pulled, startsNow) });
+  } finally {
+    shown.end();
+    copy.close();
+  }
+}
+
+/** @throws Refused `usage` for options that contradict each other or the existing file */
+function begin({ baseUrl, keyFile, ...options }: PullOptions, shown: Shown, signal: AbortSignal): Api {
+  const { into, format, full, follow, compare } = options;
+  if (!isBaseUrl(baseUrl))
+    throw usage(`invalid --base-url ${baseUrl}: expected an address such as http://127.0.0.1:8080`);
+  if (compare === true && (full === true || follow === true))
+    throw usage('--compare only compares: leave out --full and --follow');
+  requireFormat(into, format);
+  return createApi({
     baseUrl: baseUrl.replace(/\/+$/, ''),
     key: readKey(keyFile),
     signal,
-    sleep: (ms) => sleep(ms, undefined, { signal }),
     onWait: (reason, waitMs) => tell(shown, `${reason}; waiting ${Math.ceil(waitMs / SECOND_MS)} s`),
   });
-  return { api, signal, shown };
 }
 
-function tell(shown: PullProgress, line: string): void {
+function usage(detail: string): Refused {
+  return new Refused('usage', detail);
+}
+
+function tell(shown: Shown, line: string): void {
   shown.end();
   process.stderr.write(`${printable(line)}\n`);
 }
 
-async function open(api: Api, { into, format }: PullOptions, isRead = false): Promise<Copy> {
+async function open(api: Api, { into, format, compare: isRead = false }: PullOptions): Promise<Copy> {
+  if (isRead && !existsSync(into))
+    throw new Refused('failed', `there is no copy ${into}. Make it first with: wirewatch pull --full`);
   if (format === 'sqlite') return openCopy(into, isRead);
   if (format === 'ndjson') return openLines(into, NDJSON, isRead);
   return openLines(into, csvForm((await api.get('/v1/schema/detection', Schema)).body), isRead);
@@ -150,104 +168,70 @@ async function startOf(
   return { me, dateMs, selection };
 }
 
-interface Pulled {
-  readonly into: string;
-  /** Rows that the service returned; a detection can be among them several times. */
-  readonly rows_read: number;
-  /** Those that were new to the copy or newer than its version. */
-  readonly stored: number;
-  /** In the copy; null for lines. */
-  readonly detections: number | null;
-}
-
-async function pull(session: Session, options: PullOptions): Promise<Pulled> {
-  const { into, follow } = options;
-  const copy = await open(session.api, options);
-  const sums = { rows_read: 0, stored: 0 };
-  try {
-    await readOn(session, copy, options, sums).catch((error: unknown) => {
-      // What was stored is complete, and the same command continues from there: with --follow, stopping is no failure.
-      if (!session.signal.aborted) throw error;
-      if (follow !== true) process.exitCode = 1;
-    });
-    return { into, ...sums, detections: copy.count() };
-  } finally {
-    session.shown.end();
-    copy.close();
-  }
+/** The server's clock, not this machine's: a time in the server's future would be refused. */
+function sinceOf({ since }: PullOptions, { dateMs }: Start): string {
+  return new Date(since ?? dateMs).toISOString();
 }
 
 async function readOn(
-  { api, signal, shown }: Session,
+  api: Api,
   copy: Copy,
   options: PullOptions,
-  sums: { rows_read: number; stored: number },
+  { sums, shown, signal }: { sums: { rows_read: number; stored: number }; shown: Shown; signal: AbortSignal },
 ): Promise<void> {
   const { into, follow, pollSeconds } = options;
   const { cursor, walk } = copy.notes();
   const isFull = cursor === null && (options.full === true || walk !== null);
   if (options.since !== undefined && cursor !== null)
-    throw new Refused(
-      'usage',
+    throw usage(
       `${into} already exists, and --since is only for a new copy. Leave it out to continue the copy.`,
     );
   if (options.since !== undefined && isFull)
-    throw new Refused('usage', '--full starts with the complete history: leave out --since');
+    throw usage('--full starts with the complete history: leave out --since');
   const start = await startOf(api, copy, options);
-  copy.store([], { selection: JSON.stringify(start.selection) });
-  const onPage = ({ what, rows, stored }: { what: string; rows: number; stored: number }) => {
+  const { selection } = start;
+  copy.store([], { selection: JSON.stringify(selection) });
+  const onPage: OnPage = ({ what, rows, stored }) => {
     sums.rows_read += rows;
     sums.stored += stored;
     shown.update(what, sums.rows_read);
   };
   const onAnew = () => tell(shown, anewText(options));
-  // The server's clock, not this machine's: a time in the server's future would be refused.
-  const given = new Date(options.since ?? start.dateMs).toISOString();
-  const since = isFull ? await copyAll(api, copy, start, { onPage, onAnew }) : given;
+  const since = isFull ? await copyAll(api, copy, start, { onPage, onAnew }) : sinceOf(options, start);
   // Whoever sets how often to ask is not made to wait for an answer.
   const waitSeconds = follow === true && pollSeconds === undefined ? WAIT_SECONDS : 0;
-  const { selection } = start;
   for (;;) {
     const hasWaited = await catchUp(api, copy, { selection, since, waitSeconds }, onPage);
     if (follow !== true) return;
-    if (hasWaited) continue;
-    await sleep((pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, { signal });
+    if (!hasWaited) await sleep((pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, { signal });
   }
 }
 
-async function compare({ api, signal, shown }: Session, options: PullOptions): Promise<Comparison> {
-  const { into, format, since, full, follow } = options;
-  if (full === true || follow === true)
-    throw new Refused('usage', '--compare only compares: leave out --full and --follow');
-  if (!existsSync(into))
-    throw new Refused('failed', `there is no copy ${into}. Make it first with: wirewatch pull --full`);
-  const copy = await open(api, options, true);
-  try {
-    const { cursor } = copy.notes();
-    if (cursor === null && (format !== 'ndjson' || existsSync(`${into}.place`)))
-      throw new Refused(
-        'failed',
-        `the copy ${into} is not complete yet. Run the same command without --compare first.`,
-      );
-    if (since !== undefined && cursor !== null)
-      throw new Refused('usage', `${into} already records its position: leave out --since`);
-    const start = await startOf(api, copy, options);
-    let read = 0;
-    const onPage = ({ what, rows }: { what: string; rows: number }) => {
-      read += rows;
-      shown.update(what, read);
-    };
-    return await compareCopy(api, copy, start, {
-      since: new Date(since ?? start.dateMs).toISOString(),
-      onPage,
-    });
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    throw new Refused('failed', 'stopped before the comparison was complete');
-  } finally {
-    shown.end();
-    copy.close();
+async function compared(api: Api, copy: Copy, options: PullOptions, shown: Shown): Promise<Comparison> {
+  const { into, format } = options;
+  const { cursor } = copy.notes();
+  if (cursor === null && (format !== 'ndjson' || existsSync(`${into}.place`))) {
+    const next = 'Run the same command without --compare first.';
+    throw new Refused('failed', `the copy ${into} is not complete yet. ${next}`);
   }
+  if (options.since !== undefined && cursor !== null)
+    throw usage(`${into} already records its position: leave out --since`);
+  const start = await startOf(api, copy, options);
+  let read = 0;
+  const onPage: OnPage = ({ what, rows }) => {
+    read += rows;
+    shown.update(what, read);
+  };
+  const comparison = await compareCopy(api, copy, start, { since: sinceOf(options, start), onPage });
+  shown.end();
+  return comparison;
+}
+
+interface Pulled {
+  readonly into: string;
+  readonly stored: number;
+  /** In the copy; null for lines. */
+  readonly detections: number | null;
 }
 
 function pulledText({ into, stored, detections }: Pulled, startsNow: boolean): string {

@@ -5,9 +5,10 @@
  * Contract, "Retry": on 429, 500 and 503 wait and try again, the wait doubling each time; `Retry-After` where it is
  * given; 400, 401, 403 and 404 are never sent again unchanged.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { errorCode, Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, SECOND_MS } from '../time.ts';
 
 const TextOrNull = Type.Union([Type.String(), Type.Null()]);
@@ -67,8 +68,6 @@ export interface ApiOptions {
   /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly key: string;
-  /** Waits; rejects when the work is to end. */
-  readonly sleep: (ms: number) => Promise<void>;
   /** Called for every wait, with its reason in words. */
   readonly onWait: (reason: string, waitMs: number) => void;
   readonly signal: AbortSignal;
@@ -98,8 +97,6 @@ const PAUSE_MS_MAX = DAY_MS;
 const TIMEOUT_MS = 60 * SECOND_MS;
 const RETRIED = new Set([429, 500, 502, 503, 504]);
 
-type Again = { readonly again: string; readonly afterMs: number | null };
-
 export function createApi(options: ApiOptions): Api {
   return {
     async get(path, schema, query = {}, waitSeconds = 0) {
@@ -107,53 +104,45 @@ export function createApi(options: ApiOptions): Api {
       for (const [name, value] of Object.entries(query))
         if (value !== undefined && value !== null) url.searchParams.set(name, `${value}`);
       for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, WAIT_MS_MAX)) {
-        const outcome = await attempt(url, options, waitSeconds);
-        if (!('again' in outcome)) {
-          const { body } = outcome;
-          if (Value.Check(schema, body)) return { ...outcome, body };
-          const other = `the answer of ${path} is not that of a Detection Reporting API. Check --base-url.`;
-          throw new Refused('failed', other);
+        const answer = await attempt(url, options, waitSeconds);
+        if (answer.again === undefined) {
+          if (Value.Check(schema, answer.body)) return { ...answer, body: answer.body };
+          const told = `the answer of ${path} is not that of a Detection Reporting API. Check --base-url.`;
+          throw new Refused('failed', told);
         }
-        const pauseMs = Math.min(outcome.afterMs ?? waitMs, PAUSE_MS_MAX);
-        options.onWait(outcome.again, pauseMs);
-        await options.sleep(pauseMs);
+        const pauseMs = Math.min(answer.afterMs ?? waitMs, PAUSE_MS_MAX);
+        options.onWait(answer.again, pauseMs);
+        await sleep(pauseMs, undefined, { signal: options.signal });
       }
     },
   };
 }
 
-async function attempt(
-  url: URL,
-  { key, signal }: ApiOptions,
-  waitSeconds: number,
-): Promise<Reply<unknown> | Again> {
-  let response: Response;
-  let body: unknown;
-  try {
-    const prefer = waitSeconds > 0 ? { prefer: `wait=${waitSeconds}` } : {};
-    response = await fetch(url, {
-      headers: { authorization: `Bearer ${key}`, accept: 'application/json', ...prefer },
-      redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS + waitSeconds * SECOND_MS)]),
+/** @returns a good answer, or in words why to ask again */
+async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: number) {
+  const prefer = waitSeconds > 0 ? { prefer: `wait=${waitSeconds}` } : {};
+  const timeout = AbortSignal.timeout(TIMEOUT_MS + waitSeconds * SECOND_MS);
+  const headers = { authorization: `Bearer ${key}`, accept: 'application/json', ...prefer };
+  const request = { headers, redirect: 'error', signal: AbortSignal.any([signal, timeout]) } as const;
+  const received = await fetch(url, request)
+    .then(async (response) => ({ response, body: parseJson(await response.text()) }))
+    .catch((error: unknown) => {
+      signal.throwIfAborted();
+      return `${url.origin} cannot be reached (${unreached(error)})`;
     });
-    body = parseJson(await response.text());
-  } catch (error) {
-    signal.throwIfAborted();
-    return { again: `${url.origin} cannot be reached (${reasonOf(error)})`, afterMs: null };
-  }
-  const { status, headers } = response;
-  const dateMs = Date.parse(headers.get('date') ?? '');
+  if (typeof received === 'string') return { again: received };
+  const { response, body } = received;
+  const { status, statusText } = response;
+  const dateMs = Date.parse(response.headers.get('date') ?? '');
   if (status === 200) {
-    if (body !== undefined && !Number.isNaN(dateMs))
-      return { body, dateMs, hasWaited: headers.has('preference-applied') };
-    return { again: `${url.origin} did not answer with JSON`, afterMs: null };
+    if (body === undefined || Number.isNaN(dateMs))
+      return { again: `${url.origin} did not answer with JSON` };
+    return { body, dateMs, hasWaited: response.headers.has('preference-applied') };
   }
-  const detail = Value.Check(Type.Object({ detail: Type.String() }), body)
-    ? body.detail
-    : response.statusText;
+  const detail = Value.Check(Type.Object({ detail: Type.String() }), body) ? body.detail : statusText;
   const told = `${url.pathname} answered with status ${status}: ${detail}`;
   if (!RETRIED.has(status)) throw new Refused(status === 404 ? 'not_found' : 'failed', told);
-  return { again: told, afterMs: retryAfterMs(headers.get('retry-after'), dateMs) };
+  return { again: told, afterMs: retryAfterMs(response.headers.get('retry-after'), dateMs) };
 }
 
 /** Seconds, or a date (RFC 9110, 10.2.3) by the server's clock. */
@@ -173,16 +162,8 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** In words, what keeps a client from a service most often. */
-const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused: nothing is listening there',
-  ECONNRESET: 'connection reset',
-  ENOTFOUND: 'unknown host name',
-  ETIMEDOUT: 'connection timed out',
-};
-
-function reasonOf(error: unknown): string {
+/** What keeps a client from a service, of what fetch threw. */
+function unreached(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const code = errorCode(cause);
-  return REASONS[code] ?? (code !== '' ? code : cause instanceof Error ? cause.message : String(cause));
+  return reasonOf(cause instanceof AggregateError ? cause.errors[0] : cause);
 }

@@ -48,10 +48,14 @@ const ROWS_KEPT_MAX = 1000;
 const OWN_ADDRESS = /^.*(\/photos\/\d+\?signature=.*)$/;
 const NOT_COMPARED = new Set(['event', 'last_scored_at', 'exported_at']);
 
-interface Own {
+interface Place {
   readonly id: string;
-  readonly version: number;
   readonly first_detected_at: string;
+}
+
+interface Own extends Place {
+  readonly stream: string;
+  readonly version: number;
   /** SHA-256 of what is compared. */
   readonly digest: string;
 }
@@ -61,8 +65,8 @@ interface Work {
   readonly onPage: OnPage;
   /** Of the members that are compared, in their order. */
   readonly paths: readonly string[];
-  /** Of the copy what the service has not shown yet: by stream and id. */
-  readonly own: Map<string, Map<string, Own>>;
+  /** Of the copy what the service has not shown yet, by id. */
+  readonly own: Map<string, Own>;
   readonly found: Map<string, Difference>;
   /** Of detections that differ in content, the service's row, for naming the members. */
   readonly differing: Map<string, Detection>;
@@ -85,14 +89,14 @@ export async function compareCopy(
   // The cursor first: rows that are newer than it do no harm.
   const { cursor } = copy.notes();
   const own = await readOwn(copy, start, paths);
-  const detections = [...own.values()].reduce((sum, { size }) => sum + size, 0);
+  const detections = own.size;
   const work: Work = { api, onPage, paths, own, found: new Map(), differing: new Map(), hasDigests: true };
-  const inOrder = new Map<string, Own[]>();
-  for (const [stream, rows] of own)
-    inOrder.set(stream, [...rows.values()].filter((row) => !isFuture(row, start)).sort(lastFirst));
-  for (const step of stepsOf(start)) await comparePeriod(work, step, inOrder.get(streamOf(step)) ?? []);
-  for (const row of [...own.values()].flatMap((rows) => [...rows.values()]))
-    if (!isFuture(row, start)) note(work, row.id, 'not in the service', [row.version, null]);
+  // In no period before its time has come: the clock of the matching system is ahead.
+  const isDue = (row: Own) => !(Date.parse(row.first_detected_at) > start.dateMs - SECOND_MS);
+  const streams = Map.groupBy([...own.values()].filter(isDue).sort(lastFirst), ({ stream }) => stream);
+  for (const step of stepsOf(start)) await comparePeriod(work, step, streams.get(streamOf(step)) ?? []);
+  for (const { id, version } of [...own.values()].filter(isDue))
+    note(work, id, 'not in the service', [version, null]);
   const begun = cursor === null ? { since } : { cursor };
   const changed = await changedIds(api, { ...parametersOf(start.selection), ...begun });
   await nameFields(copy, work);
@@ -108,24 +112,17 @@ function streamOf({ subscription_id, content_type }: Step | Detection): string {
 async function readOwn(copy: Copy, { selection }: Start, paths: readonly string[]): Promise<Work['own']> {
   const own: Work['own'] = new Map();
   for await (const row of copy.rows()) {
-    const { id, version, subscription_id, content_type, first_detected_at } = row;
+    const { id, version, subscription_id, content_type } = row;
     if (!isSelected(selection, Number(subscription_id), String(content_type))) continue;
-    const rows = own.get(streamOf(row)) ?? new Map<string, Own>();
-    own.set(streamOf(row), rows);
-    if (version < (rows.get(id)?.version ?? 0)) continue;
-    const digest = digestOf(row, paths);
-    rows.set(id, { id, version, first_detected_at: String(first_detected_at), digest });
+    if (version < (own.get(id)?.version ?? 0)) continue;
+    const first_detected_at = String(row.first_detected_at);
+    own.set(id, { id, version, first_detected_at, stream: streamOf(row), digest: digestOf(row, paths) });
   }
   return own;
 }
 
-/** In no period before its time has come: the clock of the matching system is ahead. */
-function isFuture({ first_detected_at }: Own, { dateMs }: Start): boolean {
-  return Date.parse(first_detected_at) > dateMs - SECOND_MS;
-}
-
 /** Against the order of a period, which has the newest first, and of one second the ids ascending. */
-function lastFirst(a: Omit<Own, 'version' | 'digest'>, b: Omit<Own, 'version' | 'digest'>): number {
+function lastFirst(a: Place, b: Place): number {
   if (a.first_detected_at !== b.first_detected_at) return a.first_detected_at < b.first_detected_at ? -1 : 1;
   return a.id > b.id ? -1 : a.id < b.id ? 1 : 0;
 }
@@ -145,7 +142,7 @@ async function comparePeriod(work: Work, step: Step, mine: Own[]): Promise<void>
         mine.pop();
       }
       if (hash('sha256', rows.map(({ digest }) => digest).join('')) === page.digest) {
-        for (const { id } of rows) own.get(streamOf(step))?.delete(id);
+        for (const { id } of rows) own.delete(id);
         continue;
       }
       const { body } = await api.get('/v1/detections', RangePage, { ...query, cursor: page.cursor });
@@ -172,9 +169,8 @@ async function digestsOf(work: Work, query: Query): Promise<DigestsPage | null> 
 
 function compareRow(work: Work, row: Detection): void {
   const { id, version } = row;
-  const rows = work.own.get(streamOf(row));
-  const mine = rows?.get(id);
-  rows?.delete(id);
+  const mine = work.own.get(id);
+  work.own.delete(id);
   if (mine === undefined) note(work, id, 'not in the copy', [null, version]);
   else if (mine.version !== version) note(work, id, 'other version', [mine.version, version]);
   else if (mine.digest !== digestOf(row, work.paths)) {

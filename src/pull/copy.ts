@@ -31,7 +31,7 @@ const SCHEMA: Schema = { application_id: APPLICATION_ID, sql: SQL };
 
 /** Delivery is at least once and in no order across procedures: the higher version stays. */
 const UPSERT_DETECTION = `
-  INSERT INTO detections (id, version, body) VALUES (:id, :version, :body)
+  INSERT INTO detections (id, version, body) VALUES (?, ?, ?)
   ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body
   WHERE excluded.version > detections.version`;
 const COUNT_DETECTIONS = 'SELECT count(*) FROM detections';
@@ -76,20 +76,19 @@ export interface Copy {
 /** A page that was read and stored: what it is of, in words; its rows; of {@link Copy.store}. */
 export type OnPage = (page: { what: string; rows: number; stored: number }) => void;
 
-/** @param isRead whether it is only read, maybe while a pull updates it */
+/** @param isRead whether it is only read, maybe while a pull updates it; @throws Refused `failed` for another file */
 export function openCopy(path: string, isRead = false): Copy {
-  const db = isRead ? openRead(path) : openOwn(path);
+  const db = isRead ? openInspector(path) : openOwn(path);
+  try {
+    notesOf(db);
+  } catch (error) {
+    db.close();
+    const detail = `${path} was not made by pull. To compare the copy of another client, give it as NDJSON, one detection per line: --format ndjson`;
+    throw new Refused('failed', detail, { cause: error });
+  }
   return {
     notes: () => notesOf(db),
-    store: (rows, changes) =>
-      writing(db, () => {
-        const upsert = db.prepare(UPSERT_DETECTION);
-        let stored = 0;
-        for (const row of rows)
-          stored += upsert.run({ id: row.id, version: row.version, body: bodyOf(row) }).changes;
-        note(db, changes);
-        return stored;
-      }),
+    store: (rows, changes) => writing(db, () => store(db, rows, changes)),
     count: () => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0,
     rows: () => rowsOf(db),
     close: () => db.close(),
@@ -105,29 +104,25 @@ function openOwn(path: string): Database {
   }
 }
 
-function openRead(path: string): Database {
-  const db = openInspector(path);
-  try {
-    notesOf(db);
-    return db;
-  } catch (error) {
-    db.close();
-    const detail = `${path} was not made by pull. To compare the copy of another client, give it as NDJSON, one detection per line: --format ndjson`;
-    throw new Refused('failed', detail, { cause: error });
-  }
-}
-
 function notesOf(db: Database): Notes {
   return db.prepare<[], Notes>(SELECT_NOTES).get() ?? { cursor: null, walk: null, selection: null };
 }
 
-function note(db: Database, { cursor, walk, selection }: Partial<Notes>): void {
+function store(
+  db: Database,
+  rows: readonly Detection[],
+  { cursor, walk, selection }: Partial<Notes>,
+): number {
+  const upsert = db.prepare(UPSERT_DETECTION);
+  const changes = rows.map((row) => upsert.run(row.id, row.version, bodyOf(row)).changes);
   if (cursor !== undefined) db.prepare(SET_CURSOR).run(cursor);
   if (walk !== undefined) db.prepare(DELETE_WALK).run();
   if (typeof walk === 'string') db.prepare(INSERT_WALK).run(walk);
-  if (selection === undefined) return;
-  db.prepare(DELETE_SELECTION).run();
-  db.prepare(INSERT_SELECTION).run(selection);
+  if (selection !== undefined) {
+    db.prepare(DELETE_SELECTION).run();
+    db.prepare(INSERT_SELECTION).run(selection);
+  }
+  return changes.reduce((sum, one) => sum + one, 0);
 }
 
 async function* rowsOf(db: Database): AsyncIterable<Detection> {

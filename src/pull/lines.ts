@@ -76,7 +76,7 @@ function copyOf(path: string, { head, line, read }: LineForm, file: number | nul
   return {
     notes: () => ({ ...noted, selection: noted.selection ?? null }),
     store: (rows, changes) => {
-      const isFirst = noted.bytes === 0 && head !== null && rows.length > 0;
+      const isFirst = noted.bytes === 0 && head !== null;
       const text = `${isFirst ? `${head}\n` : ''}${rows.map((row) => `${line(row)}\n`).join('')}`;
       // Unlike writeSync, it throws when a full disk takes only the beginning.
       if (file !== null && text !== '') writeFileSync(file, text, { flush: true });
