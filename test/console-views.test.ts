@@ -97,7 +97,7 @@ describe('the console in a browser', { skip }, () => {
 
   test('the map goes by keyboard: a window, a day, an open one; Enter opens it, Escape leads back', async () => {
     await open('windows', 'Windows');
-    const cell = page.locator('[role=gridcell]');
+    const cell = page.locator('[role=gridcell]:visible');
     const label = async () => (await page.locator('[role=gridcell]:focus').getAttribute('aria-label')) ?? '';
     const startOf = (text: string) => Date.parse(`${text.replace(/^\w+, (\S+) (\S+) to .*$/, '$1T$2')}:00Z`);
     await cell.focus();
@@ -134,10 +134,10 @@ describe('the console in a browser', { skip }, () => {
 
   test('the map names what the pointer is on, and a click opens it', async () => {
     await open('windows', 'Windows');
-    const map = page.locator('.map svg').last();
+    const map = page.locator('.map svg[role=grid]:visible');
     await map.hover({ position: { x: 3, y: 40 } });
     assert.match(
-      (await page.locator('.readout').textContent()) ?? '',
+      (await page.locator('.readout:visible').textContent()) ?? '',
       /\d{4}-\d{2}-\d{2} 00:00 to 00:10 UTC/,
     );
     await map.click({ position: { x: 3, y: 40 } });
