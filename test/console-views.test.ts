@@ -152,6 +152,24 @@ describe('the console in a browser', { skip }, () => {
     await page.locator('dialog p', { hasText: 'is read' }).waitFor();
   });
 
+  test('a list goes on page by page; a page that failed is read again', async () => {
+    const all = Object(server.answers['/console/files']);
+    const [first, ...rest] = all.files;
+    server.answers['/console/files'] = { files: rest, next: 'b' };
+    await open('files', 'Files');
+    server.answers['/console/files'] = { files: [first], next: null };
+    await page.route('**/console/files?after=b', (route) => route.fulfill({ status: 503, json: {} }), {
+      times: 1,
+    });
+    await page.locator('button', { hasText: 'Show more' }).click();
+    await page.locator('[role=alert]', { hasText: '503' }).waitFor();
+    assert.equal(await page.locator('main tbody > tr:has(details)').count(), rest.length);
+    await page.locator('button', { hasText: 'Try again' }).click();
+    await page.locator('[role=alert]').waitFor({ state: 'detached' });
+    assert.equal(await page.locator('main tbody > tr:has(details)').count(), all.files.length);
+    assert.equal(await page.locator('button', { hasText: 'Show more' }).count(), 0);
+  });
+
   test('every view can be reached and left with the keyboard alone', async () => {
     await open('overview', 'Overview');
     await page.keyboard.press('Tab');

@@ -283,7 +283,7 @@ function system({ database, disks, version, backup, scrub }: Answer): VNode {
     ['Verified', scrubText(scrub)],
     ['Version', version],
   ]);
-  return html`<div class="system">${panel('System', lines, { help: 'growth' })}</div>`;
+  return panel('System', lines, { help: 'growth' });
 }
 
 function backupText(of: Answer['backup']): VNode {

@@ -49,7 +49,8 @@ interface PanelOptions {
 
 export function panel(title: string, children: Children, { aside, help, look }: PanelOptions = {}): VNode {
   const question =
-    help && html`<a class="help" href=${linkTo('manual', {}, help)} aria-label=${`Manual: ${title}`}>?</a>`;
+    help &&
+    html`<a class="help" href=${linkTo('manual', {}, help)} aria-label=${`Manual: ${title}`} title="Manual">?</a>`;
   return html`<section class=${`panel ${look ?? ''}`} aria-label=${title}>
     <header><h2>${title}</h2>${question}<div class="row aside">${aside}</div></header>
     ${children}
