@@ -6,41 +6,37 @@ import { EVENTS, type Overview as OverviewAnswer, type Session } from '../admin/
 import { ActionHost, SessionContext } from './action.ts';
 import { Customers } from './customers.ts';
 import { Detections } from './detections.ts';
-import { files } from './files.ts';
+import { Files } from './files.ts';
 import { count, instant } from './format.ts';
-import { history as historyView } from './history.ts';
+import { History } from './history.ts';
 import { Manual } from './manual.ts';
-import { notRead, Overview } from './overview.ts';
+import { missingIn, Overview } from './overview.ts';
 import { type Children, code, failed, Heading, mark } from './parts.ts';
 import { linkTo, type Route, useRoute } from './route.ts';
 import { Failure, type Reading, SESSION, send, useReading, useStream } from './server.ts';
-import { EXPORTS } from './window-map.ts';
 import { Windows } from './windows.ts';
+
+interface ViewProps {
+  readonly route: Route;
+  readonly overview: Reading<OverviewAnswer>;
+}
 
 interface View {
   readonly title: string;
-  readonly show: (route: Route, overview: Reading<OverviewAnswer>) => VNode;
+  readonly show: (props: ViewProps) => VNode;
   /** How many things of it want somebody. */
   readonly badge?: (overview: OverviewAnswer) => number;
 }
 
 /** By what the address calls them, in their order. */
 const VIEWS: Readonly<Record<string, View>> = {
-  overview: {
-    title: 'Overview',
-    show: (_, overview) => html`<${Overview} reading=${overview} />`,
-    badge: ({ alerts }) => alerts.length,
-  },
-  windows: {
-    title: 'Windows',
-    show: (route) => html`<${Windows} route=${route} />`,
-    badge: ({ exports }) => EXPORTS.reduce((sum, name) => sum + notRead(exports[name]), 0),
-  },
-  files: { title: 'Files', show: files },
-  customers: { title: 'Customers', show: () => html`<${Customers} />`, badge: ({ keys }) => keys.behind },
-  detections: { title: 'Detections', show: (route) => html`<${Detections} route=${route} />` },
-  history: { title: 'History', show: historyView },
-  manual: { title: 'Manual', show: (route) => html`<${Manual} route=${route} />` },
+  overview: { title: 'Overview', show: Overview, badge: ({ alerts }) => alerts.length },
+  windows: { title: 'Windows', show: Windows, badge: ({ exports }) => missingIn(exports) },
+  files: { title: 'Files', show: Files },
+  customers: { title: 'Customers', show: Customers, badge: ({ keys }) => keys.behind },
+  detections: { title: 'Detections', show: Detections },
+  history: { title: 'History', show: History },
+  manual: { title: 'Manual', show: Manual },
 };
 
 function App({ refused }: { refused: string | null }): VNode {
@@ -75,14 +71,14 @@ function Console({ session }: { session: Session }): VNode {
     event.preventDefault();
     document.getElementById('main')?.focus();
   };
-  // The one detection and each topic have headings of their own.
-  const isNamed = route.name !== '' || route.view === 'manual';
+  // One detection and a topic have headings of their own.
+  const isNamed = route.view === 'manual' || (route.view === 'detections' && route.name !== '');
   return html`<a class="skip" href="#main" onClick=${toMain}>Skip to the content</a>
     <div class="frame">
       ${side(session, route, overview.pages[0], connected)}
       <main id="main" tabindex="-1" key=${route.view}>
         ${!isNamed && html`<${Heading}>${title}</${Heading}>`}
-        <${Boundary}>${view?.show(route, overview) ?? html`<p>There is no such page. <a href=${linkTo('overview')}>Overview</a></p>`}</${Boundary}>
+        <${Boundary}>${view === undefined ? html`<p>There is no such page. <a href=${linkTo('overview')}>Overview</a></p>` : html`<${view.show} route=${route} overview=${overview} />`}</${Boundary}>
       </main>
     </div>
     <${ActionHost} />`;

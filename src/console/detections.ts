@@ -43,12 +43,11 @@ const DETECTION_ID = /^[ti]\.\d+\.\d+\.\d+$/;
 
 export function Detections({ route }: { route: Route }): VNode {
   if (route.name !== '') return html`<${DetectionView} id=${route.name} />`;
-  const [[live], [search]] = MODES;
-  const mode = route.parameters.get('mode') === search ? search : live;
+  const mode = route.parameters.get('mode') === 'search' ? 'search' : 'live';
   const choose = (mode: string) =>
     go(linkTo('detections', { ...valuesOf([...COMMON, ...MORE], route), mode }));
   return html`<div class="row bar">${choice('Which', mode, MODES, choose)}<${ById} /></div>
-    <${mode === search ? Search : Live} route=${route} />`;
+    <${mode === 'search' ? Search : Live} route=${route} />`;
 }
 
 function ById(): VNode {

@@ -25,7 +25,7 @@ export function outcome(of: FileOutcome): VNode {
 /** Those that were not applied. */
 export const NOT_APPLIED = 'failed,held,refused';
 
-export function files(route: Route): VNode {
+export function Files({ route }: { route: Route }): VNode {
   const single = Object.entries(OUTCOMES).map(([name, [, text]]) => [name, text] as const);
   const outcomes = choices('any', [[NOT_APPLIED, 'failed, held or refused'], ...single]);
   return list<FilesPage, FileEntry>({

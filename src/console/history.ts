@@ -13,11 +13,10 @@ const LISTS = [
   ['detections', 'Log of operations'],
 ] as const;
 
-export function history(route: Route): VNode {
-  const [[audit], [detections]] = LISTS;
-  const isLog = route.parameters.get('of') === detections;
+export function History({ route }: { route: Route }): VNode {
+  const isLog = route.parameters.get('of') === 'detections';
   const choose = (of: string) => go(linkTo('history', { of }));
-  return html`<div class="row bar">${choice('Of what', isLog ? detections : audit, LISTS, choose)}</div>
+  return html`<div class="row bar">${choice('Of what', isLog ? 'detections' : 'audit', LISTS, choose)}</div>
     ${isLog ? operations(route) : auditTrail(route)}`;
 }
 
@@ -48,8 +47,8 @@ function auditTrail(route: Route): VNode {
 }
 
 function actor({ actor: name, sudo_user, kind, command }: AuditEntry): VNode {
-  return html`${foreign(name)}${sudo_user !== null && html` (${foreign(sudo_user)})`}
-    <br />${soft([kind, command !== null && [': ', foreign(command)]])}`;
+  const person = html`${foreign(name)}${sudo_user !== null && html` (${foreign(sudo_user)})`}<br />`;
+  return html`${name !== null && person}${soft([kind, command !== null && [': ', foreign(command)]])}`;
 }
 
 function member([name, { from, to }]: [string, { readonly from: unknown; readonly to: unknown }]): VNode {

@@ -43,13 +43,13 @@ const FOLLOWERS = 5;
 const FILES = 5;
 const ALERT_ACTIONS = 3;
 
-export function Overview({ reading }: { reading: Reading<Answer> }): VNode {
+export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
   const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections'], onTop);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
   return read(
-    reading,
+    overview,
     (answer) => html`${health(answer)}
       ${tiles(answer, customers.pages[0], live.pages[0])}
       <div class="columns">
@@ -67,8 +67,13 @@ export function Overview({ reading }: { reading: Reading<Answer> }): VNode {
 }
 
 /** Windows of an export that brought nothing. */
-export function notRead({ not_read: { failed, missing, abandoned, not_arrived } }: ExportState): number {
+function notRead({ not_read: { failed, missing, abandoned, not_arrived } }: ExportState): number {
   return failed + missing + abandoned + not_arrived;
+}
+
+/** Windows of both exports that brought nothing. */
+export function missingIn(exports: Answer['exports']): number {
+  return EXPORTS.reduce((sum, name) => sum + notRead(exports[name]), 0);
 }
 
 function health({ health: { status, reason, paused_since }, database: { unreadable } }: Answer): VNode {
@@ -81,7 +86,7 @@ function health({ health: { status, reason, paused_since }, database: { unreadab
 /** The four answers, each a way to more. */
 function tiles(of: Answer, customers: Customers | undefined, live: DetectionsPage | undefined): VNode {
   const { alerts, keys } = of;
-  const open = EXPORTS.reduce((sum, name) => sum + notRead(of.exports[name]), 0);
+  const open = missingIn(of.exports);
   const enabled = EXPORTS.filter((name) => of.exports[name].enabled);
   const worst = followersOf(customers).find(({ follower }) => follower.behind);
   const urgent = alerts.some(({ page_worthy }) => page_worthy);

@@ -7,7 +7,19 @@ import { actions } from './action.ts';
 import { detectionRows } from './detection.ts';
 import { fileStory, windowLink } from './files.ts';
 import { count, day, dayName, windowName } from './format.ts';
-import { age, type Children, choice, Dialog, panel, read, soft, state, table, when } from './parts.ts';
+import {
+  age,
+  type Children,
+  choice,
+  Dialog,
+  foreign,
+  panel,
+  read,
+  soft,
+  state,
+  table,
+  when,
+} from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
 import {
@@ -112,7 +124,7 @@ function OpenList({ open }: { open: readonly OpenWindow[] }): VNode {
       ['Export', (one) => one.export],
       ['State', ({ letter, held }) => stateOf(letter, held)],
       ['Since', ({ since }) => age(since, '–')],
-      ['Reason', ({ reason }) => reason ?? soft('–'), 'wide'],
+      ['Reason', ({ reason }) => (reason === null ? soft('–') : foreign(reason)), 'wide'],
       ['Action', (one) => actions(one.actions)],
     ],
     { key: (one) => one.export + one.window_start, empty: 'None. Every window that was due is done.' },
