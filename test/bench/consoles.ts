@@ -31,6 +31,11 @@ type Headers = Readonly<Record<string, string>>;
 
 export async function consoles(bench: Bench): Promise<Figure[]> {
   await prepare(bench);
+  return besideConsoles(bench);
+}
+
+/** On a data folder that is there. */
+export async function besideConsoles(bench: Bench): Promise<Figure[]> {
   const port = await freePort();
   const appliance = await startAppliance(bench.data, undefined, { WIREWATCH_ADMIN_PORT: `${port}` });
   try {
