@@ -22,9 +22,26 @@ const READER_CACHE_KIB = 64 * 1024;
 export function openReader(path: string): Database {
   if (isEmpty(path)) throw emptied(path);
   const db = open(path, { timeout: READER_BUSY_MS, readonly: true, fileMustExist: true });
-  db.pragma('synchronous = FULL');
-  db.pragma(`cache_size = -${READER_CACHE_KIB}`);
-  return db;
+  return prepared(db, () => {
+    db.pragma('synchronous = FULL');
+    db.pragma(`cache_size = -${READER_CACHE_KIB}`);
+  });
+}
+
+/**
+ * A connection that cannot be prepared is closed. Left open, it would share the index of its write-ahead log with every
+ * later connection of this process to the same file, also under another name, and these would not see their own log.
+ *
+ * @throws what `prepare` throws
+ */
+export function prepared(db: Database, prepare: () => void): Database {
+  try {
+    prepare();
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }
 
 /**
@@ -131,7 +148,8 @@ export function open(from: string | Buffer, options: Driver.Options): Database {
   const mayMake = options.readonly !== true && options.fileMustExist !== true;
   if (typeof from === 'string' && from !== ':memory:' && mayMake) makePrivate(from);
   const db = new Driver(from, withNativeBinding(options));
-  db.pragma('trusted_schema = OFF');
-  db.pragma('cell_size_check = ON');
-  return db;
+  return prepared(db, () => {
+    db.pragma('trusted_schema = OFF');
+    db.pragma('cell_size_check = ON');
+  });
 }
