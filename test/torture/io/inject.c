@@ -91,7 +91,6 @@ static int counted(uint32_t class, const char *call, int fd, const char *name) {
     }
     if (control->at == number) {
       snprintf(control->what, sizeof control->what, "%s %s", call, path + root_length);
-      control->midway = control->how == KILL_MIDWAY;
       __atomic_store_n(&control->pid, (uint32_t)syscall(SYS_getpid), __ATOMIC_SEQ_CST);
       if (control->how == KILL) syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
       result = control->how == FAIL ? (int)control->error : control->how == KILL_MIDWAY ? -1 : 0;
@@ -126,7 +125,7 @@ static void end(void) {
     static result(*real) types; \
     if (real == NULL) real = (result(*) types)dlsym(RTLD_NEXT, #name); \
     int hit = counted(CHANGES, #name, fd, NULL); \
-    if (hit < 0) { (void)!real halved; end(); } \
+    if (hit < 0) { control->midway = 1; (void)!real halved; end(); } \
     if (hit > 0) { errno = hit; return -1; } \
     return real arguments; \
   }

@@ -1,5 +1,5 @@
 /** The scenario, lived once undisturbed: what it is like before and after each stage, and which calls each stage makes. */
-import { mkdirSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Detection } from '../../support/appliance.ts';
 import { type Call, type Counted, compileLibrary, createInjector, type Injection, type Hit, type Injector } from '../io/inject.ts';
@@ -29,8 +29,11 @@ export interface Trial {
 
 export interface Life {
   readonly stages: readonly LivedStage[];
-  /** Lives a stage once more, from what was before it, with something happening at one of its calls. */
-  trial(stage: LivedStage, injection: Injection): Promise<Trial>;
+  /**
+   * @param folder not there yet
+   * @returns what lives a stage once more, from what was before it, with something happening at one of its calls
+   */
+  lane(folder: string): (stage: LivedStage, injection: Injection) => Promise<Trial>;
 }
 
 /**
@@ -39,10 +42,8 @@ export interface Life {
  */
 export async function live(folder: string, counted: Counted, tell: (progress: string) => void): Promise<Life> {
   const main = makeSmallProgram();
-  const root = join(folder, 'root');
-  mkdirSync(root);
-  const injector = createInjector(compileLibrary(folder), root, join(folder, 'control'));
-  const world = new World(main, root, injector);
+  const library = compileLibrary(folder);
+  const { world, injector } = makeWorld(main, library, join(folder, 'first'));
   const stages: LivedStage[] = [];
   const lived: Stage[] = [];
   let before: Snapshot | null = null;
@@ -63,12 +64,29 @@ export async function live(folder: string, counted: Counted, tell: (progress: st
     before = { ...after, copy: world.copy };
     tell(`${stage.name}: ${calls.length} calls`);
   }
-  return { stages, trial: (stage, injection) => tryOnce(world, injector, counted, stage, injection) };
+  return {
+    stages,
+    lane(own) {
+      const place = makeWorld(main, library, own);
+      return (stage, injection) => tryOnce(place, counted, stage, injection);
+    },
+  };
+}
+
+interface Place {
+  readonly world: World;
+  readonly injector: Injector;
+}
+
+function makeWorld(main: string, library: string, folder: string): Place {
+  const root = join(folder, 'root');
+  mkdirSync(root, { recursive: true });
+  const injector = createInjector(library, root, join(folder, 'control'));
+  return { world: new World(main, root, injector), injector };
 }
 
 async function tryOnce(
-  world: World,
-  injector: Injector,
+  { world, injector }: Place,
   counted: Counted,
   { stage, before, model, rows }: LivedStage,
   injection: Injection,
@@ -81,12 +99,23 @@ async function tryOnce(
     injector.end();
     await checkWorld(world, model, rows);
   } catch (error) {
-    failure = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    failure = error instanceof Error ? error.message : String(error);
+    keep(world);
   } finally {
     injector.end();
     await world.end();
   }
   return { hit: injector.hit(), events: [...world.events], failure };
+}
+
+/** What was there after the hit, and what was made of it. */
+function keep({ root }: World): void {
+  for (const folder of [root, `${root}-as-found`]) {
+    if (!existsSync(folder)) continue;
+    let number = 1;
+    while (existsSync(`${folder}-${number}`)) number += 1;
+    cpSync(folder, `${folder}-${number}`, { recursive: true, preserveTimestamps: true });
+  }
 }
 
 function modelOf(stages: readonly Stage[]): Model {

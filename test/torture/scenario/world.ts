@@ -1,5 +1,6 @@
 /** A folder with an installation, the appliance on it while it runs, and a client that follows its stream. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -239,6 +240,11 @@ export class World {
   }
 
   #ended(when: 'start' | 'run' | 'stop', code: number | null, run: RunningProgram): void {
+    // To look at, where what follows goes wrong.
+    const found = `${this.root}-as-found`;
+    rmSync(found, { recursive: true, force: true });
+    cpSync(this.root, found, { recursive: true, preserveTimestamps: true });
+    writeFileSync(join(found, 'inodes'), execFileSync('stat', ['-c', '%n %i %s %y %d', ...readdirSync(this.data).map((n) => join(this.data, n))]));
     const last = run.told().trim().split('\n').slice(-2).join(' | ');
     this.events.push(`the appliance, ${when}: ${code === null ? 'killed' : `exit code ${code} ${last}`}`);
   }
