@@ -3,7 +3,7 @@
  *
  * https://sqlite.org/wal.html, https://sqlite.org/pragma.html
  */
-import { closeSync, constants, existsSync, openSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync, statSync } from 'node:fs';
 import Driver from 'better-sqlite3';
 import { isErrorCode, Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
@@ -133,10 +133,15 @@ export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** SQLite would make the file readable for all, as far as the umask lets it, and gives its logs the mode of the file. */
+/**
+ * SQLite would make the file readable for all, as far as the umask lets it, and gives its logs the mode of the file.
+ *
+ * One that is there is not opened: to close it again would end every lock that this process has on it
+ * (https://sqlite.org/howtocorrupt.html, section 2.2).
+ */
 function makePrivate(path: string): void {
   try {
-    closeSync(openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, PRIVATE_MODE));
+    closeSync(openSync(path, 'wx', PRIVATE_MODE));
   } catch (error) {
     // All else SQLite meets, too, and says it in its own way; of a folder that is not there it says no code.
     if (isErrorCode(error, 'ENOENT')) throw error;
