@@ -10,7 +10,8 @@ import { torment } from './scenario/trials.ts';
 const OF_CHANGES: readonly ErrorName[] = ['EIO', 'ENOSPC', 'EBUSY', 'ESTALE'];
 /** What is only read takes no room. */
 const OF_READS: readonly ErrorName[] = ['EIO', 'EBUSY', 'ESTALE'];
-const READING = /^(read|readv|pread|pread64|open|opendir|fdopendir|scandir64|access|realpath|statx|stat64|lstat64|fstat64)$/;
+const READING =
+  /^(read|readv|pread|pread64|open|opendir|fdopendir|scandir64|access|realpath|statx|stat64|lstat64|fstat64)$/;
 
 export const faults: Part = {
   name: 'faults',
@@ -25,7 +26,10 @@ export const faults: Part = {
         return [{ how: 'fail', at: number, error }];
       },
       judge,
-      kindOf: (trial, injection) => `${errorOf(injection)}: ${wayOf(trial)}`,
+      kindsOf: (trial, injection) => [
+        `${errorOf(injection)}: ${wayOf(trial)}`,
+        `${errorOf(injection)} from ${trial.hit?.what.split(' ')[0]}`,
+      ],
     }),
 };
 

@@ -17,6 +17,6 @@ export const kill: Part = {
         { how: name.includes('write') && prng.chance(0.5) ? 'kill midway' : 'kill', at: number },
       ],
       judge: ({ events }) => (events.some((event) => event.endsWith('killed')) ? null : 'nobody was killed'),
-      kindOf: ({ hit }) => `${hit?.isMidway === true ? 'midway in' : 'before'} ${hit?.what.split(' ')[0]}`,
+      kindsOf: ({ hit }) => [`${hit?.isMidway === true ? 'midway in' : 'before'} ${hit?.what.split(' ')[0]}`],
     }),
 };

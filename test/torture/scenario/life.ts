@@ -2,7 +2,15 @@
 import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Detection } from '../../support/appliance.ts';
-import { type Call, type Counted, compileLibrary, createInjector, type Injection, type Hit, type Injector } from '../io/inject.ts';
+import {
+  type Call,
+  type Counted,
+  compileLibrary,
+  createInjector,
+  type Hit,
+  type Injection,
+  type Injector,
+} from '../io/inject.ts';
 import { checkWorld } from './check.ts';
 import { Model } from './model.ts';
 import { makeSmallProgram } from './small-program.ts';
@@ -25,6 +33,7 @@ export interface Trial {
   readonly events: readonly Event[];
   /** Null: everything held. */
   readonly failure: string | null;
+  readonly seconds: number;
 }
 
 export interface Life {
@@ -40,7 +49,11 @@ export interface Life {
  * @param folder of its own, empty
  * @throws AssertionError where already the undisturbed life is not as the model has it
  */
-export async function live(folder: string, counted: Counted, tell: (progress: string) => void): Promise<Life> {
+export async function live(
+  folder: string,
+  counted: Counted,
+  tell: (progress: string) => void,
+): Promise<Life> {
   const main = makeSmallProgram();
   const library = compileLibrary(folder);
   const { world, injector } = makeWorld(main, library, join(folder, 'first'));
@@ -91,13 +104,14 @@ async function tryOnce(
   { stage, before, model, rows }: LivedStage,
   injection: Injection,
 ): Promise<Trial> {
+  const begunMs = performance.now();
   world.load(before);
   injector.begin(counted, injection);
   let failure: string | null = null;
   try {
     await world.carryOut(stage);
     injector.end();
-    await checkWorld(world, model, rows);
+    await checkWorld(world, model, rows, isUnreadableDatabase(injector.hit(), injection));
   } catch (error) {
     failure = error instanceof Error ? error.message : String(error);
     keep(world);
@@ -105,7 +119,14 @@ async function tryOnce(
     injector.end();
     await world.end();
   }
-  return { hit: injector.hit(), events: [...world.events], failure };
+  const seconds = Math.round((performance.now() - begunMs) / 1000);
+  return { hit: injector.hit(), events: [...world.events], failure, seconds };
+}
+
+/** SQLite takes a read that fails with EIO for damage of the file, and so does the program. */
+function isUnreadableDatabase(hit: Hit | null, injection: Injection): boolean {
+  const isEio = injection.how === 'fail' && injection.error === 'EIO';
+  return isEio && hit !== null && /^pread64 .*detections\.db/.test(hit.what);
 }
 
 /** What was there after the hit, and what was made of it. */
@@ -120,6 +141,6 @@ function keep({ root }: World): void {
 
 function modelOf(stages: readonly Stage[]): Model {
   const model = new Model();
-  for (const { acts } of stages) for (const act of acts) act.then?.(model);
+  for (const { acts } of stages) for (const act of acts) act.expect?.(model);
   return model;
 }

@@ -20,14 +20,21 @@ const SMALLER = [
 export function makeSmallProgram(): string {
   const folder = join(DIST, 'torture');
   mkdirSync(folder, { recursive: true });
-  for (const name of ['main.cjs', 'licenses.json', 'console.json']) cpSync(join(DIST, name), join(folder, name));
+  for (const name of ['main.cjs', 'licenses.json', 'console.json'])
+    cpSync(join(DIST, name), join(folder, name));
   const sources = ['program.cjs', 'worker.cjs'].map((name) => {
     const source = readFileSync(join(DIST, name), 'utf8');
-    return { name, source, small: SMALLER.reduce((text, { constant, small }) => text.replace(constant, small), source) };
+    return {
+      name,
+      source,
+      small: SMALLER.reduce((text, { constant, small }) => text.replace(constant, small), source),
+    };
   });
   for (const { constant } of SMALLER)
     if (!sources.some(({ source }) => source.includes(constant)))
-      throw new Error(`the bundle does not say "${constant}": test/torture/scenario/small-program.ts must follow it`);
+      throw new Error(
+        `the bundle does not say "${constant}": test/torture/scenario/small-program.ts must follow it`,
+      );
   for (const { name, small } of sources) writeFileSync(join(folder, name), small);
   return join(folder, 'main.cjs');
 }

@@ -19,7 +19,7 @@ export type Act =
       readonly content: Buffer;
       /** Whether it waits there until a later act. */
       readonly waits?: boolean;
-      readonly then: (model: Model) => void;
+      readonly expect: (model: Model) => void;
     }
   | {
       readonly kind: 'command';
@@ -28,7 +28,7 @@ export type Act =
       readonly makes?: string;
       /** What it says where it was carried out before. */
       readonly again?: RegExp;
-      readonly then?: (model: Model) => void;
+      readonly expect?: (model: Model) => void;
     };
 
 export interface Stage {
@@ -119,7 +119,7 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
           kind: 'command',
           args: () => ['window', 'reset', 'newswire', window3],
           again: /done/,
-          then(model) {
+          expect(model) {
             model.move(heldContent, 'archive');
             // Its window was read: where it lies does not matter to that.
             model.move(broken, 'archive', 'failed');
@@ -158,13 +158,13 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
           args: ({ late }) => ['key', 'rotate', idOfKey(late), '--overlap', '0', '--json'],
           makes: 'rotated',
           again: /expired|rotated|cannot/,
-          then: (model) => void model.keys.set('late', false).set('rotated', true),
+          expect: (model) => void model.keys.set('late', false).set('rotated', true),
         },
         makeKey('lost'),
         {
           kind: 'command',
           args: ({ lost }) => ['key', 'revoke', idOfKey(lost), '--yes'],
-          then: (model) => void model.keys.set('lost', false),
+          expect: (model) => void model.keys.set('lost', false),
         },
       ],
     },
@@ -184,11 +184,21 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
       serves: false,
       acts: [
         command('account', 'set', 'agency', '--print-metadata', 'on'),
-        { ...command('ingest', 'replay'), then: (model) => model.showPrint() },
+        { ...command('ingest', 'replay'), expect: (model) => model.showPrint() },
       ],
     },
-    { name: 'scrub', serves: true, settings: { WIREWATCH_VERIFY_EVERY_HOURS: '1' }, acts: [command('verify')] },
-    { name: 'made anew', serves: true, without: ['detections.db'], acts: [drop('newswire', 6, 'csv', rows(3, 2, 6))] },
+    {
+      name: 'scrub',
+      serves: true,
+      settings: { WIREWATCH_VERIFY_EVERY_HOURS: '1' },
+      acts: [command('verify')],
+    },
+    {
+      name: 'made anew',
+      serves: true,
+      without: ['detections.db'],
+      acts: [drop('newswire', 6, 'csv', rows(3, 2, 6))],
+    },
     {
       name: 'removal',
       serves: true,
@@ -197,7 +207,7 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
           kind: 'command',
           args: () => ['subscription', 'remove', '7002', '--yes'],
           again: /subscription 7002 does not exist/,
-          then: (model) => model.remove(7002),
+          expect: (model) => model.remove(7002),
         },
         drop('newswire', 7, 'ndjson', [row(1, 7, 3)]),
         command('backup', 'BACKUP'),
@@ -222,12 +232,12 @@ function makeKey(label: string): Act {
     kind: 'command',
     args: () => ['key', 'create', ...terms, '--name', label, '--json'],
     makes: label,
-    then: (model) => void model.keys.set(label, true),
+    expect: (model) => void model.keys.set(label, true),
   };
 }
 
-function dropped(name: string, content: Buffer, waits: boolean, then: (model: Model) => void): Act {
-  return { kind: 'drop', name, content, waits, then };
+function dropped(name: string, content: Buffer, waits: boolean, expect: (model: Model) => void): Act {
+  return { kind: 'drop', name, content, waits, expect };
 }
 
 /** A file of which no row is applied. */

@@ -1,7 +1,16 @@
 /** A folder with an installation, the appliance on it while it runs, and a client that follows its stream. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HOUR_MS } from '../../../src/time.ts';
@@ -53,7 +62,8 @@ export class World {
   /** The log lines of every run of the appliance. */
   readonly logs: (() => LogLine[])[] = [];
   #stageSettings: Readonly<Record<string, string>> = {};
-  #server: { readonly run: RunningProgram; readonly url: string; exit: number | null | undefined } | null = null;
+  #server: { readonly run: RunningProgram; readonly url: string; exit: number | null | undefined } | null =
+    null;
 
   /** @param main the program's entry; @param folder of the injector */
   constructor(main: string, folder: string, injector: Injector) {
@@ -218,7 +228,9 @@ export class World {
       }
       const line = `command ${given.slice(0, 2).join(' ')}`;
       if (tries > 1 && again?.test(told)) return;
-      this.events.push(code === null ? `${line}: killed` : `${line}: ${code} ${told.trim() || printed.trim()}`);
+      this.events.push(
+        code === null ? `${line}: killed` : `${line}: ${code} ${told.trim() || printed.trim()}`,
+      );
       const isHit = this.#injector.hit() !== null;
       assert.ok(tries < TRIES_MAX && isHit, `${line} does not work: ${code} ${told} ${printed}`);
     }
@@ -244,7 +256,14 @@ export class World {
     const found = `${this.root}-as-found`;
     rmSync(found, { recursive: true, force: true });
     cpSync(this.root, found, { recursive: true, preserveTimestamps: true });
-    writeFileSync(join(found, 'inodes'), execFileSync('stat', ['-c', '%n %i %s %y %d', ...readdirSync(this.data).map((n) => join(this.data, n))]));
+    writeFileSync(
+      join(found, 'inodes'),
+      execFileSync('stat', [
+        '-c',
+        '%n %i %s %y %d',
+        ...readdirSync(this.data).map((n) => join(this.data, n)),
+      ]),
+    );
     const last = run.told().trim().split('\n').slice(-2).join(' | ');
     this.events.push(`the appliance, ${when}: ${code === null ? 'killed' : `exit code ${code} ${last}`}`);
   }
