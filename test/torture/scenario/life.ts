@@ -54,7 +54,7 @@ export async function live(
   counted: Counted,
   tell: (progress: string) => void,
 ): Promise<Life> {
-  const main = makeSmallProgram();
+  const main = makeSmallProgram(folder);
   const library = compileLibrary(folder);
   const { world, injector } = makeWorld(main, library, join(folder, 'first'));
   const stages: LivedStage[] = [];

@@ -2,10 +2,11 @@
  * The bundled program with two constants made small, so that a short life has it all: segments that close, and a
  * backfill in parts.
  */
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const DIST = join(import.meta.dirname, '..', '..', '..', 'dist');
+const PROJECT = join(import.meta.dirname, '..', '..', '..');
+const DIST = join(PROJECT, 'dist');
 
 const SMALLER = [
   { constant: 'SEGMENT_BYTES = 64 * 1024 * 1024', small: 'SEGMENT_BYTES = 6 * 1024' },
@@ -13,13 +14,13 @@ const SMALLER = [
 ];
 
 /**
- * It lies beside the program, where its dependencies are found.
- *
+ * @param parent where it gets a folder of its own
  * @returns its entry
  */
-export function makeSmallProgram(): string {
-  const folder = join(DIST, 'torture');
-  mkdirSync(folder, { recursive: true });
+export function makeSmallProgram(parent: string): string {
+  const folder = join(parent, 'program');
+  mkdirSync(folder);
+  symlinkSync(join(PROJECT, 'node_modules'), join(folder, 'node_modules'));
   for (const name of ['main.cjs', 'licenses.json', 'console.json'])
     cpSync(join(DIST, name), join(folder, name));
   const sources = ['program.cjs', 'worker.cjs'].map((name) => {
