@@ -19,6 +19,8 @@ import { createHistory, type History, type HistoryRow } from './support/history.
 const rows = (from: number, count: number): HistoryRow[] =>
   Array.from({ length: count }, (_, index) => ({ content_type: 'text', row: { article_id: from + index } }));
 
+const PAGE_BYTES = 16_384;
+
 class Killed extends Error {}
 
 /** Some transactions, the last one of many frames; stopped. */
@@ -196,6 +198,30 @@ test('while a checkpoint is under way, an older copy in its place is found out, 
     assert.ok(!isNotedFile(path));
     assert.ok(!existsSync(`${path}-peek`));
     await history.restart();
+  }));
+
+test('a checkpoint that a kill cut off where the file cannot be read alone is gone on with', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    const before = readFileSync(path);
+    const noted = JSON.parse(readFileSync(`${path}-identity`, 'utf8'));
+    history.apply(rows(7000, 400));
+    const log = readFileSync(`${path}-wal`);
+    history.stop();
+    const content = contentOfDetections(history.folder.root);
+    const after = readFileSync(path);
+    assert.ok(after.length > before.length);
+    // The first page says how long the file is to become.
+    writeFileSync(path, Buffer.concat([after.subarray(0, PAGE_BYTES), before.subarray(PAGE_BYTES)]));
+    writeFileSync(`${path}-wal`, log);
+    writeFileSync(`${path}-identity`, JSON.stringify({ ...noted, is_checkpointing: true }));
+    assert.equal((await history.restart()).madeAnew, null);
+    history.stop();
+    assertSameContent(
+      withoutOpenDelivery(contentOfDetections(history.folder.root)),
+      withoutOpenDelivery(content),
+    );
   }));
 
 test('a file is known though its file system is another device since the machine was restarted', () =>
