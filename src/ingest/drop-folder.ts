@@ -9,7 +9,7 @@ import { type BigIntStats, lstatSync, mkdirSync, readdirSync, renameSync, rmSync
 import { join, sep } from 'node:path';
 import type { FSWatcher } from 'chokidar';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { type DataFolder, isThere, syncFile, syncFolder } from '../store/folder.ts';
+import { type DataFolder, isThere, syncFile, syncFolder, syncName } from '../store/folder.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
 import { compareFiles, type ExportFileName, judgeName, judgeWindow } from './export-name.ts';
 
@@ -85,6 +85,7 @@ export class DropFolder {
     try {
       // Not its parents: where a share is not mounted, exports would go astray below its mount point.
       makeFolder(this.root);
+      syncName(this.root);
       for (const name of OWN_FOLDERS) this.ensureFolder(name);
       syncFolder(this.root);
     } catch (error) {

@@ -8,7 +8,7 @@ import { renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
 import { isDiskFull } from '../store/database-errors.ts';
-import { isThere, syncFolder, writeWhole } from '../store/folder.ts';
+import { isThere, syncFolder, syncName, writeWhole } from '../store/folder.ts';
 import { formatMs, utcDay } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { shortName } from './drop-folder.ts';
@@ -79,6 +79,8 @@ export function settle(workshop: Workshop, record: FileRecord): void {
       if (hasSkipped && isThere(skipped)) renameSync(skipped, `${target}.skipped.ndjson`);
       renameSync(taken, target);
       syncFolder(dirname(target));
+      // The folder of a day may be new.
+      syncName(dirname(target));
       syncFolder(dirname(taken));
     }
   }

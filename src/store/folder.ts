@@ -83,7 +83,12 @@ export function ensureFolder(folder: DataFolder): boolean {
   const { root, detections, access, log, accessLog, lock, serveLock, stateLock, secret } = folder;
   let isNew = false;
   try {
-    isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
+    const made = mkdirSync(root, { recursive: true, mode: 0o700 });
+    isNew = made !== undefined;
+    for (let path = root; ; path = dirname(path)) {
+      syncName(path);
+      if (made === undefined || path === made || path === dirname(path)) break;
+    }
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
     for (const path of [detections, access, log, accessLog, lock, serveLock, stateLock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
@@ -213,7 +218,6 @@ export function freeBytes(path: string): number {
   return bavail * bsize;
 }
 
-/** Makes a file's content durable. */
 /**
  * Writes a small file, which appears under its name when it is on the disk.
  *
@@ -241,6 +245,18 @@ export function syncFile(path: string): void {
     fsyncSync(file);
   } finally {
     closeSync(file);
+  }
+}
+
+/**
+ * Makes durable that a folder is there: what is synced in it does not cover its own name. One whose parent this user
+ * cannot sync was made by somebody else, or is a mount point.
+ */
+export function syncName(path: string): void {
+  try {
+    syncFolder(dirname(path));
+  } catch (error) {
+    if (!isErrorCode(error, 'EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'ENOSYS', 'EROFS')) throw error;
   }
 }
 
