@@ -4,18 +4,20 @@
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createPrng, seedKey } from '../../src/generate/prng.ts';
+import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
 import type { Order, Outcome, Part } from './part.ts';
 import { type Checked, checkImage } from './power/check.ts';
 import { Disk, differences } from './power/disk.ts';
 import { LEFTS, type Leaving, pickLeaving, writeImage } from './power/image.ts';
 import { commandsByPrint, type Known, learn, NOTHING_KNOWN } from './power/known.ts';
-import type { IoEvent } from './power/record.ts';
+import { type IoEvent, readRecord } from './power/record.ts';
 import { startOn } from './power/start.ts';
 import { recordStory, type Story } from './power/story.ts';
 
 const IMAGES = 20_000;
 const STARTS = 200;
+/** How often the power is cut again while the real program brings an image back. */
+const CUTS_A_START = 10;
 /** One in so many is compared with its log; of one in so many, the backup is read. */
 const SCRUB_EVERY = 10;
 const BACKUP_EVERY = 4;
@@ -110,12 +112,35 @@ class Cuts {
     const isStarted = Math.floor(number / every) !== Math.floor((number - 1) / every);
     try {
       if (isStarted) {
-        await startOn(this.#image, this.#story, this.#known);
-        this.#count('started by the real program');
+        await this.#start(prng);
       } else this.#countChecked(await this.#check(number));
     } catch (error) {
       this.#fail(index, number, leaving, error);
     }
+  }
+
+  /** By the real program; then the power is cut again while that brings it back. */
+  async #start(prng: Prng): Promise<void> {
+    const disk = new Disk(this.#image);
+    disk.load();
+    const record = join(this.#order.folder, 'record-of-start');
+    await startOn(this.#image, this.#story, this.#known, record);
+    this.#count('started by the real program');
+    const events = readRecord(record);
+    const cuts = Array.from({ length: CUTS_A_START }, () => prng.below(events.length)).sort((a, b) => a - b);
+    const again = `${this.#image}-again`;
+    let known = this.#known;
+    for (const [index, event] of events.entries()) {
+      for (; cuts[0] === index; cuts.shift()) {
+        writeImage(disk, pickLeaving(prng), prng, again);
+        await checkImage(again, this.#story, known, { scrub: false, backup: false });
+        this.#count('cut again while it was brought back');
+      }
+      disk.play(event);
+      known = learn(known, event, this.#story, this.#printed);
+    }
+    const [missed] = differences(disk);
+    if (missed !== undefined) throw new Error(`the record of a start is not what became of ${missed}`);
   }
 
   async #check(number: number): Promise<Checked> {
@@ -176,6 +201,7 @@ class Cuts {
       'with a backup that was read',
       'compared with the log',
       'started by the real program',
+      'cut again while it was brought back',
     ];
     const missed = differences(this.#disk).map((path) => `the record is not what became of ${path}`);
     const unfired = wanted.filter((what) => !this.#counts.has(what)).map((what) => `no image ${what}`);

@@ -102,9 +102,14 @@ export class Disk {
   readonly unsynced = new Set<DiskFile>();
   readonly #files = new Map<number, DiskFile>();
 
-  /** @param root a folder, which was empty when the record was begun */
+  /** @param root a folder that is empty when the record is begun; otherwise {@link load} it then */
   constructor(root: string) {
     this.root = root;
+  }
+
+  /** Takes what is in the folder now to be durable. */
+  load(): void {
+    this.#load(this.root, this.top);
   }
 
   /** Takes an event of the record; those that change nothing are passed over. */
@@ -136,6 +141,25 @@ export class Disk {
         if (event.kind === 'put') this.#settle((each) => each === change);
       }
     }
+  }
+
+  #load(path: string, into: DiskFolder): void {
+    for (const entry of readdirSync(path, { withFileTypes: true })) {
+      const below = join(path, entry.name);
+      const node = entry.isDirectory() ? new DiskFolder() : this.#loadFile(below);
+      if (node instanceof DiskFolder) this.#load(below, node);
+      setName(into.durable, entry.name, node);
+      setName(into.current, entry.name, node);
+    }
+  }
+
+  /** A file may have several names. */
+  #loadFile(path: string): DiskFile {
+    const { ino, mtimeNs } = lstatSync(path, { bigint: true });
+    const file = this.#files.get(Number(ino)) ?? new DiskFile(Number(ino), readFileSync(path));
+    file.modifiedNs = mtimeNs;
+    this.#files.set(file.inode, file);
+    return file;
   }
 
   /** The names that an event gives or takes. */

@@ -1,27 +1,34 @@
 /** Starts the real program on an image: a client goes on with its cursor, and what was dropped is read to its end. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs, HOUR_MS } from '../../../src/time.ts';
 import { isComplaint } from '../../support/crashes.ts';
 import { contentOf, fileName, idOf, newRow, nextWindowMs } from '../../support/export-files.ts';
-import { type RunningProgram, runProgram } from '../../support/program.ts';
+import type { RunningProgram } from '../../support/program.ts';
 import { Follower } from './follower.ts';
 import type { Known } from './known.ts';
-import { DATA, SETTINGS, type Story } from './story.ts';
+import { notePut } from './record.ts';
+import { DATA, runRecorded, type Story } from './story.ts';
 
 const PATIENCE_MS = 60_000;
 
-/** @throws Error for what is not as it had been told */
-export async function startOn(image: string, { files, key }: Story, known: Known): Promise<void> {
-  const data = join(image, DATA);
-  const program = runProgram(['serve', '--data', data, '--port', '0'], SETTINGS);
+/** @param record a file, in which is recorded what it does; @throws Error for what is not as it had been told */
+export async function startOn(
+  image: string,
+  { files, key, library }: Story,
+  known: Known,
+  record: string,
+): Promise<void> {
+  const telling = { library, record, root: image };
+  writeFileSync(record, '');
+  const program = runRecorded(['serve', '--port', '0'], telling);
   try {
     const url = await program.url();
-    const drop = join(data, 'drop');
-    if (await isPaused(url)) await runProgram(['ingest', 'resume', '--data', data], SETTINGS).ended;
-    const added = dropNew(image, drop);
+    const drop = join(image, DATA, 'drop');
+    if (await isPaused(url)) await runRecorded(['ingest', 'resume'], telling).ended;
+    const added = dropNew(record, drop, files);
     await settled(drop, program);
     if (known.cursor !== null)
       await followOn(url, key, { ...known, cursor: known.cursor }, { files, drop, added });
@@ -40,11 +47,15 @@ async function isPaused(url: string): Promise<boolean> {
 }
 
 /** @returns the id of its detection */
-function dropNew(image: string, drop: string): string {
+function dropNew(record: string, drop: string, files: Story['files']): string {
   const row = newRow();
   const name = fileName('newswire', nextWindowMs());
-  writeFileSync(join(image, name), contentOf('ndjson', [row]));
-  renameSync(join(image, name), join(drop, name));
+  const draft = `${drop}-draft`;
+  const content = contentOf('ndjson', [row]);
+  writeFileSync(draft, content);
+  notePut(record, join(drop, name), statSync(draft).ino, content);
+  renameSync(draft, join(drop, name));
+  files.set(name, [idOf(row)]);
   return idOf(row);
 }
 

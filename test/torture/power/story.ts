@@ -30,10 +30,12 @@ export interface Story {
   readonly events: readonly IoEvent[];
   /** The folder in which it took place, as it is in the end; empty before the first event. */
   readonly root: string;
+  /** Of {@link buildRecorder}. */
+  readonly library: string;
   /** By the id of the request. */
   readonly pages: ReadonlyMap<string, Page>;
-  /** Ids of the detections in each file that is good, by its name. */
-  readonly files: ReadonlyMap<string, readonly string[]>;
+  /** Ids of the detections in each file that is good, by its name; what is dropped afterwards is added. */
+  readonly files: Map<string, readonly string[]>;
   /** Of the follower; only the program itself could tell it again. */
   readonly key: string;
 }
@@ -63,14 +65,25 @@ export async function recordStory(folder: string, prng: Prng): Promise<Story> {
   };
   mkdirSync(telling.root);
   mkdirSync(telling.drafts);
+  const { library, root } = telling;
   const teller = new Teller(telling);
   try {
     const key = await teller.tell();
     const { files, pages } = teller;
-    return { events: readRecord(telling.record), root: telling.root, pages, files, key };
+    return { events: readRecord(telling.record), root, library, pages, files, key };
   } finally {
     teller.end();
   }
+}
+
+/** Starts the program on the data folder in a root. */
+export function runRecorded(
+  args: readonly string[],
+  { library, record, root }: Pick<Telling, 'library' | 'record' | 'root'>,
+  settings: Readonly<Record<string, string>> = {},
+): RunningProgram {
+  const recorded = { LD_PRELOAD: library, IO_ROOT: root, IO_RECORD: record };
+  return runProgram([...args, '--data', join(root, DATA)], { ...SETTINGS, ...recorded, ...settings });
 }
 
 interface Telling {
@@ -186,10 +199,8 @@ class Teller {
     if ((await program.ended) !== null) throw new Error(`it ended by itself: ${program.told()}`);
   }
 
-  #run(args: readonly string[], settings: Readonly<Record<string, string>> = {}): RunningProgram {
-    const { library, record } = this.#telling;
-    const recorded = { LD_PRELOAD: library, IO_ROOT: this.#root, IO_RECORD: record };
-    return runProgram([...args, '--data', join(this.#root, DATA)], { ...SETTINGS, ...recorded, ...settings });
+  #run(args: readonly string[], settings?: Readonly<Record<string, string>>): RunningProgram {
+    return runRecorded(args, this.#telling, settings);
   }
 
   /** Runs a command to its end, and notes when it began and ended. @returns what it printed */
