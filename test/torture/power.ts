@@ -28,7 +28,7 @@ const TELL_EVERY = 500;
 export const power: Part = {
   name: 'power',
   about: 'the power is cut at any moment, with any part of what was not synced',
-  minutes: 30,
+  minutes: 40,
   needs: ['gcc'],
   run: async (order) => cutPower(await recordPower(order), order),
 };
