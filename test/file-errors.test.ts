@@ -73,7 +73,9 @@ test('an error of the system concerns one file, whatever its name', () => {
   // Node knows no name for these two.
   const nameless = (number: number) => error(`Unknown system error -${number}`);
   assert.ok(isFileError(nameless(constants.errno.ESTALE)));
-  assert.ok(isFileError(new ReadingFault(`Unknown system error -${constants.errno.ESTALE}`, 'stale', 'read')));
+  assert.ok(
+    isFileError(new ReadingFault(`Unknown system error -${constants.errno.ESTALE}`, 'stale', 'read')),
+  );
   assert.ok(isDiskFull(nameless(constants.errno.EDQUOT)), 'waited out as a full disk');
   assert.ok(!isFileError(nameless(constants.errno.EDQUOT)));
   assert.throws(

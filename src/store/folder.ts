@@ -84,12 +84,10 @@ export function ensureFolder(folder: DataFolder): boolean {
   let first: string | undefined;
   try {
     first = mkdirSync(root, { recursive: true, mode: 0o700 });
-    for (
-      let path = resolve(root);
-      first !== undefined && path.startsWith(resolve(first));
-      path = dirname(path)
-    )
+    for (let path = resolve(root); ; path = dirname(path)) {
       syncName(path);
+      if (first === undefined || path === resolve(first) || path === dirname(path)) break;
+    }
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
     for (const path of [detections, access, log, accessLog, lock, serveLock, stateLock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
@@ -107,16 +105,6 @@ export function ensureFolder(folder: DataFolder): boolean {
   }
   refuseLinks(folder);
   return first !== undefined;
-}
-
-/** Makes the name of a new folder durable: without it, what is synced in the folder is lost, too. */
-export function syncName(folder: string): void {
-  try {
-    syncFolder(dirname(resolve(folder)));
-  } catch (error) {
-    // The parent may be one that this user can only pass through and write to.
-    if (!isErrorCode(error, 'EACCES', 'EPERM')) throw error;
-  }
 }
 
 /** @throws Refused `configuration` where the path is that of a file */
@@ -256,6 +244,18 @@ export function syncFile(path: string): void {
     fsyncSync(file);
   } finally {
     closeSync(file);
+  }
+}
+
+/**
+ * Makes durable that a folder is there: what is synced in it does not cover its own name. One whose parent this user
+ * cannot sync was made by somebody else, or is a mount point.
+ */
+export function syncName(path: string): void {
+  try {
+    syncFolder(dirname(resolve(path)));
+  } catch (error) {
+    if (!isErrorCode(error, 'EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'ENOSYS', 'EROFS')) throw error;
   }
 }
 

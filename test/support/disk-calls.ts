@@ -35,7 +35,7 @@ export function recordDiskCalls(tell: (call: DiskCall) => void): () => void {
     const flags = String(args[1] ?? 'r');
     const isNew = /[wa]/.test(flags) && !existsSync(path);
     if (isNew) tell({ call: 'create', path });
-    else if (/w/.test(flags)) tell({ call: 'write', path });
+    else if (/w/.test(flags) && !flags.includes('x')) tell({ call: 'write', path });
     const file = call(...args);
     files.set(file, path);
     return file;

@@ -7,9 +7,10 @@ import { faults } from './faults.ts';
 import { kill } from './kill.ts';
 import type { Part } from './part.ts';
 import { planted } from './planted.ts';
+import { power } from './power.ts';
 
 /** Each in a file of its name, in the order in which they run. */
-const PARTS: readonly Part[] = [kill, faults, planted];
+const PARTS: readonly Part[] = [kill, faults, power, planted];
 
 function usage(): string {
   const lines = PARTS.map(({ name, about, minutes }) => `  ${name.padEnd(12)}${about} (${minutes} minutes)`);
