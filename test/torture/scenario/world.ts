@@ -232,7 +232,16 @@ export class World {
       );
       const isHit = this.#injector.hit() !== null;
       assert.ok(tries < TRIES_MAX && isHit, `${line} does not work: ${code} ${told} ${printed}`);
+      if (/Restart Wirewatch/.test(told + printed)) await this.#restart();
     }
+  }
+
+  /** As a command that found damage says, where the appliance runs: it makes the database anew. */
+  async #restart(): Promise<void> {
+    if (this.#server === null) return;
+    await this.stop();
+    await this.start();
+    await this.until('the database is made anew', () => !existsSync(join(this.data, 'detections.db-damage')));
   }
 
   /** Starts the appliance again where it has ended, or says that only a start helps. */
@@ -243,7 +252,9 @@ export class World {
       this.#ended('run', server.exit, server.run);
       return this.start();
     }
-    const stopped = server.run.log().find(({ msg }) => String(msg).startsWith('ingest stopped'));
+    const stopped = server.run
+      .log()
+      .find(({ msg, alert }) => String(msg).startsWith('ingest stopped') || alert === 'database damaged');
     if (stopped === undefined) return;
     this.events.push(`the appliance: ${JSON.stringify(stopped.msg)} ${JSON.stringify(stopped.err)}`);
     await this.stop();
