@@ -1,6 +1,16 @@
 /** What a start finds where an earlier one, or the machine, failed at an awkward moment. */
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import fs, {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { describe, test } from 'node:test';
 import { findTail } from '../src/history/log-reader.ts';
 import { LogWriter } from '../src/history/log-writer.ts';
@@ -221,6 +231,30 @@ test('a checkpoint that a kill cut off where the file cannot be read alone is go
     assertSameContent(
       withoutOpenDelivery(contentOfDetections(history.folder.root)),
       withoutOpenDelivery(content),
+    );
+  }));
+
+test('a database that is made anew has its write-ahead log before it has its name', () =>
+  withHistory(async (history) => {
+    const { renameSync } = fs;
+    let versions: number[] = [];
+    fs.renameSync = (from, to) => {
+      // https://sqlite.org/fileformat.html#file_format_version_numbers
+      if (String(from).endsWith('-draft')) versions = [...readFileSync(String(from)).subarray(18, 20)];
+      renameSync(from, to);
+    };
+    syncBuiltinESMExports();
+    try {
+      rmSync(history.folder.detections);
+      await history.restart();
+    } finally {
+      fs.renameSync = renameSync;
+      syncBuiltinESMExports();
+    }
+    assert.deepEqual(versions, [2, 2]);
+    assert.deepEqual(
+      readdirSync(history.folder.root).filter((name) => name.includes('-draft')),
+      [],
     );
   }));
 

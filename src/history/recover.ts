@@ -261,6 +261,9 @@ async function makeAnew(tail: Tail, options: RecoverOptions): Promise<number> {
     const unsound = isResumed ? whyUnsound(db) : null;
     if (unsound !== null)
       throw new DatabaseDamage(`the database that an earlier start began to rebuild is damaged: ${unsound}`);
+    // Before it has its name: the change goes through a rollback journal, and beside a database in its place one that a
+    // kill has left would let nobody open it who may not write.
+    db.pragma('journal_mode = WAL');
   } catch (error) {
     db.close();
     // The log needs room before a draft does; and of a draft that is not sound nothing is kept.

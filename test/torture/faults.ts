@@ -16,7 +16,7 @@ const READING =
 export const faults: Part = {
   name: 'faults',
   about: 'every call on a file fails once with EIO, ENOSPC, EBUSY or ESTALE, in the same life',
-  minutes: 600,
+  minutes: 920,
   needs: ['gcc'],
   run: (order) =>
     torment(order, {

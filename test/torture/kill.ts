@@ -8,7 +8,7 @@ import { torment } from './scenario/trials.ts';
 export const kill: Part = {
   name: 'kill',
   about: 'killed at every call that changes a file, in a life that has it all',
-  minutes: 180,
+  minutes: 185,
   needs: ['gcc'],
   run: (order) =>
     torment(order, {

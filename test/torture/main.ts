@@ -23,6 +23,8 @@ function usage(): string {
   --seed    the same run again; unless told otherwise a random one, which is printed
   --share   so much of each part: 0.01 is a hundredth; unless told otherwise 1
 
+What failed in kill and faults is repeated alone with TORTURE_CASE, as the failure says.
+
 ${lines.join('\n')}
 `;
 }

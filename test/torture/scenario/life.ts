@@ -33,7 +33,6 @@ export interface Trial {
   readonly events: readonly Event[];
   /** Null: everything held. */
   readonly failure: string | null;
-  readonly seconds: number;
 }
 
 export interface Life {
@@ -104,7 +103,6 @@ async function tryOnce(
   { stage, before, model, rows }: LivedStage,
   injection: Injection,
 ): Promise<Trial> {
-  const begunMs = performance.now();
   world.load(before);
   injector.begin(counted, injection);
   let failure: string | null = null;
@@ -119,8 +117,7 @@ async function tryOnce(
     injector.end();
     await world.end();
   }
-  const seconds = Math.round((performance.now() - begunMs) / 1000);
-  return { hit: injector.hit(), events: [...world.events], failure, seconds };
+  return { hit: injector.hit(), events: [...world.events], failure };
 }
 
 /** SQLite takes a read that fails with EIO for damage of the file, and so does the program. */

@@ -71,10 +71,6 @@ export async function torment(
         `TORTURE_CASE='${caseOf(each)}' (${trial.hit?.what}): ${failure}\n    ${trial.events.join('\n    ')}`,
       );
     done += 1;
-    if (process.env.TORTURE_TOLD === 'all')
-      order.tell(
-        `${caseOf(each)}: ${trial.hit?.what} ${trial.seconds} s ${trial.events.join('; ').slice(0, 300)}`,
-      );
     if (done % TOLD_EVERY === 0 || failure !== null)
       order.tell(
         `${done} of ${chosen.length}, ${failures.length} wrong${failure === null ? '' : `: ${failures.at(-1)}`}`,

@@ -1,6 +1,5 @@
 /** A folder with an installation, the appliance on it while it runs, and a client that follows its stream. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -233,7 +232,16 @@ export class World {
       );
       const isHit = this.#injector.hit() !== null;
       assert.ok(tries < TRIES_MAX && isHit, `${line} does not work: ${code} ${told} ${printed}`);
+      if (/Restart Wirewatch/.test(told + printed)) await this.#restart();
     }
+  }
+
+  /** As a command that found damage says, where the appliance runs: it makes the database anew. */
+  async #restart(): Promise<void> {
+    if (this.#server === null) return;
+    await this.stop();
+    await this.start();
+    await this.until('the database is made anew', () => !existsSync(join(this.data, 'detections.db-damage')));
   }
 
   /** Starts the appliance again where it has ended, or says that only a start helps. */
@@ -244,7 +252,9 @@ export class World {
       this.#ended('run', server.exit, server.run);
       return this.start();
     }
-    const stopped = server.run.log().find(({ msg }) => String(msg).startsWith('ingest stopped'));
+    const stopped = server.run
+      .log()
+      .find(({ msg, alert }) => String(msg).startsWith('ingest stopped') || alert === 'database damaged');
     if (stopped === undefined) return;
     this.events.push(`the appliance: ${JSON.stringify(stopped.msg)} ${JSON.stringify(stopped.err)}`);
     await this.stop();
@@ -252,20 +262,22 @@ export class World {
   }
 
   #ended(when: 'start' | 'run' | 'stop', code: number | null, run: RunningProgram): void {
-    // To look at, where what follows goes wrong.
+    this.#keepAsFound();
+    const last = run.told().trim().split('\n').slice(-2).join(' | ');
+    this.events.push(`the appliance, ${when}: ${code === null ? 'killed' : `exit code ${code} ${last}`}`);
+  }
+
+  /** What it was left as, to look at where what follows goes wrong. */
+  #keepAsFound(): void {
     const found = `${this.root}-as-found`;
     rmSync(found, { recursive: true, force: true });
     cpSync(this.root, found, { recursive: true, preserveTimestamps: true });
-    writeFileSync(
-      join(found, 'inodes'),
-      execFileSync('stat', [
-        '-c',
-        '%n %i %s %y %d',
-        ...readdirSync(this.data).map((n) => join(this.data, n)),
-      ]),
-    );
-    const last = run.told().trim().split('\n').slice(-2).join(' | ');
-    this.events.push(`the appliance, ${when}: ${code === null ? 'killed' : `exit code ${code} ${last}`}`);
+    if (!existsSync(this.data)) return;
+    const stats = readdirSync(this.data).map((name) => {
+      const { dev, ino, size, mtimeNs } = statSync(join(this.data, name), { bigint: true });
+      return `${name}: device ${dev}, inode ${ino}, ${size} bytes, ${mtimeNs}\n`;
+    });
+    writeFileSync(join(found, 'files'), stats.join(''));
   }
 
   #shown(): string {
