@@ -1,13 +1,24 @@
 /** What a start finds where an earlier one, or the machine, failed at an awkward moment. */
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { describe, test } from 'node:test';
+import { LogDamage } from '../src/history/log-error.ts';
 import { findTail } from '../src/history/log-reader.ts';
 import { LogWriter } from '../src/history/log-writer.ts';
 import { listSegments } from '../src/history/segment.ts';
 import { noteDamage } from '../src/store/damage.ts';
 import { openDetections } from '../src/store/detections.ts';
-import { isNotedFile } from '../src/store/file-identity.ts';
+import { checkpointNoted, isNotedFile } from '../src/store/file-identity.ts';
 import {
   assertSameContent,
   type Content,
@@ -160,6 +171,7 @@ describe('an entry whose end is intact and whose rows are not', () => {
   test('is damage where nothing shows that', () =>
     withHistory(async (history) => {
       write(history);
+      assert.throws(() => findTail(history.folder.log, 'detections'), LogDamage);
       const bytes = statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size;
       utimesSync(history.folder.detections, 1, 1);
       await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);
@@ -196,6 +208,40 @@ test('while a checkpoint is under way, an older copy in its place is found out, 
     assert.ok(!isNotedFile(path));
     assert.ok(!existsSync(`${path}-peek`));
     await history.restart();
+  }));
+
+test('a copy of the same size and time is another file', { skip: process.platform === 'win32' }, () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    history.stop();
+    assert.ok(isNotedFile(path));
+    spawnSync('cp', ['-p', path, `${path}.copy`]);
+    const stats = () => statSync(path, { bigint: true });
+    const before = stats();
+    renameSync(`${path}.copy`, path);
+    assert.deepEqual([stats().size, stats().mtimeNs], [before.size, before.mtimeNs]);
+    assert.ok(!isNotedFile(path));
+  }),
+);
+
+test('a checkpoint that is cut off once it has written leaves a file that is known', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    history.apply(rows(8000, 20));
+    const db = history.db();
+    const pragma = db.pragma.bind(db);
+    let calls = 0;
+    db.pragma = (text, options) => {
+      pragma(text, options);
+      calls += 1;
+      // The second one follows on the checkpoint.
+      if (calls === 2) throw new Killed();
+    };
+    assert.throws(() => checkpointNoted(db, 'TRUNCATE'), Killed);
+    db.pragma = pragma;
+    assert.ok(isNotedFile(path));
   }));
 
 test('a file is known though its file system is another device since the machine was restarted', () =>
