@@ -3,10 +3,13 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { damage } from './damage.ts';
+import { histories } from './histories.ts';
 import type { Part } from './part.ts';
+import { planted } from './planted.ts';
 
 /** Each in a file of its name, in the order in which they run. */
-const PARTS: readonly Part[] = [];
+const PARTS: readonly Part[] = [histories, damage, planted];
 
 function usage(): string {
   const lines = PARTS.map(({ name, about, minutes }) => `  ${name.padEnd(12)}${about} (${minutes} minutes)`);
