@@ -114,6 +114,21 @@ test('a good key gives the credential with all it may read', () => {
   });
 });
 
+test('a wrong secret is refused, also right after the right one', () => {
+  const { id, key } = makeKey();
+  for (let times = 0; times < 2; times += 1) {
+    assert.equal(ask(key).key_id, id);
+    const last = key.at(-1) === 'a' ? 'b' : 'a';
+    refusal('unauthorized', () => ask(key.slice(0, -1) + last));
+    const other = createKey('ww').key;
+    refusal('unauthorized', () => ask(key.slice(0, -52) + other.slice(-52)));
+    assert.equal(
+      store.findKey(id, () => false),
+      null,
+    );
+  }
+});
+
 test('a key without subscriptions is good and reads nothing', () => {
   assert.deepEqual(ask(makeKey().key).subscriptions, []);
 });

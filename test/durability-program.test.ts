@@ -50,6 +50,11 @@ test('a file is on the disk in .taken before its entry is, and its entry before 
     assert.ok(putAway.some((path) => /\/archive\/.*\.failed/.test(path)));
     const left = [...unsynced.content, ...unsynced.names].filter((path) => existsSync(path));
     assert.deepEqual(inDrop(left), [], 'at the end');
+    assert.deepEqual(
+      unsynced.gone.filter((path) => path.includes('/.taken/')),
+      [],
+      'in one place',
+    );
     assert.deepEqual(inLog(left), [], 'at the end');
   } finally {
     installation.remove();

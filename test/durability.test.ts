@@ -222,6 +222,19 @@ describe('a start', () => {
     assertDurable(calls, history.folder.log, 'after the start');
   });
 
+  test('applies no entry of accounts and keys that a kill left off the disk', async () => {
+    openAccess(work, { create: true }).close();
+    const { access, accessLog } = dataFolder(work);
+    const older = join(work, 'older.db');
+    copyFileSync(access, older);
+    const db = openAccess(work);
+    addAccount(db, { id: 'a', name: 'a', daily_rows: null }, 1);
+    db.close();
+    copyFileSync(older, access);
+    const calls = await diskCallsOf(() => openAccess(work).close());
+    assertPlaced(calls, listSegments(accessLog).at(-1)?.path ?? '');
+  });
+
   test('puts a database that it made anew in place once it is on the disk', async () => {
     fill();
     history.stop();
@@ -308,6 +321,17 @@ describe('a backup', () => {
       calls.some((call) => call.call === 'link'),
       'the old segment is kept aside',
     );
+  });
+
+  test('in a folder that had no detections yet names their log before its state does', async () => {
+    const { root, log, accessLog, secret } = dataFolder(join(work, 'data'));
+    mkdirSync(root);
+    writeFileSync(secret, Buffer.alloc(32, 7));
+    makeLog(accessLog, 3, 'access').close();
+    const target = join(work, 'backup');
+    await backUp(target);
+    makeLog(log, 2).close();
+    assertStateLast(await diskCallsOf(() => backUp(target)), target);
   });
 
   test('in a file has its name once it is on the disk', async () => {

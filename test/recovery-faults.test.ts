@@ -1,10 +1,12 @@
 /** What a start finds where an earlier one, or the machine, failed at an awkward moment. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import fs, {
   copyFileSync,
   existsSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   utimesSync,
@@ -12,12 +14,13 @@ import fs, {
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { describe, test } from 'node:test';
+import { LogDamage } from '../src/history/log-error.ts';
 import { findTail } from '../src/history/log-reader.ts';
 import { LogWriter } from '../src/history/log-writer.ts';
 import { listSegments } from '../src/history/segment.ts';
 import { noteDamage } from '../src/store/damage.ts';
 import { openDetections } from '../src/store/detections.ts';
-import { isNotedFile } from '../src/store/file-identity.ts';
+import { checkpointNoted, isNotedFile } from '../src/store/file-identity.ts';
 import {
   assertSameContent,
   type Content,
@@ -172,6 +175,7 @@ describe('an entry whose end is intact and whose rows are not', () => {
   test('is damage where nothing shows that', () =>
     withHistory(async (history) => {
       write(history);
+      assert.throws(() => findTail(history.folder.log, 'detections'), LogDamage);
       const bytes = statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size;
       utimesSync(history.folder.detections, 1, 1);
       await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);
@@ -236,19 +240,19 @@ test('a checkpoint that a kill cut off where the file cannot be read alone is go
 
 test('a database that is made anew has its write-ahead log before it has its name', () =>
   withHistory(async (history) => {
-    const { renameSync } = fs;
+    const rename = fs.renameSync;
     let versions: number[] = [];
     fs.renameSync = (from, to) => {
       // https://sqlite.org/fileformat.html#file_format_version_numbers
       if (String(from).endsWith('-draft')) versions = [...readFileSync(String(from)).subarray(18, 20)];
-      renameSync(from, to);
+      rename(from, to);
     };
     syncBuiltinESMExports();
     try {
       rmSync(history.folder.detections);
       await history.restart();
     } finally {
-      fs.renameSync = renameSync;
+      fs.renameSync = rename;
       syncBuiltinESMExports();
     }
     assert.deepEqual(versions, [2, 2]);
@@ -256,6 +260,40 @@ test('a database that is made anew has its write-ahead log before it has its nam
       readdirSync(history.folder.root).filter((name) => name.includes('-draft')),
       [],
     );
+  }));
+
+test('a copy of the same size and time is another file', { skip: process.platform === 'win32' }, () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    history.stop();
+    assert.ok(isNotedFile(path));
+    spawnSync('cp', ['-p', path, `${path}.copy`]);
+    const stats = () => statSync(path, { bigint: true });
+    const before = stats();
+    renameSync(`${path}.copy`, path);
+    assert.deepEqual([stats().size, stats().mtimeNs], [before.size, before.mtimeNs]);
+    assert.ok(!isNotedFile(path));
+  }),
+);
+
+test('a checkpoint that is cut off once it has written leaves a file that is known', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    history.apply(rows(8000, 20));
+    const db = history.db();
+    const pragma = db.pragma.bind(db);
+    let calls = 0;
+    db.pragma = (text, options) => {
+      pragma(text, options);
+      calls += 1;
+      // The second one follows on the checkpoint.
+      if (calls === 2) throw new Killed();
+    };
+    assert.throws(() => checkpointNoted(db, 'TRUNCATE'), Killed);
+    db.pragma = pragma;
+    assert.ok(isNotedFile(path));
   }));
 
 test('a file is known though its file system is another device since the machine was restarted', () =>

@@ -3,14 +3,16 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { damage } from './damage.ts';
 import { faults } from './faults.ts';
+import { histories } from './histories.ts';
 import { kill } from './kill.ts';
 import type { Part } from './part.ts';
 import { planted } from './planted.ts';
 import { power } from './power.ts';
 
 /** Each in a file of its name, in the order in which they run. */
-const PARTS: readonly Part[] = [kill, faults, power, planted];
+const PARTS: readonly Part[] = [kill, faults, power, histories, damage, planted];
 
 function usage(): string {
   const lines = PARTS.map(({ name, about, minutes }) => `  ${name.padEnd(12)}${about} (${minutes} minutes)`);

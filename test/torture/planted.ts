@@ -43,13 +43,16 @@ export const planted: Part = {
   about: 'plants small faults in the source, each of which must turn a test red',
   minutes: 5,
   needs: [],
-  run,
+  run: (order) => plantFaults(PLANTED_FAULTS, order),
 };
 
-async function run({ seed, share, folder, tell }: Order): Promise<Outcome> {
+export async function plantFaults(
+  all: readonly PlantedFault[],
+  { seed, share, folder, tell }: Order,
+): Promise<Outcome> {
   const failures: string[] = [];
   const faults = chosen(
-    PLANTED_FAULTS.filter((fault) => isInPlace(fault, failures)),
+    all.filter((fault) => isInPlace(fault, failures)),
     seed,
     share,
   );
@@ -73,7 +76,7 @@ async function run({ seed, share, folder, tell }: Order): Promise<Outcome> {
   for (const copy of copies) rmSync(copy, { recursive: true });
   return {
     figures: {
-      'faults in the list': PLANTED_FAULTS.length,
+      'faults in the list': all.length,
       planted: faults.length,
       caught,
       'test files': tests.length,
@@ -164,26 +167,36 @@ async function runTest(copy: string, test: string): Promise<TestRun> {
     ...inherited
   } = process.env;
   const env = { ...inherited, WIREWATCH_HASTE: '20', NODE_COMPILE_CACHE: join(copy, 'dist', 'compiled') };
-  const args = [...TEXT_IMPORTS, '--test-reporter=tap', testPath(copy, test)];
+  const args = [...TEXT_IMPORTS, '--test-reporter=tap', '--test-force-exit', testPath(copy, test)];
   const child = spawn(process.execPath, args, {
     cwd: copy,
     env,
     stdio: ['ignore', 'pipe', 'ignore'],
     detached: true,
   });
-  const timer = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), TEST_MS);
+  const timer = setTimeout(() => endGroup(child.pid), TEST_MS);
   let text = '';
   child.stdout.setEncoding('utf8').on('data', (piece) => {
     text += piece;
   });
   const [code] = await once(child, 'close');
   clearTimeout(timer);
+  endGroup(child.pid);
   const named = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, name = '']) => name);
   return {
     passed: named(/^ *ok \d+ - (.*?)(?: # .*)?$/gm).length,
     failed: named(/^ *not ok \d+ - (.*?)(?: # .*)?$/gm),
     isOver: code !== null,
   };
+}
+
+/** A test that failed may leave a program running that it started. */
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch {
+    // Nothing is left of it.
+  }
 }
 
 function testPath(copy: string, test: string): string {

@@ -6,27 +6,9 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ['version !== store.keysVersion || ', '', 'a revoked key is not kept', 'auth'],
     [' AND s.account_id = k.account_id', '', 'a key reads subscriptions of its own account', 'auth'],
     [
-      '      if (store !== null && store.fileState !== found) close();\n',
-      '',
-      'another store in its place is read',
-      'auth',
-    ],
-    [
-      '  if (row === undefined || row.is_asked === 0) return null;\n',
-      '  if (row === undefined) return null;\n',
-      'an unknown id is no key',
-      'auth',
-    ],
-    [
       'keyTypes === null ? types : types.filter((type) => keyTypes.includes(type))',
       'types',
       'a key reads the types that it names',
-      'auth',
-    ],
-    [
-      ' || Buffer.compare(row.hash, proof.hash) !== 0',
-      '',
-      'the key that was proven is the key that is read',
       'auth',
     ],
     [
@@ -55,7 +37,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'stored.scopes.filter((scope) => token.scopes.includes(scope))',
       'stored.scopes',
       'a token has its own scopes',
-      'auth',
+      'token-grant',
     ],
     [
       '  if (credential.scopes.includes(scope)) return;\n',
@@ -63,28 +45,28 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'a scope that is missing is refused',
       'auth',
     ],
-    [' || !isCurrent', '', 'a token ends', 'auth'],
+    [' || !isCurrent', '', 'a token ends', 'token-grant'],
   ]),
   ...faultsIn('auth/token.ts', [
     [
       'nowMs < issuedMs + TOKEN_LIFETIME_MS',
       'nowMs <= issuedMs + TOKEN_LIFETIME_MS',
       'a token lasts 3,600 seconds',
-      'auth',
+      'token-parts',
     ],
     [
       'const SET_BACK_MAX_MS = 60_000;',
       'const SET_BACK_MAX_MS = 3_600_000;',
       'a clock that was set back does not prolong a token',
-      'auth',
+      'token-parts',
     ],
     [
       '.update(head).update(claims).update(hash)',
       '.update(head).update(claims)',
       'a token ends with its key',
-      'auth',
+      'token-parts',
     ],
-    ['.update(head).update(claims)', '.update(head)', 'a token says what it was issued with', 'auth'],
+    ['.update(head).update(claims)', '.update(head)', 'a token says what it was issued with', 'token-parts'],
   ]),
   ...faultsIn('auth/client-credentials.ts', [
     [' || isEnded(key, nowMs)', '', 'a revoked key gets no token', 'token-refusal'],
@@ -94,18 +76,17 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'a suspended account gets no token',
       'token-refusal',
     ],
-    ['whole.id !== id', 'false', 'a key is given with its own id', 'token-refusal'],
     [
       'return names.every((name) => scopes.some((scope) => scope === name)) ? scopes : null;',
       'return scopes;',
       'a scope that the key lacks is refused',
-      'token-grant',
+      'token-refusal',
     ],
     [
       'SCOPES.filter((scope) => has.includes(scope) && ',
       'SCOPES.filter((scope) => ',
       'a token has no scope that its key lacks',
-      'token-grant',
+      'token-refusal',
     ],
   ]),
   ...faultsIn('auth/addresses.ts', [
@@ -115,7 +96,6 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'a mapped address is the IPv4 address',
       'addresses',
     ],
-    ['  if (prefix > bits) return null;\n', '', 'a network that is none is refused', 'addresses'],
   ]),
   ...faultsIn('query/streams.ts', [
     [
@@ -142,16 +122,10 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       '  if (!streams.includes(streamOfId(id))) return null;\n',
       '',
       'a foreign detection does not exist',
-      'conformance-answers',
+      'query-changes-page',
     ],
   ]),
   ...faultsIn('query/stored-streams.ts', [
-    [
-      "content_type = (@content_type || '') AND removed = 0)",
-      "content_type = (@content_type || ''))",
-      'a removed stream is not read',
-      'removal',
-    ],
     [
       '  if (streams.length < names.length) checkStreams(db);\n',
       '',
@@ -188,32 +162,26 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('log.ts', [
-    ['!bare && isSecretName(name) ? REDACTED : ', '', 'a secret in a field is not logged', 'log'],
+    ['!bare && isSecretName(name) ? REDACTED : ', '', 'a secret in a field is not logged', 'redaction'],
     [
       'return text.replace(SECRET_IN_TEXT',
       'return text.replace(/^$/',
       'a secret in a text is not logged',
-      'log',
-    ],
-    [
-      '[withoutSecrets(fields), options]',
-      '[fields, options]',
-      "a secret in a child's field is not logged",
-      'log',
+      'redaction',
     ],
     [
       '    message: cleanText(error.message),\n',
       '    message: error.message,\n',
       'a secret in an error is not logged',
-      'log',
+      'redaction',
     ],
     [
       "    stack: cleanText(error.stack ?? ''),\n",
       "    stack: error.stack ?? '',\n",
       'a secret in a stack is not logged',
-      'log',
+      'redaction',
     ],
-    ['cleanValue(error.cause, depth + 1)', 'error.cause', 'a secret in a cause is not logged', 'log'],
+    ['cleanValue(error.cause, depth + 1)', 'error.cause', 'a secret in a cause is not logged', 'redaction'],
   ]),
   ...faultsIn('http/logged-path.ts', [
     ['.replace(RUN_OR_ESCAPE, shown)', '', 'a key in a path is not logged', 'http-units'],
@@ -224,14 +192,5 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'a path in the log is short',
       'http-units',
     ],
-  ]),
-  ...faultsIn('store/secret.ts', [
-    [
-      '  if (!existsSync(detections) && !existsSync(log)) return;\n',
-      '  return;\n',
-      'a lost secret is not replaced',
-      'failed-start',
-    ],
-    ["'wx', 0o600", "'wx', 0o644", 'the secret is read by its owner alone', 'failed-start'],
   ]),
 ];

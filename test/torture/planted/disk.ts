@@ -122,7 +122,6 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('backup/tar-file.ts', [
     [', flush: true', '', 'a backup in a file is on the disk before it has its name', 'durability'],
     ['    syncFile(join(folder, name));\n', '', 'what is unpacked is on the disk', 'durability'],
-    ['    syncFolder(dirname(join(folder, name)));\n', '', 'what is unpacked has its name', 'durability'],
   ]),
   ...faultsIn('backup/source.ts', [
     ['  syncFile(stage.secret);\n', '', 'a restored secret is on the disk', 'durability'],
@@ -132,7 +131,6 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ['    syncFile(stage.detections);\n', '', 'a restored detections.db is on the disk', 'durability'],
   ]),
   ...faultsIn('backup/restore.ts', [
-    ['      syncFolder(stage.root);\n', '', 'a restored state is whole before it holds', 'durability'],
     [
       '      syncFolder(folder.root);\n',
       '',

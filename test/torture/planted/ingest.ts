@@ -2,54 +2,6 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const INGEST_FAULTS: readonly PlantedFault[] = [
-  ...faultsIn('ingest/apply.ts', [
-    [
-      'Math.max(lastPosition, positionOfClock(nowMs) - 1)',
-      'positionOfClock(nowMs) - 1',
-      'positions only grow',
-      'ingest-order',
-    ],
-    ['    this.#position += 1;\n', '', 'each change has a position of its own', 'ingest-order'],
-    [
-      'coalesce((SELECT max(position) FROM stream), 0)',
-      '0',
-      'positions of removed rows are not given again',
-      'removal',
-    ],
-    ['    statements.rows.forget();\n', '', 'a transaction that failed leaves nothing', 'ingest-order'],
-    [
-      '    coalesce((SELECT max(position) FROM version_epoch), 0)\n',
-      '    0\n',
-      'positions go on beyond an epoch',
-      'restore',
-    ],
-    [
-      'const version = raisedVersion(next, all - epochs);',
-      'const version = next;',
-      'an epoch raises versions',
-      'restore',
-    ],
-  ]),
-  ...faultsIn('history/detection-rows.ts', [
-    ['    head.sequence += 1;\n', '', 'a stream has no gaps', 'ingest-order'],
-    ['    head.position = row.position;\n', '', 'a stream records its end', 'ingest-order'],
-    ['    this.#deleteRescored.run(state.id);\n', '', 'a new version has its own text', 'ingest-order'],
-    [
-      '    this.#heads.clear();\n    this.#pending = [];\n',
-      '    this.#pending = [];\n',
-      'a rolled back transaction is forgotten',
-      'ingest-order',
-    ],
-  ]),
-  ...faultsIn('detection/raise.ts', [
-    ['RAISE_VERSIONS = 1000', 'RAISE_VERSIONS = 999', 'versions are raised by 1,000', 'restore'],
-    [
-      'firstDetectedSeconds * 1000 < atMs',
-      'firstDetectedSeconds * 1000 > atMs',
-      'what precedes an epoch begins raised',
-      'restore',
-    ],
-  ]),
   ...faultsIn('detection/merge.ts', [
     ['order < 0 ? a : b', 'order < 0 ? b : a', 'the first detection is the earliest', 'merge'],
     [
@@ -85,29 +37,6 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     ['[25, 50, 75, 95]', '[25, 50, 75, 96]', 'max begins at 95', 'detection-vocabulary'],
     ['[30, 60]', '[31, 60]', 'medium begins at 30', 'detection-vocabulary'],
   ]),
-  ...faultsIn('ingest/stream-writer.ts', [
-    [
-      'Math.max(this.#deliveredAtMs, newestWindowEnd(db), now());\n    this.#isUnstamped',
-      'now();\n    this.#isUnstamped',
-      'delivery times never go back',
-      'ingest-order',
-    ],
-    ['      this.#isBehind = log.last !== before;\n', '', 'what is decided is applied', 'ingest-order'],
-    ['    this.#isUnstamped = false;\n', '', 'a delivery is stamped once', 'ingest-order'],
-    [
-      '      if (this.#isUnstamped) db.prepare(STAMP_DELIVERY).run({ delivered_at: this.#deliveredAtMs });\n',
-      '',
-      'a delivery gets its time',
-      'ingest-order',
-    ],
-    ['    log.rollback();\n', '', 'what is given up is not in the log', 'ingest-order'],
-    [
-      '    this.#lastPosition = lastPosition(db);\n    this.#becomeVisible();',
-      '    this.#becomeVisible();',
-      'positions go on behind what was applied late',
-      'pending-entry',
-    ],
-  ]),
   ...faultsIn('ingest/drop-folder.ts', [
     [
       'if (!isSameLook(this.look(waiting.path), waiting.look)) return false;',
@@ -129,50 +58,13 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     ],
     ['a.ino === b.ino && ', '', 'another file of the same size and time is seen', 'ingest-drop-folder'],
     ['a.mtimeNs === b.mtimeNs && ', '', 'a file written anew is seen', 'ingest-drop-folder'],
-    ['memory.truncated || ', '', 'a file that was cut off gets its time', 'ingest-forms'],
   ]),
   ...faultsIn('ingest/window-file.ts', [
-    ['    if (same !== null) {\n', '    if (false) {\n', 'the same content is applied once', 'ingest-rows'],
-    [
-      "  if (outcome === 'failed' && status === before) return;\n",
-      '',
-      'a bad second file leaves a done window as it is',
-      'windows-program',
-    ],
     [
       '    retireFailed(workshop, file);\n',
       '',
       'a failed file is archived once its window was read',
       'durability-program',
-    ],
-  ]),
-  ...faultsIn('ingest/backfill.ts', [
-    [
-      '    rows_to_skip: record.rows_applied,\n',
-      '    rows_to_skip: 0,\n',
-      'a backfill goes on where it was',
-      'ingest-forms',
-    ],
-    [
-      ' || result.counts.sha256 !== record.sha256',
-      '',
-      'a backfill is the file that was checked',
-      'ingest-forms',
-    ],
-    [
-      'const TRANSACTION_ROWS = 20_000;',
-      'const TRANSACTION_ROWS = 20_000_000;',
-      'a backfill is applied in parts',
-      'together',
-    ],
-  ]),
-  ...faultsIn('ingest/settlement.ts', [
-    ['      requireFree(target);\n', '', 'nothing is overwritten', 'ingest-folder'],
-    [
-      'const hasSkipped = (record.report.bad_rows ?? 0) > 0;',
-      'const hasSkipped = true;',
-      'only its own left out rows lie beside a file',
-      'ingest-folder',
     ],
   ]),
   ...faultsIn('windows/transitions.ts', [
@@ -257,7 +149,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
       'row.window_start + WINDOW_MS;\n}\n\n/**\n * The end of the newest finished window of all',
       'row.window_start;\n}\n\n/**\n * The end of the newest finished window of all',
       'newest_done is the end of a window',
-      'health',
+      'windows',
     ],
   ]),
   ...faultsIn('ingest/window-look.ts', [
@@ -281,26 +173,12 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('ingest/steady-clock.ts', [
-    [
-      'const STEADY_AFTER_MS = HOUR_MS;',
-      'const STEADY_AFTER_MS = HOUR_MS - 1;',
-      'a clock is trusted after an even hour',
-      'clock',
-    ],
     ['    this.#aheadMs = aheadMs;\n', '', 'a clock that was set stays trusted', 'clock'],
     [
       'Math.abs(aheadMs - this.#aheadMs)',
       '(aheadMs - this.#aheadMs)',
       'a clock that goes back jumps, too',
       'clock',
-    ],
-  ]),
-  ...faultsIn('ingest/ingester.ts', [
-    [
-      '    if (isSteady) this.#retention.look();\n',
-      '    this.#retention.look();\n',
-      'a clock that jumps deletes nothing',
-      'together',
     ],
   ]),
   ...faultsIn('health/rules.ts', [

@@ -41,7 +41,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'TOKEN_LIFETIME_MS = HOUR_MS;',
       'TOKEN_LIFETIME_MS = HOUR_MS + 1000;',
       'a token lasts 3,600 seconds',
-      'auth',
+      'token-parts',
     ],
     ['90 * DAY_MS;', '91 * DAY_MS;', 'gaps of 90 days', 'me'],
     ['DATA_GAPS_MAX = 200;', 'DATA_GAPS_MAX = 201;', 'at most 200 gaps', 'me'],
@@ -126,12 +126,6 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('http/body.ts', [
     ['?? 0) > bytesMax', '?? 0) >= bytesMax', '4,096 announced bytes are accepted', 'token-refusal'],
-    [
-      'if (bytes > bytesMax) settle',
-      'if (bytes > bytesMax + 1) settle',
-      '4,097 bytes that come in pieces are refused',
-      'http-body',
-    ],
   ]),
   ...faultsIn('limits/request-rate.ts', [
     ['window.count < limit', 'window.count <= limit', 'so many requests a minute', 'limits'],
@@ -141,12 +135,12 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'after the reset the whole allowance is there',
       'limits',
     ],
-    ['nowMs >= window.startMs && ', '', 'a clock that was set back locks nobody out', 'limits'],
+    ['nowMs >= window.startMs && ', '', 'a clock that was set back locks nobody out', 'http-units'],
     [
       '    if (windows.size <= keysMax && isRunning(window, nowMs)) return;\n',
       '    if (isRunning(window, nowMs)) return;\n',
       'what is remembered is bounded',
-      'limits',
+      'http-units',
     ],
   ]),
   ...faultsIn('limits/daily-allowance.ts', [
@@ -173,7 +167,6 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'rows read while counts are written are written',
       'limits',
     ],
-    ['@$' + '{created_at}`', '@`', 'an account that was added again starts anew', 'limits'],
   ]),
   ...faultsIn('limits/unseen-key-ids.ts', [
     ['const SEEN_MS = DAY_MS;', 'const SEEN_MS = DAY_MS + 1;', 'a key is known for a day', 'limits'],
@@ -189,22 +182,10 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'seen.isSeen(clientId, address, nowMs) ? owners : strangers',
       'strangers',
       'nobody uses up what the owner may ask',
-      'limits',
+      'token-parts',
     ],
   ]),
   ...faultsIn('limits/usage-keeper.ts', [
-    [
-      '      await underWay;\n',
-      '',
-      'what is counted while a write is under way is written at a stop',
-      'limits-usage',
-    ],
-    [
-      '      requests?.giveBack(counted);\n',
-      '',
-      'counts that were not written are written later',
-      'limits-usage',
-    ],
     [
       '      if (timer !== null) clearInterval(timer);\n',
       '',
@@ -217,7 +198,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       '  exchange.rate = judge.rate.take(credential.key_id, nowMs);\n',
       '  exchange.rate = judge.rate.current(credential.key_id, nowMs);\n',
       'requests are counted',
-      'limits-http',
+      'http-judgement',
     ],
     [
       '    judge.allowance.require(again, atMs);\n',

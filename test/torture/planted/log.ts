@@ -4,9 +4,7 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('history/segment.ts', [
     [' || !isFrameIntact(header, packed)', '', 'the checksum of a frame is compared', 'history-log'],
-    ['if (frames !== found.frames || ', 'if (', 'an entry has all its frames', 'history-log'],
     [' || checksum !== found.checksum', '', 'an entry has its own frames', 'history-log'],
-    ['if (entry !== (previous?.entry ?? 0) + 1 || ', 'if (', 'entries follow without a gap', 'history-log'],
     [' || after !== (previous?.id ?? null)', '', 'entries are of one history', 'history-log'],
     [' || header.wirewatch_log !== kind', '', 'a log is of the database', 'history-log'],
     [
@@ -14,12 +12,6 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       '    if (header.format > LOG_FORMAT + 1)',
       'a newer format is refused',
       'history-log',
-    ],
-    [
-      'this.#size = Math.max(this.#size, fstatSync(this.#file).size);',
-      '',
-      'a log that is written meanwhile is read on',
-      'purge',
     ],
   ]),
   ...faultsIn('history/log-writer.ts', [
@@ -35,15 +27,8 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'an entry that was taken back is cut',
       'access-log',
     ],
-    ['    this.#last = begin.last;\n', '', 'an entry that was taken back has no successor', 'access-log'],
     ['    this.#end = this.#offset;\n', '', 'the next entry goes behind the last', 'history-log'],
     ['segment.program !== options.program', 'false', 'another version begins a segment', 'history-log'],
-    [
-      '      throw this.#failure;\n    }\n    this.#last = commit;',
-      '    }\n    this.#last = commit;',
-      'a failed sync ends ingest',
-      'file-errors',
-    ],
   ]),
   ...faultsIn('history/log-reader.ts', [
     [
@@ -52,7 +37,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'a segment without a header is removed',
       'history-log',
     ],
-    ['(isDoubtful && !mayBeDoubtful)', 'false', 'damage is not taken for a torn end', 'history-log'],
+    ['(isDoubtful && !mayBeDoubtful)', 'false', 'damage is not taken for a torn end', 'recovery-faults'],
     [
       'behind.some((entry) => entry !== next)',
       'false',
@@ -80,23 +65,10 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('history/recover.ts', [
     [
-      '    requireReach(folder, tail, found);\n',
-      '',
-      'a log that ends before the database is refused',
-      'rebuild',
-    ],
-    [
       '    if (tail.isDoubtful) requireTorn(folder, tail, isOurs ? db : null);\n',
       '',
       'a doubtful end is no torn end',
       'recovery-faults',
-    ],
-    ['  if (!isOurs) setWalAside(path);\n', '', "another file's -wal is not joined", 'recovery'],
-    [
-      '    const reason = isOurs ? null : whyUnsound(db);\n',
-      '    const reason = null;\n',
-      'a file that was put back proves itself',
-      'rebuild',
     ],
     [
       '        if (!isContradiction(error)) throw error;\n',
@@ -111,18 +83,6 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'recovery-faults',
     ],
     [') rollBackJournal(draft);\n', ') {}\n', 'a draft that was cut off is rolled back', 'recovery-faults'],
-    [
-      '    const unsound = isResumed ? whyUnsound(db) : null;\n',
-      '    const unsound = null;\n',
-      'a draft of before a power cut is checked',
-      'recovery-faults',
-    ],
-    [
-      '  if (existsSync(folder.damage))\n',
-      '  if (false)\n',
-      'a database noted as damaged is made anew',
-      'rebuild',
-    ],
     [
       '  noteIdentity(options.folder.detections, true);\n',
       '',
@@ -158,24 +118,6 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('history/projection.ts', [
     ['    setLogMark(this.#db, mark);\n', '', 'a database made anew knows where it is', 'recovery-faults'],
-    [
-      "    if (this.#db.inTransaction) this.#db.exec('ROLLBACK');\n",
-      '',
-      'half an entry is rolled back',
-      'recovery-faults',
-    ],
-    [
-      'if (this.#waiting.length > 0) throw',
-      'if (false) throw',
-      'rows without an outcome are damage',
-      'log-format',
-    ],
-    [
-      "        if (line.line.put === 'version_epoch') this.#epochs = null;\n",
-      '',
-      'a version epoch counts from its row on',
-      'recovery',
-    ],
     ['line.position + index', 'line.position', 'each row has its position', 'recovery-faults'],
   ]),
   ...faultsIn('history/access-log.ts', [
@@ -198,12 +140,6 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'a log that ends before access.db is refused',
       'access-log',
     ],
-    [
-      '    if (inodeOf(db.name) !== logged.inode)\n',
-      '    if (false)\n',
-      'nothing is written to a file that was replaced',
-      'access-log',
-    ],
     ['  trustTail(accessLog, tail);\n', '', 'an entry is applied once it is on the disk', 'durability'],
     [
       '    if (part.commit.id === through?.id) return applied;\n',
@@ -219,22 +155,14 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'at a start access.db is compared with its log',
       'access-log',
     ],
-    ['    again.held?.close();\n', '', 'a lock is given up', 'access-recovery'],
   ]),
   ...faultsIn('history/purge.ts', [
     ['.toReversed()', '', 'the newest segment is rewritten first', 'purge'],
-    [
-      '    if (!written.isWhole || written.last?.id',
-      '    if (written.last?.id',
-      'what was rewritten is whole',
-      'purge',
-    ],
     ['    if (kept !== null) this.#isChanged = true;\n', '', 'a rewritten entry states its frames', 'purge'],
     ['    if (!reader.isWhole) throw', '    if (false) throw', 'a damaged segment is not rewritten', 'purge'],
     ['  if (freeBytes(path) >= bytes) return;\n', '  return;\n', 'ingest keeps its room', 'purge'],
   ]),
   ...faultsIn('ingest/removal.ts', [
-    ["  db.pragma('secure_delete = ON');\n", '', 'what is removed is gone from the file', 'removal'],
     ['  writer.closeSegment();\n', '', 'the open segment is rewritten, too', 'purge'],
     ['  notePurged(folder.log, ended);\n', '', 'a log is looked through once', 'purge'],
   ]),
@@ -246,102 +174,11 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'purge',
     ],
     [
-      '    if (next !== undefined) requireJoin(next, kind, end);\n',
-      '',
-      'segments of a backup join',
-      'backup',
-    ],
-    ['    if (!reader.isWhole) throw', '    if (false) throw', 'what was copied is whole', 'backup'],
-    ['    ftruncateSync(target, begin);\n', '', 'what is not good is cut from the backup', 'backup'],
-    ['    if (own > 0) keepAside(copy.path, options.aside);\n', '', 'a replaced segment is kept', 'backup'],
-    ['      if (last === null) requireBeginning(part.commit);\n', '', 'a backup has its beginning', 'backup'],
-    [
       '...indexes.slice(0, first).reverse()',
       '...indexes.slice(0, first)',
       'a rewritten log is copied newest first',
       'purge',
     ],
-    [
-      'if (reader.last.id === id) return reader.end;',
-      'return reader.end;',
-      'a backup ends with its own entry',
-      'backup',
-    ],
-  ]),
-  ...faultsIn('backup/source.ts', [
-    [
-      ' || (state !== null && sha256(secret) !== state.secret_sha256)',
-      '',
-      'a damaged secret is not restored',
-      'restore',
-    ],
-    [
-      "if (end !== null && placeOf(log, of, end) !== 'known')",
-      'if (false)',
-      'a backup reaches its end',
-      'restore',
-    ],
-  ]),
-  ...faultsIn('backup/branch.ts', [
-    ['name !== own && ', '', 'the branch in use is kept', 'backup'],
-    [
-      "placeOf(data.log, 'detections', ends.log) === 'known'",
-      'true',
-      'a folder of another history is not changed',
-      'backup',
-    ],
-    ['keepDays * DAY_MS', '(keepDays - 1) * DAY_MS', 'old branches live as long as it was said', 'backup'],
-  ]),
-  ...faultsIn('backup/write-backup.ts', [
-    ['mark.entry >= least && ', '', 'a backup does not go back', 'backup'],
-    [
-      '  const release = keepInPlace(folder, false);\n',
-      '  const release = () => {};\n',
-      'no restore comes between',
-      'restore',
-    ],
-  ]),
-  ...faultsIn('backup/new-state.ts', [
-    [
-      "const lost = untilMs !== null ? 'until' : isContinued ? null : 'backup';",
-      "const lost = untilMs !== null ? 'until' : null;",
-      'a lost end raises versions',
-      'restore',
-    ],
-    [
-      'position: Math.max(cut.position, known)',
-      'position: 0',
-      'positions of a lost part are not given again',
-      'restore',
-    ],
-  ]),
-  ...faultsIn('backup/restore.ts', [
-    ['    requireReplace(folder, options.replace);\n', '', 'nothing is replaced unasked', 'restore'],
-  ]),
-  ...faultsIn('store/incoming.ts', [
-    ['-new` ||\n', '-newer` ||\n', 'a new log of the old state is moved aside', 'restore'],
-    [
-      '    if (!existsSync(join(from, name))) continue;\n',
-      '',
-      'a restore that was cut off goes on',
-      'restore',
-    ],
-  ]),
-  ...faultsIn('store/locks.ts', [["BEGIN EXCLUSIVE'", "BEGIN'", 'a lock is held by one', 'restore']]),
-  ...faultsIn('history/lost-end.ts', [
-    [
-      'const EPOCH_POSITIONS = 3.2e13;',
-      'const EPOCH_POSITIONS = 3.2e12;',
-      'positions go on a year ahead',
-      'restore',
-    ],
-    [
-      '  if (known >= position) return null;\n',
-      '',
-      'a cursor that was given out is no proof',
-      'period-cursor',
-    ],
-    ['nowMs > CLOCK_MAX_MS ? 0 : ', '', 'a clock of after 2200 is not believed', 'ingest-order'],
   ]),
   ...faultsIn('history/scrub.ts', [
     [
