@@ -5,6 +5,7 @@ import type { Worker } from 'node:worker_threads';
 import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
+import { now } from './clock.ts';
 import { type Config, enabledExports } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/conditions.ts';
@@ -110,9 +111,9 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const secret = readSecret(folder);
   const recentDeliveries = new Map<number, number>();
   const waiting = createWaiting();
-  const counts = createRequestCounts(Date.now);
+  const counts = createRequestCounts(now);
   const metrics = isAdminOn(config, options.kind) ? await loadMetrics(counts) : null;
-  const conditions = createConditions(Date.now, (name) => {
+  const conditions = createConditions(now, (name) => {
     // What is damaged is neither served nor written any more.
     if (name !== 'database damaged') return;
     const damage = conditions.open().find((condition) => condition.name === name);
@@ -178,7 +179,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     keyUses,
     traffic: metrics,
     log,
-    now: Date.now,
+    now,
   });
   begun.push(() => server.close(0));
   noteAddress(folder.address, server.url, (reason) =>
@@ -238,7 +239,7 @@ function scheduleBackups(config: Config, conditions: Conditions, log: Logger): S
     data: config.dataFolder,
     drop: config.ingest.drop,
     ...config.backup,
-    now: Date.now,
+    now,
     log: (level, msg, fields) => log[level](fields, msg),
     onAlert: (name, detail) => conditions.set(name, detail),
   });
@@ -253,7 +254,7 @@ function scheduleScrubs(
   return startScrubs({
     data: config.dataFolder,
     ...config.verify,
-    now: Date.now,
+    now,
     isReady: () => reader.isOpen() && !conditions.has('database damaged'),
     log: (level, msg, fields) => log[level](fields, msg),
     onDamage: (what, detail) => conditions.set(`${what} damaged`, detail),
@@ -331,7 +332,7 @@ function watchHealth(
     onDisksSeen: () => keepReserve(folder),
     alertFile: folder.alerts,
     alertCommand: createAlertCommand(config.alerts.command, log),
-    now: Date.now,
+    now,
     log,
   });
 }

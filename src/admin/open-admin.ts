@@ -1,6 +1,7 @@
 /** How a start turns the administration on: what it needs is loaded only then, since loading it would hold up every start. */
 import { rmSync } from 'node:fs';
 import { readConsoleEpoch } from '../auth/console-epoch.ts';
+import { now } from '../clock.ts';
 import { type Config, enabledExports } from '../config/load.ts';
 import type { Conditions } from '../health/conditions.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
@@ -51,7 +52,7 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
     backup: config.backup,
     enabled: enabledExports(config),
     drop: config.ingest.drop,
-    now: Date.now,
+    now,
   });
   noteAddress(folder.consoleAddress, admin.url, (reason) =>
     log.warn({ reason }, 'cannot note the address of the console: wirewatch console cannot find it'),
@@ -90,7 +91,7 @@ async function consoleOptions(
       key_prefix: config.keys.prefix,
       base_url: config.server.base_url === '' ? server.url : config.server.base_url,
     },
-    sessions: new Sessions(secret, epoch, Date.now()),
+    sessions: new Sessions(secret, epoch, now()),
     isDemo: kind === 'demo',
     unreadable() {
       if (monitor.isDamaged()) return 'detections.db is damaged. Restart Wirewatch: it is made anew then.';
@@ -103,6 +104,6 @@ async function consoleOptions(
     },
     onDamage: (message) => monitor.noteFault(new DatabaseDamage(message)),
     log,
-    now: Date.now,
+    now,
   };
 }

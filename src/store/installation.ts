@@ -2,6 +2,7 @@
  * What kind of installation a data folder belongs to. A demonstration's folder has keys that everybody knows,
  * so the appliance must never serve from it; nor may the demonstration write into the appliance's.
  */
+import { now } from '../clock.ts';
 import { Refused } from '../refused.ts';
 import { type Database, writing } from './database.ts';
 
@@ -20,7 +21,7 @@ const SELECT_INSTALLATION = 'SELECT kind FROM installation WHERE id = 1';
  */
 export function ensureInstallation(db: Database, kind: InstallationKind): void {
   const found = writing(db, () => {
-    db.prepare(INSERT_INSTALLATION).run({ kind, created_at: Date.now() });
+    db.prepare(INSERT_INSTALLATION).run({ kind, created_at: now() });
     return installationKind(db);
   });
   if (found === kind) return;

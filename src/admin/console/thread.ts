@@ -4,6 +4,7 @@
  */
 import { statSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
+import { now } from '../../clock.ts';
 import { Refused, type RefusedCode, reasonOf } from '../../refused.ts';
 import { openReader } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
@@ -77,7 +78,7 @@ function stateOf(from: string | FileReader): unknown {
 /** Never rejects. */
 async function tell(sources: Sources, ask: Ask): Promise<Told> {
   try {
-    const nowMs = Date.now();
+    const nowMs = now();
     const body = ask.kind === 'read' ? await read(sources, ask, nowMs) : await act(sources, ask, nowMs);
     return { status: 200, body };
   } catch (error) {
