@@ -12,8 +12,9 @@ import { type Conditions, createConditions } from './health/conditions.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
 import { createPauseReader } from './health/pause-reader.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
+import type { Interventions } from './http/interventions.ts';
 import { startServer } from './http/server.ts';
-import { createWaiting } from './http/waiting.ts';
+import { createWaiting, type Waiting } from './http/waiting.ts';
 import type { IngestClient, IngestMessage } from './ingest/ingest-client.ts';
 import { type IngestSettings, TROUBLE_NAMES } from './ingest/ingest-settings.ts';
 import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
@@ -31,6 +32,7 @@ import {
 import type { Logger } from './log.ts';
 import { paced } from './pace.ts';
 import { prepareAccess } from './prepare-access.ts';
+import type { RecentDeliveries } from './query/delivery.ts';
 import { noteDamage } from './store/damage.ts';
 import type { Database } from './store/database.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
@@ -47,7 +49,7 @@ import { refuseNewer } from './store/writer.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
 
-/** How long requests that are under way may take when the appliance stops. */
+/** How long requests that are under way may take when the appliance stops, if not told otherwise. */
 const GRACE_MS = 10 * SECOND_MS;
 /** Within which a fault of the ingesting thread is put down to keys that could not be checked. */
 const KEYS_FAILED_LATELY_MS = paced(3 * SECOND_MS);
@@ -73,8 +75,22 @@ export interface ApplianceOptions {
   readonly log: Logger;
   /** Of bootIngestThread; ended when the start fails. */
   readonly ingestThread: Worker;
+  /** Of a lab: given its parts, once they are there; @returns what its server asks at each request. */
+  readonly intervene?: (parts: LabParts) => Interventions;
+  /** How long requests that are under way may take when it stops. */
+  readonly graceMs?: number;
   /** Shows on a terminal how far a long file is. */
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
+}
+
+/** What a lab plays with. */
+export interface LabParts {
+  readonly ingest: Pick<IngestClient, 'rested' | 'endLost'>;
+  readonly detections: () => Database;
+  readonly recentDeliveries: RecentDeliveries;
+  readonly dailyRows: DailyRows;
+  readonly waiting: Pick<Waiting, 'changed'>;
+  readonly secret: Buffer;
 }
 
 /** What a start has begun: undone when it fails, the last first. */
@@ -166,6 +182,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const detections = reader.db;
   const health = watchHealth(config, folder, { detections, access, conditions, log });
   begun.push(health.close);
+  const parts = { ingest, detections, recentDeliveries, dailyRows, waiting, secret };
   const server = await startServer({
     config,
     stores: { detections, access },
@@ -180,6 +197,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     traffic: metrics,
     log,
     now,
+    ...(options.intervene && { interventions: options.intervene(parts) }),
   });
   begun.push(() => server.close(0));
   noteAddress(folder.address, server.url, (reason) =>
@@ -201,7 +219,13 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     renewCertificate: server.renewCertificate,
     stop: async () => {
       rmSync(folder.address, { force: true });
-      const ends = [server.close(GRACE_MS), ingest.stop(), admin?.close(), backups.close(), scrubs.close()];
+      const ends = [
+        server.close(options.graceMs ?? GRACE_MS),
+        ingest.stop(),
+        admin?.close(),
+        backups.close(),
+        scrubs.close(),
+      ];
       await Promise.all(ends);
       health.close();
       reading.close();

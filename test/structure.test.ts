@@ -101,6 +101,27 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   samples: ['config'],
   setup: ['config', 'refused.ts'],
   demo: ['auth', 'detection', 'generate', 'store', 'time.ts'],
+  lab: [
+    'admin',
+    'appliance.ts',
+    'auth',
+    'clock.ts',
+    'config',
+    'demo',
+    'detection',
+    'generate',
+    'history',
+    'http',
+    'ingest',
+    'limits',
+    'nearest.ts',
+    'openapi',
+    'query',
+    'refused.ts',
+    'store',
+    'time.ts',
+    'windows',
+  ],
   openapi: ['auth', 'detection', 'limits', 'time.ts'],
   http: [
     'auth',
@@ -168,6 +189,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'auth',
     'backup',
     'check',
+    'clock.ts',
     'config',
     'counted.ts',
     'demo',
@@ -176,6 +198,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'health',
     'history',
     'ingest',
+    'lab',
     'limits',
     'log.ts',
     'manual',
@@ -206,6 +229,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
     'config/',
     'ingest/operations.ts',
     'ingest/rules.ts',
+    'lab/',
     'openapi/',
     'pull/answers.ts',
     'pull/full-copy.ts',
@@ -304,7 +328,7 @@ function projectFiles(): string[] {
     const listed = execFileSync('git', args, { cwd: root, encoding: 'utf8' }).split('\0');
     return [...new Set(listed)].filter((name) => name !== '' && existsSync(path.join(root, name))).sort();
   }
-  const made = /^(node_modules|dist|wirewatch-data|wirewatch-demo|\.git)(\/|$)/;
+  const made = /^(node_modules|dist|wirewatch-data|wirewatch-demo|wirewatch-lab|\.git)(\/|$)/;
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
@@ -348,7 +372,17 @@ test('rooms import only the rooms that the table allows them, and all of those',
 });
 
 test('nothing below http and cli knows them', () => {
-  const above = new Set(['http', 'admin', 'console', 'check', 'cli', 'appliance.ts', 'main.ts', 'worker.ts']);
+  const above = new Set([
+    'http',
+    'admin',
+    'console',
+    'check',
+    'cli',
+    'lab',
+    'appliance.ts',
+    'main.ts',
+    'worker.ts',
+  ]);
   for (const [room, allowed] of Object.entries(ROOMS)) {
     if (above.has(room)) continue;
     assert.deepEqual(

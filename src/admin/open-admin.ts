@@ -25,9 +25,9 @@ export interface OpenAdminOptions
   readonly server: Pick<AdminOptions, 'connections' | 'certificateExpiresMs'> & { readonly url: string };
 }
 
-/** A demonstration has it on, at whatever port is free. */
+/** A demonstration and a lab have it on, at whatever port is free. */
 export function isAdminOn({ admin }: Pick<Config, 'admin'>, kind: InstallationKind): boolean {
-  return admin.port !== 0 || kind === 'demo';
+  return admin.port !== 0 || kind !== 'appliance';
 }
 
 export async function loadMetrics(counts: RequestCounts): Promise<Metrics> {
@@ -92,7 +92,7 @@ async function consoleOptions(
       base_url: config.server.base_url === '' ? server.url : config.server.base_url,
     },
     sessions: new Sessions(secret, epoch, now()),
-    isDemo: kind === 'demo',
+    isDemo: kind !== 'appliance',
     unreadable() {
       if (monitor.isDamaged()) return 'detections.db is damaged. Restart Wirewatch: it is made anew then.';
       try {

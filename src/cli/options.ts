@@ -69,9 +69,13 @@ export function addDropOption(command: Command): Command {
 }
 
 /** Adds the options that are settings, for the commands that serve. */
-export function addSettingFlags(command: Command): Command {
+export function addSettingFlags(command: Command, { drop = true } = {}): Command {
+  if (drop)
+    command.option(
+      '--drop <dir>',
+      'folder that receives the export files (default: drop in the data folder)',
+    );
   return command
-    .option('--drop <dir>', 'folder that receives the export files (default: drop in the data folder)')
     .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
     .option('--port <number>', 'port to listen on; 0 picks a free one (default: 8080)')
     .option('--base-url <url>', 'public address that clients use (default: the listening address)');

@@ -14,8 +14,9 @@ export interface Interventions {
    * Begins with every request to the API; it may change the request's target.
    *
    * @param route null where there is none
+   * @param baseUrl as of problemAnswer
    */
-  begin(request: IncomingMessage, exchange: Exchange, route: Route | null): Intervention;
+  begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): Intervention;
 }
 
 /** What is done to one request, in the order of its steps. */

@@ -250,7 +250,7 @@ function openExchange(
     limit: null,
     intervention: null,
   };
-  exchange.intervention = judge.interventions?.begin(request, exchange, route) ?? null;
+  exchange.intervention = judge.interventions?.begin(request, exchange, route, judge.baseUrl()) ?? null;
   return exchange;
 }
 
