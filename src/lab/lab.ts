@@ -39,6 +39,8 @@ export interface LabOptions {
   readonly dailyRows: number;
 }
 
+const SELECT_KNOWN = 'SELECT max(last_position) AS position FROM delivery WHERE last_position <= @before';
+
 type Actions = { readonly [Name in ActionName]: (body: ActionBody<Name>) => unknown };
 
 /** Positions beyond the head of which a cursor would prove that the end of the log is lost: a minute's. */
@@ -211,7 +213,10 @@ export class Lab {
     const { start } = parseChangesParameters(query, now(), cursors.decode);
     if (start.kind === 'after') return cursors.encode(start.position);
     const db = detections();
-    return cursors.encode(positionBefore(db, start.since_ms, recentDeliveries) ?? readStanding(db).head);
+    const before = positionBefore(db, start.since_ms, recentDeliveries) ?? readStanding(db).head;
+    // A cursor at a position that was never given out would prove that the end of the log is lost.
+    const known = db.prepare<unknown[], { position: number | null }>(SELECT_KNOWN).get({ before });
+    return cursors.encode(known?.position ?? 0);
   }
 
   /** Has the ingest thread do something. @param first in the same transaction; @throws Refused where it cannot be done */
