@@ -24,7 +24,7 @@ import { takeServeLocks } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { linkInto, readEpoch } from './console.ts';
 import { LAB_FILE } from './data-folder.ts';
-import { registerLabCommands } from './lab-commands.ts';
+import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
 import { operationOf } from './operation.ts';
 import { addExamples, addSettingFlags, commonOptions, pathValue, stateOwn } from './options.ts';
 import { print } from './output.ts';
@@ -62,7 +62,7 @@ export function register(command: Command): void {
     .action((options: LabStart, self: Command) => start(self, options));
   registerLabCommands(command);
   stateOwn(command, {
-    data: '$WIREWATCH_DATA, else ./wirewatch-lab',
+    data: LAB_DATA,
     json: 'print the result as JSON',
   });
   addExamples(command, [
