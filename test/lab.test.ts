@@ -215,10 +215,18 @@ describe('clock', () => {
         const gaps = async () =>
           (await lab.read('/v1/me')).data_gaps.text as { window_start: string; status: string }[];
         assert.deepEqual(await gaps(), [{ window_start, status: 'missing' }]);
+        const dropLate = async () => {
+          const { now } = await lab.control('GET', 'clock');
+          const age = `${Date.parse(now) - Date.parse(window_start) - 600_000}ms`;
+          const { files } = await lab.control('POST', 'drop', { rows: 1, age, export: 'newswire' });
+          assert.equal(files[0].window_start, window_start);
+          return (await lab.get(`/v1/detections/${files[0].ids[0]}`)).status;
+        };
         await lab.control('POST', 'clock', { advance: '31d' });
-        assert.equal((await gaps()).find((gap) => gap.window_start === window_start)?.status, 'abandoned');
+        assert.equal(await dropLate(), 404, 'the file of an abandoned window is held');
         const { now } = await lab.control('POST', 'clock', { to: '2026-03-29T02:00:00Z' });
         assert.ok(now.startsWith('2026-03-29T02:0'), now);
+        assert.equal((await lab.get('/v1/me')).status, 200);
       }),
     );
   });

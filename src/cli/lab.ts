@@ -75,8 +75,11 @@ export function register(command: Command): void {
 
 async function start(command: Command, options: LabStart): Promise<void> {
   const steps = options.scenario === undefined ? [] : readScenario(options.scenario);
-  for (const file of [options.readyFile, options.keyFile])
-    if (file !== undefined) rmSync(file, { force: true });
+  const removeReadyFile = () => {
+    if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
+  };
+  // One of an earlier lab would say that this one is ready.
+  removeReadyFile();
   // Before any thread: each is given the clock when it starts.
   beginMovableClock(options.clock ?? Date.now());
   let lab: Lab | null = null;
@@ -103,7 +106,7 @@ async function start(command: Command, options: LabStart): Promise<void> {
     intervene: (parts) => begun(lab).join(parts),
   });
   const running: Lab = begun(lab);
-  const ended = untilSignal(serving, () => rmSync(options.readyFile ?? '', { force: true }));
+  const ended = untilSignal(serving, removeReadyFile);
   await serving.appliance.readable;
   await running.rested();
   running.onMoved = playScenario(
