@@ -129,6 +129,7 @@ test('the folder of a lab is begun anew by a lab, and opened by no other command
     const filled = join(folder, 'filled');
     mkdirSync(filled);
     writeFileSync(join(filled, 'thesis.txt'), 'the only copy');
+    writeFileSync(join(filled, 'wirewatch-lab.json'), '{}');
     for (const data of [other, filled]) {
       const run = runProgram(['lab', '--data', data, '--port', '0']);
       assert.equal(await run.ended, 78);
@@ -261,6 +262,12 @@ describe('feed', () => {
         );
         assert.ok(one.last_scored_at > (corrected.rows[0]?.last_scored_at ?? ''));
         assert.deepEqual(await news(lab, corrected.cursor), []);
+        const [first, second] = await Promise.all([
+          lab.control('POST', 'drop', { rows: 2, export: 'newswire' }),
+          lab.control('POST', 'drop', { rows: 2, export: 'newswire' }),
+        ]);
+        for (const id of [...first.files[0].ids, ...second.files[0].ids])
+          await lab.read(`/v1/detections/${id}`);
         const only = await lab.control('POST', 'drop', {
           rows: 4,
           age: '3d',
@@ -411,6 +418,7 @@ test('the lab is asked from its own machine, by its own name, and says what it e
         'rows: expected a whole number from 0 to 10,000, found "many"',
       ]);
       assert.equal((await post('clock', '{}'))[0], 400);
+      assert.equal((await post('clock', '{"advance": "40000d"}'))[0], 400);
       assert.equal((await post('correct', '{"id": "t.7001.1.1", "score": 1}'))[0], 404);
       assert.equal(
         (await post('gap', '{"export": "newswire", "status": "missing", "window": "2026-03-28T23:50Z"}'))[0],

@@ -13,7 +13,7 @@ const FOLDERS: Readonly<Record<InstallationKind, string>> = {
   lab: 'wirewatch-lab',
 };
 /** Lies in the folder of a lab, and in no other. */
-export const LAB_FILE = 'lab.json';
+export const LAB_FILE = 'wirewatch-lab.json';
 
 /**
  * @returns the absolute path; the store checks whether it exists and who owns it

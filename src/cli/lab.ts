@@ -1,6 +1,6 @@
 /** `wirewatch lab`: runs an appliance for tests of clients, whose clock, feed and answers can be set. */
 import { hash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { createKey, hashKey, parseKey } from '../auth/key.ts';
@@ -41,6 +41,8 @@ interface LabStart {
   readonly readyFile?: string;
   readonly scenario?: string;
 }
+
+const LAB_MARK = '{"made_by":"wirewatch lab"}\n';
 
 export function register(command: Command): void {
   addSettingFlags(command, { drop: false })
@@ -122,21 +124,32 @@ async function start(command: Command, options: LabStart): Promise<void> {
 /** Files of a lab are complete when they appear: none is waited for. */
 function labConfig(config: Config): Config {
   const drop = join(config.dataFolder, 'drop');
-  return { ...config, ingest: { ...config.ingest, drop, quiet_ms: 0, rescan_seconds: 1 } };
+  return {
+    ...config,
+    ingest: { ...config.ingest, drop, quiet_ms: 0, rescan_seconds: 1 },
+    // Whatever the environment says, it writes into its own folder alone.
+    photos: { folder: join(config.dataFolder, 'photos') },
+    backup: { ...config.backup, every_minutes: 0 },
+  };
+}
+
+function isLab(root: string): boolean {
+  const path = join(root, LAB_FILE);
+  return existsSync(path) && readFileSync(path, 'utf8') === LAB_MARK;
 }
 
 /** Empties the folder of an earlier lab. @throws Refused `configuration` for one with anything else in it */
 async function beginAnew(root: string): Promise<void> {
   const folder = dataFolder(root);
   const there = existsSync(root) ? readdirSync(root) : [];
-  if (there.some((name) => name !== CONFIG_FILE_NAME) && !there.includes(LAB_FILE)) {
+  if (there.some((name) => name !== CONFIG_FILE_NAME) && !isLab(root)) {
     throw new Refused(
       'configuration',
       `${root} is not empty and not the folder of a lab, which would delete what is in it. Name another folder with --data.`,
     );
   }
   ensureFolder(folder);
-  writeWhole(join(root, LAB_FILE), '{"made_by":"wirewatch lab"}\n');
+  writeWhole(join(root, LAB_FILE), LAB_MARK);
   const release = await takeServeLocks(folder, () => {});
   const kept = [
     folder.lock,
