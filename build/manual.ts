@@ -78,7 +78,9 @@ function topicLists(): string {
 function commandsBelow(group: Command, name: string): string[] {
   return group.commands.flatMap((command) => {
     const full = `${name} ${command.name()}`;
-    return command.commands.length > 0 ? commandsBelow(command, full) : [commandText(command, full)];
+    const below = commandsBelow(command, full);
+    // A group with options of its own does something by itself, too.
+    return below.length > 0 && command.options.length === 0 ? below : [commandText(command, full), ...below];
   });
 }
 

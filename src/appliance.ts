@@ -5,14 +5,16 @@ import type { Worker } from 'node:worker_threads';
 import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
+import { now } from './clock.ts';
 import { type Config, enabledExports } from './config/load.ts';
 import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/conditions.ts';
 import { type Monitor, startMonitor } from './health/monitor.ts';
 import { createPauseReader } from './health/pause-reader.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
+import type { Interventions } from './http/interventions.ts';
 import { startServer } from './http/server.ts';
-import { createWaiting } from './http/waiting.ts';
+import { createWaiting, type Waiting } from './http/waiting.ts';
 import type { IngestClient, IngestMessage } from './ingest/ingest-client.ts';
 import { type IngestSettings, TROUBLE_NAMES } from './ingest/ingest-settings.ts';
 import { type Lasting, startLastingIngest } from './ingest/lasting-ingest.ts';
@@ -46,7 +48,7 @@ import { refuseNewer } from './store/writer.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
 
-/** How long requests that are under way may take when the appliance stops. */
+/** How long requests that are under way may take when the appliance stops, if not told otherwise. */
 const GRACE_MS = 10 * SECOND_MS;
 /** Within which a fault of the ingesting thread is put down to keys that could not be checked. */
 const KEYS_FAILED_LATELY_MS = paced(3 * SECOND_MS);
@@ -72,8 +74,21 @@ export interface ApplianceOptions {
   readonly log: Logger;
   /** Of bootIngestThread; ended when the start fails. */
   readonly ingestThread: Worker;
+  /** Of a lab: given its parts, once they are there; @returns what its server asks at each request. */
+  readonly intervene?: (parts: LabParts) => Interventions;
+  /** How long requests that are under way may take when it stops. */
+  readonly graceMs?: number;
   /** Shows on a terminal how far a long file is. */
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
+}
+
+export interface LabParts {
+  readonly ingest: Pick<IngestClient, 'rested' | 'endLost'>;
+  readonly detections: () => Database;
+  readonly recentDeliveries: ReadonlyMap<number, number>;
+  readonly dailyRows: DailyRows;
+  readonly waiting: Pick<Waiting, 'changed'>;
+  readonly secret: Buffer;
 }
 
 /** What a start has begun: undone when it fails, the last first. */
@@ -110,9 +125,9 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const secret = readSecret(folder);
   const recentDeliveries = new Map<number, number>();
   const waiting = createWaiting();
-  const counts = createRequestCounts(Date.now);
+  const counts = createRequestCounts(now);
   const metrics = isAdminOn(config, options.kind) ? await loadMetrics(counts) : null;
-  const conditions = createConditions(Date.now, (name) => {
+  const conditions = createConditions(now, (name) => {
     // What is damaged is neither served nor written any more.
     if (name !== 'database damaged') return;
     const damage = conditions.open().find((condition) => condition.name === name);
@@ -165,6 +180,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const detections = reader.db;
   const health = watchHealth(config, folder, { detections, access, conditions, log });
   begun.push(health.close);
+  const parts = { ingest, detections, recentDeliveries, dailyRows, waiting, secret };
   const server = await startServer({
     config,
     stores: { detections, access },
@@ -178,7 +194,8 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     keyUses,
     traffic: metrics,
     log,
-    now: Date.now,
+    now,
+    ...(options.intervene && { interventions: options.intervene(parts) }),
   });
   begun.push(() => server.close(0));
   noteAddress(folder.address, server.url, (reason) =>
@@ -200,7 +217,13 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     renewCertificate: server.renewCertificate,
     stop: async () => {
       rmSync(folder.address, { force: true });
-      const ends = [server.close(GRACE_MS), ingest.stop(), admin?.close(), backups.close(), scrubs.close()];
+      const ends = [
+        server.close(options.graceMs ?? GRACE_MS),
+        ingest.stop(),
+        admin?.close(),
+        backups.close(),
+        scrubs.close(),
+      ];
       await Promise.all(ends);
       health.close();
       reading.close();
@@ -238,7 +261,7 @@ function scheduleBackups(config: Config, conditions: Conditions, log: Logger): S
     data: config.dataFolder,
     drop: config.ingest.drop,
     ...config.backup,
-    now: Date.now,
+    now,
     log: (level, msg, fields) => log[level](fields, msg),
     onAlert: (name, detail) => conditions.set(name, detail),
   });
@@ -253,7 +276,7 @@ function scheduleScrubs(
   return startScrubs({
     data: config.dataFolder,
     ...config.verify,
-    now: Date.now,
+    now,
     isReady: () => reader.isOpen() && !conditions.has('database damaged'),
     log: (level, msg, fields) => log[level](fields, msg),
     onDamage: (what, detail) => conditions.set(`${what} damaged`, detail),
@@ -331,7 +354,7 @@ function watchHealth(
     onDisksSeen: () => keepReserve(folder),
     alertFile: folder.alerts,
     alertCommand: createAlertCommand(config.alerts.command, log),
-    now: Date.now,
+    now,
     log,
   });
 }

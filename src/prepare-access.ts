@@ -1,6 +1,7 @@
 /** What a start does to `access.db`: it is brought to the end of its log, and given what the configuration names. */
 import { existsSync } from 'node:fs';
 import { preseed } from './auth/preseed.ts';
+import { now } from './clock.ts';
 import type { Config } from './config/load.ts';
 import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
 import { openAccess, type Recovered } from './history/access.ts';
@@ -55,7 +56,7 @@ function logRecovered(recovered: Recovered, log: Logger): void {
 function createConfigured(access: Database, { seeds, readable_by_all }: ReadSeeds, log: Logger): void {
   if (readable_by_all.length > 0)
     log.warn({ files: readable_by_all }, 'these secret files can be read by every user of this machine');
-  const preseeded = unlessFull(log, () => preseed(access, seeds, Date.now()));
+  const preseeded = unlessFull(log, () => preseed(access, seeds, now()));
   if (preseeded === null) return;
   const { created, differences, replaced } = preseeded;
   const { accounts, subscriptions, keys } = created;

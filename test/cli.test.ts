@@ -280,7 +280,7 @@ test('the data folder: flag, then WIREWATCH_DATA, then a folder here; the demo h
   );
   assert.equal(resolveDataFolder({ data: undefined }, { env: {} }), path.resolve('wirewatch-data'));
   assert.equal(
-    resolveDataFolder({ data: undefined }, { env: {}, demo: true }),
+    resolveDataFolder({ data: undefined }, { env: {}, kind: 'demo' }),
     path.resolve('wirewatch-demo'),
   );
 });

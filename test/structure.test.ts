@@ -17,6 +17,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'zone-days.ts': ['time.ts'],
   'refused.ts': [],
   'printable.ts': [],
+  'clock.ts': ['time.ts'],
   'counted.ts': [],
   'log-output.ts': ['pace.ts', 'printable.ts'],
   'log.ts': ['log-output.ts', 'printable.ts', 'refused.ts'],
@@ -27,10 +28,11 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   detection: [],
   limits: ['counted.ts', 'packed.ts', 'refused.ts', 'store', 'time.ts'],
   config: ['auth', 'counted.ts', 'detection', 'nearest.ts', 'refused.ts', 'time-zone.ts', 'time.ts'],
-  store: ['counted.ts', 'packed.ts', 'refused.ts', 'time.ts'],
+  store: ['clock.ts', 'counted.ts', 'packed.ts', 'refused.ts', 'time.ts'],
   auth: ['detection', 'limits', 'refused.ts', 'store', 'time.ts'],
   windows: ['counted.ts', 'detection', 'store', 'time.ts'],
   history: [
+    'clock.ts',
     'counted.ts',
     'detection',
     'pace.ts',
@@ -41,6 +43,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version.ts',
   ],
   ingest: [
+    'clock.ts',
     'counted.ts',
     'detection',
     'history',
@@ -108,9 +111,31 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   samples: ['config'],
   setup: ['config', 'refused.ts'],
   demo: ['auth', 'detection', 'generate', 'store', 'time.ts'],
+  lab: [
+    'admin',
+    'appliance.ts',
+    'auth',
+    'clock.ts',
+    'config',
+    'demo',
+    'detection',
+    'generate',
+    'history',
+    'http',
+    'ingest',
+    'limits',
+    'nearest.ts',
+    'openapi',
+    'query',
+    'refused.ts',
+    'store',
+    'time.ts',
+    'windows',
+  ],
   openapi: ['auth', 'detection', 'limits', 'time.ts'],
   http: [
     'auth',
+    'clock.ts',
     'config',
     'counted.ts',
     'detection',
@@ -126,6 +151,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   admin: [
     'auth',
     'backup',
+    'clock.ts',
     'config',
     'counted.ts',
     'detection',
@@ -152,6 +178,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'admin',
     'auth',
     'backup',
+    'clock.ts',
     'config',
     'health',
     'history',
@@ -172,6 +199,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'auth',
     'backup',
     'check',
+    'clock.ts',
     'config',
     'counted.ts',
     'demo',
@@ -180,6 +208,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'health',
     'history',
     'ingest',
+    'lab',
     'limits',
     'log.ts',
     'manual',
@@ -197,7 +226,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version.ts',
     'windows',
   ],
-  'prepare-access.ts': ['auth', 'config', 'history', 'log.ts', 'store'],
+  'prepare-access.ts': ['auth', 'clock.ts', 'config', 'history', 'log.ts', 'store'],
   'launch.ts': ['setup'],
   'debug-variables.ts': ['packed.ts'],
   'main.ts': ['cli', 'debug-variables.ts'],
@@ -206,7 +235,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** The files, or folders with a slash at their end, through which each dependency is used. */
 const DOORS: Readonly<Record<string, readonly string[]>> = {
-  '@sinclair/typebox': ['config/', 'ingest/operations.ts', 'ingest/rules.ts', 'openapi/', 'pull/'],
+  '@sinclair/typebox': ['config/', 'ingest/operations.ts', 'ingest/rules.ts', 'lab/', 'openapi/', 'pull/'],
   'better-sqlite3': ['store/addon.ts', 'store/database.ts'],
   chokidar: ['ingest/drop-folder.ts'],
   commander: ['cli/'],
@@ -299,7 +328,7 @@ function projectFiles(): string[] {
     const listed = execFileSync('git', args, { cwd: root, encoding: 'utf8' }).split('\0');
     return [...new Set(listed)].filter((name) => name !== '' && existsSync(path.join(root, name))).sort();
   }
-  const made = /^(node_modules|dist|wirewatch-data|wirewatch-demo|\.git)(\/|$)/;
+  const made = /^(node_modules|dist|wirewatch-data|wirewatch-demo|wirewatch-lab|\.git)(\/|$)/;
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
@@ -343,7 +372,17 @@ test('rooms import only the rooms that the table allows them, and all of those',
 });
 
 test('nothing below http and cli knows them', () => {
-  const above = new Set(['http', 'admin', 'console', 'check', 'cli', 'appliance.ts', 'main.ts', 'worker.ts']);
+  const above = new Set([
+    'http',
+    'admin',
+    'console',
+    'check',
+    'cli',
+    'lab',
+    'appliance.ts',
+    'main.ts',
+    'worker.ts',
+  ]);
   for (const [room, allowed] of Object.entries(ROOMS)) {
     if (above.has(room)) continue;
     assert.deepEqual(

@@ -1,6 +1,7 @@
 /** How a start turns the administration on: what it needs is loaded only then, since loading it would hold up every start. */
 import { rmSync } from 'node:fs';
 import { isConsoleSessionEnded, readConsoleEpoch } from '../auth/console-sessions.ts';
+import { now } from '../clock.ts';
 import { type Config, enabledExports } from '../config/load.ts';
 import type { Conditions } from '../health/conditions.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
@@ -25,9 +26,9 @@ export interface OpenAdminOptions
   readonly server: Pick<AdminOptions, 'connections' | 'certificateExpiresMs'> & { readonly url: string };
 }
 
-/** A demonstration has it on, at whatever port is free. */
+/** A demonstration and a lab have it on, at whatever port is free. */
 export function isAdminOn({ admin }: Pick<Config, 'admin'>, kind: InstallationKind): boolean {
-  return admin.port !== 0 || kind === 'demo';
+  return admin.port !== 0 || kind !== 'appliance';
 }
 
 export async function loadMetrics(counts: RequestCounts): Promise<Metrics> {
@@ -50,7 +51,7 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
     backup: config.backup,
     enabled: enabledExports(config),
     drop: config.ingest.drop,
-    now: Date.now,
+    now,
   });
   noteAddress(folder.consoleAddress, admin.url, (reason) =>
     log.warn({ reason }, 'cannot note the address of the console: wirewatch console cannot find it'),
@@ -89,8 +90,8 @@ async function consoleOptions(
       key_prefix: config.keys.prefix,
       base_url: config.server.base_url === '' ? server.url : config.server.base_url,
     },
-    sessions: new Sessions(secret, isOpen, Date.now()),
-    isDemo: kind === 'demo',
+    sessions: new Sessions(secret, isOpen, now()),
+    isDemo: kind !== 'appliance',
     unreadable() {
       if (monitor.isDamaged()) return 'detections.db is damaged. Restart Wirewatch: it is made anew then.';
       try {
@@ -102,6 +103,6 @@ async function consoleOptions(
     },
     onDamage: (message) => monitor.noteFault(new DatabaseDamage(message)),
     log,
-    now: Date.now,
+    now,
   };
 }

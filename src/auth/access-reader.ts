@@ -147,9 +147,7 @@ export function createAccessReader(path: string): AccessReader {
     } catch (error) {
       close();
       failedAtMs = performance.now();
-      throw new Refused('unavailable', 'Credentials cannot be verified right now. Try again later.', {
-        cause: error,
-      });
+      throw unavailable(error);
     }
   }
 
@@ -167,6 +165,10 @@ export function createAccessReader(path: string): AccessReader {
     hasFailedWithin: (ms) => performance.now() - failedAtMs <= ms,
     close,
   };
+}
+
+export function unavailable(cause: unknown): Refused {
+  return new Refused('unavailable', 'Credentials cannot be verified right now. Try again later.', { cause });
 }
 
 function readProof({ selectProof }: OpenStore, id: string): KeyProof | null {

@@ -53,6 +53,8 @@ const NOT_VALID =
 const TOKEN_NOT_VALID =
   'The access token is not valid: it is unknown or expired, or its key is expired or revoked. Request a new token from POST /oauth/token.';
 
+export const SUSPENDED = 'The account is suspended. Its keys work again when the operator resumes it.';
+
 /**
  * @param presented of {@link readCredential}
  * @param address of the client, IPv4 or IPv6, an IPv4 address possibly mapped into IPv6
@@ -69,7 +71,7 @@ export function authenticate(
   const stored = store.findKey(presented.keyId, ({ hash }) => presented.proves(hash));
   const isCurrent = token === null || isTokenCurrent(token, nowMs);
   if (stored === null || !isCurrent || isEnded(stored, nowMs)) {
-    throw new Refused('unauthorized', token === null ? NOT_VALID : TOKEN_NOT_VALID);
+    throw notValid(token !== null);
   }
   const refusal = whyNotUsable(stored, address);
   if (refusal !== null) throw new Refused('forbidden', refusal);
@@ -83,6 +85,11 @@ export function authenticate(
     account: { id, name, daily_rows, created_at },
     subscriptions: stored.subscriptions,
   };
+}
+
+/** Of what is unknown, has expired or was revoked. */
+export function notValid(isToken: boolean): Refused {
+  return new Refused('unauthorized', isToken ? TOKEN_NOT_VALID : NOT_VALID);
 }
 
 /** @throws Refused `forbidden` when the credential has not the scope */
@@ -170,7 +177,7 @@ export function isEnded(stored: StoredKey, nowMs: number): boolean {
 /** Why a key that is good may not be used now, or not from here; null when it may. */
 export function whyNotUsable(stored: StoredKey, address: string): string | null {
   if (stored.account.suspended_at !== null) {
-    return 'The account is suspended. Its keys work again when the operator resumes it.';
+    return SUSPENDED;
   }
   const allowed = stored.allow_addresses;
   if (allowed.length > 0 && !isAddressListed(allowed, address)) {

@@ -25,7 +25,7 @@ const MISSING =
   'The client credentials are missing. Send client_id and client_secret in the body, or use HTTP Basic.';
 
 /** One text for every reason, so that nobody learns which key ids exist, nor what became of them. */
-const NOT_VALID =
+export const CLIENT_NOT_VALID =
   'The client credentials are not valid: the id or secret is wrong, or the key is expired or revoked.';
 
 /**
@@ -41,7 +41,7 @@ export function grantToken(
 ): Grant {
   if (client.id === '' || client.secret === '') return { kind: 'invalid_client', description: MISSING };
   const key = provenKey(store, client);
-  if (key === null || isEnded(key, nowMs)) return { kind: 'invalid_client', description: NOT_VALID };
+  if (key === null || isEnded(key, nowMs)) return { kind: 'invalid_client', description: CLIENT_NOT_VALID };
   const refusal = whyNotUsable(key, address);
   if (refusal !== null) return { kind: 'invalid_client', description: refusal };
   const scopes = grantedScopes(key.scopes, scope);

@@ -24,10 +24,13 @@ export interface ParsedKey {
   readonly secret: string;
 }
 
-/** Makes a key. @param prefix the setting `[keys] prefix` */
-export function createKey(prefix: string): { id: string; key: string } {
-  const id = randomText(ID_LENGTH);
-  const body = `${prefix}_live_${id}_${randomText(RANDOM_LENGTH)}`;
+/** Makes a key. @param prefix the setting `[keys] prefix`; @param bytes so many, random but in a lab */
+export function createKey(
+  prefix: string,
+  bytes: (length: number) => Uint8Array = randomBytes,
+): { id: string; key: string } {
+  const id = base32(bytes(ID_LENGTH));
+  const body = `${prefix}_live_${id}_${base32(bytes(RANDOM_LENGTH))}`;
   return { id, key: body + checksum(body) };
 }
 
@@ -61,10 +64,6 @@ export function isKeyId(text: string): boolean {
 /** Whether it is a key's secret by its form; its checksum covers the prefix, which is not there. */
 export function isKeySecret(text: string): boolean {
   return KEY_SECRET_PATTERN.test(text);
-}
-
-function randomText(length: number): string {
-  return base32(randomBytes(length));
 }
 
 function checksum(body: string): string {

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { LINK_MS, makeLink } from '../admin/console/sessions.ts';
 import { endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { Refused } from '../refused.ts';
+import { openReader } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { readNoted } from '../store/noted-address.ts';
@@ -30,6 +31,16 @@ export function register(command: Command): void {
       else printLink(self, options);
     });
   addExamples(command, ['console', 'console --as "Ada Lovelace" --read-only', 'console --end-all']);
+}
+
+/** The epoch to which links belong now. */
+export function readEpoch({ access }: DataFolder): number {
+  const db = openReader(access);
+  try {
+    return readConsoleEpoch(db);
+  } finally {
+    db.close();
+  }
 }
 
 function endAll(command: Command, { as, readOnly }: ConsoleOptions): void {

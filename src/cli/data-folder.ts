@@ -1,17 +1,40 @@
 /**
  * Which data folder a command works on: the flag, then the environment, then a folder where it is run.
  */
+import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { Refused } from '../refused.ts';
+import type { InstallationKind } from '../store/installation.ts';
 import type { CommonOptions } from './options.ts';
 
-const APPLIANCE_FOLDER = 'wirewatch-data';
-const DEMO_FOLDER = 'wirewatch-demo';
+const FOLDERS: Readonly<Record<InstallationKind, string>> = {
+  appliance: 'wirewatch-data',
+  demo: 'wirewatch-demo',
+  lab: 'wirewatch-lab',
+};
+/** Lies in the folder of a lab, and in no other. */
+export const LAB_FILE = 'wirewatch-lab.json';
 
-/** @returns the absolute path; the store checks whether it exists and who owns it */
+/**
+ * @returns the absolute path; the store checks whether it exists and who owns it
+ * @throws Refused `configuration` for the folder of a lab, unless it is asked for one
+ */
 export function resolveDataFolder(
   options: Pick<CommonOptions, 'data'>,
-  { demo = false, env = process.env }: { demo?: boolean; env?: Record<string, string | undefined> } = {},
+  { kind = 'appliance', env = process.env }: ResolveOptions = {},
 ): string {
   // An empty variable counts as none: it would otherwise mean the folder in which the command is run.
-  return path.resolve(options.data || env.WIREWATCH_DATA || (demo ? DEMO_FOLDER : APPLIANCE_FOLDER));
+  const root = path.resolve(options.data || env.WIREWATCH_DATA || FOLDERS[kind]);
+  if (kind !== 'lab' && existsSync(path.join(root, LAB_FILE))) {
+    throw new Refused(
+      'configuration',
+      `${root} belongs to "wirewatch lab", and no other command works on it. Name another folder with --data.`,
+    );
+  }
+  return root;
+}
+
+interface ResolveOptions {
+  readonly kind?: InstallationKind;
+  readonly env?: Readonly<Record<string, string | undefined>>;
 }

@@ -1,7 +1,6 @@
 /** `wirewatch demo`: runs the appliance with a sample agency, sample keys and a steady flow of export files. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { readConsoleEpoch } from '../auth/console-sessions.ts';
 import { OTHER_ADDRESS } from '../config/listening.ts';
 import { counted } from '../counted.ts';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';
@@ -15,10 +14,10 @@ import { addRequest } from '../ingest/requests.ts';
 import { paced } from '../pace.ts';
 import { Refused } from '../refused.ts';
 import { type Database, openReader } from '../store/database.ts';
-import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { dataFolder } from '../store/folder.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
-import { linkInto } from './console.ts';
+import { linkInto, readEpoch } from './console.ts';
 import { operationOf } from './operation.ts';
 import { addExamples, addSettingFlags, commonOptions, stateOwn } from './options.ts';
 import { print, progress, table } from './output.ts';
@@ -67,7 +66,7 @@ async function demonstrate(
   const folder = dataFolder(config.dataFolder);
   const person = { name: String(operation.actor), read_only: false };
   const link = linkInto(appliance.consoleUrl ?? '', folder, person, {
-    epoch: epochOf(folder),
+    epoch: readEpoch(folder),
     nowMs: Date.now(),
   });
   if (!isTerse) process.stdout.write(consoleText(link, folder.root));
@@ -90,15 +89,6 @@ async function demonstrate(
       if ((await exports.dropNewest(Date.now())) > 0) await exports.dropOthers();
       else await exports.dropChanges(Date.now());
     }
-  } finally {
-    db.close();
-  }
-}
-
-function epochOf({ access }: DataFolder): number {
-  const db = openReader(access);
-  try {
-    return readConsoleEpoch(db);
   } finally {
     db.close();
   }

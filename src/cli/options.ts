@@ -50,9 +50,15 @@ export function stateOwn(command: Command, { json, ...defaults }: OwnHelp): void
   command.configureHelp({
     visibleGlobalOptions: (of) =>
       SHOWN.visibleGlobalOptions(of)
+        // Of the program itself: those of a group that does something by itself are not for its commands.
+        .filter((option) => programOf(of).options.includes(option))
         .filter((option) => json !== null || option.attributeName() !== 'json')
         .map(restated),
   });
+}
+
+function programOf(command: Command): Command {
+  return command.parent === null ? command : programOf(command.parent);
 }
 
 const SHOWN = Object.assign(new Help(), { showGlobalOptions: true });
@@ -69,9 +75,13 @@ export function addDropOption(command: Command): Command {
 }
 
 /** Adds the options that are settings, for the commands that serve. */
-export function addSettingFlags(command: Command): Command {
+export function addSettingFlags(command: Command, { drop = true } = {}): Command {
+  if (drop)
+    command.option(
+      '--drop <dir>',
+      'folder that receives the export files (default: drop in the data folder)',
+    );
   return command
-    .option('--drop <dir>', 'folder that receives the export files (default: drop in the data folder)')
     .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
     .option('--port <number>', 'port to listen on; 0 picks a free one (default: 8080)')
     .option('--base-url <url>', 'public address that clients use (default: the listening address)');

@@ -41,6 +41,12 @@ const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./demo.ts'),
   },
   {
+    name: 'lab',
+    description:
+      'run Wirewatch for tests of clients: with a clock that can be set, new detections and faults on command',
+    load: () => import('./lab.ts'),
+  },
+  {
     name: 'account',
     description: 'add, show, change and remove accounts: the customers of this installation',
     load: () => import('./account.ts'),

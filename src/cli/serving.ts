@@ -1,9 +1,9 @@
-/** What `serve` and `demo` share: the log, the messages to the service manager, and the end on a signal. */
+/** What `serve`, `demo` and `lab` share: the log, the messages to the service manager, and the end on a signal. */
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { Worker } from 'node:worker_threads';
 import type { Command } from 'commander';
-import { type Appliance, startAppliance } from '../appliance.ts';
+import { type Appliance, type ApplianceOptions, startAppliance } from '../appliance.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../log.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
@@ -28,7 +28,9 @@ export interface Serving {
   readonly signal: Promise<NodeJS.Signals>;
 }
 
-export interface ServeOptions {
+export interface ServeOptions extends Pick<ApplianceOptions, 'graceMs' | 'intervene'> {
+  /** Told of the configuration before anything is opened. @returns that with which it starts */
+  readonly prepare?: (config: Config, log: Logger) => Promise<Config>;
   /** For the manual that the administration shows. */
   readonly ingestThread: Worker;
 }
@@ -37,28 +39,29 @@ export interface ServeOptions {
 export async function serveAppliance(
   command: Command,
   kind: InstallationKind,
-  { ingestThread }: ServeOptions,
+  { prepare, ...options }: ServeOptions,
 ): Promise<Serving> {
   const common = commonOptions(command);
-  const config = loadConfig({
+  const given = loadConfig({
     flags: settingFlags(command),
     env: process.env,
     file: common.config,
-    dataFolder: resolveDataFolder(common, { demo: kind === 'demo' }),
+    dataFolder: resolveDataFolder(common, { kind }),
   });
   // Before the log is opened: its file can lie in that folder, too.
-  refuseAsRoot(dataFolder(config.dataFolder));
+  refuseAsRoot(dataFolder(given.dataFolder));
   const shown = progressLine();
-  const opened = await openLog({ ...config.log, terminal: { beforeLine: shown.clear } });
+  const opened = await openLog({ ...given.log, terminal: { beforeLine: shown.clear } });
   const { log } = opened;
   obeyHangups(opened);
   // What a start does says nothing to somebody who tries the demonstration.
-  if (kind === 'demo' && log.level === 'info') log.level = 'warn';
+  if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';
+  const config = (await prepare?.(given, log)) ?? given;
   const appliance = await startAppliance({
     config,
     kind,
     log,
-    ingestThread,
+    ...options,
     onProgress: shown.update,
   }).catch((error) => {
     // The caller prints the error on stderr; without this line, a log file would not have it.

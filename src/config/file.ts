@@ -36,7 +36,7 @@ export function readConfigFile(named: string | undefined, dataFolder: string): C
   let text = '';
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    return { kind: 'read', file, table: parse(text, { unsafeKeyBehaviour: 'throw', maxDepth: 20 }) };
+    return { kind: 'read', file, table: parseToml(text) };
   } catch (error) {
     if (error instanceof TomlError) {
       const reason = error.message.split('\n')[0]?.replace('Invalid TOML document: ', '');
@@ -46,6 +46,11 @@ export function readConfigFile(named: string | undefined, dataFolder: string): C
     if (error instanceof TypeError) return { kind: 'malformed', file, problem: `${file}: not UTF-8 text` };
     throw error;
   }
+}
+
+/** @throws TomlError, whose message names the place */
+export function parseToml(text: string): TomlTableWithoutBigInt {
+  return parse(text, { unsafeKeyBehaviour: 'throw', maxDepth: 20 });
 }
 
 /** For an operator who used both: TOML does not allow a name that is a section and a list. */

@@ -31,18 +31,7 @@ const KEYS = [
  * @returns keys that work until the next start: only their hashes are kept, so new ones are made each time
  */
 export function prepareAgency(access: Database, prefix: string, nowMs: number): SampleKey[] {
-  if (findAccount(access, SAMPLE_ACCOUNT.id) === null) {
-    addAccount(access, { ...SAMPLE_ACCOUNT, daily_rows: null }, nowMs);
-  }
-  for (const { id, name, timeZone, contentTypes } of SAMPLE_SUBSCRIPTIONS) {
-    if (findSubscription(access, id) !== null) continue;
-    const content_types = [...contentTypes];
-    addSubscription(
-      access,
-      { id, account_id: SAMPLE_ACCOUNT.id, name, time_zone: timeZone, content_types },
-      nowMs,
-    );
-  }
+  prepareAccount(access, nowMs);
   // Only those of the last start: keys that a user created stay.
   for (const { id, name, revoked_at } of listKeys(access)) {
     if (revoked_at === null && KEYS.some((own) => own.name === name)) revokeKey(access, id, nowMs);
@@ -70,4 +59,20 @@ export function prepareAgency(access: Database, prefix: string, nowMs: number): 
     );
     return { id, name, reads: reads.join(','), key };
   });
+}
+
+/** Adds the account and its subscriptions where they are missing. @param access a writer on access.db */
+export function prepareAccount(access: Database, nowMs: number): void {
+  if (findAccount(access, SAMPLE_ACCOUNT.id) === null) {
+    addAccount(access, { ...SAMPLE_ACCOUNT, daily_rows: null }, nowMs);
+  }
+  for (const { id, name, timeZone, contentTypes } of SAMPLE_SUBSCRIPTIONS) {
+    if (findSubscription(access, id) !== null) continue;
+    const content_types = [...contentTypes];
+    addSubscription(
+      access,
+      { id, account_id: SAMPLE_ACCOUNT.id, name, time_zone: timeZone, content_types },
+      nowMs,
+    );
+  }
 }

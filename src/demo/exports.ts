@@ -119,8 +119,8 @@ function changedRows(exportName: ExportName, windowStartMs: number, nowMs: numbe
   return [...scoredAgain, ...rows.slice(-NEW_ROWS_A_CHANGE)];
 }
 
-/** A photo for each item, so that every address that the appliance signs leads to one. */
-async function writePhotos(folder: string, rows: readonly SampleRow[]): Promise<void> {
+/** A photo for each item of imagewire, so that every address that the appliance signs leads to one. */
+export async function writePhotos(folder: string, rows: readonly SampleRow[]): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const id of new Set(rows.map((row) => row.source_internal_id))) {
     const path = join(folder, `${id}.png`);

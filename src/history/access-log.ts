@@ -10,6 +10,7 @@
  */
 
 import { statSync, truncateSync } from 'node:fs';
+import { now } from '../clock.ts';
 import { grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { ACCESS_SCHEMA, ACCESS_TABLES } from '../store/access-schema.ts';
@@ -85,7 +86,7 @@ function transact<Result>(logged: Logged, work: () => Result): Result {
     if (lines !== '') {
       cutTorn(tail);
       log = new LogWriter({ folder: folder.accessLog, kind: 'access', program: VERSION }, tail);
-      setLogMark(db, log.commit(lines, operation, Date.now()));
+      setLogMark(db, log.commit(lines, operation, now()));
     }
     try {
       db.exec('COMMIT');

@@ -9,6 +9,7 @@
  * | the log ends before the database, or is damaged where it is needed | refused; nothing is changed |
  */
 import { existsSync, renameSync } from 'node:fs';
+import { now } from '../clock.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { checkpoint } from '../store/checkpoint.ts';
@@ -154,7 +155,7 @@ type Found =
 function openSound(folder: DataFolder, options: OpenAccessOptions): Found {
   const { access: path, accessLog } = folder;
   // One that was begun anew, and not put in its place before a crash.
-  swapInNewLog(accessLog, Date.now());
+  swapInNewLog(accessLog, now());
   const hasLog = listSegments(accessLog).length > 0;
   if (hasLog && !isThere(path)) return { kind: 'unsound', reason: 'it is missing or empty', held: null };
   const hadWal = sizeOf(`${path}-wal`) > 0;

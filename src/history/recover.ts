@@ -12,6 +12,7 @@
 
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { now } from '../clock.ts';
 import { grouped } from '../counted.ts';
 import { errorCode, Refused } from '../refused.ts';
 import {
@@ -81,7 +82,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
   const { folder, program } = options;
   let db: Database | null = null;
   try {
-    swapInNewLog(folder.log, Date.now());
+    swapInNewLog(folder.log, now());
     const tail = findTail(folder.log, 'detections', true);
     const isOurs = isNotedFile(folder.detections);
     const found = open(options, tail, isOurs);

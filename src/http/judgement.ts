@@ -20,7 +20,7 @@ import { counted } from '../counted.ts';
 import type { DailyAllowance } from '../limits/daily-allowance.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
 import type { Limit } from '../limits/limit.ts';
-import type { RequestRate } from '../limits/request-rate.ts';
+import type { Rate, RequestRate } from '../limits/request-rate.ts';
 import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
 import { cleanText, type Logger, logInfo } from '../log.ts';
 import { Refused } from '../refused.ts';
@@ -30,6 +30,7 @@ import type { Connections } from './connections.ts';
 import type { Cors } from './cors.ts';
 import type { Encoder } from './encoding.ts';
 import type { FaultLog } from './fault-log.ts';
+import type { Interventions } from './interventions.ts';
 import { loggedPath } from './logged-path.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { type Exchange, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
@@ -54,6 +55,8 @@ export interface Judge {
   readonly traffic: Traffic | null;
   readonly encode: Encoder;
   readonly cors: Cors;
+  /** Null but in a lab. */
+  readonly interventions: Interventions | null;
 }
 
 /** One host and port, or nothing (RFC 9112, 3.2; RFC 9110, 7.2); with a comma it would be two. */
@@ -113,13 +116,16 @@ export function answerRequest(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const exchange = openExchange(judge, request, response, route.path);
+  const exchange = openExchange(judge, request, response, route);
+  const { intervention } = exchange;
+  if (intervention?.isTaken) return;
   try {
     const acceptEncoding = request.headers['accept-encoding'];
     const encode = (plain: Answer) =>
       judge.encode(plain, typeof acceptEncoding === 'string' ? acceptEncoding : undefined);
+    const finish = (made: Answer) => encode(intervention?.answered(made) ?? made);
     const made = judgeRequest(judge, route, request, exchange);
-    const answer = made instanceof Promise ? made.then(encode) : encode(made);
+    const answer = made instanceof Promise ? made.then(finish) : finish(made);
     if (!(answer instanceof Promise)) {
       send(judge, exchange, answer);
       return;
@@ -142,7 +148,9 @@ function judgeRequest(
   const { path, address } = exchange;
   const { query } = splitTarget(request.url ?? '');
   const segment = path.slice(path.lastIndexOf('/') + 1);
+  const { intervention } = exchange;
   if (route.access === 'open') {
+    intervention?.atEndpoint(null);
     return route.answer({
       query,
       segment,
@@ -157,16 +165,12 @@ function judgeRequest(
   const { authorization } = request.headers;
   exchange.claimed_key_id = claimedKeyId(authorization);
   const presented = () => judge.credentials(request.socket, authorization);
+  intervention?.atCredential();
   const credential = verify(judge, exchange, presented, nowMs);
   exchange.key_id = credential.key_id;
   exchange.rate = judge.rate.take(credential.key_id, nowMs);
-  if (!exchange.rate.allowed) {
-    const { limit, reset_seconds } = exchange.rate;
-    throw new Refused(
-      'rate_limited',
-      `This key is limited to ${counted(limit, 'request')} per minute. Retry in ${counted(reset_seconds, 'second')}.`,
-    );
-  }
+  if (!exchange.rate.allowed) throw rateLimited(exchange.rate);
+  intervention?.atEndpoint(credential);
   if (route.scope !== null) requireScope(credential, route.scope);
   const requireAllowance = () => judge.allowance.require(credential, nowMs);
   let letIn = { credential, atMs: nowMs };
@@ -193,6 +197,14 @@ function judgeRequest(
     countRows(settled);
     return settled;
   });
+}
+
+/** The rate of the exchange makes the Retry-After. */
+export function rateLimited({ limit, reset_seconds }: Rate): Refused {
+  return new Refused(
+    'rate_limited',
+    `This key is limited to ${counted(limit, 'request')} per minute. Retry in ${counted(reset_seconds, 'second')}.`,
+  );
 }
 
 /**
@@ -230,15 +242,15 @@ function openExchange(
   judge: Judge,
   request: IncomingMessage,
   response: ServerResponse,
-  endpoint = NO_ENDPOINT,
+  route: Route | null = null,
 ): Exchange {
   // Without a listener, a write after the client has gone would be an uncaught exception.
   response.on('error', ignore);
   const forwarded = request.headers['x-forwarded-for'];
-  return {
+  const exchange: Exchange = {
     request_id: randomUUID(),
     method: request.method ?? '',
-    endpoint,
+    endpoint: route?.path ?? NO_ENDPOINT,
     path: splitTarget(request.url ?? '').path,
     startedMs: performance.now(),
     response,
@@ -251,13 +263,18 @@ function openExchange(
     key_id: null,
     rate: null,
     limit: null,
+    intervention: null,
   };
+  exchange.intervention = judge.interventions?.begin(request, exchange, route, judge.baseUrl()) ?? null;
+  return exchange;
 }
 
 function send(judge: Judge, exchange: Exchange, answer: Answer): void {
   if (answer.waited_ms !== undefined && exchange.key_id !== null)
     exchange.rate = judge.rate.current(exchange.key_id, judge.now());
-  const sending = sendAnswer(exchange, answer, judge.isClosing());
+  const closing = judge.isClosing();
+  const { intervention } = exchange;
+  const sending = intervention?.send(answer, closing) ?? sendAnswer(exchange, answer, closing);
   const keyId = provenKeyId(exchange, answer);
   if (keyId !== null) judge.keyUses.note(keyId, judge.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;

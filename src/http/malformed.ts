@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { now } from '../clock.ts';
 import { errorCode, isErrorCode } from '../refused.ts';
 import { endSoon } from './connections.ts';
 import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
@@ -100,7 +101,7 @@ export function replyRaw(
     ...(isForToken ? ['Pragma: no-cache'] : []),
     `Content-Type: ${isOAuth ? 'application/json' : PROBLEM_TYPE}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
-    `Date: ${new Date().toUTCString()}`,
+    `Date: ${new Date(now()).toUTCString()}`,
     ...headers,
     'Connection: close',
   ];

@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http';
 import type { Limit } from '../limits/limit.ts';
 import type { Rate } from '../limits/request-rate.ts';
 import { sendFile } from './file-body.ts';
+import type { Intervention } from './interventions.ts';
 import { PROBLEM_TYPE, PROBLEMS, type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import type { Answer } from './routes.ts';
 
@@ -24,6 +25,8 @@ export interface Exchange {
   readonly address: string;
   /** Headers for a page of another origin. */
   readonly cors: readonly string[];
+  /** Null but in a lab. */
+  intervention: Intervention | null;
   /** The key id that it claims, where it has the form of one; nothing is verified. */
   claimed_key_id: string | null;
   /** Set once the credential is verified. */
@@ -42,14 +45,32 @@ export const TOKEN_PATH = '/oauth/token';
  * @param closing whether the connection ends with this answer, because the server does
  * @returns null when all is handed over; for a file, what ends when it is sent, and rejects when it cannot be
  */
-export function sendAnswer(
+export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean): Promise<void> | null {
+  const { response } = exchange;
+  const { body } = answer;
+  // The client is gone; writing now would end in an error that nobody waits for.
+  if (response.destroyed) return typeof body === 'object' && 'handle' in body ? body.handle.close() : null;
+  writeHead(exchange, answer, closing);
+  if (typeof body === 'string') {
+    response.end(body);
+    return null;
+  }
+  if ('handle' in body) return sendFile(response, body);
+  // One system call for the head and all pieces; none is copied together with another.
+  response.cork();
+  for (const piece of body) response.write(piece);
+  response.uncork();
+  response.end();
+  return null;
+}
+
+/** Writes the head of an answer, with the length of its body. @param closing as of {@link sendAnswer} */
+export function writeHead(
   { response, request_id, path, rate, cors }: Exchange,
   answer: Answer,
   closing: boolean,
-): Promise<void> | null {
+): void {
   const { status, body } = answer;
-  // The client is gone; writing now would end in an error that nobody waits for.
-  if (response.destroyed) return typeof body === 'object' && 'handle' in body ? body.handle.close() : null;
   const headers = ['X-Request-Id', request_id, 'Cache-Control', answer.cacheControl ?? 'no-store'];
   if (status !== 304 && status !== 204) {
     headers.push(
@@ -65,17 +86,6 @@ export function sendAnswer(
   if (answer.headers !== undefined) headers.push(...answer.headers);
   if (closing) headers.push('Connection', 'close');
   response.writeHead(status, headers);
-  if (typeof body === 'string') {
-    response.end(body);
-    return null;
-  }
-  if ('handle' in body) return sendFile(response, body);
-  // One system call for the head and all pieces; none is copied together with another.
-  response.cork();
-  for (const piece of body) response.write(piece);
-  response.uncork();
-  response.end();
-  return null;
 }
 
 /** The answer that states a problem, a malformed request for a token in the form of that endpoint. @param headers further ones */

@@ -41,6 +41,7 @@ import { photoRoute } from './endpoints/photo.ts';
 import { schemaRoute } from './endpoints/schema.ts';
 import { type TokenSources, tokenRoute } from './endpoints/token.ts';
 import { createFaultLog } from './fault-log.ts';
+import type { Interventions } from './interventions.ts';
 import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './judgement.ts';
 import { closeServer, createListener, listening, listeningUrl } from './listener.ts';
 import {
@@ -80,6 +81,8 @@ export interface ServerOptions {
   readonly onEndLost: (position: number) => void;
   /** Those who wait for the next change; closed with the server. */
   readonly waiting: Waiting;
+  /** Of a lab alone. */
+  readonly interventions?: Interventions;
   /** null where nobody counts. */
   readonly traffic: Traffic | null;
   readonly log: Logger;
@@ -137,6 +140,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     encode: config.server.compression ? createEncoder() : (answer) => answer,
     cors: createCors(config.server.cors_origins),
     keyUses: options.keyUses,
+    interventions: options.interventions ?? null,
   };
   answerMalformed(server, judge);
   server.on('checkExpectation', (request, response) => refuseExpectation(judge, request, response));
@@ -238,7 +242,8 @@ function createRouter(server: Server, routes: readonly Route[], judge: Judge): P
   router.parse = (request) => parsedUrl(splitTarget(request.url ?? '').path);
   router.use((request, response, next) => {
     judge.connections.inTurn(request, response, () => {
-      if (!refuseUnrouted(judge, request, response)) next();
+      if (judge.interventions?.control(request, response) || refuseUnrouted(judge, request, response)) return;
+      next();
     });
   });
   // Of two patterns that match, polka takes the one added first: fixed paths come before those that vary.

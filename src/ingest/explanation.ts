@@ -2,6 +2,7 @@
  * What the appliance would make of an export file, without touching anything: for `ingest validate` and
  * `ingest explain`.
  */
+import { now } from '../clock.ts';
 import { type Known, merge } from '../detection/merge.ts';
 import { DetectionRows } from '../history/detection-rows.ts';
 import type { Database } from '../store/database.ts';
@@ -20,7 +21,7 @@ export function checkExport(
   rules: ReadingRules & Partial<Pick<ReadingOrder, 'streams' | 'licensed'>>,
   sinks: Partial<Pick<ReadingSinks, 'onBatch' | 'onProgress'>>,
 ): Promise<ReadingResult> {
-  const times = timesOf(file, Date.now());
+  const times = timesOf(file, now());
   return readExport(
     { path, file, ...times, streams: null, licensed: [], rows_to_skip: 0, ...rules },
     { photoPath: (sourceInternalId) => `/photos/${sourceInternalId}`, ...sinks },

@@ -6,7 +6,7 @@ import { nativeBinding } from '../store/addon.ts';
 import type { FromIngest, IngestSettings, ToIngest } from './ingest-settings.ts';
 
 /** What the thread says while it works. */
-export type IngestMessage = Exclude<FromIngest, { kind: 'ready' | 'refused' }>;
+export type IngestMessage = Exclude<FromIngest, { kind: 'ready' | 'rested' | 'refused' }>;
 type OnMessage = (message: IngestMessage) => void;
 
 export interface IngestClient {
@@ -16,6 +16,8 @@ export interface IngestClient {
   readonly ended: Promise<Error | null>;
   /** Told of an authentic cursor that the log never gave out, which proves that its end is lost. */
   endLost(position: number): void;
+  /** Settles when all files and requests that are there by now are processed, and windows were looked for. */
+  rested(): Promise<void>;
   /** Rolls back what is half done and ends the thread. */
   stop(): Promise<void>;
 }
@@ -39,13 +41,15 @@ export function startIngest(
   const ended = Promise.withResolvers<Error | null>();
   ready.promise.catch(() => {});
   const send = (message: ToIngest) => worker.postMessage(message);
+  const resting: (() => void)[] = [];
   let isReady = false;
   let fault: Error | null = null;
   worker.on('message', (message: FromIngest) => {
     if (message.kind === 'ready') {
       isReady = true;
       ready.resolve();
-    } else if (message.kind === 'refused') {
+    } else if (message.kind === 'rested') resting.shift()?.();
+    else if (message.kind === 'refused') {
       fault = new Refused(message.code, message.detail);
       if (!isReady) ready.reject(fault);
     } else onMessage(message);
@@ -63,6 +67,13 @@ export function startIngest(
     ready: ready.promise,
     ended: ended.promise,
     endLost: (position) => send({ kind: 'end lost', position }),
+    rested: () =>
+      new Promise((resolve) => {
+        resting.push(resolve);
+        // One that has ended processes nothing more.
+        void ended.promise.then(() => resolve());
+        send({ kind: 'rest' });
+      }),
     stop: async () => {
       send({ kind: 'stop' });
       await ended.promise;

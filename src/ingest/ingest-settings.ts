@@ -56,6 +56,8 @@ export type ToIngest =
   | { readonly kind: 'start'; readonly settings: IngestSettings }
   /** A cursor of a position that the log never gave out: see history/lost-end.ts. */
   | { readonly kind: 'end lost'; readonly position: number }
+  /** Asks for `rested`, once all that waits at this moment is processed. */
+  | { readonly kind: 'rest' }
   | { readonly kind: 'stop' };
 
 export type FromIngest =
@@ -72,6 +74,8 @@ export type FromIngest =
   /** A transaction became visible. */
   | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
   | { readonly kind: 'dealt_with'; readonly file: DealtWith }
+  /** For each `rest`, in their order. */
+  | { readonly kind: 'rested' }
   | { readonly kind: 'progress'; readonly file: string; readonly rows: number; readonly isDone: boolean }
   /** Something keeps the thread from its work; detail null: no longer. */
   | { readonly kind: 'trouble'; readonly name: TroubleName; readonly detail: string | null }

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
+import { monotonicMs } from '../clock.ts';
 import { type Recovered, recoverDetections } from '../history/recover.ts';
 import { Refused } from '../refused.ts';
 import { isDiskFull } from '../store/database-errors.ts';
@@ -25,12 +26,13 @@ export async function runIngester(port: MessagePort): Promise<void> {
   port.on('message', (message: ToIngest) => {
     // Before it is there, whoever has such a cursor comes again.
     if (message.kind === 'end lost') ingester?.lostEnd.note(message.position);
+    if (message.kind === 'rest') ingester?.askRest();
     if (message.kind !== 'stop') return;
     isStopping = true;
     ingester?.stop();
   });
   try {
-    const drop = new DropFolder(settings.drop, settings);
+    const drop = new DropFolder(settings.drop, settings, monotonicMs);
     if (settings.mode === 'requests') drop.requireOf(dataFolder(settings.data));
     drop.prepare();
     const recovered = await recover(settings, send, () => isStopping);

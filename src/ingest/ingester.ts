@@ -2,6 +2,7 @@
  * The one who ingests: owns the writing connection to detections.db, looks into the drop folder, deals with one file
  * after the other, and serves what commands ask for.
  */
+import { monotonicMs, now } from '../clock.ts';
 import type { LogWriter } from '../history/log-writer.ts';
 import type { Recovered } from '../history/recover.ts';
 import { paced } from '../pace.ts';
@@ -27,7 +28,7 @@ import { ReaderClient } from './reader-client.ts';
 import { finishRemovals } from './removal.ts';
 import { nextRequest, serveRequest } from './requests.ts';
 import { Retention } from './retention.ts';
-import { recordsInTaken, removeSkipped, settle } from './settlement.ts';
+import { logOutcome, recordsInTaken, removeSkipped, settle } from './settlement.ts';
 import { Sleeper } from './sleeper.ts';
 import { SteadyClock } from './steady-clock.ts';
 import { StreamWriter } from './stream-writer.ts';
@@ -47,7 +48,7 @@ export class Ingester {
   readonly #workshop: Workshop;
   readonly #dropLook: DropLook;
   readonly #retention: Retention;
-  readonly #clock = new SteadyClock(Date.now);
+  readonly #clock = new SteadyClock(now, monotonicMs);
   readonly #windowLook = new WindowLook();
   /** Files that could not be dealt with, and when they are tried again (monotonic milliseconds). */
   readonly #postponed = new Map<string, number>();
@@ -59,10 +60,13 @@ export class Ingester {
   #isStopping = false;
   readonly #sleeper = new Sleeper();
   #isSettlingStuck = false;
+  /** How often it was asked to tell when it rests. */
+  #restsAsked = 0;
   readonly #log: LogWriter;
   #accessVersion = 0;
   #rowsSinceCheckpoint = 0;
   readonly lostEnd: LostEnd;
+  readonly #send: (message: FromIngest) => void;
 
   constructor(
     settings: IngestSettings,
@@ -71,6 +75,7 @@ export class Ingester {
     send: (message: FromIngest) => void,
   ) {
     this.#settings = settings;
+    this.#send = send;
     const folder = dataFolder(settings.data);
     // Between transactions, not within: a checkpoint in the middle of a large one costs more than it saves.
     db.pragma('wal_autocheckpoint = 0');
@@ -79,7 +84,7 @@ export class Ingester {
       db,
       log,
       folder: folder.log,
-      now: Date.now,
+      now,
       onDelivered: (firstPosition, deliveredAt) =>
         send({ kind: 'delivered', first_position: firstPosition, delivered_at: deliveredAt }),
     });
@@ -93,13 +98,13 @@ export class Ingester {
       reader: new ReaderClient({ photo_key: settings.photo_key }),
       writer,
       settings,
-      now: Date.now,
+      now,
       log: (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields }),
       trouble: (name, detail) => {
         if ((troubles.get(name) ?? null) !== detail) send({ kind: 'trouble', name, detail });
         troubles.set(name, detail);
       },
-      dealtWith: (record) => this.#report(record, send),
+      dealtWith: (record) => this.#report(record),
       progress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
       between: () => this.#between(),
       check: () => this.#check(),
@@ -121,18 +126,20 @@ export class Ingester {
     this.#sleeper.wake();
   }
 
+  /** Has `rested` sent once what is there now is processed. */
+  askRest(): void {
+    this.#restsAsked += 1;
+    this.#sleeper.wake();
+  }
+
   /** Works until it is stopped; in `requests` mode until nothing is asked for. */
   async run(): Promise<void> {
     const { drop, access, folder } = this.#workshop;
     const commands = setInterval(() => this.#noticeOthers(access), COMMANDS_EVERY_MS);
     if (this.#settings.mode === 'serve') {
-      void drop.watch(
-        () => this.#sleeper.wake(),
-        (error) =>
-          this.#workshop.log('warn', 'no file events from the drop folder: scanning it instead', {
-            err: error,
-          }),
-      );
+      const onError = (err: unknown) =>
+        this.#workshop.log('warn', 'no file events from the drop folder: scanning it instead', { err });
+      void drop.watch(() => this.#sleeper.wake(), onError);
     }
     try {
       // A start with nothing to write would notice a full disk only when a file is dropped.
@@ -217,6 +224,7 @@ export class Ingester {
   async #loop(): Promise<void> {
     while (!this.#isStopping) {
       this.#sleeper.begin();
+      const asked = this.#restsAsked;
       await this.#retrying(async () => this.#settleLeft());
       await this.#resumeBackfills();
       await this.#retrying(async () => this.lostEnd.makeUp());
@@ -230,6 +238,8 @@ export class Ingester {
       const nextLookMs = (await this.#takeFiles('all')) ?? this.#settings.rescan_seconds * SECOND_MS;
       if (nextLookMs === 0) continue;
       await this.#retrying(() => this.#rest());
+      for (const until = this.#restsAsked - asked; this.#restsAsked > until; this.#restsAsked -= 1)
+        this.#send({ kind: 'rested' });
       const isStuck = this.#stuckBackfills.size > 0 || this.#orphaned.isStuck;
       const retryMs = isStuck ? RETRY_MS : Number.POSITIVE_INFINITY;
       await this.#sleeper.sleep(Math.min(nextLookMs, retryMs, this.#settings.rescan_seconds * SECOND_MS));
@@ -355,19 +365,10 @@ export class Ingester {
     this.#check();
   }
 
-  #report(record: FileRecord, send: (message: FromIngest) => void): void {
-    const { errors: _, error_groups: __, ...report } = record.report;
-    this.#rowsSinceCheckpoint += report.rows ?? 0;
-    const isBad = record.outcome === 'failed' || record.outcome === 'refused';
-    // A command that does the work itself prints the outcome.
-    const level = isBad && this.#settings.mode === 'serve' ? 'warn' : 'info';
-    this.#workshop.log(level, `file ${record.outcome}`, {
-      number: record.number,
-      file: record.name,
-      destination: record.destination,
-      ...report,
-    });
-    send({ kind: 'dealt_with', file: dealtWithOf(record) });
+  #report(record: FileRecord): void {
+    this.#rowsSinceCheckpoint += record.report.rows ?? 0;
+    logOutcome(this.#workshop, record);
+    this.#send({ kind: 'dealt_with', file: dealtWithOf(record) });
     if (this.#rowsSinceCheckpoint >= CHECKPOINT_ROWS) this.#checkpoint();
   }
 

@@ -54,6 +54,7 @@ export function startLastingIngest(
     ready,
     ended,
     endLost: (position) => current.endLost(position),
+    rested: () => current.rested(),
     async stop() {
       isStopping = true;
       await current.stop();

@@ -8,7 +8,7 @@ import { noteOperation } from '../history/operation-note.ts';
 import { type Database, writing } from '../store/database.ts';
 import { isThere } from '../store/folder.ts';
 import { formatMs } from '../time.ts';
-import { expectFrom, findWindow, type WindowStatus } from '../windows/ledger.ts';
+import { expectFrom, findWindow, setWindow, type WindowStatus } from '../windows/ledger.ts';
 import { type ApplyCounts, NO_COUNTS, sumOf } from './apply.ts';
 import { applyInBounds, REREAD } from './backfill.ts';
 import { judgeName, switchedOff } from './export-name.ts';
@@ -32,6 +32,13 @@ export type IngestRequest =
     }
   /** Sets from which window on those of an export are expected. */
   | { readonly kind: 'expect'; readonly export: ExportName; readonly window_start: number }
+  /** Of a lab: notes a window, of which nothing was known, as if its file had not come in time. */
+  | {
+      readonly kind: 'gap';
+      readonly export: ExportName;
+      readonly window_start: number;
+      readonly status: Extract<WindowStatus, 'missing' | 'abandoned'>;
+    }
   /** Deletes what is there of subscriptions that were removed. */
   | { readonly kind: 'remove'; readonly subscriptions: readonly number[] };
 
@@ -53,6 +60,7 @@ export type RequestOutcome =
     }
   /** How many windows before the start are no longer missing or abandoned. */
   | { readonly ok: true; readonly expected: { readonly forgotten: number } }
+  | { readonly ok: true }
   /** What was deleted since it was begun, or begun again; and why the log still has rows of it, or null. */
   | { readonly ok: true; readonly removed: RemovedRows; readonly left_in_log: string | null }
   | { readonly ok: false; readonly reason: string };
@@ -118,6 +126,7 @@ function withTimes(request: IngestRequest): object {
   switch (request.kind) {
     case 'reset':
     case 'expect':
+    case 'gap':
       return { ...request, window_start: formatMs(request.window_start) };
     case 'replay':
     case 'remove':
@@ -137,6 +146,8 @@ function outcomeOf(
       return reset(workshop, request).catch((error) => ({ ok: false, reason: reasonOfFile(error) }));
     case 'expect':
       return expect(workshop, request);
+    case 'gap':
+      return gap(workshop, request);
     case 'remove':
       return remove(workshop, request.subscriptions, tell);
   }
@@ -167,6 +178,20 @@ async function expect(
     forgotten = expectFrom(db, exportName, window_start);
   });
   return { ok: true, expected: { forgotten } };
+}
+
+async function gap(
+  { db, writer, now }: Workshop,
+  { export: exportName, window_start, status }: Extract<IngestRequest, { kind: 'gap' }>,
+): Promise<RequestOutcome> {
+  const known = findWindow(db, exportName, window_start);
+  if (known !== undefined)
+    return { ok: false, reason: `window ${formatMs(window_start)} of ${exportName} is ${known.status}` };
+  const operation = { kind: 'gap', export: exportName, window: formatMs(window_start) };
+  writer.commit(writer.begin(), operation, () =>
+    setWindow(db, { export: exportName, window_start, status, since: now(), file: null }),
+  );
+  return { ok: true };
 }
 
 async function replay(

@@ -128,6 +128,16 @@ export function noteAgain(workshop: Workshop, record: FileRecord): void {
 }
 
 /** What a person reads beside a file that was not applied. */
+/** The line of the program's log about a processed file. */
+export function logOutcome({ log, settings }: Workshop, record: FileRecord): void {
+  const { errors: _, error_groups: __, ...report } = record.report;
+  const { number, name, destination } = record;
+  const isBad = record.outcome === 'failed' || record.outcome === 'refused';
+  // A command that does the work itself prints the outcome.
+  const level = isBad && settings.mode === 'serve' ? 'warn' : 'info';
+  log(level, `file ${record.outcome}`, { number, file: name, destination, ...report });
+}
+
 function reasonOf(record: FileRecord, status: WindowStatus | undefined): object {
   const { reason, errors, errors_total, error_groups } = record.report;
   return {

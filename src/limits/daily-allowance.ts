@@ -67,18 +67,20 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number): Dail
     throttle,
     require(reader, nowMs) {
       const throttled = throttle(reader, nowMs);
-      if (throttled === null) return;
-      const { by, allowance, used, until_ms } = throttled;
-      throw new Refused(
-        'daily_allowance',
-        `The ${by} has used its daily allowance of ${counted(allowance, 'row')} (${counted(used, 'row')} read today). ` +
-          `The allowance resets at ${formatMs(until_ms)}. Cursors stay valid.`,
-        { retryAfterSeconds: Math.ceil((until_ms - nowMs) / SECOND_MS) },
-      );
+      if (throttled !== null) throw allowanceUsed(throttled, nowMs);
     },
     count(reader, count, nowMs) {
       rows.add('account', accountUsageId(reader.account), count, nowMs);
       rows.add('key', reader.key_id, count, nowMs);
     },
   };
+}
+
+export function allowanceUsed({ by, allowance, used, until_ms }: Throttle, nowMs: number): Refused {
+  return new Refused(
+    'daily_allowance',
+    `The ${by} has used its daily allowance of ${counted(allowance, 'row')} (${counted(used, 'row')} read today). ` +
+      `The allowance resets at ${formatMs(until_ms)}. Cursors stay valid.`,
+    { retryAfterSeconds: Math.ceil((until_ms - nowMs) / SECOND_MS) },
+  );
 }

@@ -1,4 +1,5 @@
 /** What can be done about an alert now: the console shows a button for it. */
+import { now } from '../../clock.ts';
 import { EXPORT_NAMES } from '../../detection/content-type.ts';
 import type { AlertDocument } from '../../health/alerts.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../time.ts';
@@ -42,7 +43,7 @@ export function alertActions(
 }
 
 function statesOf(sources: Sources, exports: readonly WindowState['export'][]): WindowState[] {
-  const nowMs = Date.now();
+  const nowMs = now();
   const to = Math.floor(nowMs / WINDOW_MS) * WINDOW_MS;
   const from = Math.floor((nowMs - WINDOWS_MS) / DAY_MS) * DAY_MS;
   const db = readableOrNull(sources);

@@ -1,5 +1,6 @@
 /** Tells what has changed, by name, while anybody wants to know: SQLite is asked whether others have committed since. */
 import { statSync } from 'node:fs';
+import { now } from '../../clock.ts';
 import { reasonOf } from '../../refused.ts';
 import { createFileReader, type FileReader } from '../../store/file-reader.ts';
 import type { DataFolder } from '../../store/folder.ts';
@@ -24,7 +25,7 @@ export function watchChanges(folder: DataFolder, tell: (events: EventName[]) => 
     [new Watched(() => stateOf(usage), USAGE_EVERY_MS), ['overview', 'customers']],
     [new Watched(() => stateOf(folder.alerts)), ['overview']],
     // What is shown with its age.
-    [new Watched(() => Math.floor(Date.now() / MINUTE_MS)), ['overview', 'windows']],
+    [new Watched(() => Math.floor(now() / MINUTE_MS)), ['overview', 'windows']],
   ];
   let timer: NodeJS.Timeout | undefined;
   const look = () => {
@@ -64,9 +65,9 @@ class Watched {
 
   hasChanged(): boolean {
     if (performance.now() - this.#toldAtMs < this.#everyMs) return false;
-    const now = this.#read();
-    if (now === this.#last) return false;
-    this.#last = now;
+    const value = this.#read();
+    if (value === this.#last) return false;
+    this.#last = value;
     this.#toldAtMs = performance.now();
     return true;
   }

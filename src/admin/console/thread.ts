@@ -3,6 +3,7 @@
  * disk holds up the API.
  */
 import type { MessagePort } from 'node:worker_threads';
+import { now } from '../../clock.ts';
 import { Refused, type RefusedCode, reasonOf } from '../../refused.ts';
 import { openReader } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
@@ -66,7 +67,7 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
 /** Never rejects. */
 async function tell(sources: Sources, ask: Ask): Promise<Told> {
   try {
-    const nowMs = Date.now();
+    const nowMs = now();
     const body = ask.kind === 'read' ? await read(sources, ask, nowMs) : await act(sources, ask, nowMs);
     return { status: 200, body };
   } catch (error) {

@@ -1,5 +1,6 @@
 /** GET /v1/detections/changes: the change stream. */
 import type { Credential } from '../../auth/authorize.ts';
+import { monotonicMs } from '../../clock.ts';
 import type { ContentType } from '../../detection/content-type.ts';
 import { STREAMS_MAX } from '../../limits/contract-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
@@ -110,13 +111,14 @@ async function answerAfterWait(
 ): Promise<Answer> {
   const { socket } = call.request;
   const begun = performance.now();
+  const endMs = monotonicMs() + seconds * SECOND_MS;
   const idleMs = socket.timeout;
   // Nothing moves on the connection meanwhile, and that is no fault of the client.
   socket.setTimeout(0);
   let page = first;
   try {
     for (;;) {
-      const leftMs = begun + seconds * SECOND_MS - performance.now();
+      const leftMs = endMs - monotonicMs();
       if (leftMs <= 0 || !(await sources.waiting.forChange(leftMs, socket))) break;
       const start = { kind: 'after', position: page.position } as const;
       page = pageOf(sources, queryOf(sources, { ...asked, start }, call.letInAgain()));

@@ -38,8 +38,12 @@ function answerDetection(sources: DetectionSources, call: KeyedCall, { subscript
     projection,
     baseUrl: jsonBaseUrl(sources.baseUrl()),
   });
-  if (body === null) throw new Refused('not_found', 'No detection with this id is available to this key.');
+  if (body === null) throw noDetection();
   return { status: 200, rows: 1, body };
+}
+
+export function noDetection(): Refused {
+  return new Refused('not_found', 'No detection with this id is available to this key.');
 }
 
 /** @throws Refused `invalid_request` for what is no detection id, or no percent-encoded UTF-8 */

@@ -45,10 +45,7 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   const { rate, bodyTimeoutMs } = sources;
   const body = await readBody(request, TOKEN_BODY_BYTES_MAX, bodyTimeoutMs);
   if (body.kind === 'too_large') {
-    throw new Refused(
-      'content_too_large',
-      `The request body must not exceed ${grouped(TOKEN_BODY_BYTES_MAX)} bytes.`,
-    );
+    throw tooLarge();
   }
   // Read here, not before the body: a request that came slowly would count in a minute that is over.
   const nowMs = sources.now();
@@ -82,17 +79,28 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   );
   if (grant.kind !== 'invalid_client') rate.markProven(client.id, address, nowMs);
   if (grant.kind === 'invalid_scope') return oauthError(400, 'invalid_scope', grant.description);
-  if (grant.kind === 'invalid_client') {
-    const refused = oauthError(401, 'invalid_client', grant.description);
-    return isBasic(authorization) ? { ...refused, headers: CHALLENGE } : refused;
-  }
+  if (grant.kind === 'invalid_client') return invalidClient(grant.description, authorization);
   const { key_id, access_token, scopes } = grant;
   const expires_in = TOKEN_LIFETIME_MS / SECOND_MS;
   const token = { access_token, token_type: 'Bearer', expires_in, scope: scopes.join(' ') };
   return { status: 200, key_id, body: JSON.stringify(token) };
 }
 
-function requireRate(secondsToWait: number | null, whose: string): void {
+export function tooLarge(): Refused {
+  return new Refused(
+    'content_too_large',
+    `The request body must not exceed ${grouped(TOKEN_BODY_BYTES_MAX)} bytes.`,
+  );
+}
+
+/** @param authorization of the request: HTTP Basic is answered with its challenge (RFC 6749, 5.2) */
+export function invalidClient(description: string, authorization: string | undefined): Answer {
+  const refused = oauthError(401, 'invalid_client', description);
+  return isBasic(authorization) ? { ...refused, headers: CHALLENGE } : refused;
+}
+
+/** @throws Refused `rate_limited` where there is something to wait for */
+export function requireRate(secondsToWait: number | null, whose: string): void {
   if (secondsToWait === null) return;
   throw new Refused(
     'rate_limited',
@@ -101,6 +109,6 @@ function requireRate(secondsToWait: number | null, whose: string): void {
   );
 }
 
-function oauthError(status: number, error: OAuthErrorCode, description: string): Answer {
+export function oauthError(status: number, error: OAuthErrorCode, description: string): Answer {
   return { status, code: error, body: renderOAuthError(error, description) };
 }

@@ -1,0 +1,269 @@
+/** `wirewatch lab`: runs an appliance for tests of clients, whose clock, feed and answers can be set. */
+import { hash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { createKey, hashKey, parseKey } from '../auth/key.ts';
+import { addKey } from '../auth/keys.ts';
+import { beginMovableClock, now } from '../clock.ts';
+import { CONFIG_FILE_NAME } from '../config/file.ts';
+import type { Config } from '../config/load.ts';
+import { prepareAccount } from '../demo/agency.ts';
+import { newestEndedWindow } from '../demo/exports.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
+import { openAccess } from '../history/access.ts';
+import { bootIngestThread } from '../ingest/ingest-client.ts';
+import { addRequest } from '../ingest/requests.ts';
+import { parseDuration, parseLabTime } from '../lab/actions.ts';
+import { Lab } from '../lab/lab.ts';
+import { playScenario, readScenario } from '../lab/scenario.ts';
+import { Refused } from '../refused.ts';
+import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
+import { takeServeLocks } from '../store/locks.ts';
+import { DAY_MS, formatMs } from '../time.ts';
+import { linkInto, readEpoch } from './console.ts';
+import { LAB_FILE } from './data-folder.ts';
+import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
+import { operationOf } from './operation.ts';
+import { addExamples, addSettingFlags, commonOptions, pathValue, stateOwn } from './options.ts';
+import { print } from './output.ts';
+import { type Serving, serveAppliance, untilSignal } from './serving.ts';
+
+interface LabStart {
+  readonly seed: string;
+  readonly key?: string;
+  readonly keyFile?: string;
+  /** Milliseconds from the start. */
+  readonly keyExpires?: number;
+  /** Epoch milliseconds. */
+  readonly clock?: number;
+  readonly readyFile?: string;
+  readonly scenario?: string;
+}
+
+const LAB_MARK = '{"made_by":"wirewatch lab"}\n';
+
+export function register(command: Command): void {
+  addSettingFlags(command, { drop: false })
+    .option('--seed <text>', 'seed of the detections, the key and chance: a number or any text', '1')
+    .addOption(new Option('--key <key>', 'the API key (default: one made from the seed)').argParser(keyValue))
+    .option('--key-file <file>', 'write the API key to this file, for clients', pathValue)
+    .option(
+      '--key-expires <duration>',
+      'the key expires that long after the start, such as 30d',
+      durationValue,
+    )
+    .option('--clock <time>', 'what the clock shows at the start, such as 2026-03-29T00:00Z', clockValue)
+    .option(
+      '--ready-file <file>',
+      'write url and key to this file, as JSON, when the lab is ready',
+      pathValue,
+    )
+    .option('--scenario <file>', 'play a script of times and steps, as JSON or TOML', pathValue)
+    .action((options: LabStart, self: Command) => start(self, options));
+  registerLabCommands(command);
+  stateOwn(command, {
+    data: LAB_DATA,
+    json: 'print the result as JSON',
+  });
+  addExamples(command, [
+    'lab --port 8080 --seed 7 --key-file key.txt',
+    'lab clock +26h',
+    'lab drop --rows 3 --age 3d',
+    'lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
+  ]);
+}
+
+async function start(command: Command, options: LabStart): Promise<void> {
+  const steps = options.scenario === undefined ? [] : readScenario(options.scenario);
+  const removeReadyFile = () => {
+    if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
+  };
+  // One of an earlier lab would say that this one is ready.
+  removeReadyFile();
+  // Before any thread: each is given the clock when it starts.
+  beginMovableClock(options.clock ?? Date.now());
+  let lab: Lab | null = null;
+  let key = '';
+  const serving = await serveAppliance(command, 'lab', {
+    ingestThread: bootIngestThread(),
+    graceMs: 0,
+    async prepare(given) {
+      const config = labConfig(given);
+      const root = config.dataFolder;
+      await beginAnew(root);
+      key = prepareAccess(command, config, options);
+      lab = new Lab({
+        seed: options.seed,
+        root,
+        drop: config.ingest.drop,
+        photos: config.photos.folder,
+        dailyRows: config.limits.daily_rows,
+      });
+      mkdirSync(config.ingest.drop, { recursive: true });
+      await lab.feed.dropMonth();
+      return config;
+    },
+    intervene: (parts) => begun(lab).join(parts),
+  });
+  const running: Lab = begun(lab);
+  const ended = untilSignal(serving, removeReadyFile);
+  await serving.appliance.readable;
+  await running.rested();
+  running.onMoved = playScenario(
+    steps,
+    (action, body) => running.run(action, body),
+    (step, err) => serving.log.error({ err, step }, 'a step of the scenario failed'),
+  );
+  await introduce(command, serving, key, options);
+  await running.feed.writePhotos();
+  await ended;
+}
+
+/** Files of a lab are complete when they appear: none is waited for. */
+function labConfig(config: Config): Config {
+  const drop = join(config.dataFolder, 'drop');
+  return {
+    ...config,
+    ingest: { ...config.ingest, drop, quiet_ms: 0, rescan_seconds: 1 },
+    // Whatever the environment says, it writes into its own folder alone.
+    photos: { folder: join(config.dataFolder, 'photos') },
+    backup: { ...config.backup, every_minutes: 0 },
+  };
+}
+
+function isLab(root: string): boolean {
+  const path = join(root, LAB_FILE);
+  return existsSync(path) && readFileSync(path, 'utf8') === LAB_MARK;
+}
+
+/** Empties the folder of an earlier lab. @throws Refused `configuration` for one with anything else in it */
+async function beginAnew(root: string): Promise<void> {
+  const folder = dataFolder(root);
+  const there = existsSync(root) ? readdirSync(root) : [];
+  if (there.some((name) => name !== CONFIG_FILE_NAME) && !isLab(root)) {
+    throw new Refused(
+      'configuration',
+      `${root} is not empty and not the folder of a lab, which would delete what is in it. Name another folder with --data.`,
+    );
+  }
+  ensureFolder(folder);
+  writeWhole(join(root, LAB_FILE), LAB_MARK);
+  const release = await takeServeLocks(folder, () => {});
+  const kept = [
+    folder.lock,
+    folder.serveLock,
+    folder.stateLock,
+    ...[LAB_FILE, CONFIG_FILE_NAME].map((name) => join(root, name)),
+  ];
+  for (const path of there.map((name) => join(root, name)))
+    if (!kept.includes(path)) rmSync(path, { recursive: true, force: true });
+  release();
+}
+
+/** @returns the key */
+function prepareAccess(command: Command, config: Config, { seed, key: given, keyExpires }: LabStart): string {
+  const access = openAccess(config.dataFolder, {
+    create: true,
+    kind: 'lab',
+    operation: operationOf(command),
+  });
+  try {
+    const nowMs = now();
+    prepareAccount(access, nowMs);
+    const key = given ?? seededKey(config.keys.prefix, seed);
+    const parsed = parseKey(key);
+    if (parsed === null) throw new Error('the key of the lab has not the form of one');
+    addKey(
+      access,
+      {
+        id: parsed.id,
+        prefix: parsed.prefix,
+        hash: hashKey(key),
+        account_id: SAMPLE_ACCOUNT.id,
+        name: 'lab',
+        scopes: ['detections:read'],
+        subscriptions: SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null })),
+        expires_at: keyExpires === undefined ? null : nowMs + keyExpires,
+        allow_addresses: [],
+        daily_rows: null,
+      },
+      nowMs,
+    );
+    const window_start = newestEndedWindow(nowMs);
+    for (const name of EXPORT_NAMES)
+      addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
+    return key;
+  } finally {
+    access.close();
+  }
+}
+
+/** Everybody who knows the seed knows the key: a lab has nothing to hide. */
+function seededKey(prefix: string, seed: string): string {
+  const bytes = (length: number) =>
+    hash('sha512', `wirewatch lab ${length} ${seed}`, 'buffer').subarray(0, length);
+  return createKey(prefix, bytes).key;
+}
+
+async function introduce(
+  command: Command,
+  { appliance, config }: Serving,
+  key: string,
+  { keyFile, readyFile }: LabStart,
+): Promise<void> {
+  const { url } = appliance;
+  const folder = dataFolder(config.dataFolder);
+  const person = { name: String(operationOf(command).actor), read_only: false };
+  const link = linkInto(appliance.consoleUrl ?? '', folder, person, {
+    epoch: readEpoch(folder),
+    nowMs: now(),
+  });
+  const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
+  if (keyFile !== undefined) writeWhole(keyFile, `${key}\n`);
+  if (readyFile !== undefined) writeWhole(readyFile, `${JSON.stringify(shown)}\n`);
+  const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
+  const since = formatMs(now() - DAY_MS);
+  const text = `
+The lab is running: ${url}    (clock: ${shown.now})
+Key: ${key}
+Console: ${link}
+
+The change stream:
+  ${curl} '${url}/v1/detections/changes?since=${since}'
+Move the clock, drop detections, have the next three requests fail, see what your client did:
+  wirewatch lab clock +26h
+  wirewatch lab drop --rows 3
+  wirewatch lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3
+  wirewatch lab report
+The same by HTTP, for tests: ${url}/_lab/openapi.json
+  curl -s -X POST -H 'Content-Type: application/json' -d '{"rows": 3}' '${url}/_lab/drop'
+Press Ctrl-C to stop. The next start begins anew.
+`;
+  print(shown, { json: commonOptions(command).json, text });
+}
+
+function begun(lab: Lab | null): Lab {
+  if (lab === null) throw new Error('the lab was not prepared');
+  return lab;
+}
+
+function keyValue(value: string): string {
+  if (parseKey(value) === null)
+    throw new InvalidArgumentError('Expected a whole API key, as "wirewatch key generate" prints.');
+  return value;
+}
+
+function durationValue(value: string): number {
+  const ms = parseDuration(value);
+  if (ms === null || ms <= 0) throw new InvalidArgumentError('Expected a duration such as 90m, 26h or 30d.');
+  return ms;
+}
+
+function clockValue(value: string): number {
+  const ms = parseLabTime(value);
+  if (ms === null)
+    throw new InvalidArgumentError('Expected a time between 2001 and 2099 such as 2026-03-29T00:00Z.');
+  return ms;
+}

@@ -1,0 +1,115 @@
+/**
+ * The faults of a lab: which of them befalls a request. One a request, in the order in which they were added; chance
+ * comes from the seed, so the same requests meet the same faults.
+ */
+import { createPrng, seedKey } from '../generate/prng.ts';
+import { PROBLEMS } from '../http/problem.ts';
+import { Refused } from '../refused.ts';
+import type { FaultSpec } from './actions.ts';
+
+export interface Fault {
+  /** What `X-Wirewatch-Lab` says. */
+  readonly id: string;
+  readonly spec: FaultSpec;
+}
+
+interface Armed extends Fault {
+  fired: number;
+  /** Requests to its endpoint since it was added. */
+  seen: number;
+  /** Null: no limit. */
+  left: number | null;
+}
+
+const FAULTS_MAX = 1000;
+const EFFECTS = [
+  ...['status', 'code', 'delay', 'slow', 'cut_after', 'truncate', 'corrupt'],
+  ...['close', 'reset', 'empty_page', 'duplicate'],
+];
+/** Statuses of the OAuth errors; all others are in the table of problems. */
+const OAUTH_STATUS: Readonly<Record<string, number>> = {
+  invalid_client: 401,
+  invalid_scope: 400,
+  unsupported_grant_type: 400,
+};
+
+export class Faults {
+  readonly #prng = createPrng();
+  #armed: Armed[] = [];
+  #added = 0;
+
+  constructor(seed: string) {
+    this.#prng.reseed(seedKey(seed, 'lab faults'), 0, 0);
+  }
+
+  /** @throws Refused `invalid_request` for members that do not go together */
+  add(spec: FaultSpec): Fault {
+    check(spec);
+    if (this.#armed.length >= FAULTS_MAX)
+      throw new Refused('failed', `there are ${FAULTS_MAX} faults; remove some with DELETE /_lab/faults`);
+    this.#added += 1;
+    const left = spec.times ?? (spec.probability === undefined ? 1 : null);
+    const fault = { id: `f${this.#added}`, spec, fired: 0, seen: 0, left };
+    this.#armed.push(fault);
+    return fault;
+  }
+
+  /** The fault that a request to an endpoint meets; null: none. */
+  next(endpoint: string): Fault | null {
+    for (const fault of this.#armed) {
+      const { spec, left } = fault;
+      if (left === 0 || (spec.endpoint !== undefined && spec.endpoint !== endpoint)) continue;
+      fault.seen += 1;
+      if (fault.seen <= (spec.after ?? 0)) continue;
+      if (spec.probability !== undefined && !this.#prng.chance(spec.probability)) continue;
+      fault.fired += 1;
+      if (left !== null) fault.left = left - 1;
+      return fault;
+    }
+    return null;
+  }
+
+  /** Of a fault that could not be applied to its request. */
+  giveBack({ id }: Fault): void {
+    const fault = this.#armed.find((one) => one.id === id);
+    if (fault === undefined) return;
+    fault.fired -= 1;
+    if (fault.left !== null) fault.left += 1;
+  }
+
+  /** @param id null: all. @throws Refused `not_found` */
+  remove(id: string | null): void {
+    if (id !== null && !this.#armed.some((fault) => fault.id === id))
+      throw new Refused('not_found', `there is no fault ${id}. GET /_lab/faults lists them.`);
+    this.#armed = id === null ? [] : this.#armed.filter((fault) => fault.id !== id);
+  }
+
+  list() {
+    return this.#armed.map(({ id, spec, fired, seen, left }) => ({ id, ...spec, fired, seen, left }));
+  }
+}
+
+/** The status of a code; undefined for none of the contract's. */
+export function statusOfCode(code: string): number | undefined {
+  return OAUTH_STATUS[code] ?? Object.entries(PROBLEMS).find(([name]) => name === code)?.[1].status;
+}
+
+/** The error code that a fault stands for; null for a proxy's answer, and where it leaves the answer its status. */
+export function codeOf({ status, code }: FaultSpec): string | null {
+  if (code !== undefined) return code;
+  const named = Object.entries(PROBLEMS).find(([, problem]) => problem.status === status);
+  return named?.[0] ?? null;
+}
+
+function check(spec: FaultSpec): void {
+  const { status, code, retry_after } = spec;
+  const wrong = (detail: string) => new Refused('invalid_request', detail);
+  if (!Object.entries(spec).some(([name, value]) => EFFECTS.includes(name) && value !== false))
+    throw wrong(`a fault needs an effect: expected at least one of ${EFFECTS.join(', ')}`);
+  if (status !== undefined && code !== undefined && statusOfCode(code) !== status)
+    throw wrong(`code: ${code} belongs to the status ${statusOfCode(code)}, not to ${status}`);
+  if (retry_after !== undefined && codeOf(spec) === null && (status ?? 0) < 500)
+    throw wrong('retry_after: needs a status such as 429 or 503');
+  if (retry_after !== undefined && code === 'daily_allowance')
+    throw wrong('retry_after: daily_allowance waits until 00:00 UTC; leave it out');
+}

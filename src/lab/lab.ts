@@ -1,0 +1,268 @@
+/**
+ * A lab: a true appliance whose clock, feed and answers can be set while clients use it. It takes part in the appliance
+ * as its {@link Interventions}, and does what it is asked through the ordinary ways: export files, requests to the
+ * ingest thread, the counts of the allowance.
+ */
+
+import type { LabParts } from '../appliance.ts';
+import { getAccount } from '../auth/accounts.ts';
+import { removeSubscription } from '../auth/removal.ts';
+import { moveClock, now } from '../clock.ts';
+import { SAMPLE_ACCOUNT } from '../generate/sample-agency.ts';
+import { openAccess } from '../history/access.ts';
+import type { Interventions } from '../http/interventions.ts';
+import { addRequest, type IngestRequest, requestState } from '../ingest/requests.ts';
+import { accountUsageId } from '../limits/daily-rows.ts';
+import { OPERATIONS } from '../openapi/operations.ts';
+import { readStanding } from '../query/as-of.ts';
+import { parseChangesParameters } from '../query/changes-parameters.ts';
+import { positionBefore } from '../query/delivery.ts';
+import { createStreamCursors } from '../query/stream-cursor.ts';
+import { Refused } from '../refused.ts';
+import { type Database, writing } from '../store/database.ts';
+import { formatMs } from '../time.ts';
+import { type ActionBody, type ActionName, parseDuration, parseLabTime, readBody } from './actions.ts';
+import { answerControl } from './control.ts';
+import { type Fault, Faults, statusOfCode } from './faults.ts';
+import { Feed, windowOf } from './feed.ts';
+import { Intervening } from './intervening.ts';
+import { labDocument } from './openapi.ts';
+import { Report } from './report.ts';
+
+export interface LabOptions {
+  readonly seed: string;
+  /** The data folder. */
+  readonly root: string;
+  readonly drop: string;
+  readonly photos: string;
+  /** The setting: rows a day of an account without its own allowance. */
+  readonly dailyRows: number;
+}
+
+const SELECT_KNOWN = 'SELECT max(last_position) AS position FROM delivery WHERE last_position <= @before';
+
+type Actions = { readonly [Name in ActionName]: (body: ActionBody<Name>) => unknown };
+
+/** Positions beyond the head of which a cursor would prove that the end of the log is lost: a minute's. */
+const LOST_POSITIONS = 60_000_000;
+
+export class Lab {
+  readonly feed: Feed;
+  readonly #options: LabOptions;
+  readonly #faults: Faults;
+  readonly #report = new Report();
+  readonly #startedAt = formatMs(now());
+  #parts: LabParts | null = null;
+  /** Settles when what was asked for last is done. */
+  #last: Promise<unknown> = Promise.resolve();
+  /** Told when the clock was moved. */
+  onMoved: () => void = () => {};
+
+  constructor(options: LabOptions) {
+    this.#options = options;
+    this.#faults = new Faults(options.seed);
+    this.feed = new Feed({
+      ...options,
+      detections: () => this.#has().detections(),
+      rested: () => this.#has().ingest.rested(),
+    });
+  }
+
+  /** @param parts of the appliance that begins; @returns what its server asks at each request */
+  join(parts: LabParts): Interventions {
+    this.#parts = parts;
+    return {
+      control: (request, response) => answerControl(this, request, response),
+      begin: (request, exchange, route, baseUrl) => {
+        const endpoint =
+          OPERATIONS.find(({ path, method }) => path === route?.path && method !== 'head')?.id ?? null;
+        const record = this.#report.begin(request, endpoint);
+        const found =
+          endpoint === null ? null : (preferred(request.headers.prefer) ?? this.#faults.next(endpoint));
+        const fault = found === null ? null : this.#turned(found, request);
+        return new Intervening(
+          { request, exchange, route, endpoint, fault, record, baseUrl },
+          {
+            dailyRows: this.#options.dailyRows,
+            startCursor: (query) => this.#startCursor(query),
+            onUnused: (unused) => this.#faults.giveBack(unused),
+            onFinished: (finished, isComplete) => this.#report.finish(finished, isComplete),
+          },
+        );
+      },
+    };
+  }
+
+  /** @throws Refused where the action cannot be done */
+  async run(action: ActionName, body: unknown): Promise<unknown> {
+    const read = readBody(action, body);
+    const act: (body: never) => unknown = this.#actions[action];
+    // One after the other: a file that is not read yet must not be replaced.
+    const done = this.#last.then(() => act(read as never));
+    this.#last = done.catch(() => {});
+    const result = await done;
+    this.#report.did(action, read, result);
+    return result;
+  }
+
+  clock() {
+    return { now: new Date(now()).toISOString() };
+  }
+
+  faults() {
+    return this.#faults.list();
+  }
+
+  removeFaults(id: string | null): void {
+    this.#faults.remove(id);
+  }
+
+  report(after: number) {
+    const { seed } = this.#options;
+    const head = { seed, started_at: this.#startedAt, ...this.clock(), real_now: new Date().toISOString() };
+    return { ...head, faults: this.faults(), ...this.#report.read(after) };
+  }
+
+  clearReport(): void {
+    this.#report.clear();
+  }
+
+  openApi() {
+    return labDocument();
+  }
+
+  /** Settles when all that was dropped is read. */
+  rested(): Promise<void> {
+    return this.#has().ingest.rested();
+  }
+
+  readonly #actions: Actions = {
+    clock: async ({ advance, to }) => {
+      if ((advance === undefined) === (to === undefined))
+        throw new Refused('invalid_request', 'clock: expected either advance or to');
+      const byMs =
+        advance === undefined ? (parseLabTime(to ?? '') ?? 0) - now() : (parseDuration(advance) ?? 0);
+      if (parseLabTime(formatMs(now() + byMs)) === null)
+        throw new Refused('invalid_request', 'advance: expected to stay between 2001 and 2099');
+      moveClock(byMs);
+      this.#has().waiting.changed();
+      await this.rested();
+      this.onMoved();
+      return this.clock();
+    },
+    drop: (body) => this.feed.drop(body),
+    late: (body) => this.feed.late(body),
+    correct: ({ id, score }) => this.feed.score(id, score),
+    rescore: ({ id }) => this.feed.score(id),
+    gap: async ({ export: name, status, window }) => {
+      const wanted = windowOf(window);
+      if (status === 'failed') {
+        const start = await this.feed.fail(name, wanted);
+        return { export: name, window_start: formatMs(start), status };
+      }
+      const window_start = wanted ?? this.feed.missable(name);
+      await this.#ask({ kind: 'gap', export: name, window_start, status });
+      return { export: name, window_start: formatMs(window_start), status };
+    },
+    'remove-subscription': async ({ subscription }) => {
+      await this.#ask({ kind: 'remove', subscriptions: [subscription] }, (db) =>
+        removeSubscription(db, subscription),
+      );
+      return { subscription };
+    },
+    restore: async () => {
+      const { detections, ingest } = this.#has();
+      const { head } = readStanding(detections());
+      ingest.endLost(head + LOST_POSITIONS);
+      await ingest.rested();
+      return { versions_raised_by: 1000 };
+    },
+    allowance: ({ used }) => {
+      const { dailyRows } = this.#has();
+      const account = this.#withAccess((db) => getAccount(db, SAMPLE_ACCOUNT.id));
+      const allowance = account.daily_rows ?? this.#options.dailyRows;
+      const id = accountUsageId(account);
+      dailyRows.add('account', id, (used ?? allowance) - dailyRows.used('account', id, now()), now());
+      return { used: used ?? allowance, daily_rows: allowance };
+    },
+    duplicate: ({ times = 1 }) => this.#addFault({ endpoint: 'listChanges', duplicate: true, times }),
+    'empty-page': ({ times = 1, endpoint = 'listChanges' }) =>
+      this.#addFault({ endpoint, empty_page: true, times }),
+    faults: (spec) => this.#addFault(spec),
+  };
+
+  #addFault(spec: ActionBody<'faults'>) {
+    const { id } = this.#faults.add(spec);
+    return { id, ...spec };
+  }
+
+  /** A request that is to be answered with the page before is turned into the one for that. */
+  #turned(fault: Fault, request: { url?: string | undefined }): Fault | null {
+    const [path = '', query = ''] = (request.url ?? '').split('?');
+    if (fault.spec.duplicate !== true) return fault;
+    const parameters = new URLSearchParams(query);
+    const before = this.#report.pageBefore(parameters.get('cursor') ?? '');
+    if (before === null) {
+      this.#faults.giveBack(fault);
+      return null;
+    }
+    for (const name of ['cursor', 'since']) {
+      parameters.delete(name);
+      if (before[name] !== undefined) parameters.set(name, before[name]);
+    }
+    request.url = `${path}?${parameters}`;
+    return fault;
+  }
+
+  #startCursor(query: string): string {
+    const { secret, detections, recentDeliveries } = this.#has();
+    const cursors = createStreamCursors(secret);
+    const { start } = parseChangesParameters(query, now(), cursors.decode);
+    if (start.kind === 'after') return cursors.encode(start.position);
+    const db = detections();
+    const before = positionBefore(db, start.since_ms, recentDeliveries) ?? readStanding(db).head;
+    // A cursor at a position that was never given out would prove that the end of the log is lost.
+    const known = db.prepare<unknown[], { position: number | null }>(SELECT_KNOWN).get({ before });
+    return cursors.encode(known?.position ?? 0);
+  }
+
+  /** Has the ingest thread do something. @param first in the same transaction; @throws Refused where it cannot be done */
+  async #ask(request: IngestRequest, first: (access: Database) => unknown = () => {}): Promise<void> {
+    const id = this.#withAccess((db) =>
+      writing(db, () => {
+        first(db);
+        return addRequest(db, request, now());
+      }),
+    );
+    await this.rested();
+    const { outcome } = this.#withAccess((db) => requestState(db, id));
+    if (outcome?.ok !== true)
+      throw new Refused('failed', outcome?.reason ?? 'the ingest thread did not answer');
+  }
+
+  #withAccess<Result>(use: (db: Database) => Result): Result {
+    const db = openAccess(this.#options.root, { kind: 'lab', operation: { kind: 'lab' } });
+    try {
+      return use(db);
+    } finally {
+      db.close();
+    }
+  }
+
+  #has(): LabParts {
+    if (this.#parts === null) throw new Refused('failed', 'the lab is starting. Try again in a moment.');
+    return this.#parts;
+  }
+}
+
+/** `Prefer: code=503`: a fault for that request alone; a preference that is not understood is ignored (RFC 7240, 2). */
+function preferred(header: string | string[] | undefined): Fault | null {
+  const [, value = ''] = /(?:^|,)\s*code\s*=\s*"?(\w+)"?\s*(?:[;,]|$)/i.exec(String(header ?? '')) ?? [];
+  const spec = /^\d{3}$/.test(value) ? { status: Number(value) } : { code: value };
+  if (value === '' || ('code' in spec && statusOfCode(value) === undefined)) return null;
+  try {
+    return { id: 'prefer', spec: readBody('faults', spec) };
+  } catch {
+    return null;
+  }
+}

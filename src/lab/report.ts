@@ -1,0 +1,157 @@
+/**
+ * What the clients of a lab did, request by request, and what was done to them: enough to judge a client by it alone.
+ * Only the newest are kept.
+ */
+import type { IncomingMessage } from 'node:http';
+import { now } from '../clock.ts';
+import { splitTarget } from '../http/routes.ts';
+
+export interface RequestRecord {
+  /** From 1, in the order of arrival. */
+  readonly number: number;
+  /** When it arrived: by the lab's clock, and by the machine's. */
+  readonly at: string;
+  readonly real_at: string;
+  /** Which connection it came on, from 1. */
+  readonly connection: number;
+  readonly method: string;
+  readonly path: string;
+  /** operationId; null for a path or method that does not exist. */
+  readonly endpoint: string | null;
+  /** As sent; several values of one name with commas between them. */
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly user_agent: string | null;
+  readonly prefer: string | null;
+  key_id: string | null;
+  /** Id of the fault that befell it. */
+  fault: string | null;
+  /** Null while there is none, and where the connection ended without one. */
+  status: number | null;
+  /** The error code; null for a good answer. */
+  code: string | null;
+  retry_after: number | null;
+  /** Of a page: what it held before anything was done to it. */
+  rows: number | null;
+  cursor_given: string | null;
+  has_more: boolean | null;
+  as_of: string | null;
+  /** Whether all of the answer was handed to the connection before that ended; null: not yet known. */
+  complete: boolean | null;
+  finished_at: string | null;
+  real_finished_at: string | null;
+}
+
+/** Something that was asked of the lab. */
+export interface ActionRecord {
+  readonly at: string;
+  readonly real_at: string;
+  readonly action: string;
+  readonly body: unknown;
+  readonly result: unknown;
+}
+
+const REQUESTS_MAX = 20_000;
+const ACTIONS_MAX = 2_000;
+
+export class Report {
+  #requests: RequestRecord[] = [];
+  #actions: ActionRecord[] = [];
+  #count = 0;
+  #connections = new WeakMap<object, number>();
+  #connectionCount = 0;
+
+  begin(request: IncomingMessage, endpoint: string | null): RequestRecord {
+    const { path, query } = splitTarget(request.url ?? '');
+    const { 'user-agent': userAgent, prefer } = request.headers;
+    this.#count += 1;
+    const record: RequestRecord = {
+      number: this.#count,
+      ...times(),
+      connection: this.#connectionOf(request.socket),
+      method: request.method ?? '',
+      path,
+      endpoint,
+      parameters: parametersOf(query),
+      user_agent: userAgent ?? null,
+      prefer: prefer === undefined ? null : String(prefer),
+      key_id: null,
+      fault: null,
+      status: null,
+      code: null,
+      retry_after: null,
+      rows: null,
+      cursor_given: null,
+      has_more: null,
+      as_of: null,
+      complete: null,
+      finished_at: null,
+      real_finished_at: null,
+    };
+    this.#requests.push(record);
+    if (this.#requests.length > REQUESTS_MAX) this.#requests.shift();
+    return record;
+  }
+
+  finish(record: RequestRecord, isComplete: boolean): void {
+    const { at, real_at } = times();
+    record.complete = isComplete;
+    record.finished_at = at;
+    record.real_finished_at = real_at;
+  }
+
+  did(action: string, body: unknown, result: unknown): void {
+    this.#actions.push({ ...times(), action, body, result });
+    if (this.#actions.length > ACTIONS_MAX) this.#actions.shift();
+  }
+
+  /**
+   * The parameters of the request whose page ended with this cursor and had rows; those of empty pages between are
+   * gone through. Null where there was none.
+   */
+  pageBefore(cursor: string): Readonly<Record<string, string>> | null {
+    let wanted = cursor;
+    for (const { endpoint, cursor_given, rows, parameters } of this.#requests.toReversed()) {
+      if (endpoint !== 'listChanges' || cursor_given !== wanted) continue;
+      if ((rows ?? 0) > 0) return parameters;
+      if (parameters.cursor === undefined) return null;
+      wanted = parameters.cursor;
+    }
+    return null;
+  }
+
+  /** @param after only requests with greater numbers */
+  read(after: number) {
+    return {
+      actions: this.#actions,
+      requests_total: this.#count,
+      requests: this.#requests.filter(({ number }) => number > after),
+    };
+  }
+
+  /** Forgets what was; numbers go on. */
+  clear(): void {
+    this.#requests = [];
+    this.#actions = [];
+  }
+
+  #connectionOf(socket: object): number {
+    let number = this.#connections.get(socket);
+    if (number === undefined) {
+      this.#connectionCount += 1;
+      number = this.#connectionCount;
+      this.#connections.set(socket, number);
+    }
+    return number;
+  }
+}
+
+function times(): { at: string; real_at: string } {
+  return { at: new Date(now()).toISOString(), real_at: new Date().toISOString() };
+}
+
+function parametersOf(query: string): Readonly<Record<string, string>> {
+  const parameters: Record<string, string> = Object.create(null);
+  for (const [name, value] of new URLSearchParams(query))
+    parameters[name] = Object.hasOwn(parameters, name) ? `${parameters[name]},${value}` : value;
+  return parameters;
+}

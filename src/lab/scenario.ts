@@ -1,0 +1,83 @@
+/** A script for a lab: steps with their times, played by the lab's clock; several that are due run in their order. */
+import { readFileSync } from 'node:fs';
+import { now } from '../clock.ts';
+import { parseToml } from '../config/file.ts';
+import { Refused, reasonOf } from '../refused.ts';
+import { ACTIONS, type ActionName, isActionName, parseDuration, readBody } from './actions.ts';
+
+interface Step {
+  /** Milliseconds of the lab's clock from the start. */
+  readonly atMs: number;
+  readonly action: ActionName;
+  readonly body: unknown;
+}
+
+const EXPECTED = '{"steps": [{"at": "10m", "drop": {"rows": 5}}, …]}, as JSON or TOML';
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+/** @throws Refused `usage` with the place of each problem */
+export function readScenario(file: string): Step[] {
+  let script: unknown;
+  try {
+    const text = readFileSync(file, 'utf8');
+    script = file.endsWith('.toml') ? parseToml(text) : JSON.parse(text);
+  } catch (error) {
+    throw new Refused(
+      'usage',
+      `cannot read the scenario ${file}: ${reasonOf(error, file)}. Expected ${EXPECTED}`,
+    );
+  }
+  const steps = typeof script === 'object' && script !== null && 'steps' in script ? script.steps : null;
+  if (!Array.isArray(steps)) throw new Refused('usage', `${file}: expected ${EXPECTED}`);
+  return steps
+    .map((step: unknown, index) => readStep(step, `${file}, step ${index + 1}`))
+    .sort((one, other) => one.atMs - other.atMs);
+}
+
+function readStep(step: unknown, place: string): Step {
+  const { at, ...actions } = Object(step);
+  const atMs = typeof at === 'string' ? parseDuration(at) : null;
+  const [action = '', ...more] = Object.keys(actions);
+  if (atMs === null || atMs < 0)
+    throw new Refused('usage', `${place}: at: expected a duration from the start, such as 90s or 10m`);
+  if (!isActionName(action) || more.length > 0)
+    throw new Refused('usage', `${place}: expected at and one of ${Object.keys(ACTIONS).join(', ')}`);
+  try {
+    return { atMs, action, body: readBody(action, actions[action]) };
+  } catch (error) {
+    throw new Refused('usage', `${place}: ${reasonOf(error)}`);
+  }
+}
+
+/**
+ * Plays the steps from now on.
+ *
+ * @param run does one; what it throws is told to `onFailure`
+ * @returns to be called when the clock was moved
+ */
+export function playScenario(
+  steps: readonly Step[],
+  run: (action: ActionName, body: unknown) => Promise<unknown>,
+  onFailure: (step: Step, error: unknown) => void,
+): () => void {
+  const startMs = now();
+  const left = [...steps];
+  let isRunning = false;
+  let timer: NodeJS.Timeout | undefined;
+  const play = async () => {
+    if (isRunning) return;
+    isRunning = true;
+    clearTimeout(timer);
+    for (let next = left[0]; next !== undefined && next.atMs <= now() - startMs; next = left[0]) {
+      left.shift();
+      const step = next;
+      await run(step.action, step.body).catch((error: unknown) => onFailure(step, error));
+    }
+    isRunning = false;
+    const [next] = left;
+    if (next !== undefined)
+      timer = setTimeout(() => void play(), Math.min(next.atMs - (now() - startMs), TIMER_MAX_MS)).unref();
+  };
+  void play();
+  return () => void play();
+}

@@ -1,0 +1,120 @@
+/**
+ * How a lab sends what was tampered with: late, slowly, in part, changed, or not at all. Every such answer says by which
+ * fault, and every answer has the lab's date.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { now } from '../clock.ts';
+import { type Exchange, sendAnswer, writeHead } from '../http/reply.ts';
+import type { Answer } from '../http/routes.ts';
+import type { Fault } from './faults.ts';
+import type { RequestRecord } from './report.ts';
+
+const TAMPERED = 'X-Wirewatch-Lab';
+/** A slow body goes out in so many pieces a second. */
+const PIECES_A_SECOND = 10;
+/** So many bytes of a corrupted body become 0xFF, which is neither UTF-8 nor right for any packing. */
+const CORRUPTED_BYTES = 8;
+const REASONS: Readonly<Record<number, string>> = { 502: 'Bad Gateway', 504: 'Gateway Time-out' };
+
+export interface Way {
+  readonly request: IncomingMessage;
+  readonly exchange: Exchange;
+  readonly closing: boolean;
+  readonly delayMs: number;
+}
+
+/** Sends an answer, with what the fault does to it; never rejects. @param fault null: nothing */
+export async function sendTampered(way: Way, plain: Answer, fault: Fault | null): Promise<void> {
+  const { exchange, closing, delayMs } = way;
+  const headers = [...(plain.headers ?? []), 'Date', new Date(now()).toUTCString()];
+  if (fault !== null) headers.push(TAMPERED, fault.id);
+  const answer = { ...plain, headers };
+  if (delayMs > 0) await sleep(delayMs);
+  try {
+    if (fault === null || !touchesBody(fault) || exchange.response.destroyed)
+      await sendAnswer(exchange, answer, closing);
+    else await sendBody(way, answer, fault);
+  } catch {
+    // Nobody but the client could be told, and its connection is cut.
+    exchange.response.destroy();
+  }
+}
+
+/** Answers as nginx does for a server behind it that fails (502) or is too slow (504). */
+export function sendAsProxy(response: ServerResponse, { id, spec }: Fault, record: RequestRecord): void {
+  const status = spec.status ?? 502;
+  const title = `${status} ${REASONS[status]}`;
+  const body = `<html>\r\n<head><title>${title}</title></head>\r\n<body>\r\n<center><h1>${title}</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n`;
+  record.status = status;
+  record.retry_after = spec.retry_after ?? null;
+  if (response.destroyed) return;
+  response.writeHead(status, [
+    ...['Server', 'nginx', 'Date', new Date(now()).toUTCString()],
+    ...['Content-Type', 'text/html', 'Content-Length', `${body.length}`],
+    ...(spec.retry_after === undefined ? [] : ['Retry-After', `${spec.retry_after}`]),
+    ...[TAMPERED, id],
+  ]);
+  response.end(body);
+}
+
+/** @param isReset with a reset (RST) in place of an orderly end */
+export function cutConnection(socket: Socket, isReset = false): void {
+  if (isReset) socket.resetAndDestroy();
+  else socket.destroy();
+}
+
+function touchesBody({ spec }: Fault): boolean {
+  const { slow, cut_after, truncate, corrupt } = spec;
+  return slow !== undefined || cut_after !== undefined || truncate !== undefined || corrupt === true;
+}
+
+async function sendBody({ exchange, closing, request }: Way, answer: Answer, { spec }: Fault): Promise<void> {
+  const { response } = exchange;
+  const whole = await bytesOf(answer.body);
+  const body = whole.subarray(0, spec.truncate ?? whole.length);
+  if (spec.corrupt === true) corrupt(body);
+  writeHead(exchange, { ...answer, body: [body] }, closing);
+  const cut = spec.cut_after === undefined ? null : Math.min(spec.cut_after, body.length);
+  const piece = Math.max(1, Math.ceil((spec.slow ?? Number.MAX_SAFE_INTEGER) / PIECES_A_SECOND));
+  const end = cut ?? body.length;
+  response.flushHeaders();
+  for (let at = 0; at < end && !response.destroyed; at += piece) {
+    await written(response, body.subarray(at, Math.min(at + piece, end)));
+    if (spec.slow !== undefined) await sleep(1000 / PIECES_A_SECOND);
+  }
+  if (cut === null) response.end();
+  // What was written must have left: the client is to get that much.
+  else setImmediate(() => cutConnection(request.socket, spec.reset));
+}
+
+/** A copy, which may be changed. */
+async function bytesOf(body: Answer['body']): Promise<Buffer> {
+  if (typeof body === 'string') return Buffer.from(body);
+  if (!('handle' in body)) return Buffer.concat(body);
+  try {
+    const bytes = Buffer.alloc(body.bytes);
+    await body.handle.read(bytes, 0, body.bytes, body.start);
+    return bytes;
+  } finally {
+    await body.handle.close();
+  }
+}
+
+function corrupt(body: Buffer): void {
+  const middle = Math.max(0, (body.length - CORRUPTED_BYTES) >> 1);
+  body.fill(0xff, middle, middle + CORRUPTED_BYTES);
+}
+
+/** Settles when the bytes are handed to the system, or the client is gone. */
+function written(response: ServerResponse, bytes: Buffer): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = () => {
+      response.off('close', settle);
+      resolve();
+    };
+    response.once('close', settle);
+    response.write(bytes, settle);
+  });
+}

@@ -1,0 +1,82 @@
+/** `wirewatch lab` in a folder of its own, and how tests ask it. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type RunningProgram, runProgram } from './program.ts';
+
+export interface Lab {
+  readonly url: string;
+  readonly key: string;
+  readonly data: string;
+  readonly run: RunningProgram;
+  /** Asks the API with the lab's key. */
+  get(target: string, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  /** The JSON body of an answer. */
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
+  json(response: Response): Promise<any>;
+  /** The JSON body of a good answer. */
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
+  read(target: string): Promise<any>;
+  /** Asks the lab itself; fails where it refuses. */
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
+  control(method: string, name: string, body?: unknown): Promise<any>;
+  stop(): Promise<void>;
+}
+
+/** Starts a lab and waits until it is ready. @param folder of the test; its data are below it */
+export async function startLab(folder: string, args: readonly string[] = []): Promise<Lab> {
+  const data = join(folder, 'lab');
+  const ready = join(folder, 'ready.json');
+  const run = runProgram(['lab', '--data', data, '--port', '0', '--ready-file', ready, ...args]);
+  await run.until('the ready file', () => (existsSync(ready) ? true : undefined));
+  const { url, key } = JSON.parse(readFileSync(ready, 'utf8'));
+  const get = (target: string, headers: Readonly<Record<string, string>> = {}) =>
+    fetch(`${url}${target}`, { headers: { authorization: `Bearer ${key}`, ...headers } });
+  return {
+    url,
+    key,
+    data,
+    run,
+    get,
+    json: (response) => response.json(),
+    async read(target) {
+      const response = await get(target);
+      assert.equal(response.status, 200, target);
+      return response.json();
+    },
+    async control(method, name, body) {
+      const sent =
+        body === undefined
+          ? {}
+          : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+      const response = await fetch(`${url}/_lab/${name}`, { method, ...sent });
+      const answer = await response.json();
+      assert.equal(
+        response.status,
+        200,
+        `${method} ${name} ${JSON.stringify(body)}: ${JSON.stringify(answer)}`,
+      );
+      return answer;
+    },
+    async stop() {
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+    },
+  };
+}
+
+/** Runs a test on a lab of its own. */
+export async function withLab(
+  folder: string,
+  args: readonly string[],
+  use: (lab: Lab) => Promise<void>,
+): Promise<void> {
+  const lab = await startLab(folder, args);
+  try {
+    await use(lab);
+    await lab.stop();
+  } finally {
+    lab.run.kill('SIGKILL');
+    await lab.run.ended;
+  }
+}
