@@ -12,6 +12,7 @@ import files from './files.md' with { type: 'text' };
 import glossary from './glossary.md' with { type: 'text' };
 import growth from './growth.md' with { type: 'text' };
 import installation from './installation.md' with { type: 'text' };
+import invariants from './invariants.md' with { type: 'text' };
 import logFormat from './log-format.md' with { type: 'text' };
 import logLines from './log-lines.md' with { type: 'text' };
 import monitoring from './monitoring.md' with { type: 'text' };
@@ -162,6 +163,11 @@ export const PARTS: readonly Part[] = [
         name: 'log-format',
         title: 'the format of the log, with a reader in Python',
         markdown: logFormat,
+      },
+      {
+        name: 'invariants',
+        title: 'what must always hold, the test that holds it, what was done to break it',
+        markdown: invariants,
       },
       { name: 'speed', title: 'what was measured, compared with what', markdown: speed },
       { name: 'growth', title: 'disk space to plan for, memory, limits', markdown: growth },
