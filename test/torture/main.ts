@@ -3,11 +3,12 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { http } from './http.ts';
 import type { Part } from './part.ts';
 import { planted } from './planted.ts';
 
 /** Each in a file of its name, in the order in which they run. */
-const PARTS: readonly Part[] = [planted];
+const PARTS: readonly Part[] = [planted, http];
 
 function usage(): string {
   const lines = PARTS.map(({ name, about, minutes }) => `  ${name.padEnd(12)}${about} (${minutes} minutes)`);

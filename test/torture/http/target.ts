@@ -1,22 +1,47 @@
 /** A running appliance with something to find: keys of every kind, tokens, detections, cursors, a photo. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatMs } from '../../src/time.ts';
-import { type Appliance, startAppliance } from '../support/appliance.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { formatMs } from '../../../src/time.ts';
+import { type Appliance, startAppliance } from '../../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../../support/export-files.ts';
+import { freePort } from '../../support/free-port.ts';
 import type { FuzzFacts } from './requests.ts';
+import type { Secrets } from './secrets.ts';
 
 const PHOTO_ID = 601;
 const ROWS = 40;
 
-/** Limits out of the way: a 429 would hide what is behind it. */
+/** Limits out of the way: a 429 would hide what is behind it, and every client comes from one address. */
 const SETTINGS = {
-  WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000000',
-  WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
+  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000000',
+  WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000000000',
+  WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000000',
+  WIREWATCH_SERVER_MAX_CONNECTIONS: '1000000',
+  WIREWATCH_SERVER_MAX_CONNECTIONS_PER_ADDRESS: '1000000',
+  WIREWATCH_LOG_LEVEL: 'trace',
 };
 
-export async function startTarget(): Promise<{ appliance: Appliance; facts: FuzzFacts }> {
-  const appliance = await startAppliance(SETTINGS);
+export interface Target {
+  readonly appliance: Appliance;
+  readonly facts: FuzzFacts;
+  /** Of the administration port. */
+  readonly admin: string;
+  /** A key that reads everything. */
+  readonly key: string;
+}
+
+/** @param secrets gets every secret of the installation */
+export async function startTarget(secrets: Secrets): Promise<Target> {
+  const adminPort = await freePort();
+  const password = `hunter2${randomBytes(16).toString('hex')}`;
+  secrets.plant('a password in a setting', password);
+  const appliance = await startAppliance({
+    ...SETTINGS,
+    WIREWATCH_ADMIN_PORT: `${adminPort}`,
+    // It fails each time: the log has to say so.
+    WIREWATCH_ALERTS_COMMAND: `/bin/false,--user,agency:${password},--header,Authorization: Bearer ${password}`,
+  });
   const { cli } = appliance;
   const makeKey = (...options: string[]): { id: string; key: string } =>
     JSON.parse(cli(['key', 'create', '--account', 'agency', '--name', 'fuzz', ...options, '--json']).stdout);
@@ -46,16 +71,30 @@ export async function startTarget(): Promise<{ appliance: Appliance; facts: Fuzz
   const period = await read(`/v1/detections?from=${from}&to=${formatMs(Date.now())}&limit=7`);
   const image = await read(`/v1/detections/${idOf(images[0] ?? {}, 'imagewire')}`);
   const token = await tokenOf(url, every);
+  const foreign = `sk${randomBytes(24).toString('base64url')}`;
+  for (const { key } of [every, reports, revoked, appliance])
+    secrets.plant('the secret of a key', endOf(key));
+  secrets.plant('a token', endOf(token));
+  secrets.plant('a bearer header of another service', foreign);
+  const ownSecret = readFileSync(join(appliance.data, 'secret'));
+  for (const form of ['hex', 'base64', 'base64url', 'latin1'] as const)
+    secrets.plant(`the secret of the installation as ${form}`, ownSecret.toString(form));
   const facts = {
     host: new URL(url).host,
     credentials: [every.key, every.key, token, token, reports.key, revoked.key].map((one) => `Bearer ${one}`),
-    client: { id: every.id, secret: every.key.split('_').at(-1) ?? '' },
+    misplaced: [foreign, ownSecret.toString('base64'), `Bearer ${foreign}`, btoa(`${every.id}:${every.key}`)],
+    client: { id: every.id, secret: endOf(every.key) },
     ids: [...texts.slice(0, 5).map((row) => idOf(row)), image.id],
     cursors: [changes.next_cursor, period.next_cursor],
     photo: image.source.image_url.slice(url.length),
     nowMs: Date.now(),
   };
-  return { appliance, facts };
+  return { appliance, facts, admin: `http://127.0.0.1:${adminPort}`, key: every.key };
+}
+
+/** What is secret of a key or token: the last part, without which the rest is public. */
+function endOf(keyOrToken: string): string {
+  return keyOrToken.slice(keyOrToken.split('_', 3).join('_').length + 1);
 }
 
 async function tokenOf(url: string, { id, key }: { id: string; key: string }): Promise<string> {
