@@ -22,6 +22,8 @@ const MIB = 1024 * 1024;
 /** More than the program may ever hold of a file, by far. */
 const BOMB_MIB = 640;
 const MEMORY_GROWTH_MAX_MIB = 400;
+/** Of one KiB: with the shortest, a bomb is read for minutes. */
+const BLANK_LINE = `${' '.repeat(1023)}\n`;
 const FAILS: readonly Msg[] = ['file failed'];
 const EITHER: readonly Msg[] = ['file applied', 'file failed'];
 
@@ -30,8 +32,8 @@ function text(line: string): () => Buffer {
 }
 
 /** Members or frames of one mebibyte each. */
-function bomb(pack: (bytes: Buffer) => Buffer, byte: string): () => Buffer {
-  return () => Buffer.concat(Array(BOMB_MIB).fill(pack(Buffer.alloc(MIB, byte))));
+function bomb(pack: (bytes: Buffer) => Buffer, filling: string): () => Buffer {
+  return () => Buffer.concat(Array(BOMB_MIB).fill(pack(Buffer.alloc(MIB, filling))));
 }
 
 function flipped(prng: Prng, bytes: Buffer): Buffer {
@@ -43,12 +45,12 @@ const rowWith = (member: string) => text(JSON.stringify(newRow()).replace('{', `
 
 const FILES: readonly HostileFile[] = [
   { kind: 'gzip bomb of one line', form: 'ndjson.gz', content: bomb(gzipSync, 'x'), ends: FAILS },
-  { kind: 'gzip bomb of blank lines', form: 'ndjson.gz', content: bomb(gzipSync, '\n'), ends: EITHER },
+  { kind: 'gzip bomb of blank lines', form: 'ndjson.gz', content: bomb(gzipSync, BLANK_LINE), ends: EITHER },
   { kind: 'zstd bomb of one line', form: 'csv.zst', content: bomb(zstdCompressSync, 'x'), ends: FAILS },
   {
     kind: 'zstd bomb of blank lines',
     form: 'ndjson.zst',
-    content: bomb(zstdCompressSync, '\n'),
+    content: bomb(zstdCompressSync, BLANK_LINE),
     ends: EITHER,
   },
   { kind: 'endless line', form: 'ndjson', content: () => Buffer.alloc(8 * MIB, 'x'), ends: FAILS },
