@@ -187,14 +187,16 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'period-parameters',
     ],
   ]),
-  ...faultsIn('log.ts', [
-    ['!bare && isSecretName(name) ? REDACTED : ', '', 'a secret in a field is not logged', 'log'],
+  ...faultsIn('printable.ts', [
     [
       'return text.replace(SECRET_IN_TEXT',
       'return text.replace(/^$/',
       'a secret in a text is not logged',
       'log',
     ],
+  ]),
+  ...faultsIn('log.ts', [
+    ['!bare && isSecretName(name) ? REDACTED : ', '', 'a secret in a field is not logged', 'log'],
     [
       '[withoutSecrets(fields), options]',
       '[fields, options]',
