@@ -26,7 +26,8 @@ const FILES_GROWTH_MAX = 6;
  * forty times as much.
  */
 const DISK_PER_ROUND_MAX_MIB = 0.0625;
-const WAL_GROWTH_MAX_MIB = 4;
+/** SQLite brings a write-ahead log into its database at 1,000 pages, of 16 KiB here, and begins it anew. */
+const WAL_GROWTH_MAX_MIB = 20;
 
 export const soak: Part = {
   name: 'soak',
@@ -78,12 +79,13 @@ export async function soakWith(order: Order, settings: Readonly<Record<string, s
 }
 
 const PLOT = 'soak.svg';
+const DATABASES = ['detections.db', 'access.db', 'usage.db'];
 
 interface Sample {
   readonly memoryMib: number;
   readonly files: number;
   readonly diskMib: number;
-  readonly walMib: number;
+  readonly walMib: Readonly<Record<string, number>>;
 }
 
 async function sampleOf(data: string, admin: string): Promise<Sample> {
@@ -103,7 +105,7 @@ async function sampleOf(data: string, admin: string): Promise<Sample> {
     memoryMib: metric('process_resident_memory_bytes') / MIB,
     files: metric('process_open_fds'),
     diskMib: sum((path) => !path.endsWith('-wal')),
-    walMib: sum((path) => path.endsWith('-wal')),
+    walMib: Object.fromEntries(DATABASES.map((name) => [name, sum((path) => path.endsWith(`${name}-wal`))])),
   };
 }
 
@@ -120,11 +122,11 @@ function seriesOf(samples: readonly Sample[]): Series[] {
       samples: samples.map(({ diskMib }) => diskMib),
       growthMax: DISK_PER_ROUND_MAX_MIB * samples.length,
     },
-    {
-      name: 'write-ahead logs, MiB',
-      samples: samples.map(({ walMib }) => walMib),
+    ...DATABASES.map((name) => ({
+      name: `write-ahead log of ${name}, MiB`,
+      samples: samples.map(({ walMib }) => walMib[name] ?? 0),
       growthMax: WAL_GROWTH_MAX_MIB,
-    },
+    })),
   ];
 }
 

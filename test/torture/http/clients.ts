@@ -37,8 +37,11 @@ const PAGE = '/v1/detections/changes?limit=1000&since=';
 const PIPELINED = 99;
 /** Slower than anything that is waited for by the byte. */
 const TRICKLE_EVERY_MS = 2000;
-/** Who never reads does not see the end of its connection; a byte that is sent then is refused. Nothing moves before. */
-const PROBE_EVERY_MS = 70_000;
+/**
+ * Who never reads does not see the end of its connection; a byte that is sent then is refused. Nothing moves before,
+ * for longer than the program waits.
+ */
+const PROBE_EVERY_MS = 80_000;
 const OPENED_TOGETHER = 20;
 /** Far longer than the program waits for anybody. */
 const GIVEN_UP_MS = 900_000;

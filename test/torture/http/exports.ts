@@ -74,13 +74,13 @@ const FILES: readonly HostileFile[] = [
     ends: FAILS,
   },
   {
-    kind: '__proto__',
+    kind: 'a member __proto__',
     form: 'ndjson',
     content: rowWith('"__proto__":{"subscription_id":7002}'),
     ends: EITHER,
   },
   {
-    kind: 'constructor',
+    kind: 'a member constructor',
     form: 'ndjson',
     content: rowWith('"constructor":{"prototype":{"x":1}}'),
     ends: EITHER,
@@ -100,7 +100,7 @@ const FILES: readonly HostileFile[] = [
   {
     kind: 'half of a surrogate pair',
     form: 'ndjson',
-    content: rowWith('"article_title":"\\ud800"'),
+    content: rowWith('"article_headline":"\\ud800"'),
     ends: FAILS,
   },
   { kind: 'NUL', form: 'ndjson', content: text('\u0000'.repeat(1000)), ends: FAILS },

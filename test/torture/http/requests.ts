@@ -197,7 +197,10 @@ export function makeRequest(prng: Prng, facts: FuzzFacts): FuzzRequest {
 
 /** The request with a key, a token or another secret where it does not belong. */
 function withMisplaced(prng: Prng, { credentials, misplaced }: FuzzFacts, request: FuzzRequest): FuzzRequest {
-  const secret = mutated(prng, prng.pick([...misplaced, ...credentials]).replace('Bearer ', ''), 0.3);
+  // Of a key or token also what is left of it; any other is known as a secret by its length alone.
+  const secret = prng.chance(0.5)
+    ? prng.pick(misplaced)
+    : mutated(prng, prng.pick(credentials).replace('Bearer ', ''), 0.3);
   const inTarget = targetSafe(encodeLoosely(secret));
   const [path = '', query] = request.target.split('?', 2);
   switch (prng.below(4)) {

@@ -23,7 +23,7 @@ const BEFORE_CHARACTERS = 120;
 
 export function createSecrets(): Secrets {
   const needles: { readonly what: string; readonly text: string }[] = [];
-  const found: string[] = [];
+  const found = new Map<string, string>();
   let planted = 0;
   let searched = 0;
 
@@ -32,10 +32,14 @@ export function createSecrets(): Secrets {
     const lower = text.toLowerCase();
     for (const needle of needles) {
       const at = lower.indexOf(needle.text);
-      if (at < 0 || found.length >= FOUND_MAX) continue;
-      found.push(
-        `${needle.what} is in ${where}, after: ${text.slice(Math.max(0, at - BEFORE_CHARACTERS), at)}`,
-      );
+      if (at < 0 || found.size >= FOUND_MAX) continue;
+      // Said once: a text that has a secret has both of its ends.
+      const place = `${needle.what} ${where}`;
+      if (!found.has(place))
+        found.set(
+          place,
+          `${needle.what} is in ${where}, after: ${text.slice(Math.max(0, at - BEFORE_CHARACTERS), at)}`,
+        );
     }
   }
 
@@ -62,6 +66,8 @@ export function createSecrets(): Secrets {
     get searched() {
       return searched;
     },
-    found,
+    get found() {
+      return [...found.values()];
+    },
   };
 }

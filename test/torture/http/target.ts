@@ -71,18 +71,20 @@ export async function startTarget(secrets: Secrets): Promise<Target> {
   const period = await read(`/v1/detections?from=${from}&to=${formatMs(Date.now())}&limit=7`);
   const image = await read(`/v1/detections/${idOf(images[0] ?? {}, 'imagewire')}`);
   const token = await tokenOf(url, every);
-  const foreign = `sk${randomBytes(24).toString('base64url')}`;
+  const foreign = `sk${randomBytes(32).toString('hex')}`;
   for (const { key } of [every, reports, revoked, appliance])
     secrets.plant('the secret of a key', endOf(key));
   secrets.plant('a token', endOf(token));
   secrets.plant('a bearer header of another service', foreign);
+  const basic = btoa(`${every.id}:${every.key}`);
+  secrets.plant('a key within a Basic header', basic.slice(-40));
   const ownSecret = readFileSync(join(appliance.data, 'secret'));
   for (const form of ['hex', 'base64', 'base64url', 'latin1'] as const)
     secrets.plant(`the secret of the installation as ${form}`, ownSecret.toString(form));
   const facts = {
     host: new URL(url).host,
     credentials: [every.key, every.key, token, token, reports.key, revoked.key].map((one) => `Bearer ${one}`),
-    misplaced: [foreign, ownSecret.toString('base64'), `Bearer ${foreign}`, btoa(`${every.id}:${every.key}`)],
+    misplaced: [foreign, ownSecret.toString('hex'), `Bearer ${foreign}`, basic],
     client: { id: every.id, secret: endOf(every.key) },
     ids: [...texts.slice(0, 5).map((row) => idOf(row)), image.id],
     cursors: [changes.next_cursor, period.next_cursor],
