@@ -20,7 +20,7 @@ interface Client {
 interface Kind {
   readonly name: string;
   /** Sent at once. */
-  readonly first: (key: string, prng: Prng) => string;
+  readonly first: (target: Target, prng: Prng) => string;
   /** Sent again and again, slower than the program waits for. */
   readonly trickle?: string;
   /** Whether the client never reads. */
@@ -33,8 +33,8 @@ interface Kind {
 
 const HEAD = 'GET /v1/health HTTP/1.1\r\nHost: x\r\n';
 const PAGE = '/v1/detections/changes?limit=1000&since=';
-/** Requests behind one another that fill what lies between a program and a client that never reads. */
-const PIPELINED = 99;
+/** Requests behind one another. */
+const PIPELINED = 3;
 /** Slower than anything that is waited for by the byte. */
 const TRICKLE_EVERY_MS = 2000;
 /**
@@ -57,24 +57,29 @@ const KINDS: readonly Kind[] = [
   { name: 'half a line', first: () => 'GET /v1/he', statuses: [408] },
   {
     name: 'slow body',
-    first: (key) =>
+    first: ({ key }) =>
       `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\nclient_secret=${key}`,
     trickle: 'x',
     statuses: [408],
   },
-  { name: 'idle after an answer', first: (key) => page(key), statuses: [200] },
+  { name: 'idle after an answer', first: ({ key }) => page(key), statuses: [200] },
   {
     name: 'cut in the head',
-    first: (key, prng) => page(key).slice(0, 1 + prng.below(page(key).length - 4)),
+    first: ({ key }, prng) => page(key).slice(0, 1 + prng.below(page(key).length - 4)),
     cuts: 'at once',
     statuses: null,
   },
-  { name: 'cut in the answer', first: (key) => page(key).repeat(3), cuts: 'in the answer', statuses: null },
+  {
+    name: 'cut in the answer',
+    first: ({ key }) => page(key).repeat(PIPELINED),
+    cuts: 'in the answer',
+    statuses: null,
+  },
 ];
 
 const DEAF: Kind = {
   name: 'never reads',
-  first: (key) => page(key).repeat(PIPELINED),
+  first: ({ largePhoto }) => `GET ${largePhoto} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(PIPELINED),
   isDeaf: true,
   statuses: null,
 };
@@ -92,9 +97,10 @@ export interface ClientsOutcome {
 
 /** @param count of clients, all of them at once */
 export async function runClients(
-  { appliance, admin, facts, key }: Target,
+  target: Target,
   { count, prng, secrets }: { count: number; prng: Prng; secrets: Secrets },
 ): Promise<ClientsOutcome> {
+  const { appliance, admin, facts } = target;
   const figures: Record<string, number> = {};
   const failures: string[] = [];
   const filesBefore = await openFiles(admin);
@@ -106,7 +112,7 @@ export async function runClients(
   }, TRICKLE_EVERY_MS);
   for (let at = 0; at < count; at += 1) {
     const kind = ROUND[at % ROUND.length] ?? DEAF;
-    const client = openClient(facts.host, kind, kind.first(key, prng));
+    const client = openClient(facts.host, kind, kind.first(target, prng));
     open.push({ kind, client });
     // One that waits for its turn here would be late with its request, and be given up for that.
     if (at % OPENED_TOGETHER === 0)

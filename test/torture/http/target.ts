@@ -10,6 +10,9 @@ import type { FuzzFacts } from './requests.ts';
 import type { Secrets } from './secrets.ts';
 
 const PHOTO_ID = 601;
+const LARGE_PHOTO_ID = 602;
+/** More than the system takes in for a client that does not read. */
+const LARGE_PHOTO_BYTES = 16 * 1024 * 1024;
 const ROWS = 40;
 
 /** Limits out of the way: a 429 would hide what is behind it, and every client comes from one address. */
@@ -29,6 +32,8 @@ export interface Target {
   readonly admin: string;
   /** A key that reads everything. */
   readonly key: string;
+  /** The signed path of a photo that takes many writes. */
+  readonly largePhoto: string;
 }
 
 /** @param secrets gets every secret of the installation */
@@ -58,10 +63,15 @@ export async function startTarget(secrets: Secrets): Promise<Target> {
     }),
   );
   const images = Array.from({ length: ROWS }, () => newRow({ source_internal_id: PHOTO_ID }));
+  const large = newRow({ source_internal_id: LARGE_PHOTO_ID });
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
-  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson(images));
+  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([...images, large]));
   mkdirSync(join(appliance.data, 'photos'), { recursive: true });
   writeFileSync(join(appliance.data, 'photos', `${PHOTO_ID}.jpg`), 'not really a photo');
+  writeFileSync(
+    join(appliance.data, 'photos', `${LARGE_PHOTO_ID}.jpg`),
+    Buffer.alloc(LARGE_PHOTO_BYTES, 'x'),
+  );
 
   const { url } = appliance.serving();
   const read = async (path: string) => JSON.parse(await (await appliance.get(path, every.key)).text());
@@ -70,6 +80,7 @@ export async function startTarget(secrets: Secrets): Promise<Target> {
   const from = String(texts[0]?.first_detected_at);
   const period = await read(`/v1/detections?from=${from}&to=${formatMs(Date.now())}&limit=7`);
   const image = await read(`/v1/detections/${idOf(images[0] ?? {}, 'imagewire')}`);
+  const largeImage = await read(`/v1/detections/${idOf(large, 'imagewire')}`);
   const token = await tokenOf(url, every);
   const foreign = `sk${randomBytes(32).toString('hex')}`;
   for (const { key } of [every, reports, revoked, appliance])
@@ -91,7 +102,13 @@ export async function startTarget(secrets: Secrets): Promise<Target> {
     photo: image.source.image_url.slice(url.length),
     nowMs: Date.now(),
   };
-  return { appliance, facts, admin: `http://127.0.0.1:${adminPort}`, key: every.key };
+  return {
+    appliance,
+    facts,
+    admin: `http://127.0.0.1:${adminPort}`,
+    key: every.key,
+    largePhoto: largeImage.source.image_url.slice(url.length),
+  };
 }
 
 /** What is secret of a key or token: the last part, without which the rest is public. */
