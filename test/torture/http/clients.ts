@@ -148,9 +148,14 @@ function openClient(host: string, { isDeaf, cuts }: Kind, bytes: string): Client
   const { hostname, port } = new URL(`http://${host}`);
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
   const client: Client = { socket, received: '', isOver: false };
+  // Node tells no 'close' of a connection that the other side had already reset.
+  const cut = () => {
+    client.isOver = true;
+    socket.resetAndDestroy();
+  };
   if (bytes !== '') {
     socket.write(bytes, () => {
-      if (cuts === 'at once') socket.resetAndDestroy();
+      if (cuts === 'at once') cut();
     });
   }
   if (isDeaf) {
@@ -159,7 +164,7 @@ function openClient(host: string, { isDeaf, cuts }: Kind, bytes: string): Client
   } else {
     socket.setEncoding('latin1').on('data', (piece: string) => {
       client.received += piece;
-      if (cuts === 'in the answer') socket.resetAndDestroy();
+      if (cuts === 'in the answer') cut();
     });
   }
   socket.on('end', () => socket.end());
