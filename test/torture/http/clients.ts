@@ -39,9 +39,9 @@ const PIPELINED = 3;
 const TRICKLE_EVERY_MS = 2000;
 /**
  * Who never reads does not see the end of its connection; a byte that is sent then is refused. Nothing moves before,
- * for longer than the program waits.
+ * for longer than the program waits: twice its minute, since Node begins again where a write was under way.
  */
-const PROBE_EVERY_MS = 80_000;
+const PROBE_EVERY_MS = 130_000;
 const OPENED_TOGETHER = 20;
 /** Far longer than the program waits for anybody. */
 const GIVEN_UP_MS = 900_000;
