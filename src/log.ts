@@ -2,9 +2,9 @@
  * The log: one JSON object a line, with `level`, `time` (ISO 8601) and `msg`, on stderr or in a file; on a terminal
  * lines for people. The one door to pino and pino-pretty.
  *
- * Secrets never reach it: whatever is named like one is blotted out, at any depth, also in a child's fields,
- * and so is a secret that stands in an address or in an Authorization value. Errors are written as `type`,
- * `message`, `code`, `stack` and `cause`, and none of the other members that libraries hang on them.
+ * Secrets never reach it: whatever is named like one is blotted out, at any depth, also in a child's fields, and so is
+ * a secret within a text (printable.ts). Errors are written as `type`, `message`, `code`, `stack` and `cause`, and none
+ * of the other members that libraries hang on them.
  */
 import {
   type Bindings,
@@ -14,7 +14,7 @@ import {
   pino,
 } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
-import { printable } from './printable.ts';
+import { cleanText, printable, REDACTED } from './printable.ts';
 import { Refused, reasonOf } from './refused.ts';
 
 export type Logger = PinoLogger;
@@ -44,11 +44,9 @@ export interface Log {
 
 const STDERR = 2;
 
-const REDACTED = '[redacted]';
 const DEPTH_MAX = 6;
 const ITEMS_MAX = 100;
 const SECRET_NAME = /(^|_)(authorization|key|secret|token|signature|password)$/;
-const SECRET_IN_TEXT = /((?:[?&](?:\w*_)?(?:signature|token|key|secret)=)|\b(?:Bearer|Basic) )[\w~+/=.%-]+/gi;
 
 /** A logger that writes JSON to stderr; what it has taken is written before the process exits. */
 export function createLogger({ level }: LogOptions): Logger {
@@ -215,13 +213,6 @@ function plainError(error: Error, depth: number): Record<string, unknown> {
     stack: cleanText(error.stack ?? ''),
     ...(error.cause === undefined ? {} : { cause: cleanValue(error.cause, depth + 1) }),
   };
-}
-
-/** A text without the secrets that stand in an address or in an Authorization value. */
-export function cleanText(text: string): string {
-  // Neither form of a secret is without one of these, and most texts are: this is done for every request.
-  if (!text.includes('=') && !text.includes(' ')) return text;
-  return text.replace(SECRET_IN_TEXT, `$1${REDACTED}`);
 }
 
 /** `Authorization`, `x-api-key`, `clientSecret`, `access_token`; but not `key_id`. */

@@ -248,6 +248,28 @@ test('a fault is one line and exit 1, its stack only with WIREWATCH_DEBUG=1', ()
   assert.match(endOf("'only text'").stderr, /^wirewatch: only text /);
 });
 
+test('keys, tokens and passwords that were typed in a wrong place are not repeated', () => {
+  const id = 'abcdefghij23';
+  const secrets = ['afjbqemm7ynjcxpiwfpzdzrmaan5blcqm7lj3jndh5ser3venbui', 'S3cr_et-Of_a_token', 'hunter2'];
+  const [key, token, password] = [`ww_live_${id}_${secrets[0]}`, `ww_token_${id}_${secrets[1]}`, secrets[2]];
+  const address = `https://agency:${password}@api.example.com/`;
+  const ends = [
+    wirewatch(key),
+    wirewatch(`--${key}`),
+    wirewatch('serve', '--port', token),
+    wirewatch('serve', '--base-url', address),
+    wirewatch('pull', '--base-url', address, '--into', 'copy', '--key-file', 'key'),
+    endOf(`new Error('${address} refused ${key}', { cause: new Error('${token}') })`, {
+      WIREWATCH_DEBUG: '1',
+    }),
+  ];
+  for (const { status, stdout, stderr } of ends) {
+    assert.notEqual(status, 0, stderr);
+    assert.match(stderr, /^wirewatch: [\s\S]*\[redacted\]/);
+    for (const secret of secrets) assert.ok(!`${stdout}${stderr}`.includes(secret), stderr);
+  }
+});
+
 test('a wrong configuration ends in 78', () => {
   const end = script(
     `import { reportEnd } from ${source('cli/program.ts')};
@@ -430,6 +452,7 @@ test('secrets are blotted out by name at any depth, and within addresses; ids st
     url: '/photos/5?a=1&signature=abc-_.x&b=2',
     header: 'Bearer ww_abc.def',
     err: new Error('GET /x?access_token=abc failed'),
+    text: 'key=ww_live_abcdefghij23_secret, https://user:pass@example.com/a@b and ww_token_abcdefghij23_a-b_c.',
     bytes: Buffer.from('abc'),
   });
   assert.deepEqual(clean.a, [
@@ -444,6 +467,10 @@ test('secrets are blotted out by name at any depth, and within addresses; ids st
   assert.equal(clean.url, '/photos/5?a=1&signature=[redacted]&b=2');
   assert.equal(clean.header, 'Bearer [redacted]');
   assert.match(JSON.stringify(clean.err), /access_token=\[redacted\] failed/);
+  assert.equal(
+    clean.text,
+    'key=ww_live_abcdefghij23_[redacted], https://[redacted]@example.com/a@b and ww_token_abcdefghij23_[redacted]',
+  );
   assert.equal(clean.bytes, '[3 bytes]');
   const circle: Record<string, unknown> = {};
   circle.circle = circle;

@@ -143,6 +143,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'limits',
     'log.ts',
     'pace.ts',
+    'printable.ts',
     'query',
     'refused.ts',
     'store',

@@ -6,7 +6,7 @@
  */
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
-import { printable } from '../printable.ts';
+import { cleanText, printable } from '../printable.ts';
 import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';
 import { isDamage, isDiskFull, isForbidden } from '../store/database-errors.ts';
 import { addCommonOptions, addExamples } from './options.ts';
@@ -232,7 +232,11 @@ function unknownCommand(program: Command, args: readonly string[]): string[] | n
   return null;
 }
 
-/** Prints on stderr why a command failed: a Refused in full, anything else in one line. Returns the exit code. */
+/**
+ * Prints on stderr why a command failed: a Refused in full, anything else in one line. Returns the exit code.
+ *
+ * Keys, tokens and passwords in addresses are left out: what a command prints ends in mails of cron and in journals.
+ */
 export function reportEnd(error: unknown): number {
   const debug = process.env.WIREWATCH_DEBUG === '1';
   const refused = error instanceof Refused;
@@ -240,8 +244,8 @@ export function reportEnd(error: unknown): number {
   const advice = adviceOn(error);
   const source = debug ? '' : ' (set WIREWATCH_DEBUG=1 to see the stack trace)';
   const fault = `${message.replace(/\s*\n\s*/g, ' ')}${advice || source}`;
-  process.stderr.write(`wirewatch: ${printable(refused ? message : fault)}\n`);
-  if (debug) process.stderr.write(`${printable(inspect(error))}\n`);
+  process.stderr.write(`wirewatch: ${printable(cleanText(refused ? message : fault))}\n`);
+  if (debug) process.stderr.write(`${printable(cleanText(inspect(error)))}\n`);
   if (refused) return EXIT_BY_CODE[error.code];
   return isDamage(error) ? EXIT_CONFIGURATION : EXIT_FAILED;
 }
@@ -305,7 +309,7 @@ function shareOptions(command: Command, name: string): void {
     .exitOverride()
     .configureHelp({ ...command.configureHelp(), showGlobalOptions: true })
     .configureOutput({
-      outputError: (message, write) => write(printable(errorText(command, message))),
+      outputError: (message, write) => write(printable(cleanText(errorText(command, message)))),
     })
     .helpOption('-h, --help', 'show this help')
     .showHelpAfterError(`Try: ${name} --help`);

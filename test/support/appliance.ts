@@ -58,6 +58,8 @@ export interface Starting {
   /** @returns the address, once it listens */
   listening(): Promise<string>;
   readonly log: readonly LogLine[];
+  /** Takes the lines out of the log: a run of hours would hold millions. */
+  takeLog(): LogLine[];
   /** The first line, since the start of the run, for which the condition holds. */
   logged(what: string, condition: (line: LogLine) => boolean): Promise<LogLine>;
   /** SIGTERM; @returns the exit code */
@@ -248,6 +250,7 @@ function beginServing(
   const run = followRun(child);
   return {
     log: run.log,
+    takeLog: () => run.log.splice(0),
     logged: run.logged,
     async listening() {
       const url = String((await run.logged('that it listens', ({ msg }) => msg === 'listening')).url);

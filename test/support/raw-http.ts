@@ -1,6 +1,6 @@
 /** HTTP by hand to a server of the test's own: bytes out, answers in, held against the OpenAPI document. */
 import { connect } from 'node:net';
-import { parseAnswers, type RawAnswer } from '../fuzz/exchange.ts';
+import { parseAnswers, type RawAnswer } from '../torture/http/exchange.ts';
 import { checkAnswer } from './checked-fetch.ts';
 
 /**

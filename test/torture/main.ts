@@ -6,13 +6,15 @@ import { parseArgs } from 'node:util';
 import { damage } from './damage.ts';
 import { faults } from './faults.ts';
 import { histories } from './histories.ts';
+import { http } from './http.ts';
 import { kill } from './kill.ts';
 import type { Part } from './part.ts';
 import { planted } from './planted.ts';
 import { power } from './power.ts';
+import { soak } from './soak.ts';
 
 /** Each in a file of its name, in the order in which they run. */
-const PARTS: readonly Part[] = [kill, faults, power, histories, damage, planted];
+const PARTS: readonly Part[] = [kill, faults, power, histories, damage, http, soak, planted];
 
 function usage(): string {
   const lines = PARTS.map(({ name, about, minutes }) => `  ${name.padEnd(12)}${about} (${minutes} minutes)`);
@@ -72,13 +74,14 @@ async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), `wirewatch-${part.name}-`));
   const began = performance.now();
   const tell = (progress: string) => console.error(`${part.name}: ${progress}`);
-  const { figures, failures } = await part.run({ seed, share, folder, tell });
+  const { figures, failures, kept } = await part.run({ seed, share, folder, tell });
   const minutes = ((performance.now() - began) / 60_000).toFixed(1);
   console.log(`${part.name}: ${failures.length === 0 ? 'held' : 'BROKEN'}, seed ${seed}, ${minutes} minutes`);
   for (const [what, figure] of Object.entries(figures)) console.log(`  ${what}: ${figure}`);
   for (const failure of failures) console.log(`  WRONG: ${failure}`);
-  if (failures.length === 0) rmSync(folder, { recursive: true, force: true });
-  else console.log(`  left to look at: ${folder}`);
+  if (failures.length > 0) console.log(`  left to look at: ${folder}`);
+  else if (kept !== undefined) console.log(`  kept: ${join(folder, kept)}`);
+  else rmSync(folder, { recursive: true, force: true });
   return failures.length === 0;
 }
 

@@ -16,6 +16,8 @@ export interface Outcome {
   readonly figures: Readonly<Record<string, number | string>>;
   /** One sentence for each promise that did not hold, with what repeats it; none: all held. */
   readonly failures: readonly string[];
+  /** A file of its folder that is of use afterwards, also where all held. */
+  readonly kept?: string;
 }
 
 export interface Part {

@@ -161,14 +161,16 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'period-parameters',
     ],
   ]),
-  ...faultsIn('log.ts', [
-    ['!bare && isSecretName(name) ? REDACTED : ', '', 'a secret in a field is not logged', 'redaction'],
+  ...faultsIn('printable.ts', [
     [
       'return text.replace(SECRET_IN_TEXT',
       'return text.replace(/^$/',
       'a secret in a text is not logged',
       'redaction',
     ],
+  ]),
+  ...faultsIn('log.ts', [
+    ['!bare && isSecretName(name) ? REDACTED : ', '', 'a secret in a field is not logged', 'redaction'],
     [
       '    message: cleanText(error.message),\n',
       '    message: error.message,\n',

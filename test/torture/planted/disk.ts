@@ -195,7 +195,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ]),
   ...faultsIn('history/access-log.ts', [
     [
-      'setLogMark(db, log.commit(lines, operation, Date.now()));',
+      'setLogMark(db, log.commit(lines, operation, now()));',
       'log.commit(lines, operation, Date.now());',
       'access.db names the last entry it has applied',
       'durability',

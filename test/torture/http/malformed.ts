@@ -1,5 +1,5 @@
 /** Bytes that are no well-formed request: the lines of a good one broken in a way that HTTP forbids, or any bytes. */
-import type { Prng } from '../../src/generate/prng.ts';
+import type { Prng } from '../../../src/generate/prng.ts';
 import type { FuzzFacts } from './requests.ts';
 
 type Breakage = (facts: FuzzFacts) => string;

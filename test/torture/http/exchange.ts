@@ -9,8 +9,8 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** Far longer than an answer takes. */
-const PATIENCE_MS = 10_000;
+/** Far longer than an answer takes, while hundreds of others are waited for. */
+const PATIENCE_MS = 120_000;
 
 export function bytesOf({ method, target, headers, body }: FuzzRequest, host: string, last: boolean): Buffer {
   const lines = [

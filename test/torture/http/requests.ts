@@ -1,6 +1,6 @@
 /** Makes up requests: what a client might send by mistake or on purpose, from the document and from a box of oddities. */
-import type { Prng } from '../../src/generate/prng.ts';
-import { OPERATIONS } from '../../src/openapi/operations.ts';
+import type { Prng } from '../../../src/generate/prng.ts';
+import { OPERATIONS } from '../../../src/openapi/operations.ts';
 
 export interface FuzzRequest {
   readonly method: string;
@@ -15,6 +15,8 @@ export interface FuzzFacts {
   readonly host: string;
   /** Values of Authorization that are right in one way or another: keys, tokens, revoked ones. */
   readonly credentials: readonly string[];
+  /** Secrets that are no credentials of this API. */
+  readonly misplaced: readonly string[];
   readonly client: { readonly id: string; readonly secret: string };
   readonly ids: readonly string[];
   readonly cursors: readonly string[];
@@ -173,8 +175,52 @@ const HEADER_VALUES = [
   'Basic !!!',
 ] as const;
 
+/** Where secrets do not belong, and get to by mistake. */
+const MISPLACED_HEADERS = [
+  'X-Request-Id',
+  'Cookie',
+  'Referer',
+  'User-Agent',
+  'X-Forwarded-For',
+  'Origin',
+  'If-None-Match',
+  'Accept',
+  'X-Api-Key',
+  'Access-Control-Request-Headers',
+] as const;
+const MISPLACED_PARAMETERS = ['access_token', 'key', 'cursor', 'since', 'fields', 'subscription_id'] as const;
+
 export function makeRequest(prng: Prng, facts: FuzzFacts): FuzzRequest {
-  if (prng.chance(0.15)) return tokenRequest(prng, facts);
+  const request = prng.chance(0.15) ? tokenRequest(prng, facts) : plainRequest(prng, facts);
+  return prng.chance(0.06) ? withMisplaced(prng, facts, request) : request;
+}
+
+/** The request with a key, a token or another secret where it does not belong. */
+function withMisplaced(prng: Prng, { credentials, misplaced }: FuzzFacts, request: FuzzRequest): FuzzRequest {
+  // Of a key or token also what is left of it; any other is known as a secret by its length alone.
+  const secret = prng.chance(0.5)
+    ? prng.pick(misplaced)
+    : mutated(prng, prng.pick(credentials).replace('Bearer ', ''), 0.3);
+  const inTarget = targetSafe(encodeLoosely(secret));
+  const [path = '', query] = request.target.split('?', 2);
+  switch (prng.below(4)) {
+    case 0:
+      return {
+        ...request,
+        headers: [...request.headers, [prng.pick(MISPLACED_HEADERS), headerSafe(secret)]],
+      };
+    case 1: {
+      const added = `${prng.pick(MISPLACED_PARAMETERS)}=${inTarget}`;
+      return { ...request, target: `${path}?${query === undefined ? added : `${query}&${added}`}` };
+    }
+    case 2:
+      return { ...request, target: `${prng.pick([path, '', '/v1/detections', '/photos'])}/${inTarget}` };
+    default:
+      return { ...request, body: Buffer.from(`grant_type=${secret}&${secret}=${secret}`) };
+  }
+}
+
+function plainRequest(prng: Prng, facts: FuzzFacts): FuzzRequest {
   const path = makePath(prng, facts);
   const query = makeQuery(prng, facts, path);
   const headers: [string, string][] = [];

@@ -1,26 +1,29 @@
 /**
- * Sends made-up requests and judges every answer: never 500, always a request id and Cache-Control, and a status,
- * headers and body that the OpenAPI document has for that path and method.
+ * Sends made-up requests and checks every answer: never 500, always a request id and Cache-Control, a status, headers
+ * and body that the OpenAPI document has for that path and method, and no secret.
  */
 import assert from 'node:assert/strict';
-import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
-import { SCHEMAS } from '../../src/openapi/schemas.ts';
-import { checkAnswer, checkBody } from '../support/checked-fetch.ts';
+import { createPrng, type Prng, seedKey } from '../../../src/generate/prng.ts';
+import { SCHEMAS } from '../../../src/openapi/schemas.ts';
+import { checkAnswer, checkBody } from '../../support/checked-fetch.ts';
 import { bytesOf, parseAnswers, type RawAnswer, sendBytes } from './exchange.ts';
 import { makeMalformed } from './malformed.ts';
 import { type FuzzFacts, type FuzzRequest, makeRequest } from './requests.ts';
+import type { Secrets } from './secrets.ts';
 
 export interface Campaign {
   readonly facts: FuzzFacts;
   readonly seed: string;
-  /** The number of the first connection; 0 unless told otherwise. */
-  readonly first?: number;
-  /** Asked before each connection, with its number. */
-  readonly goesOn: (connections: number) => boolean;
+  /** Requests to send, counted by the answers. */
+  readonly requests: number;
+  readonly secrets: Secrets;
+  /** Called once in a while, with the answers so far. */
+  readonly onProgress: (answers: number) => void;
 }
 
-export interface Outcome {
+export interface CampaignOutcome {
   readonly connections: number;
+  readonly answers: number;
   /** How often each status came. */
   readonly statuses: ReadonlyMap<number, number>;
   /** In words, with what is needed to do it again. */
@@ -29,28 +32,46 @@ export interface Outcome {
 
 const PIPELINED_MAX = 5;
 const FAILURES_MAX = 10;
+/** Connections at a time: the program is never without a request. */
+const WORKERS = 4;
+const PROGRESS_EVERY_CONNECTIONS = 500;
 /** Bytes that could be the start of a request are waited for by both sides: not for long. */
 const UNSURE_PATIENCE_MS = 50;
 
-export async function runCampaign({ facts, seed, first = 0, goesOn }: Campaign): Promise<Outcome> {
-  const prng = createPrng();
+export async function runCampaign(campaign: Campaign): Promise<CampaignOutcome> {
+  const { facts, seed, requests, secrets, onProgress } = campaign;
   const key = seedKey(seed, 'fuzz');
   const statuses = new Map<number, number>();
   const failures: string[] = [];
-  let connections = first;
-  for (; goesOn(connections) && failures.length < FAILURES_MAX; connections += 1) {
-    prng.reseed(key, connections, 0);
-    const note = ({ status }: RawAnswer) => statuses.set(status, (statuses.get(status) ?? 0) + 1);
-    try {
-      if (prng.chance(0.1)) await tryMalformed(prng, facts, note);
-      else await tryRequests(prng, facts, note);
-    } catch (error) {
-      failures.push(
-        `seed ${seed}, connection ${connections}: ${error instanceof Error ? error.message : error}`,
-      );
+  let connections = 0;
+  let answers = 0;
+  const note = (answer: RawAnswer) => {
+    answers += 1;
+    statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+    secrets.search(
+      `an answer ${answer.status}`,
+      `${[...answer.headers].map((header) => header.join(': ')).join('\n')}\n${answer.body}`,
+    );
+  };
+  const work = async () => {
+    const prng = createPrng();
+    while (answers < requests && failures.length < FAILURES_MAX) {
+      const connection = connections;
+      connections += 1;
+      // What is sent on a connection follows from its number alone.
+      prng.reseed(key, connection, 0);
+      try {
+        if (prng.chance(0.1)) await tryMalformed(prng, facts, note);
+        else await tryRequests(prng, facts, note);
+      } catch (error) {
+        const why = error instanceof Error ? error.message : error;
+        failures.push(`seed ${seed}, connection ${connection}: ${why}`);
+      }
+      if (connections % PROGRESS_EVERY_CONNECTIONS === 0) onProgress(answers);
     }
-  }
-  return { connections: connections - first, statuses, failures };
+  };
+  await Promise.all(Array.from({ length: WORKERS }, work));
+  return { connections, answers, statuses, failures };
 }
 
 async function tryRequests(prng: Prng, facts: FuzzFacts, note: (answer: RawAnswer) => void): Promise<void> {
@@ -65,14 +86,14 @@ async function tryRequests(prng: Prng, facts: FuzzFacts, note: (answer: RawAnswe
     note(answer);
     const request = requests[at];
     assert.ok(request, `an answer too many: ${answer.status} ${answer.body}`);
-    judge(request, answer);
+    check(request, answer);
   }
   // A server may end the connection behind an answer that says so.
   const isEnded = answers.at(-1)?.headers.get('connection') === 'close';
   assert.ok(isEnded, `${answers.length} answers to ${shown(Buffer.concat(bytes))}`);
 }
 
-function judge(request: FuzzRequest, answer: RawAnswer): void {
+function check(request: FuzzRequest, answer: RawAnswer): void {
   const { method, target } = request;
   try {
     assert.notEqual(answer.status, 500);

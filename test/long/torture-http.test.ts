@@ -1,0 +1,8 @@
+/** A small share of the torture's part `http`: see test/torture/http.ts. */
+import { tortureTest } from '../support/torture-test.ts';
+import { http } from '../torture/http.ts';
+
+tortureTest(http, {
+  share: 0.002,
+  fired: ['requests', 'commands', 'odd name', 'FIFO', 'link to a file', 'silent', 'never reads', 'slow head'],
+});

@@ -1,0 +1,63 @@
+/** A small share of the torture's part `soak`, and a leak that it has to notice: see test/torture/soak.ts. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { tortureTest } from '../support/torture-test.ts';
+import { growthOf, notFlat } from '../torture/soak/flat.ts';
+import { soak, soakWith } from '../torture/soak.ts';
+
+const SEED = 20261122;
+const SHARE = 0.001;
+
+/** For each file that is archived, memory and an open file that never come back. */
+const LEAK = `
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { renameSync, openSync } = fs;
+  const kept = [];
+  fs.renameSync = (from, to) => {
+    if (String(to).includes('archive')) kept.push(Buffer.alloc(6 * 1024 * 1024, 1), openSync('/dev/null', 'r'));
+    return renameSync(from, to);
+  };
+  syncBuiltinESMExports();
+`;
+
+tortureTest(soak, {
+  share: SHARE,
+  fired: ['files applied', 'corrections', 'keys made and revoked', 'removals', 'backups', 'scrubs'],
+});
+
+test('a leak of memory and of open files is not flat', async (context) => {
+  if (process.env.WIREWATCH_PROGRAM !== undefined) return context.skip('an executable loads nothing else');
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  try {
+    const order = { seed: SEED, share: SHARE, folder, tell: () => {} };
+    const leak = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(LEAK)}` };
+    const { failures } = await soakWith(order, leak);
+    assert.equal(failures.length, 2, failures.join('\n'));
+    assert.match(failures[0] ?? '', /^memory, MiB grew by /);
+    assert.match(failures[1] ?? '', /^open files grew by /);
+    assert.match(readFileSync(join(folder, 'soak.svg'), 'utf8'), /^<svg [\s\S]*<polyline points="[\d.,\s]+"/);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test('what grows is told apart from what only goes up and down', () => {
+  const samples = (of: (at: number) => number) => Array.from({ length: 40 }, (_, at) => of(at));
+  assert.equal(growthOf(samples(() => 7)), 0);
+  assert.ok(
+    Math.abs(growthOf(samples((at) => at)) - 26.25) < 1,
+    'three quarters of what is left after the warm-up',
+  );
+  assert.ok(Math.abs(growthOf(samples((at) => (at % 2) * 100))) <= 50);
+  assert.equal(growthOf(samples((at) => (at === 39 ? 1e6 : 0))), 0, 'one sample is no slope');
+  assert.equal(growthOf(samples((at) => (at < 4 ? 0 : 50))), 0, 'nor is the warm-up');
+  assert.equal(notFlat({ name: 'disk', samples: samples((at) => at), growthMax: 30 }), null);
+  assert.match(
+    notFlat({ name: 'disk', samples: samples((at) => at), growthMax: 20 }) ?? '',
+    /^disk grew by 2\d/,
+  );
+});

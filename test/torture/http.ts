@@ -1,0 +1,123 @@
+/**
+ * Everything that comes from outside, at its worst: made-up requests, thousands of bad clients, hostile exports. The
+ * secrets of the installation are known, and searched for afterwards in all that the program wrote or said.
+ */
+import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import type { LogLine } from '../support/appliance.ts';
+import { runCampaign } from './http/campaign.ts';
+import { CLIENTS_MIN, runClients } from './http/clients.ts';
+import { dropHostile, EXPORTS_MIN } from './http/exports.ts';
+import { runCommands } from './http/operator.ts';
+import { createSecrets, type Secrets } from './http/secrets.ts';
+import { startTarget, type Target } from './http/target.ts';
+import type { Order, Outcome, Part } from './part.ts';
+
+const REQUESTS = 2_000_000;
+const CLIENTS = 5000;
+const EXPORTS = 2000;
+/** What the requests have to reach: otherwise they would say little. */
+const STATUSES = [200, 304, 400, 401, 403, 404, 405, 413, 431];
+
+export const http: Part = {
+  name: 'http',
+  about: 'made-up requests, bad clients, hostile exports; secrets searched for in all that comes out',
+  minutes: 150,
+  needs: ['mkfifo'],
+  run,
+};
+
+async function run(order: Order): Promise<Outcome> {
+  const { folder, share, tell } = order;
+  const secrets = createSecrets();
+  const target = await startTarget(secrets);
+  const { appliance } = target;
+  const failures: string[] = [];
+  let logLines = 0;
+  const readLog = () => {
+    for (const line of appliance.serving().takeLog()) {
+      logLines += 1;
+      secrets.search(`a line of the log, "${line.msg}"`, JSON.stringify(line));
+      if (line.level === 'fatal' || (line.level === 'error' && !isOfHostileFile(line)))
+        failures.push(`logged: ${JSON.stringify(line).slice(0, 500)}`);
+    }
+  };
+  const reading = setInterval(readLog, 1000);
+  try {
+    const exports = await dropHostile(appliance, {
+      count: Math.max(EXPORTS_MIN, Math.round(EXPORTS * share)),
+      prng: prngOf(order, 'exports'),
+      folder,
+      memoryMib: () => memoryMib(target),
+    });
+    tell('the hostile exports are dropped');
+    const [clients, requests] = await Promise.all([
+      runClients(target, {
+        count: Math.max(CLIENTS_MIN, Math.round(CLIENTS * share)),
+        prng: prngOf(order, 'clients'),
+        secrets,
+      }),
+      runCampaign({
+        facts: target.facts,
+        seed: `${order.seed}`,
+        requests: Math.round(REQUESTS * share),
+        secrets,
+        onProgress: (answers) => tell(`${answers} requests answered`),
+      }),
+    ]);
+    const operator = runCommands(target, secrets, folder);
+    failures.push(...exports.failures, ...clients.failures, ...requests.failures, ...operator.failures);
+    for (const status of STATUSES)
+      if (!requests.statuses.has(status)) failures.push(`no request was answered ${status}`);
+    if ((await appliance.get('/v1/me')).status !== 200) failures.push('it no longer answers');
+    await appliance.serving().stop();
+    readLog();
+    searchFiles(secrets, appliance.data, folder);
+    failures.push(...secrets.found);
+    return {
+      figures: {
+        requests: requests.answers,
+        connections: requests.connections,
+        ...Object.fromEntries(
+          [...requests.statuses]
+            .sort(([a], [b]) => a - b)
+            .map(([status, count]) => [`answered ${status}`, count]),
+        ),
+        ...clients.figures,
+        ...exports.figures,
+        commands: operator.commands,
+        'lines of the log': logLines,
+        'secrets planted': secrets.planted,
+        'texts and files searched': secrets.searched,
+      },
+      failures,
+    };
+  } finally {
+    clearInterval(reading);
+    await appliance.stop();
+  }
+}
+
+function prngOf({ seed }: Order, what: string): Prng {
+  const prng = createPrng();
+  prng.reseed(seedKey(`${seed}`, what), 0, 0);
+  return prng;
+}
+
+/** A file that fails is an error for the operator, and the only one that has to come here. */
+function isOfHostileFile({ msg }: LogLine): boolean {
+  return msg === 'file failed';
+}
+
+async function memoryMib({ admin }: Target): Promise<number> {
+  const text = await (await fetch(`${admin}/metrics`)).text();
+  const [, bytes] = /^process_resident_memory_bytes (\S+)/m.exec(text) ?? [];
+  if (bytes === undefined) throw new Error('the metrics have no process_resident_memory_bytes');
+  return Number(bytes) / 2 ** 20;
+}
+
+/** Everything on the disk: only the files of the installation's secret may have it, and none has a key or a token. */
+function searchFiles(secrets: Secrets, data: string, folder: string): void {
+  secrets.searchFolder(data, ['secret']);
+  // What the commands were given, and the one file in which the installation's secret has to be beside the rest.
+  secrets.searchFolder(folder, ['secret', 'not-a-key', 'backup.tar']);
+}

@@ -1,0 +1,211 @@
+/**
+ * Clients that say nothing, that send or read too slowly, or that cut the connection, thousands of them at once. Each
+ * must be given up in the way that its fault has, while a good client is answered.
+ */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Prng } from '../../../src/generate/prng.ts';
+import { parseAnswers } from './exchange.ts';
+import type { Secrets } from './secrets.ts';
+import type { Target } from './target.ts';
+
+interface Client {
+  readonly socket: Socket;
+  received: string;
+  /** Ended or reset, by either side. */
+  isOver: boolean;
+}
+
+interface Kind {
+  readonly name: string;
+  /** Sent at once. */
+  readonly first: (target: Target, prng: Prng) => string;
+  /** Sent again and again, slower than the program waits for. */
+  readonly trickle?: string;
+  /** Whether the client never reads. */
+  readonly isDeaf?: boolean;
+  /** Whether it cuts the connection, and how: after the answer has begun, or when the bytes are sent. */
+  readonly cuts?: 'at once' | 'in the answer';
+  /** Statuses that it gets until its connection is ended by the program; null: whatever came before the cut. */
+  readonly statuses: readonly number[] | null;
+}
+
+const HEAD = 'GET /v1/health HTTP/1.1\r\nHost: x\r\n';
+const PAGE = '/v1/detections/changes?limit=1000&since=';
+/** Requests behind one another. */
+const PIPELINED = 3;
+/** Slower than anything that is waited for by the byte. */
+const TRICKLE_EVERY_MS = 2000;
+/**
+ * Who never reads does not see the end of its connection; a byte that is sent then is refused. Nothing moves before,
+ * for longer than the program waits: twice its minute, since Node begins again where a write was under way.
+ */
+const PROBE_EVERY_MS = 130_000;
+const OPENED_TOGETHER = 20;
+/** Far longer than the program waits for anybody. */
+const GIVEN_UP_MS = 900_000;
+
+function page(key: string): string {
+  const since = new Date(Date.now() - 3_600_000).toISOString();
+  return `GET ${PAGE}${since} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`;
+}
+
+const KINDS: readonly Kind[] = [
+  { name: 'silent', first: () => '', statuses: [408] },
+  { name: 'slow head', first: () => HEAD, trickle: 'X: y\r\n', statuses: [408] },
+  { name: 'half a line', first: () => 'GET /v1/he', statuses: [408] },
+  {
+    name: 'slow body',
+    first: ({ key }) =>
+      `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\nclient_secret=${key}`,
+    trickle: 'x',
+    statuses: [408],
+  },
+  { name: 'idle after an answer', first: ({ key }) => page(key), statuses: [200] },
+  {
+    name: 'cut in the head',
+    first: ({ key }, prng) => page(key).slice(0, 1 + prng.below(page(key).length - 4)),
+    cuts: 'at once',
+    statuses: null,
+  },
+  {
+    name: 'cut in the answer',
+    first: ({ key }) => page(key).repeat(PIPELINED),
+    cuts: 'in the answer',
+    statuses: null,
+  },
+];
+
+const DEAF: Kind = {
+  name: 'never reads',
+  first: ({ largePhoto }) => `GET ${largePhoto} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(PIPELINED),
+  isDeaf: true,
+  statuses: null,
+};
+
+/** Few never read: what is sent to them is held by the system, megabytes for each. */
+const ROUND: readonly Kind[] = [...Array.from({ length: 5 }, () => KINDS).flat(), DEAF];
+/** Every kind is among so many. */
+export const CLIENTS_MIN = ROUND.length;
+
+export interface ClientsOutcome {
+  /** How many of each kind were given up as they have to be. */
+  readonly figures: Readonly<Record<string, number>>;
+  readonly failures: readonly string[];
+}
+
+/** @param count of clients, all of them at once */
+export async function runClients(
+  target: Target,
+  { count, prng, secrets }: { count: number; prng: Prng; secrets: Secrets },
+): Promise<ClientsOutcome> {
+  const { appliance, admin, facts } = target;
+  const figures: Record<string, number> = {};
+  const failures: string[] = [];
+  const filesBefore = await openFiles(admin);
+  let heldMax = 0;
+  const open: { readonly kind: Kind; readonly client: Client }[] = [];
+  const trickling = setInterval(() => {
+    for (const { kind, client } of open)
+      if (kind.trickle !== undefined && client.socket.writable) client.socket.write(kind.trickle);
+  }, TRICKLE_EVERY_MS);
+  for (let at = 0; at < count; at += 1) {
+    const kind = ROUND[at % ROUND.length] ?? DEAF;
+    const client = openClient(facts.host, kind, kind.first(target, prng));
+    open.push({ kind, client });
+    // One that waits for its turn here would be late with its request, and be given up for that.
+    if (at % OPENED_TOGETHER === 0)
+      await Promise.race([once(client.socket, 'connect'), once(client.socket, 'close')]);
+  }
+  let goodAnswers = 0;
+  const endMs = performance.now() + GIVEN_UP_MS;
+  while (open.some(({ client }) => !client.isOver) && performance.now() < endMs) {
+    const { status } = await appliance.get('/v1/me');
+    if (status === 200) goodAnswers += 1;
+    else failures.push(`a good client got ${status} among ${count} bad ones`);
+    heldMax = Math.max(heldMax, (await openFiles(admin)) - filesBefore);
+    await wait(100);
+  }
+  clearInterval(trickling);
+  for (const { kind, client } of open) {
+    secrets.search(`the answers to a client that was ${kind.name}`, client.received);
+    const why = client.isOver ? wrongIn(kind, client) : 'is still connected';
+    client.socket.destroy();
+    if (why === null) figures[kind.name] = (figures[kind.name] ?? 0) + 1;
+    else failures.push(`a client that was "${kind.name}" ${why}`);
+  }
+  for (const { name } of ROUND.slice(-KINDS.length - 1))
+    if (figures[name] === undefined) failures.push(`no client was "${name}"`);
+  failures.push(...(await notGivenBack(admin, filesBefore)));
+  return {
+    figures: { ...figures, 'connections held at once': heldMax, 'good answers meanwhile': goodAnswers },
+    failures,
+  };
+}
+
+function openClient(host: string, { isDeaf, cuts }: Kind, bytes: string): Client {
+  const { hostname, port } = new URL(`http://${host}`);
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
+  const client: Client = { socket, received: '', isOver: false };
+  // Node tells no 'close' of a connection that the other side had already reset.
+  const cut = () => {
+    client.isOver = true;
+    socket.resetAndDestroy();
+  };
+  if (bytes !== '') {
+    socket.write(bytes, () => {
+      if (cuts === 'at once') cut();
+    });
+  }
+  if (isDeaf) {
+    const probe = setInterval(() => socket.write('x'), PROBE_EVERY_MS);
+    socket.once('close', () => clearInterval(probe));
+  } else {
+    socket.setEncoding('latin1').on('data', (piece: string) => {
+      client.received += piece;
+      if (cuts === 'in the answer') cut();
+    });
+  }
+  socket.on('end', () => socket.end());
+  socket.on('error', () => {});
+  socket.on('close', () => {
+    client.isOver = true;
+  });
+  return client;
+}
+
+/** @returns null where the client was given up as it has to be */
+function wrongIn({ statuses, cuts }: Kind, { received }: Client): string | null {
+  if (cuts === 'in the answer') return received === '' ? 'was cut before an answer' : null;
+  if (statuses === null) return received === '' ? null : `got ${received.slice(0, 200)}`;
+  try {
+    const answers = parseAnswers(Buffer.from(received, 'latin1'), Array(PIPELINED).fill('GET'));
+    const got = answers.map(({ status }) => status);
+    return `${got}` === `${statuses}` ? null : `got ${got}, not ${statuses}`;
+  } catch (error) {
+    return `got no well-formed answer: ${error instanceof Error ? error.message : error}`;
+  }
+}
+
+/** Files that each thread and connection of the program's own may open meanwhile. */
+const OPEN_FILES_SLACK = 40;
+const GIVEN_BACK_MS = 300_000;
+
+async function notGivenBack(admin: string, filesBefore: number): Promise<string[]> {
+  const endMs = performance.now() + GIVEN_BACK_MS;
+  for (;;) {
+    const files = await openFiles(admin);
+    if (files <= filesBefore + OPEN_FILES_SLACK) return [];
+    if (performance.now() > endMs)
+      return [`${files} files are open after the clients have gone, ${filesBefore} were before them`];
+    await wait(200);
+  }
+}
+
+async function openFiles(admin: string): Promise<number> {
+  const text = await (await fetch(`${admin}/metrics`)).text();
+  const [, count] = /^process_open_fds (\d+)/m.exec(text) ?? [];
+  if (count === undefined) throw new Error('the metrics have no process_open_fds: expected Linux');
+  return Number(count);
+}

@@ -1,0 +1,73 @@
+/** Secrets that are known to the torture, and the search for them wherever they must not be. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+
+export interface Secrets {
+  /** @param text the secret part alone: at least 20 characters that occur nowhere else */
+  plant(what: string, text: string): void;
+  /** Searches a text that went to a client, an operator or the log. */
+  search(where: string, text: string): void;
+  /** Searches every file below a folder, and the names. @param mayHold names of the files that hold what is planted */
+  searchFolder(folder: string, mayHold?: readonly string[]): void;
+  readonly planted: number;
+  /** Texts and files searched. */
+  readonly searched: number;
+  /** One sentence for each secret that was found, without repeating it. */
+  readonly found: readonly string[];
+}
+
+/** A secret of which a character was changed, or that was cut off, still has one of its ends. */
+const END_CHARACTERS = 20;
+const FOUND_MAX = 20;
+const BEFORE_CHARACTERS = 120;
+
+export function createSecrets(): Secrets {
+  const needles: { readonly what: string; readonly text: string }[] = [];
+  const found = new Map<string, string>();
+  let planted = 0;
+  let searched = 0;
+
+  function search(where: string, text: string): void {
+    searched += 1;
+    const lower = text.toLowerCase();
+    for (const needle of needles) {
+      const at = lower.indexOf(needle.text);
+      if (at < 0 || found.size >= FOUND_MAX) continue;
+      // Said once: a text that has a secret has both of its ends.
+      const place = `${needle.what} ${where}`;
+      if (!found.has(place))
+        found.set(
+          place,
+          `${needle.what} is in ${where}, after: ${text.slice(Math.max(0, at - BEFORE_CHARACTERS), at)}`,
+        );
+    }
+  }
+
+  return {
+    plant(what, text) {
+      if (text.length < END_CHARACTERS)
+        throw new Error(`${what}: expected ${END_CHARACTERS} characters or more`);
+      planted += 1;
+      const ends = [text.slice(0, END_CHARACTERS), text.slice(-END_CHARACTERS)];
+      for (const end of new Set(ends)) needles.push({ what, text: end.toLowerCase() });
+    },
+    search,
+    searchFolder(folder, mayHold = []) {
+      for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+        const path = join(entry.parentPath, entry.name);
+        search('the name of a file', path);
+        if (!entry.isFile() || mayHold.includes(basename(path))) continue;
+        search(relative(folder, path), readFileSync(path, 'latin1'));
+      }
+    },
+    get planted() {
+      return planted;
+    },
+    get searched() {
+      return searched;
+    },
+    get found() {
+      return [...found.values()];
+    },
+  };
+}

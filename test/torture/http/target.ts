@@ -1,0 +1,124 @@
+/** A running appliance with something to find: keys of every kind, tokens, detections, cursors, a photo. */
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { formatMs } from '../../../src/time.ts';
+import { type Appliance, startAppliance } from '../../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../../support/export-files.ts';
+import { freePort } from '../../support/free-port.ts';
+import type { FuzzFacts } from './requests.ts';
+import type { Secrets } from './secrets.ts';
+
+const PHOTO_ID = 601;
+const LARGE_PHOTO_ID = 602;
+/** More than the system takes in for a client that does not read. */
+const LARGE_PHOTO_BYTES = 16 * 1024 * 1024;
+const ROWS = 40;
+
+/** Limits out of the way: a 429 would hide what is behind it, and every client comes from one address. */
+const SETTINGS = {
+  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000000',
+  WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000000000',
+  WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000000',
+  WIREWATCH_SERVER_MAX_CONNECTIONS: '1000000',
+  WIREWATCH_SERVER_MAX_CONNECTIONS_PER_ADDRESS: '1000000',
+  WIREWATCH_LOG_LEVEL: 'trace',
+};
+
+export interface Target {
+  readonly appliance: Appliance;
+  readonly facts: FuzzFacts;
+  /** Of the administration port. */
+  readonly admin: string;
+  /** A key that reads everything. */
+  readonly key: string;
+  /** The signed path of a photo that takes many writes. */
+  readonly largePhoto: string;
+}
+
+/** @param secrets gets every secret of the installation */
+export async function startTarget(secrets: Secrets): Promise<Target> {
+  const adminPort = await freePort();
+  const password = `hunter2${randomBytes(16).toString('hex')}`;
+  secrets.plant('a password in a setting', password);
+  const appliance = await startAppliance({
+    ...SETTINGS,
+    WIREWATCH_ADMIN_PORT: `${adminPort}`,
+    // It fails each time: the log has to say so.
+    WIREWATCH_ALERTS_COMMAND: `/bin/false,--user,agency:${password},--header,Authorization: Bearer ${password}`,
+  });
+  const { cli } = appliance;
+  const makeKey = (...options: string[]): { id: string; key: string } =>
+    JSON.parse(cli(['key', 'create', '--account', 'agency', '--name', 'fuzz', ...options, '--json']).stdout);
+  const every = makeKey('--scopes', 'detections:read,reports:read', '--subscriptions', '7001,7002');
+  const reports = makeKey('--scopes', 'reports:read', '--subscriptions', '7001');
+  const revoked = makeKey('--scopes', 'detections:read', '--subscriptions', '7001');
+  cli(['key', 'revoke', revoked.id, '--yes']);
+
+  const texts = Array.from({ length: ROWS }, (_, at) =>
+    newRow({
+      strength_score: (at * 7) % 101,
+      article_domain: 'example.com',
+      subscription_id: 7001 + (at % 2),
+    }),
+  );
+  const images = Array.from({ length: ROWS }, () => newRow({ source_internal_id: PHOTO_ID }));
+  const large = newRow({ source_internal_id: LARGE_PHOTO_ID });
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
+  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([...images, large]));
+  mkdirSync(join(appliance.data, 'photos'), { recursive: true });
+  writeFileSync(join(appliance.data, 'photos', `${PHOTO_ID}.jpg`), 'not really a photo');
+  writeFileSync(
+    join(appliance.data, 'photos', `${LARGE_PHOTO_ID}.jpg`),
+    Buffer.alloc(LARGE_PHOTO_BYTES, 'x'),
+  );
+
+  const { url } = appliance.serving();
+  const read = async (path: string) => JSON.parse(await (await appliance.get(path, every.key)).text());
+  const since = new Date(Date.now() - 60_000).toISOString();
+  const changes = await read(`/v1/detections/changes?since=${since}&limit=7`);
+  const from = String(texts[0]?.first_detected_at);
+  const period = await read(`/v1/detections?from=${from}&to=${formatMs(Date.now())}&limit=7`);
+  const image = await read(`/v1/detections/${idOf(images[0] ?? {}, 'imagewire')}`);
+  const largeImage = await read(`/v1/detections/${idOf(large, 'imagewire')}`);
+  const token = await tokenOf(url, every);
+  const foreign = `sk${randomBytes(32).toString('hex')}`;
+  for (const { key } of [every, reports, revoked, appliance])
+    secrets.plant('the secret of a key', endOf(key));
+  secrets.plant('a token', endOf(token));
+  secrets.plant('a bearer header of another service', foreign);
+  const basic = btoa(`${every.id}:${every.key}`);
+  secrets.plant('a key within a Basic header', basic.slice(-40));
+  const ownSecret = readFileSync(join(appliance.data, 'secret'));
+  for (const form of ['hex', 'base64', 'base64url', 'latin1'] as const)
+    secrets.plant(`the secret of the installation as ${form}`, ownSecret.toString(form));
+  const facts = {
+    host: new URL(url).host,
+    credentials: [every.key, every.key, token, token, reports.key, revoked.key].map((one) => `Bearer ${one}`),
+    misplaced: [foreign, ownSecret.toString('hex'), `Bearer ${foreign}`, basic],
+    client: { id: every.id, secret: endOf(every.key) },
+    ids: [...texts.slice(0, 5).map((row) => idOf(row)), image.id],
+    cursors: [changes.next_cursor, period.next_cursor],
+    photo: image.source.image_url.slice(url.length),
+    nowMs: Date.now(),
+  };
+  return {
+    appliance,
+    facts,
+    admin: `http://127.0.0.1:${adminPort}`,
+    key: every.key,
+    largePhoto: largeImage.source.image_url.slice(url.length),
+  };
+}
+
+/** What is secret of a key or token: the last part, without which the rest is public. */
+function endOf(keyOrToken: string): string {
+  return keyOrToken.slice(keyOrToken.split('_', 3).join('_').length + 1);
+}
+
+async function tokenOf(url: string, { id, key }: { id: string; key: string }): Promise<string> {
+  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: key });
+  const response = await fetch(`${url}/oauth/token`, { method: 'POST', body });
+  const { access_token } = JSON.parse(await response.text());
+  return access_token;
+}

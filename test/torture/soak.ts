@@ -1,0 +1,141 @@
+/**
+ * Two hours of normal life in fast motion: windows, corrections, followers, keys made and revoked, backups, scrubs,
+ * removals. Memory, open files, disk and write-ahead logs are sampled after each round, and must be flat.
+ *
+ * A round is the same work on every machine, so that what is flat does not depend on how fast it is.
+ */
+import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createPrng, seedKey } from '../../src/generate/prng.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { startAppliance } from '../support/appliance.ts';
+import { freePort } from '../support/free-port.ts';
+import type { Order, Outcome, Part } from './part.ts';
+import { growthOf, notFlat, SAMPLES_MIN, type Series } from './soak/flat.ts';
+import { beginLife } from './soak/life.ts';
+import { svgOf, textOf } from './soak/plot.ts';
+
+const MINUTES = 120;
+const MIB = 1024 * 1024;
+/** The heap is collected when V8 likes: what a garbage collection may be late by. */
+const MEMORY_GROWTH_MAX_MIB = 48;
+/** Connections of the torture itself come and go. */
+const FILES_GROWTH_MAX = 6;
+/**
+ * What a round leaves for good: its windows, its keys, its entries in the logs, its corrections. Its passing rows are
+ * forty times as much.
+ */
+const DISK_PER_ROUND_MAX_MIB = 0.0625;
+/** SQLite brings a write-ahead log into its database at 1,000 pages, of 16 KiB here, and begins it anew. */
+const WAL_GROWTH_MAX_MIB = 20;
+
+export const soak: Part = {
+  name: 'soak',
+  about: 'normal life in fast motion; memory, open files, disk and write-ahead logs must be flat',
+  minutes: MINUTES,
+  needs: [],
+  run: (order) => soakWith(order, {}),
+};
+
+/** @param settings of the program, by which a test plants a leak */
+export async function soakWith(order: Order, settings: Readonly<Record<string, string>>): Promise<Outcome> {
+  const { seed, share, folder, tell } = order;
+  const adminPort = await freePort();
+  const appliance = await startAppliance({
+    WIREWATCH_ADMIN_PORT: `${adminPort}`,
+    // A scrub may follow the one before it after 18 seconds.
+    WIREWATCH_HASTE: '200',
+    ...settings,
+  });
+  const { data } = appliance;
+  const prng = createPrng();
+  prng.reseed(seedKey(`${seed}`, 'soak'), 0, 0);
+  const samples: Sample[] = [];
+  const failures: string[] = [];
+  const endMs = performance.now() + MINUTES * 60_000 * share;
+  try {
+    const life = await beginLife(appliance, { prng, folder, scrubRecord: dataFolder(data).verified });
+    try {
+      for (let round = 0; round < SAMPLES_MIN || performance.now() < endMs; round += 1) {
+        await life.round(round);
+        samples.push(await sampleOf(data, `http://127.0.0.1:${adminPort}`));
+        if (round % 10 === 0) tell(`round ${round}: ${JSON.stringify(samples.at(-1))}`);
+      }
+      await life.end();
+    } catch (error) {
+      failures.push(
+        `seed ${seed}, round ${samples.length}: ${error instanceof Error ? error.message : error}`,
+      );
+    }
+    if (failures.length === 0) appliance.cli(['verify']);
+    const series = seriesOf(samples);
+    writeFileSync(join(folder, PLOT), svgOf(series));
+    if (samples.length >= SAMPLES_MIN) failures.push(...series.flatMap((each) => notFlat(each) ?? []));
+    return { figures: { rounds: samples.length, ...life.done, ...figuresOf(series) }, failures, kept: PLOT };
+  } finally {
+    await appliance.stop();
+    rmSync(join(folder, 'backup'), { recursive: true, force: true });
+  }
+}
+
+const PLOT = 'soak.svg';
+const DATABASES = ['detections.db', 'access.db', 'usage.db'];
+
+interface Sample {
+  readonly memoryMib: number;
+  readonly files: number;
+  readonly diskMib: number;
+  readonly walMib: Readonly<Record<string, number>>;
+}
+
+async function sampleOf(data: string, admin: string): Promise<Sample> {
+  const text = await (await fetch(`${admin}/metrics`)).text();
+  const metric = (name: string) => {
+    const [, value] = new RegExp(`^${name} (\\S+)`, 'm').exec(text) ?? [];
+    if (value === undefined) throw new Error(`the metrics have no ${name}: expected Linux`);
+    return Number(value);
+  };
+  const sizes = readdirSync(data, { recursive: true, withFileTypes: true }).map((entry) => {
+    const path = join(entry.parentPath, entry.name);
+    return { path, bytes: statSync(path, { throwIfNoEntry: false })?.size ?? 0 };
+  });
+  const sum = (isIn: (path: string) => boolean) =>
+    sizes.reduce((all, { path, bytes }) => all + (isIn(path) ? bytes : 0), 0) / MIB;
+  return {
+    memoryMib: metric('process_resident_memory_bytes') / MIB,
+    files: metric('process_open_fds'),
+    diskMib: sum((path) => !path.endsWith('-wal')),
+    walMib: Object.fromEntries(DATABASES.map((name) => [name, sum((path) => path.endsWith(`${name}-wal`))])),
+  };
+}
+
+function seriesOf(samples: readonly Sample[]): Series[] {
+  return [
+    {
+      name: 'memory, MiB',
+      samples: samples.map(({ memoryMib }) => memoryMib),
+      growthMax: MEMORY_GROWTH_MAX_MIB,
+    },
+    { name: 'open files', samples: samples.map(({ files }) => files), growthMax: FILES_GROWTH_MAX },
+    {
+      name: 'disk, MiB',
+      samples: samples.map(({ diskMib }) => diskMib),
+      growthMax: DISK_PER_ROUND_MAX_MIB * samples.length,
+    },
+    ...DATABASES.map((name) => ({
+      name: `write-ahead log of ${name}, MiB`,
+      samples: samples.map(({ walMib }) => walMib[name] ?? 0),
+      growthMax: WAL_GROWTH_MAX_MIB,
+    })),
+  ];
+}
+
+function figuresOf(series: readonly Series[]): Record<string, string> {
+  return Object.fromEntries(
+    series.map(({ name, samples, growthMax }) => {
+      if (samples.length < SAMPLES_MIN) return [name, 'too few samples'];
+      const growth = `growth ${growthOf(samples).toFixed(1)} of at most ${growthMax.toFixed(1)}`;
+      return [name, `${textOf(samples)} at most ${Math.max(...samples).toFixed(1)}, ${growth}`];
+    }),
+  );
+}

@@ -1,0 +1,50 @@
+/** Whether a series of samples is flat. Pure. */
+
+export interface Series {
+  /** What was measured, with its unit. */
+  readonly name: string;
+  /** One sample for each round of the life, in order; a round is the same work on every machine. */
+  readonly samples: readonly number[];
+  /** How much it may grow from the first quarter to the last. */
+  readonly growthMax: number;
+}
+
+const QUARTERS = 4;
+/** Caches fill, code is compiled: so much of the samples, from the first one on, is left out. */
+const WARM_UP_SHARE = 1 / 8;
+
+/** Of fewer samples there are no quarters worth a median. */
+export const SAMPLES_MIN = 16;
+
+/**
+ * Growth from the first quarter to the last: the slope of the line through the medians of the quarters (least squares),
+ * times the three steps between them. A single high sample changes nothing, and a leak cannot hide behind one.
+ *
+ * @throws Error for fewer than {@link SAMPLES_MIN} samples
+ */
+export function growthOf(samples: readonly number[]): number {
+  if (samples.length < SAMPLES_MIN)
+    throw new Error(`${samples.length} samples: expected ${SAMPLES_MIN} or more`);
+  const warm = samples.slice(Math.ceil(samples.length * WARM_UP_SHARE));
+  const medians = Array.from({ length: QUARTERS }, (_, quarter) =>
+    medianOf(warm.slice((warm.length * quarter) / QUARTERS, (warm.length * (quarter + 1)) / QUARTERS)),
+  );
+  const middle = (QUARTERS - 1) / 2;
+  const slope =
+    medians.reduce((sum, median, at) => sum + (at - middle) * median, 0) /
+    medians.reduce((sum, _, at) => sum + (at - middle) ** 2, 0);
+  return slope * (QUARTERS - 1);
+}
+
+/** @returns one sentence where it is not flat; null where it is */
+export function notFlat({ name, samples, growthMax }: Series): string | null {
+  const growth = growthOf(samples);
+  if (growth <= growthMax) return null;
+  return `${name} grew by ${growth.toFixed(1)} from the first quarter to the last; at most ${growthMax.toFixed(1)} are flat`;
+}
+
+function medianOf(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length / 2;
+  return ((sorted[Math.ceil(middle) - 1] ?? 0) + (sorted[Math.floor(middle)] ?? 0)) / 2;
+}
