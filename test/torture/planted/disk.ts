@@ -196,7 +196,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('history/access-log.ts', [
     [
       'setLogMark(db, log.commit(lines, operation, now()));',
-      'log.commit(lines, operation, Date.now());',
+      'log.commit(lines, operation, now());',
       'access.db names the last entry it has applied',
       'durability',
     ],
