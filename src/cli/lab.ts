@@ -25,6 +25,7 @@ import { DAY_MS, formatMs } from '../time.ts';
 import { linkInto, readEpoch } from './console.ts';
 import { LAB_FILE } from './data-folder.ts';
 import { registerLabCommands } from './lab-commands.ts';
+import { registerExam } from './lab-exam.ts';
 import { operationOf } from './operation.ts';
 import { addExamples, addSettingFlags, commonOptions, pathValue, stateOwn } from './options.ts';
 import { print } from './output.ts';
@@ -61,6 +62,7 @@ export function register(command: Command): void {
     .option('--scenario <file>', 'play a script of times and steps, as JSON or TOML', pathValue)
     .action((options: LabStart, self: Command) => start(self, options));
   registerLabCommands(command);
+  registerExam(command.command('exam'));
   stateOwn(command, {
     data: '$WIREWATCH_DATA, else ./wirewatch-lab',
     json: 'print the result as JSON',
@@ -89,6 +91,7 @@ async function start(command: Command, options: LabStart): Promise<void> {
       const root = config.dataFolder;
       await beginAnew(root);
       key = prepareAccess(command, config, options);
+      writeWhole(join(root, LAB_FILE), `${JSON.stringify({ made_by: 'wirewatch lab', key })}\n`);
       lab = new Lab({
         seed: options.seed,
         root,
