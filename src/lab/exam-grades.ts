@@ -271,7 +271,7 @@ function lostAtKills({ copy, atKills }: Evidence): Seen[] {
 }
 
 function lowerTaken({ lower }: Evidence): Seen[] | string {
-  if (lower === null) return NOT_REACHED;
+  if (lower === null) return 'no lower version could be delivered before the exam ended';
   const { id, copied, stored, delivered } = lower;
   if (copied !== null && copied >= stored) return [];
   const has = copied === null ? 'does not have it' : `has version ${copied}`;
