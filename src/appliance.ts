@@ -32,7 +32,6 @@ import {
 import type { Logger } from './log.ts';
 import { paced } from './pace.ts';
 import { prepareAccess } from './prepare-access.ts';
-import type { RecentDeliveries } from './query/delivery.ts';
 import { noteDamage } from './store/damage.ts';
 import type { Database } from './store/database.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
@@ -83,11 +82,10 @@ export interface ApplianceOptions {
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
 
-/** What a lab plays with. */
 export interface LabParts {
   readonly ingest: Pick<IngestClient, 'rested' | 'endLost'>;
   readonly detections: () => Database;
-  readonly recentDeliveries: RecentDeliveries;
+  readonly recentDeliveries: ReadonlyMap<number, number>;
   readonly dailyRows: DailyRows;
   readonly waiting: Pick<Waiting, 'changed'>;
   readonly secret: Buffer;

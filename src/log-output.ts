@@ -18,7 +18,8 @@ export interface LogOutputListener {
   readonly onLost: (lines: number) => void;
 }
 
-const WRITE_LENGTH = 4096;
+/** What is written at once without waiting for more: so much that the system call does not count. */
+const WRITE_LENGTH = 64 * 1024;
 const WRITE_EVERY_MS = paced(50);
 const RETRY_MS = paced(1000);
 /** A reader of a pipe is behind. */

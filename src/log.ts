@@ -12,7 +12,6 @@ import {
   type DestinationStream,
   type Logger as PinoLogger,
   pino,
-  stdTimeFunctions,
 } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
 import { printable } from './printable.ts';
@@ -132,13 +131,14 @@ function loggerOn(level: string, output: DestinationStream): Logger {
     {
       level,
       base: null,
-      timestamp: stdTimeFunctions.isoTime,
+      timestamp: timeMember,
       formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
       // Errors are plain already when serializers run; pino's own would add every member of the error again.
       serializers: { err: (value: unknown) => value },
     },
     output,
   );
+  outputs.set(logger, output);
   // pino does not pass a child's fields through the formatter; without this a secret among them is written.
   const child = Reflect.get(logger, 'child');
   Object.defineProperty(logger, 'child', {
@@ -147,6 +147,37 @@ function loggerOn(level: string, output: DestinationStream): Logger {
     },
   });
   return logger;
+}
+
+/** As `stdTimeFunctions.isoTime`, which makes it anew for each of the lines of one millisecond. */
+function timeMember(): string {
+  const nowMs = Date.now();
+  if (nowMs !== lastTime.ms) lastTime = { ms: nowMs, member: `,"time":"${new Date(nowMs).toISOString()}"` };
+  return lastTime.member;
+}
+
+let lastTime = { ms: Number.NaN, member: '' };
+
+/** Where the loggers made here write to. */
+const outputs = new WeakMap<Logger, DestinationStream>();
+
+/**
+ * Writes what `log.info(fields, msg)` writes, in a third of the time: there is a line for every request.
+ *
+ * @param fields without secrets: they are written as they are; what is undefined is left out
+ */
+export function logInfo(
+  log: Logger,
+  fields: Readonly<Record<string, string | number | undefined>>,
+  msg: string,
+): void {
+  const output = outputs.get(log);
+  // Another, or a child with fields of its own.
+  if (output === undefined) log.info(fields, msg);
+  else if (log.isLevelEnabled('info')) {
+    const line = JSON.stringify(fields).slice(1, -1);
+    output.write(`{"level":"info"${timeMember()},${line},"msg":${JSON.stringify(msg)}}\n`);
+  }
 }
 
 /** The fields of a line without what is secret; errors as plain objects. */
@@ -186,7 +217,8 @@ function plainError(error: Error, depth: number): Record<string, unknown> {
   };
 }
 
-function cleanText(text: string): string {
+/** A text without the secrets that stand in an address or in an Authorization value. */
+export function cleanText(text: string): string {
   // Neither form of a secret is without one of these, and most texts are: this is done for every request.
   if (!text.includes('=') && !text.includes(' ')) return text;
   return text.replace(SECRET_IN_TEXT, `$1${REDACTED}`);

@@ -4,6 +4,8 @@
  * Anything else that is thrown is an error in the program or its environment. For HTTP, one table turns a code into a
  * status (contract: Errors); for commands, another turns it into an exit code.
  */
+import { constants } from 'node:os';
+
 export type RefusedCode =
   | 'invalid_request'
   | 'unauthorized'
@@ -44,6 +46,9 @@ const WORDS: ReadonlyMap<unknown, string> = new Map([
   ['EACCES', 'permission denied'],
   ['EADDRINUSE', 'another program is using this address'],
   ['EADDRNOTAVAIL', 'this machine does not have this address'],
+  ['ECONNREFUSED', 'connection refused: nothing is listening there'],
+  ['ECONNRESET', 'connection reset'],
+  ['EDQUOT', 'the disk quota is exceeded'],
   ['EISDIR', 'it is a folder, not a file'],
   ['ENOENT', 'no such file or folder'],
   ['ENOSPC', 'the disk is full'],
@@ -51,6 +56,8 @@ const WORDS: ReadonlyMap<unknown, string> = new Map([
   ['ENOTFOUND', 'the host name cannot be resolved'],
   ['EPERM', 'operation not permitted'],
   ['EROFS', 'the file system is read-only'],
+  ['ETIMEDOUT', 'connection timed out'],
+  ['ESTALE', 'the file server no longer has this file (stale file handle)'],
 ]);
 
 /**
@@ -60,14 +67,20 @@ const WORDS: ReadonlyMap<unknown, string> = new Map([
  */
 export function reasonOf(error: unknown, told = ''): string {
   if (!(error instanceof Error)) return String(error);
-  const words = 'syscall' in error && 'code' in error ? WORDS.get(error.code) : undefined;
+  const words = 'syscall' in error ? WORDS.get(errorCode(error)) : undefined;
   if (words === undefined) return error.message;
   return 'path' in error && error.path !== told ? `${words} (${error.path})` : words;
 }
 
-/** The error code of Node, SQLite or TLS; empty if there is none. */
+/** What Node calls an error of the system that it has no name for, such as ESTALE and EDQUOT on Linux. */
+const NAMELESS = /^Unknown system error -(\d+)$/;
+const NAMES = new Map(Object.entries(constants.errno).map(([name, number]) => [number, name]));
+
+/** The error code of the system, SQLite, Node or TLS; empty if there is none. */
 export function errorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const [, number] = NAMELESS.exec(code) ?? [];
+  return NAMES.get(Number(number)) ?? code;
 }
 
 export function isErrorCode(error: unknown, ...codes: string[]): boolean {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createAccessReader } from '../src/auth/access-reader.ts';
-import { authenticate } from '../src/auth/authorize.ts';
+import { authenticate, readCredential } from '../src/auth/authorize.ts';
 import { parseKey } from '../src/auth/key.ts';
 import { Refused } from '../src/refused.ts';
 import { ensureInstallation, installationKind } from '../src/store/installation.ts';
@@ -331,7 +331,7 @@ test('key rotate: a key with the same rights, and an end for the old one', async
   });
   const reader = createAccessReader(join(root, 'access.db'));
   const reads = (with_: string, nowMs: number) =>
-    authenticate(reader, `Bearer ${with_}`, '10.1.2.3', nowMs).key_id;
+    authenticate(reader, readCredential(`Bearer ${with_}`), '10.1.2.3', nowMs).key_id;
   try {
     assert.deepEqual([reads(key, end - 1), reads(newKey, end)], [old.id, id], 'both, until it ends');
     assert.throws(() => reads(key, end + 1000), { code: 'unauthorized' });
@@ -381,10 +381,10 @@ test('key revoke ends the key for the next request, and may be repeated', async 
   const { id, key } = await createKey();
   const reader = createAccessReader(join(root, 'access.db'));
   try {
-    assert.equal(authenticate(reader, `Bearer ${key}`, '127.0.0.1', Date.now()).key_id, id);
+    assert.equal(authenticate(reader, readCredential(`Bearer ${key}`), '127.0.0.1', Date.now()).key_id, id);
     const first = await wirewatch('key', 'revoke', id, '--yes');
     assert.match(first.stdout, new RegExp(`Revoked key ${id}`));
-    assert.throws(() => authenticate(reader, `Bearer ${key}`, '127.0.0.1', Date.now()), {
+    assert.throws(() => authenticate(reader, readCredential(`Bearer ${key}`), '127.0.0.1', Date.now()), {
       code: 'unauthorized',
     });
   } finally {

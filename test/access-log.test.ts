@@ -467,3 +467,20 @@ test('zstd reads the log', {
     },
   });
 });
+
+test('a further connection leaves the locks of those that this process has', {
+  skip: !existsSync('/proc/locks') && 'no list of locks',
+}, () => {
+  const { ino } = statSync(folder.access);
+  const isLocked = () =>
+    readFileSync('/proc/locks', 'utf8')
+      .split('\n')
+      .some((line) => line.includes(` ${process.pid} `) && line.includes(`:${ino} `));
+  assert.ok(isLocked());
+  const other = openWriter(folder.access, ACCESS_SCHEMA);
+  try {
+    assert.ok(isLocked());
+  } finally {
+    other.close();
+  }
+});

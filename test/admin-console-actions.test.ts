@@ -214,7 +214,7 @@ test('what a key may be given as is checked as the command does', async () => {
   for (const [change, status, said] of [
     [{ account: 'nobody' }, 409, /account nobody does not exist/],
     [{ subscriptions: ['8000'] }, 409, /subscription 8000 does not exist/],
-    [{ subscriptions: '7001' }, 400, /subscriptions: it is required, as a list/],
+    [{ subscriptions: '7001' }, 400, /subscriptions: expected a list of texts/],
     [{ scopes: ['all'] }, 400, /scopes: expected/],
     [{ name: '' }, 400, /name: expected/],
     [{ expires_at: '2001-01-01T00:00:00Z' }, 400, /in the future/],

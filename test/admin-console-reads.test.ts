@@ -48,8 +48,8 @@ test('the overview and "wirewatch status" say the same', async () => {
   const overview = await ui.get<Overview>('overview');
   const status = JSON.parse(appliance.cli(['status', '--json']).stdout);
   for (const name of ['newswire', 'imagewire'] as const) {
-    const { newest_late_seconds, ...rest } = overview.exports[name];
-    assert.deepEqual(rest, status.ingest.exports[name]);
+    const { newest_late_seconds } = overview.exports[name];
+    assert.deepEqual(overview.exports[name], status.exports[name]);
     const late = (Date.now() - at(2)) / 1000;
     assert.ok(newest_late_seconds !== null && newest_late_seconds <= late + 1 && newest_late_seconds > 0);
   }
@@ -64,6 +64,7 @@ test('the overview and "wirewatch status" say the same', async () => {
       [fileName('newswire', at(2)), 'failed'],
     ],
   );
+  assert.deepEqual([status.not_applied, status.health], [overview.not_applied, overview.health]);
   assert.equal(overview.database.versions, 4);
   assert.ok(overview.database.bytes > 0 && overview.database.log_bytes > 0);
   assert.deepEqual([overview.ingest.drop, overview.ingest.waiting], [appliance.drop, 0]);
@@ -153,10 +154,14 @@ test('a search in a period, in steps that are bounded, finds what the API has', 
   assert.deepEqual([...(await found(`${period}&limit=1`))].sort(), [...all].sort());
   assert.equal(new Set(all).size, 4);
   assert.deepEqual(await found(`from=2020-01-01&to=2020-02-01`), []);
-  const ever = await ui.get<DetectionsPage>(
-    `detections/search?from=1970-01-01&to=2100-01-01&domain=none.example`,
-  );
-  assert.equal(ever.next, null, 'days before the first detection take no steps');
+  // A step reads a day at least, however slow the machine is; days before the first detection take none.
+  let [steps, next]: [number, string | null] = [0, ''];
+  for (; next !== null && steps < 100; steps += 1) {
+    const after: string = next === '' ? '' : `&after=${next}`;
+    const query: string = `from=1970-01-01&to=2100-01-01&domain=none.example${after}`;
+    ({ next } = await ui.get<DetectionsPage>(`detections/search?${query}`));
+  }
+  assert.ok(steps <= 4, `${steps} steps`);
   for (const wrong of [
     '',
     'from=2026-01-01',
@@ -248,7 +253,9 @@ test('customers: use, refusals, and how far a follower is behind; a restart forg
   assert.deepEqual(counted, [3, 1, 1, 5]);
 
   await appliance.restart();
-  assert.deepEqual(await entry(), before);
+  const restarted = await entry();
+  const minutes_behind = restarted?.follower?.minutes_behind;
+  assert.deepEqual(restarted, { ...before, follower: { ...before?.follower, minutes_behind } });
   const again = (await ui.get<Overview>('overview')).minutes;
   assert.deepEqual([again.requests, again.rows_served, again.rows_ingested].map(sum), [3, 1, 5]);
   await appliance.get(`/v1/detections/changes?since=${since}`, key);

@@ -1,15 +1,18 @@
 /** The console's server: who gets in, and who does not. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync, renameSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Overview, Session } from '../src/admin/console/api.ts';
+import type { Worker } from 'node:worker_threads';
+import { EVENTS, type Overview, type Session } from '../src/admin/console/api.ts';
 import { LINK_MS, makeLink, SESSION_MS, Sessions } from '../src/admin/console/sessions.ts';
 import { STREAMS_MAX } from '../src/admin/console/streams.ts';
+import { createConsoleThread } from '../src/admin/console/thread-client.ts';
+import { startWorker } from '../src/packed.ts';
 import {
   type Appliance,
   createInstallation,
@@ -178,7 +181,7 @@ describe('the console of a running appliance', () => {
     assert.equal((await (await openConsole(appliance)).ask('overview')).status, 200);
     assert.match(
       appliance.cli(['log', '--access']).stdout,
-      / {2}console {2}console changed: sessions_ended 0 -> 1$/m,
+      / {2}console {2}console changed: sessions_ended_at none -> "20\d\d-[-:\dT]+Z"$/m,
     );
   });
 
@@ -216,11 +219,18 @@ describe('the console of a running appliance', () => {
     events.close();
   });
 
-  test('a session outlives a restart, a link does not', async () => {
+  test('a session outlives a restart; a link and a session that was ended do not', async () => {
     const console = await openConsole(appliance);
+    const ended = await openConsole(appliance, '--read-only', '--as', 'Ada');
+    assert.equal((await ended.post('session/end')).status, 200);
+    assert.match(
+      appliance.cli(['log', '--access']).stdout,
+      / {2}Ada {2}console: session end {2}operation asked for: kind "session-end"$/m,
+    );
     const link = linkOf(appliance);
     await appliance.restart();
     assert.equal((await console.ask('overview')).status, 200);
+    assert.equal((await ended.ask('overview')).status, 401);
     assert.equal((await redeem(link)).status, 401);
   });
 
@@ -284,7 +294,8 @@ describe('links and sessions', () => {
   const secret = Buffer.alloc(32, 7);
   const person = { name: 'Ada', read_only: false };
   const startMs = Date.parse('2026-11-21T12:00:00Z');
-  const open = (of = secret, epoch = () => 0) => new Sessions(of, epoch, startMs);
+  const open = (of = secret, epoch = () => 0) =>
+    new Sessions(of, (ticket) => ticket.epoch === epoch(), startMs);
 
   test('a link lasts ten minutes, a session twelve hours', () => {
     const sessions = open();
@@ -309,6 +320,47 @@ describe('links and sessions', () => {
   test('a link from before the start has ended, since nobody knows whether it was used', () => {
     assert.equal(open().redeem(makeLink(secret, person, 0, startMs - 1), startMs), null);
   });
+});
+
+describe('the thread of the console', () => {
+  test('that dies while nobody asks is started again, tells all consoles, and notices changes', () =>
+    inFolder(async (folder) => {
+      const settings = {
+        data: folder,
+        drop: folder,
+        enabled: [],
+        backup: { folder, every_minutes: 0, keep_days: 0 },
+        daily_rows: 1,
+        key_prefix: 'ww',
+        base_url: 'http://127.0.0.1',
+      };
+      const threads: Worker[] = [];
+      let told: string[] = [];
+      const start = () => {
+        const thread = startWorker({ role: 'console', settings });
+        threads.push(thread);
+        return thread;
+      };
+      const thread = createConsoleThread(settings, (events) => told.push(...events), assert.fail, start);
+      try {
+        thread.watch(true);
+        assert.equal(threads.length, 1);
+        await threads[0]?.terminate();
+        await until('all is told', () => EVENTS.every((name) => name === 'end' || told.includes(name)));
+        assert.equal(threads.length, 2);
+        const ask = { kind: 'read', path: 'jobs', query: '', mayAct: false, unreadable: null } as const;
+        await thread.ask(ask);
+        told = [];
+        writeFileSync(join(folder, 'alerts.json'), '{}');
+        await until('a change is noticed', () => told.includes('overview'));
+        thread.watch(false);
+        await threads[1]?.terminate();
+        const answer = await thread.ask(ask);
+        assert.deepEqual([threads.length, answer.status], [3, 200], 'at once where somebody asks');
+      } finally {
+        await thread.close();
+      }
+    }));
 });
 
 describe('beyond this machine', () => {

@@ -9,6 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import { certificateNames, isHostTaken, ownNames } from '../src/admin/host.ts';
 import { createMetrics } from '../src/admin/metrics.ts';
 import { newState, noteRehearsal, writeState } from '../src/backup/branch.ts';
+import { dataFolder } from '../src/store/folder.ts';
 import { DAY_MS, formatSeconds, WINDOW_MS } from '../src/time.ts';
 import { COUNT_WINDOWS } from '../src/windows/ledger.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from './support/appliance.ts';
@@ -385,6 +386,45 @@ test('what is counted has bounded labels', async () => {
     ([, one]) => one,
   );
   assert.deepEqual(found.sort(), ['2xx', '4xx', '5xx']);
+});
+
+test('accounts are read once for each time that metrics are asked for', async () => {
+  const store = createTestStore();
+  const metrics = createMetrics({ add() {}, refuse() {} });
+  let reads = 0;
+  metrics.watch({
+    monitor: {
+      health: () => ({
+        status: 'ok',
+        exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
+        alerts: { open: 0, page_worthy: 0, paused: 0 },
+      }),
+      alerts: () => [],
+      noteFault: assert.ifError,
+      isDamaged: () => false,
+      close() {},
+    },
+    detections: () => store.reader,
+    folder: dataFolder(store.folder),
+    enabled: new Set(),
+    backup: { folder: store.folder, every_minutes: 0 },
+    drop: store.folder,
+    dailyRows: { used: () => 0 },
+    keyUses: {
+      unwritten() {
+        reads += 1;
+        return [];
+      },
+    },
+    certificateExpiresMs: () => null,
+    connections: () => 0,
+    now: Date.now,
+  });
+  await metrics.text();
+  assert.equal(reads, 1);
+  await metrics.text();
+  assert.equal(reads, 2);
+  store.close();
 });
 
 function requests(endpoint: string, status: string): string {

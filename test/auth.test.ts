@@ -13,7 +13,14 @@ import {
 } from '../src/auth/access-reader.ts';
 import { addAccount, resumeAccount, setAccount, suspendAccount } from '../src/auth/accounts.ts';
 import { isAddressListed } from '../src/auth/addresses.ts';
-import { authenticate, type Credential, claimedKeyId, requireScope } from '../src/auth/authorize.ts';
+import {
+  authenticate,
+  type Credential,
+  claimedKeyId,
+  createCredentialReader,
+  readCredential,
+  requireScope,
+} from '../src/auth/authorize.ts';
 import { grantToken } from '../src/auth/client-credentials.ts';
 import { createKey, hashKey, parseKey } from '../src/auth/key.ts';
 import { addKey, type KeyTerms, revokeKey, setKey } from '../src/auth/keys.ts';
@@ -67,7 +74,7 @@ function makeKey(terms: Partial<KeyTerms> = {}, accountId = 'acme'): { id: strin
 }
 
 function ask(key: string, address = HERE, nowMs = NOW_MS): Credential {
-  return authenticate(store, `Bearer ${key}`, address, nowMs);
+  return authenticate(store, readCredential(`Bearer ${key}`), address, nowMs);
 }
 
 /** The detail of the refusal; fails when it is not refused with this code. */
@@ -107,6 +114,21 @@ test('a good key gives the credential with all it may read', () => {
   });
 });
 
+test('a wrong secret is refused, also right after the right one', () => {
+  const { id, key } = makeKey();
+  for (let times = 0; times < 2; times += 1) {
+    assert.equal(ask(key).key_id, id);
+    const last = key.at(-1) === 'a' ? 'b' : 'a';
+    refusal('unauthorized', () => ask(key.slice(0, -1) + last));
+    const other = createKey('ww').key;
+    refusal('unauthorized', () => ask(key.slice(0, -52) + other.slice(-52)));
+    assert.equal(
+      store.findKey(id, () => false),
+      null,
+    );
+  }
+});
+
 test('a key without subscriptions is good and reads nothing', () => {
   assert.deepEqual(ask(makeKey().key).subscriptions, []);
 });
@@ -128,13 +150,13 @@ test("a key's types are those it names that the subscription has at this moment"
 test('Bearer is read in any case, with one credential behind it', () => {
   const { key } = makeKey();
   for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  ']) {
-    authenticate(store, `${scheme} ${key}`, HERE, NOW_MS);
+    authenticate(store, readCredential(`${scheme} ${key}`), HERE, NOW_MS);
   }
 });
 
 test('401: no credential', () => {
   for (const header of [undefined, '', '  ']) {
-    refusal('unauthorized', () => authenticate(store, header, HERE, NOW_MS));
+    refusal('unauthorized', () => authenticate(store, readCredential(header), HERE, NOW_MS));
   }
 });
 
@@ -151,7 +173,7 @@ test('401: a malformed header or credential', () => {
     'Bearer x',
   ];
   for (const header of [...headers, `Bearer ${typo}`, `Bearer ${key.toUpperCase()}`, `Bearer\t${key}`]) {
-    const detail = refusal('unauthorized', () => authenticate(store, header, HERE, NOW_MS));
+    const detail = refusal('unauthorized', () => authenticate(store, readCredential(header), HERE, NOW_MS));
     assert.ok(
       !detail.includes(key.slice(-52)) && !detail.includes(typo),
       'the detail repeats the credential',
@@ -252,7 +274,7 @@ test('503: no store, a damaged one and a broken row, each until it is mended', (
   const path = join(folder, 'access.db');
   const reader = createAccessReader(path);
   const { id, key } = createKey('ww');
-  const request = () => authenticate(reader, `Bearer ${key}`, HERE, NOW_MS);
+  const request = () => authenticate(reader, readCredential(`Bearer ${key}`), HERE, NOW_MS);
   try {
     refusal('unavailable', request);
     const writer = openAccess(folder, { create: true });
@@ -293,7 +315,7 @@ test('503: no store, a damaged one and a broken row, each until it is mended', (
 test('503: a store that another process keeps to itself', () => {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-auth-'));
   const reader = createAccessReader(join(folder, 'access.db'));
-  const request = () => authenticate(reader, `Bearer ${createKey('ww').key}`, HERE, NOW_MS);
+  const request = () => authenticate(reader, readCredential(`Bearer ${createKey('ww').key}`), HERE, NOW_MS);
   try {
     openAccess(folder, { create: true }).close();
     const hog = openAccess(folder);
@@ -310,10 +332,12 @@ test('503: a store that another process keeps to itself', () => {
 
 test('a malformed key is 401 without asking the store', () => {
   const absent = createAccessReader(join(root, 'absent.db'));
-  refusal('unauthorized', () => authenticate(absent, 'Bearer nonsense', HERE, NOW_MS));
+  refusal('unauthorized', () => authenticate(absent, readCredential('Bearer nonsense'), HERE, NOW_MS));
   const { key } = createKey('ww');
-  refusal('unauthorized', () => authenticate(absent, `Bearer ${key.slice(0, -2)}aa`, HERE, NOW_MS));
-  refusal('unavailable', () => authenticate(absent, `Bearer ${key}`, HERE, NOW_MS));
+  refusal('unauthorized', () =>
+    authenticate(absent, readCredential(`Bearer ${key.slice(0, -2)}aa`), HERE, NOW_MS),
+  );
+  refusal('unavailable', () => authenticate(absent, readCredential(`Bearer ${key}`), HERE, NOW_MS));
 });
 
 test('a mistyped key hears that its checksum does not fit, one that was cut off its form', () => {
@@ -321,7 +345,7 @@ test('a mistyped key hears that its checksum does not fit, one that was cut off 
   const other = key.at(-9) === 'a' ? 'b' : 'a';
   const typo = `${key.slice(0, -9)}${other}${key.slice(-8)}`;
   const detail = (text: string) =>
-    refusal('unauthorized', () => authenticate(store, `Bearer ${text}`, HERE, NOW_MS));
+    refusal('unauthorized', () => authenticate(store, readCredential(`Bearer ${text}`), HERE, NOW_MS));
   assert.match(detail(typo), /typing error: its checksum does not match. Copy the key again/);
   assert.match(detail(key.slice(0, -1)), /Check that the complete key was copied/);
   assert.doesNotMatch(detail(key), /typing error|copied/, 'unknown');
@@ -371,15 +395,36 @@ function lead(request: (claim: { id: string; key: string }) => void): number {
   return median(times.known) / median(times.unknown) - 1;
 }
 
+test('a connection is asked once what it presents, and again when it presents something else', () => {
+  const read = createCredentialReader(createAccessTokens(Buffer.alloc(32, 1)));
+  const [connection, other] = [{}, {}];
+  const [one, two] = [makeKey(), makeKey()];
+  const headers = { one: `Bearer ${one.key}`, two: `Bearer ${two.key}` };
+  const presented = read(connection, headers.one);
+  assert.equal(read(connection, headers.one), presented);
+  assert.notEqual(read(other, headers.one), presented);
+  const idOf = (header: string) => authenticate(store, read(connection, header), HERE, NOW_MS).key_id;
+  assert.deepEqual([headers.two, headers.one, headers.two].map(idOf), [two.id, one.id, two.id]);
+  for (const header of [undefined, 'Bearer nonsense', `${headers.two}a`])
+    refusal('unauthorized', () => read(connection, header));
+  assert.equal(idOf(headers.two), two.id);
+  revokeKey(db, two.id, NOW_MS);
+  refusal('unauthorized', () => idOf(headers.two));
+});
+
 test('the time of a refusal does not tell which key ids there are', () => {
   const tokens = createAccessTokens(Buffer.alloc(32, 1));
   const requests: Record<string, (claim: { id: string; key: string }) => void> = {
     key: ({ key }) => {
-      refusal('unauthorized', () => authenticate(store, `Bearer ${key}`, HERE, NOW_MS, tokens));
+      refusal('unauthorized', () =>
+        authenticate(store, readCredential(`Bearer ${key}`, tokens), HERE, NOW_MS),
+      );
     },
     token: ({ id }) => {
       const token = `ww_token_${id}_${'A'.repeat(52)}`;
-      refusal('unauthorized', () => authenticate(store, `Bearer ${token}`, HERE, NOW_MS, tokens));
+      refusal('unauthorized', () =>
+        authenticate(store, readCredential(`Bearer ${token}`, tokens), HERE, NOW_MS),
+      );
     },
     secret: ({ id, key }) => {
       const asked = { client: { id, secret: key.slice(-52) }, scope: '' };

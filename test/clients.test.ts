@@ -307,6 +307,78 @@ describe('curl', { skip: !hasCurl && 'curl is not installed' }, () => {
   });
 });
 
+describe('compressed pages', () => {
+  const target = () => `${url}/v1/detections/changes?since=${since}&limit=1000`;
+  const has = (command: string) => spawnSync(command, ['--version']).status === 0;
+  let plain: unknown;
+  before(async () => {
+    const rows = Array.from({ length: 20 }, () => newRow({ article_headline: 'Größe' }));
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+    const headers = { authorization: `Bearer ${appliance.key}`, 'accept-encoding': 'identity' };
+    const answer = await fetch(target(), { headers });
+    assert.equal(answer.headers.get('content-encoding'), null);
+    plain = JSON.parse(await answer.text());
+  });
+
+  /** @returns what a program printed that has the key and the address in its environment */
+  async function printed(command: string, ...args: string[]): Promise<string> {
+    const env = { ...process.env, KEY: appliance.key, TARGET: target() };
+    const child = spawn(command, args, { env });
+    const [out, told] = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
+    assert.equal(told, '');
+    return out;
+  }
+
+  for (const encoding of ['gzip', 'zstd'])
+    test(`fetch of Node decodes ${encoding}`, async () => {
+      const headers = { authorization: `Bearer ${appliance.key}`, 'accept-encoding': encoding };
+      const answer = await fetch(target(), { headers });
+      assert.equal(answer.headers.get('content-encoding'), encoding);
+      assert.deepEqual(JSON.parse(await answer.text()), plain);
+    });
+
+  test('curl --compressed decodes them', { skip: !hasCurl && 'curl is not installed' }, async () => {
+    const authorization = `Authorization: Bearer ${appliance.key}`;
+    const out = await printed(
+      'curl',
+      '-sS',
+      '--compressed',
+      '-w',
+      '\n%{size_download}',
+      '-H',
+      authorization,
+      target(),
+    );
+    const at = out.lastIndexOf('\n');
+    const body = out.slice(0, at);
+    assert.deepEqual(JSON.parse(body), plain);
+    assert.ok(Number(out.slice(at)) < Buffer.byteLength(body) / 3, 'it was compressed on the way');
+  });
+
+  test('wget --compression=auto decodes them', {
+    skip: !has('wget') && 'wget is not installed',
+  }, async () => {
+    const authorization = `--header=Authorization: Bearer ${appliance.key}`;
+    const out = await printed('wget', '-q', '-O', '-', '--compression=auto', authorization, target());
+    assert.deepEqual(JSON.parse(out), plain);
+  });
+
+  test('urllib and gzip of Python decode them', {
+    skip: !has('python3') && 'Python is not installed',
+  }, async () => {
+    const out = await printed(
+      'python3',
+      '-c',
+      `import gzip, json, os, urllib.request as r
+headers = {"Authorization": "Bearer " + os.environ["KEY"], "Accept-Encoding": "gzip"}
+with r.urlopen(r.Request(os.environ["TARGET"], headers=headers)) as answer:
+    assert answer.headers["Content-Encoding"] == "gzip"
+    print(json.dumps(json.loads(gzip.decompress(answer.read()))))`,
+    );
+    assert.deepEqual(JSON.parse(out), plain);
+  });
+});
+
 test('the document that the clients were made from is the one of this program', () => {
   assert.deepEqual(JSON.parse(appliance.cli(['openapi']).stdout), openApiDocument());
 });

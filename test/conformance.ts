@@ -241,6 +241,13 @@ export const CONFORMANCE: readonly Rule[] = [
     '7. next_cursor null at the end; an empty page may have more | period-page | a filter that matches little ends a page after 50 chunks, within a second as well, and moves on',
     '8. rows count against the allowance | period-endpoint | rows count against the daily allowance, which is judged after the parameters',
   ]),
+  ...rules('GET /v1/digests', [
+    'from, to, time_zone, sort, limit, cursor: those of GET /v1/detections, whose pages it has as digests | digests | an entry is the digest of the page that its cursor begins: …',
+    'limit: at most 20 pages an answer | digests | an answer has at most so many digests, and names the call for the next',
+    'what changes in place is in no digest | digests | a new score in place changes no digest, and any other change does',
+    'a digest counts as a row | digests | a digest counts as one row; once the allowance is used there are none',
+    'refused as for the rows | digests | what is asked wrongly, or of a foreign subscription, is refused as for the rows',
+  ]),
   ...rules('GET /v1/detections/{id}', [
     'the latest version, without event | http-endpoints | one detection is its latest version, without event',
     'the latest last_scored_at | appliance-stream | a re-scoring that changes nothing else is not announced, but shown',

@@ -1,14 +1,16 @@
 /** The console in a real Chromium on the real program: with nothing in it, and every action through to its effect. */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Browser, Locator, Page } from 'playwright-core';
-import { formatMs, WINDOW_MS } from '../src/time.ts';
+import { DAY_MS, formatMs, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from './support/browser.ts';
 import { linkOf } from './support/console-client.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { freePort } from './support/free-port.ts';
 
+const SHIFTED_CLOCK = join(import.meta.dirname, 'support', 'shifted-clock.cjs');
 const VIEWS = [
   'overview',
   'windows',
@@ -238,6 +240,77 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await other.close();
       appliance.cli(['console', '--end-all']);
       await page.locator('text=The session has ended.').waitFor();
+    });
+  });
+
+  describe('with 90 days of windows, 200 of which failed', () => {
+    const FAILED = 200;
+    const MONTH_MS = 31 * DAY_MS;
+    const windowAt = (days: number) => Math.floor((Date.now() - days * DAY_MS) / WINDOW_MS) * WINDOW_MS;
+    const [first, last] = [windowAt(89), windowAt(33)];
+    const abandoned = first + WINDOW_MS;
+    const row = newRow({ first_detected_at: formatMs(first), last_scored_at: formatMs(first) });
+    const shifted = {
+      NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`,
+      TEST_CLOCK_SHIFT_MS: `${-MONTH_MS}`,
+    };
+    const looked = () =>
+      appliance.serving().logged('the look', ({ msg }) => msg === 'checked for missing windows');
+
+    before(async () => {
+      appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+      // A month ago they failed, or became missing; by now those are abandoned.
+      await appliance.restart(shifted);
+      await appliance.dropped(fileName('newswire', first), '');
+      const apart = Math.floor((last - first) / WINDOW_MS / (FAILED + 1)) * WINDOW_MS;
+      const names = Array.from({ length: FAILED }, (_, at) => fileName('newswire', first + (at + 1) * apart));
+      for (const name of names) appliance.put(name, ndjson([{ ...row, strength_score: 'high' }]));
+      for (const name of names) await appliance.dealtWith(name);
+      await appliance.dropped(fileName('newswire', last), '');
+      await appliance.restart(shifted);
+      await looked();
+      await appliance.restart();
+      assert.ok(Number((await looked()).abandoned) > 7000);
+      await appliance.dropped(fileName('newswire', abandoned), ndjson([row]));
+      await logIn();
+    });
+    after(async () => {
+      await watched?.close();
+      await appliance?.stop();
+    });
+
+    test('every failed file stands in the list, with its reason', async () => {
+      await show('files?outcome=failed');
+      const found = page.locator('tbody tr', { hasText: /strength_score.*expected a number/ });
+      for (let shown = 50; shown < FAILED; shown += 50) {
+        await found.nth(shown - 1).waitFor();
+        await page.locator('button.more').click();
+      }
+      await found.nth(FAILED - 1).waitFor();
+      assert.equal(await found.count(), FAILED);
+      await assertAccessible(page, 'files');
+    });
+
+    test('the map and the list have them, and overview tells of them', async () => {
+      await show('windows');
+      await page.locator('tbody tr', { hasText: 'missing' }).first().waitFor();
+      await assertAccessible(page, 'windows');
+      await show('overview');
+      await page.locator('main', { hasText: 'abandoned windows' }).waitFor();
+      assert.deepEqual(watched.errors, []);
+    });
+
+    test('the held file of an abandoned window is accepted', async () => {
+      await show(`windows?export=newswire&window=${formatMs(abandoned)}`);
+      const dialog = page.locator('dialog.drawer');
+      await dialog.locator('.facts', { hasText: /abandoned.*held/ }).waitFor();
+      assert.equal(await appliance.detection(idOf(row)), null);
+      await dialog.locator('button', { hasText: 'Accept' }).click();
+      await page.locator('dialog.question button.main').click();
+      await dialog.locator('.facts', { hasText: /done(?!d)/ }).waitFor();
+      assert.equal((await appliance.detection(idOf(row)))?.version, 1);
+      await page.keyboard.press('Escape');
+      assert.match(await trail(), new RegExp(`kim.*window accept.*${formatMs(abandoned)}`, 's'));
     });
   });
 });

@@ -43,7 +43,7 @@ test('markup is taken as it is in one place alone, that of the manual', () => {
 
 test('each question mark leads to a topic of the manual', () => {
   const named = SOURCES.flatMap((text) =>
-    [...text.matchAll(/ help="([^"]+)"/g)].map(([, topic = '']) => topic),
+    [...text.matchAll(/\bhelp: '([^']+)'/g)].map(([, topic = '']) => topic),
   );
   assert.ok(named.length > 10);
   const topics = TOPICS.map(({ name }) => name);

@@ -35,7 +35,7 @@ describe('the console of the demonstration', { skip }, () => {
     const { page, errors, origins } = watched;
     for (const [view, shown] of [
       ['overview', '.strip'],
-      ['windows', '.w-done'],
+      ['windows', '.map path'],
       ['files', 'tbody tr'],
       ['customers', 'tbody tr >> text=demo: everything'],
       ['detections', 'tbody tr'],

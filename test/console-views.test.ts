@@ -97,7 +97,7 @@ describe('the console in a browser', { skip }, () => {
 
   test('the map goes by keyboard: a window, a day, an open one; Enter opens it, Escape leads back', async () => {
     await open('windows', 'Windows');
-    const cell = page.locator('[role=gridcell]');
+    const cell = page.locator('[role=gridcell]:visible');
     const label = async () => (await page.locator('[role=gridcell]:focus').getAttribute('aria-label')) ?? '';
     const startOf = (text: string) => Date.parse(`${text.replace(/^\w+, (\S+) (\S+) to .*$/, '$1T$2')}:00Z`);
     await cell.focus();
@@ -134,10 +134,10 @@ describe('the console in a browser', { skip }, () => {
 
   test('the map names what the pointer is on, and a click opens it', async () => {
     await open('windows', 'Windows');
-    const map = page.locator('.map svg').last();
+    const map = page.locator('.map svg[role=grid]:visible');
     await map.hover({ position: { x: 3, y: 40 } });
     assert.match(
-      (await page.locator('.readout').textContent()) ?? '',
+      (await page.locator('.readout:visible').textContent()) ?? '',
       /\d{4}-\d{2}-\d{2} 00:00 to 00:10 UTC/,
     );
     await map.click({ position: { x: 3, y: 40 } });
@@ -150,6 +150,24 @@ describe('the console in a browser', { skip }, () => {
     await open('windows', 'Windows');
     await page.locator('button', { hasText: 'Reset' }).first().click();
     await page.locator('dialog p', { hasText: 'is read' }).waitFor();
+  });
+
+  test('a list goes on page by page; a page that failed is read again', async () => {
+    const all = Object(server.answers['/console/files']);
+    const [first, ...rest] = all.files;
+    server.answers['/console/files'] = { files: rest, next: 'b' };
+    await open('files', 'Files');
+    server.answers['/console/files'] = { files: [first], next: null };
+    await page.route('**/console/files?after=b', (route) => route.fulfill({ status: 503, json: {} }), {
+      times: 1,
+    });
+    await page.locator('button', { hasText: 'Show more' }).click();
+    await page.locator('[role=alert]', { hasText: '503' }).waitFor();
+    assert.equal(await page.locator('main tbody > tr:has(details)').count(), rest.length);
+    await page.locator('button', { hasText: 'Try again' }).click();
+    await page.locator('[role=alert]').waitFor({ state: 'detached' });
+    assert.equal(await page.locator('main tbody > tr:has(details)').count(), all.files.length);
+    assert.equal(await page.locator('button', { hasText: 'Show more' }).count(), 0);
   });
 
   test('every view can be reached and left with the keyboard alone', async () => {

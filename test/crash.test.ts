@@ -17,6 +17,8 @@ import { listSegments } from '../src/history/segment.ts';
 import { createInstallation, putFile } from './support/appliance.ts';
 import { detectionsOf, isComplaint, type LoggedFile, loggedFiles } from './support/crashes.ts';
 import { contentOf, fileName, newRow, nextWindowMs } from './support/export-files.ts';
+import { fileCalls, WITHOUT_FILE_CALLS } from './support/file-calls.ts';
+import { inFolder } from './support/program.ts';
 
 /** A moment of one file's way that a crash can leave behind. */
 interface Left {
@@ -153,4 +155,35 @@ test('a file that was taken and not committed is read as if it had just been dro
   } finally {
     installation.remove();
   }
+});
+
+test('a file in the archive is there after a power cut, also the first one of a day', {
+  skip: WITHOUT_FILE_CALLS,
+}, async () => {
+  await inFolder(async (folder) => {
+    const { settings, calls } = fileCalls(folder);
+    const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0', ...settings });
+    try {
+      const serving = await installation.serve();
+      const name = fileName('newswire', nextWindowMs());
+      putFile(installation.drop, name, contentOf('ndjson', [newRow()]));
+      const line = await serving.logged('what became of it', (logged) => logged.file === name);
+      await serving.stop();
+      const archived = join(installation.drop, String(line.destination));
+      const done = calls();
+      const moved = done.findIndex((call) => call.startsWith('rename ') && call.endsWith(` ${archived}`));
+      const day = done.indexOf(`mkdir ${dirname(archived)}`);
+      assert.equal(done[day + 1], `fsync ${join(installation.drop, 'archive')}`, 'the folder of the day');
+      // The name that it loses is durable last: until then a start finds it.
+      const folders = [dirname(archived), join(installation.drop, '.taken')];
+      assert.deepEqual(
+        done.slice(moved + 1, moved + 3),
+        folders.map((path) => `fsync ${path}`),
+      );
+      const made = done.indexOf(`mkdir ${installation.drop}`);
+      assert.equal(done[made + 1], `fsync ${installation.data}`, 'the drop folder itself');
+    } finally {
+      installation.remove();
+    }
+  });
 });

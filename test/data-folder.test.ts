@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileCalls, WITHOUT_FILE_CALLS } from './support/file-calls.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 import { until } from './support/until.ts';
 
@@ -257,6 +258,19 @@ test('a command that ingests is refused on another drop folder than the one that
     assert.ok(!existsSync(join(data, 'drop')));
     const named = runProgram([...replay, '--drop', drop]);
     assert.equal(await named.ended, 0, named.told());
+  });
+});
+
+test('a data folder that is made is there after a power cut, with its parents', {
+  skip: WITHOUT_FILE_CALLS,
+}, async () => {
+  await inFolder(async (folder) => {
+    const { settings, calls } = fileCalls(folder);
+    const data = join(folder, 'lib', 'wirewatch');
+    const args = ['account', 'add', 'agency', '--name', 'Agency', '--data', data];
+    assert.equal(await runProgram(args, settings).ended, 0);
+    const made = calls().indexOf(`mkdir ${data}`);
+    assert.deepEqual(calls().slice(made + 1, made + 3), [`fsync ${join(folder, 'lib')}`, `fsync ${folder}`]);
   });
 });
 

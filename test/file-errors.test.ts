@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { LogFailure } from '../src/history/log-error.ts';
@@ -69,6 +70,14 @@ test('an error of the system concerns one file, whatever its name', () => {
   assert.ok(!isFileError(error('EIO', 'fsync')), 'what was written may be lost');
   assert.ok(!isFileError(new ReadingFault('EIO', 'the rows that were left out', 'fsync')));
   assert.ok(!isFileError(new TypeError('a fault of the program')));
+  // Node knows no name for these two.
+  const nameless = (number: number) => error(`Unknown system error -${number}`);
+  assert.ok(isFileError(nameless(constants.errno.ESTALE)));
+  assert.ok(
+    isFileError(new ReadingFault(`Unknown system error -${constants.errno.ESTALE}`, 'stale', 'read')),
+  );
+  assert.ok(isDiskFull(nameless(constants.errno.EDQUOT)), 'waited out as a full disk');
+  assert.ok(!isFileError(nameless(constants.errno.EDQUOT)));
   assert.throws(
     () => listSegments('/dev/null'),
     (met) => !isFileError(met),

@@ -1,12 +1,15 @@
 /** The log: entries that are whole or not there, segments that close, ends that are torn, and damage that is none. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import {
   appendFileSync,
+  copyFileSync,
   existsSync,
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -33,6 +36,16 @@ function writerOn(folder: string, program = '1', segmentBytes = 600): LogWriter 
 function append(writer: LogWriter, ...lines: string[]): Mark {
   for (const line of lines) writer.append(`${JSON.stringify({ line })}\n`);
   return writer.commit('', OPERATION, NOW);
+}
+
+/** Where a log ends for one who has another witness of it; infinite where it is damaged. */
+function doubtfulEnd(folder: string): number {
+  try {
+    return findTail(folder, 'detections', true).last?.entry ?? 0;
+  } catch (error) {
+    if (error instanceof LogDamage) return Number.POSITIVE_INFINITY;
+    throw error;
+  }
 }
 
 /** The lines of each entry, by number. */
@@ -96,6 +109,18 @@ test('what was appended and rolled back is in no entry, in a segment that is new
     writer.rollback();
     append(writer, 'b');
     writer.close();
+    assert.deepEqual(entriesOf(folder), { 1: ['a'], 2: ['b'] });
+  }));
+
+test('what was rolled back is cut, however short the entry that follows', () =>
+  inFolder(async (folder) => {
+    const writer = writerOn(folder, '1', 1_000_000);
+    append(writer, 'a');
+    writer.append(`${JSON.stringify({ line: randomBytes(3000).toString('hex') })}\n`);
+    writer.rollback();
+    append(writer, 'b');
+    writer.close();
+    assert.equal(findTail(folder, 'detections').isTorn, false);
     assert.deepEqual(entriesOf(folder), { 1: ['a'], 2: ['b'] });
   }));
 
@@ -174,6 +199,10 @@ test('a bit that is flipped before the end is damage, not a torn end', () =>
       } catch (error) {
         assert.ok(error instanceof LogDamage);
         damaged += 1;
+        assert.ok(
+          doubtfulEnd(folder) >= 4,
+          'not cut before a whole entry by one who has another witness either',
+        );
       }
     }
     assert.ok(damaged > 20);
@@ -190,9 +219,21 @@ test('a segment that is missing, or of another history, is damage', () =>
     const bytes = readFileSync(second.path);
     rmSync(second.path);
     assert.throws(() => entriesOf(folder), LogDamage);
+    const first = readFileSync(segments[0]?.path ?? '');
     truncateSync(segments[0]?.path ?? '', 100);
     writeFileSync(second.path, bytes);
     assert.throws(() => entriesOf(folder), LogDamage);
+    rmSync(segments[0]?.path ?? '');
+    assert.throws(() => entriesOf(folder), /earlier entries are missing/);
+    writeFileSync(segments[0]?.path ?? '', first);
+    await inFolder(async (other) => {
+      const another = writerOn(other);
+      for (let entry = 1; entry <= 12; entry += 1) append(another, `${entry}`.padEnd(100, `${entry}`));
+      another.close();
+      const same = listSegments(other).find(({ firstEntry }) => firstEntry === second.firstEntry);
+      copyFileSync(same?.path ?? '', second.path);
+      assert.throws(() => entriesOf(folder), /does not follow/);
+    });
   }));
 
 test('a mark is known, of another history, or beyond the end', () =>
@@ -227,6 +268,7 @@ test('an entry whose frames do not add up is damage', () =>
     append(writer, 'b');
     writer.close();
     appendFileSync(last(folder), encodeFrame('lines', '{"line":"strange"}\n'));
+    const { size } = statSync(last(folder));
     const commit = {
       entry: 3,
       id: 'x',
@@ -237,6 +279,12 @@ test('an entry whose frames do not add up is damage', () =>
     appendFileSync(
       last(folder),
       encodeFrame('commit', `${JSON.stringify({ commit: { ...commit, frames: 0, checksum: 0 } })}\n`),
+    );
+    assert.throws(() => findTail(folder, 'detections'), LogDamage);
+    truncateSync(last(folder), size);
+    appendFileSync(
+      last(folder),
+      encodeFrame('commit', `${JSON.stringify({ commit: { ...commit, frames: 1, checksum: 0 } })}\n`),
     );
     assert.throws(() => findTail(folder, 'detections'), LogDamage);
   }));

@@ -18,6 +18,7 @@ import fc from 'fast-check';
 import { DropFolder, shortName } from '../src/ingest/drop-folder.ts';
 import { compareFiles, judgeName, judgeWindow, numberedName } from '../src/ingest/export-name.ts';
 import { DAY_MS, WINDOW_MS } from '../src/time.ts';
+import { diskCallsOf, recordDiskCalls } from './support/disk-calls.ts';
 
 const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
 const NAME = 'newswire.20261121T1010Z.ndjson';
@@ -108,6 +109,32 @@ test('a file that is taken lies in .taken, and is found there while nobody has d
   const again = ready();
   assert.deepEqual([again.name, again.path], [NAME, drop.takenPath(7, NAME)]);
   assert.deepEqual(drop.scan(NOW_MS, (number) => number === 7).ready, []);
+});
+
+test('a file that is taken is on the disk, with its new name', async () => {
+  writeFileSync(path(), 'x');
+  const waiting = ready();
+  const calls = await diskCallsOf(() => drop.take(waiting, 7));
+  const taken = drop.takenPath(7, NAME);
+  const moved = calls.findIndex((call) => 'to' in call && call.to === taken);
+  const synced = calls.slice(moved).flatMap((call) => (call.call === 'sync' ? [call.path] : []));
+  assert.ok(moved >= 0);
+  assert.deepEqual(synced, [taken, join(root, '.taken')]);
+});
+
+test('a file that is written to as it is taken is looked at again', () => {
+  writeFileSync(path(), 'x');
+  const waiting = ready();
+  // Whoever has it open writes on.
+  const end = recordDiskCalls((call) => {
+    if (call.call === 'rename') appendFileSync(call.to, 'more');
+  });
+  try {
+    assert.equal(drop.take(waiting, 7), false);
+  } finally {
+    end();
+  }
+  assert.equal(readFileSync(drop.takenPath(7, NAME), 'utf8'), 'xmore');
 });
 
 test('a file that was cut off waits for its time, unless it changes', () => {

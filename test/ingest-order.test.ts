@@ -193,6 +193,24 @@ test('any order and repetition of files gives the same detections, and streams w
   );
 });
 
+test('a detection that was scored again and then changed has the text of its new version alone', async () => {
+  const [row] = fc.sample(exportRow('text'), { numRuns: 1, seed: 1 });
+  assert.ok(row);
+  const first = { ...row, strength_score: 10, last_scored_at: '2026-11-01T00:00:00Z' };
+  const again = { ...first, last_scored_at: '2026-11-02T00:00:00Z' };
+  const changed = { ...again, strength_score: 90, last_scored_at: '2026-11-03T00:00:00Z' };
+  const files = await Promise.all([first, again, changed].map((each) => fileOf('newswire', [each])));
+  const store = openStore();
+  try {
+    applyAll(files, [1_790_000_000_000], store);
+    checkStreams(store.db);
+    checkProjection(store);
+    assert.deepEqual(store.db.prepare('SELECT count(*) FROM rescored').pluck().all(), [0]);
+  } finally {
+    store.db.close();
+  }
+});
+
 test('files that were applied change nothing when they are read again', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fileRows, { minLength: 1, maxLength: 5 }), async (files) => {

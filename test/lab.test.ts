@@ -80,7 +80,7 @@ test('one seed gives one month of detections and one key, whatever the clock sho
     });
   }
   const [first, second, third] = seen;
-  assert.ok(first !== undefined && first.ids.length > 1500);
+  assert.ok(first !== undefined && first.ids.length > 1000);
   assert.deepEqual(second, first);
   assert.notDeepEqual(third?.ids, first.ids);
   assert.notEqual(third?.key, first.key);
@@ -129,6 +129,7 @@ test('the folder of a lab is begun anew by a lab, and opened by no other command
     const filled = join(folder, 'filled');
     mkdirSync(filled);
     writeFileSync(join(filled, 'thesis.txt'), 'the only copy');
+    writeFileSync(join(filled, 'wirewatch-lab.json'), '{}');
     for (const data of [other, filled]) {
       const run = runProgram(['lab', '--data', data, '--port', '0']);
       assert.equal(await run.ended, 78);
@@ -215,10 +216,18 @@ describe('clock', () => {
         const gaps = async () =>
           (await lab.read('/v1/me')).data_gaps.text as { window_start: string; status: string }[];
         assert.deepEqual(await gaps(), [{ window_start, status: 'missing' }]);
+        const dropLate = async () => {
+          const { now } = await lab.control('GET', 'clock');
+          const age = `${Date.parse(now) - Date.parse(window_start) - 600_000}ms`;
+          const { files } = await lab.control('POST', 'drop', { rows: 1, age, export: 'newswire' });
+          assert.equal(files[0].window_start, window_start);
+          return (await lab.get(`/v1/detections/${files[0].ids[0]}`)).status;
+        };
         await lab.control('POST', 'clock', { advance: '31d' });
-        assert.equal((await gaps()).find((gap) => gap.window_start === window_start)?.status, 'abandoned');
+        assert.equal(await dropLate(), 404, 'the file of an abandoned window is held');
         const { now } = await lab.control('POST', 'clock', { to: '2026-03-29T02:00:00Z' });
         assert.ok(now.startsWith('2026-03-29T02:0'), now);
+        assert.equal((await lab.get('/v1/me')).status, 200);
       }),
     );
   });
@@ -253,6 +262,12 @@ describe('feed', () => {
         );
         assert.ok(one.last_scored_at > (corrected.rows[0]?.last_scored_at ?? ''));
         assert.deepEqual(await news(lab, corrected.cursor), []);
+        const [first, second] = await Promise.all([
+          lab.control('POST', 'drop', { rows: 2, export: 'newswire' }),
+          lab.control('POST', 'drop', { rows: 2, export: 'newswire' }),
+        ]);
+        for (const id of [...first.files[0].ids, ...second.files[0].ids])
+          await lab.read(`/v1/detections/${id}`);
         const only = await lab.control('POST', 'drop', {
           rows: 4,
           age: '3d',
@@ -403,6 +418,7 @@ test('the lab is asked from its own machine, by its own name, and says what it e
         'rows: expected a whole number from 0 to 10,000, found "many"',
       ]);
       assert.equal((await post('clock', '{}'))[0], 400);
+      assert.equal((await post('clock', '{"advance": "40000d"}'))[0], 400);
       assert.equal((await post('correct', '{"id": "t.7001.1.1", "score": 1}'))[0], 404);
       assert.equal(
         (await post('gap', '{"export": "newswire", "status": "missing", "window": "2026-03-28T23:50Z"}'))[0],

@@ -410,6 +410,26 @@ describe('where it cannot be written', { skip: noFullDevice }, () => {
   });
 });
 
+test('the line of a request is the one that pino would write, and none where its level is not wanted', () => {
+  const code = `import { createLogger, logInfo } from ${source('log.ts')};
+    const text = '\\u0000\\u001b"\\\\\\ud800\\u2028é' + String.fromCodePoint(0x1f600) + 'x'.repeat(200);
+    const fields = { request_id: 'r', path: text, status: 200, rows: 0, code: undefined, duration_ms: 0.125 };
+    for (const level of ['info', 'warn', 'silent']) {
+      const log = createLogger({ level });
+      log.info(fields, 'request');
+      logInfo(log, fields, 'request');
+    }`;
+  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', code], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
+  assert.equal(status, 0, stderr);
+  const lines = stderr.split('\n').map((line) => line.replace(/"time":"[\d-]{10}T[\d:.]{12}Z"/, '"time":T'));
+  assert.equal(lines.length, 3, stderr);
+  assert.equal(lines[1], lines[0]);
+  assert.match(lines[0] ?? '', /^\{"level":"info","time":T,"request_id":"r",.*,"msg":"request"\}$/);
+});
+
 test('SIGHUP without a file changes nothing', async () => {
   await inFolder(async (folder) => {
     const run = serve(folder);

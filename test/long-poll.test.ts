@@ -129,6 +129,13 @@ describe('a request that waits', () => {
     assert.equal((await answer).status, 401);
   });
 
+  test('is refused when its key lost the scope meanwhile', async () => {
+    const { answer } = await waits(`cursor=${await end()}`);
+    server.access.prepare(`UPDATE api_key SET scopes = '["reports:read"]' WHERE id = ?`).run(keyId);
+    deliver(7001);
+    assert.equal((await answer).status, 403);
+  });
+
   test('has no rows once another one that waited has used the daily allowance', async () => {
     server.access.prepare('UPDATE account SET daily_rows = 2').run();
     const cursor = await end();

@@ -1,6 +1,8 @@
 /** `wirewatch pull --compare`: it blames no good copy, and finds every bad one (contract: Client procedures). */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
@@ -118,6 +120,71 @@ describe('pull --compare', () => {
       });
       const { printed } = await run(argsIn(folder, '--into', into, '--compare'));
       assert.equal(printed, `The copy ${into} matches the service: ${all} detections compared.\n`);
+    }));
+
+  /** The paths that were asked for, in order, since a number of log lines. */
+  const asked = (from: number) =>
+    appliance
+      .serving()
+      .log.slice(from)
+      .filter(({ msg, path }) => msg === 'request' && /^\/v1\/(digests|detections)$/.test(String(path)))
+      .map(({ path }) => path);
+
+  test('reads digests alone of a copy that is equal, and of another the page that differs', () =>
+    inFolder(async (folder) => {
+      for (const format of ['sqlite', 'ndjson', 'csv']) {
+        const into = join(folder, `copy.${format}`);
+        const args = argsIn(folder, '--into', into, '--format', format);
+        assert.equal((await run([...args, '--full'])).code, 0);
+        let from = appliance.serving().log.length;
+        assert.equal((await compared(folder, into, '--format', format)).equal, true);
+        assert.deepEqual([...new Set(asked(from))], ['/v1/digests'], format);
+        if (format !== 'sqlite') continue;
+        edit(
+          into,
+          `UPDATE detections SET body = json_set(body, '$.article.headline', 'Mill') WHERE id = '${idOf(at(7))}'`,
+        );
+        from = appliance.serving().log.length;
+        const { differences } = await compared(folder, into);
+        assert.deepEqual(
+          differences.map(({ id, fields }) => [id, fields]),
+          [[idOf(at(7)), ['article.headline']]],
+        );
+        assert.equal(asked(from).filter((path) => path === '/v1/detections').length, 1);
+      }
+    }));
+
+  test('reads every page of a service that has no digests', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      edit(into, `DELETE FROM detections WHERE id = '${idOf(at(8))}'`);
+      const { url } = appliance.serving();
+      const without = createServer(async (request, response) => {
+        const isDigest = request.url?.startsWith('/v1/digests') === true;
+        const { authorization = '' } = request.headers;
+        const answer = await fetch(`${url}${isDigest ? '/v1/none' : request.url}`, {
+          headers: { authorization },
+        });
+        response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+      });
+      without.listen(0, '127.0.0.1');
+      await once(without, 'listening');
+      try {
+        const address = without.address();
+        const port = typeof address === 'object' ? address?.port : undefined;
+        const args = argsIn(folder, '--into', into, '--compare', '--json');
+        const { code, printed, told } = await run(
+          args.map((arg) => (arg === url ? `http://127.0.0.1:${port}` : arg)),
+        );
+        assert.equal(code, 1, told);
+        const { differences }: Compared = JSON.parse(printed);
+        assert.deepEqual(
+          differences.map(({ id, kind }) => [id, kind]),
+          [[idOf(at(8)), 'not in the copy']],
+        );
+      } finally {
+        without.close();
+      }
     }));
 
   test('finds a copy equal after the appliance was moved to another address', () =>

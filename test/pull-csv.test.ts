@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'csv-parse/sync';
 import { csvForm } from '../src/pull/csv.ts';
 import { MINUTE_MS } from '../src/time.ts';
@@ -10,12 +11,14 @@ import { type Appliance, startAppliance } from './support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { inFolder, runProgram } from './support/program.ts';
 
+const TEXT = { type: 'string', content_types: ['text'] };
+
 test('a cell that a spreadsheet would take for a formula is text, and what CSV needs is quoted', () => {
   const { head, line } = csvForm({
     fields: [
-      { path: 'id', column: 'id' },
-      { path: 'event', column: 'event' },
-      { path: 'article.headline', column: 'article_headline' },
+      { path: 'id', column: 'id', ...TEXT },
+      { path: 'event', column: 'event', ...TEXT },
+      { path: 'article.headline', column: 'article_headline', ...TEXT },
     ],
   });
   assert.equal(head, 'id,article_headline');
@@ -27,6 +30,8 @@ test('a cell that a spreadsheet would take for a formula is text, and what CSV n
     ['\tx', "'\tx"],
     ['\n=1', `"'\n=1"`],
     ['＝1+1', "'＝1+1"],
+    ["'=1+1", "''=1+1"],
+    ["'tis", "'tis"],
     ['=a"b', `"'=a""b"`],
     ['a, b', '"a, b"'],
     ['a\nb', '"a\nb"'],
@@ -58,6 +63,10 @@ describe('against the appliance', () => {
     writeFileSync(keyFile, appliance.key);
     return ['pull', '--base-url', appliance.serving().url, '--key-file', keyFile, ...args];
   }
+  const oddities = ["'=1+1", "'", '-1', '+49, "40"', '\t=x', 'a\nb', 'Größe "A"', "''=x", '@x'].map(
+    (headline) => newRow({ article_headline: headline }),
+  );
+  const csvText = (headline: string) => (/^'*[=+\-@\t]/.test(headline) ? `'${headline}` : headline);
   const since = ['--since', new Date(Date.now() - MINUTE_MS).toISOString()];
 
   test('a CSV copy has the columns of the schema, a line for each version, and goes on where it was', () =>
@@ -102,11 +111,49 @@ describe('against the appliance', () => {
       }
     }));
 
-  test('--compare refuses a CSV copy', () =>
+  test('a CSV copy that has no rows yet has its columns', () =>
     inFolder(async (folder) => {
-      const run = runProgram(pullArgs(folder, '--into', join(folder, 'x'), '--format', 'csv', '--compare'));
-      assert.equal(await run.ended, 2);
-      assert.match(run.told(), /NDJSON/);
+      const into = join(folder, 'copy.csv');
+      assert.equal(await runProgram(pullArgs(folder, '--into', into, '--format', 'csv')).ended, 0);
+      assert.match(readFileSync(into, 'utf8'), /^id,version,[^\n]*,classification\n$/);
+    }));
+
+  test('killed at any moment and started again, a CSV copy has each version once, and is the right one', () =>
+    inFolder(async (folder) => {
+      await drop(oddities);
+      const into = join(folder, 'copy.csv');
+      const args = pullArgs(folder, '--into', into, '--format', 'csv', '--full');
+      for (const delayMs of [150, 190, 230, 270]) {
+        const program = runProgram(args);
+        await sleep(delayMs);
+        program.kill('SIGKILL');
+        await program.ended;
+      }
+      const last = runProgram(args);
+      assert.equal(await last.ended, 0, last.told());
+      writeFileSync(into, '"half a line', { flag: 'a' });
+      const rows: Record<string, string>[] = parse(readFileSync(into, 'utf8').replace(/"half a line$/, ''), {
+        columns: true,
+      });
+      const headlines = new Set(rows.map(({ article_headline }) => article_headline));
+      for (const { article_headline } of oddities)
+        assert.ok(headlines.has(csvText(String(article_headline))), String(article_headline));
+      assert.ok(rows.every((row) => Object.values(row).every((cell) => !/^[=+\-@\t\r\n]/.test(cell))));
+      const compare = runProgram([...args.filter((arg) => arg !== '--full'), '--compare', '--json']);
+      assert.equal(await compare.ended, 0, compare.told());
+      const { detections, differences } = JSON.parse(compare.printed());
+      assert.deepEqual(differences, []);
+      assert.equal(detections, new Set(rows.map(({ id }) => id)).size);
+      const changed = readFileSync(into, 'utf8').replaceAll('Größe ""A""', 'Grösse ""A""');
+      assert.notEqual(changed, readFileSync(into, 'utf8'));
+      writeFileSync(into, changed);
+      const differing = runProgram([...args.filter((arg) => arg !== '--full'), '--compare', '--json']);
+      assert.equal(await differing.ended, 1, differing.told());
+      const found = JSON.parse(differing.printed()).differences;
+      assert.deepEqual(
+        found.map(({ kind, fields }: { kind: string; fields: string[] }) => [kind, fields]),
+        [['other content', ['article.headline']]],
+      );
     }));
 
   test('--follow has the service wait, so a change is there long before anything is asked again', () =>

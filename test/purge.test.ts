@@ -25,7 +25,13 @@ import { listSegments } from '../src/history/segment.ts';
 import { Stopping } from '../src/ingest/workshop.ts';
 import { type DataFolder, dataFolder } from '../src/store/folder.ts';
 import { ordinalOf } from '../src/store/stream-place.ts';
-import { assertSameContent, type Content, contentOfDatabase } from './support/database-content.ts';
+import {
+  assertSameContent,
+  type Content,
+  contentOfDatabase,
+  contentOfDetections,
+  withoutOpenDelivery,
+} from './support/database-content.ts';
 import { createHistory, type History, type HistoryRow } from './support/history.ts';
 
 let history: History;
@@ -264,6 +270,25 @@ describe('what is made of the log is equal', () => {
       }),
       { numRuns: 15, seed: 20261122 },
     );
+  });
+
+  test('with rows of it in the open segment: what follows goes into another one', async () => {
+    const own = await createHistory(1_000_000);
+    try {
+      for (let from = 0; from < 60; from += 20) own.apply(rowsOf([7001, 7002], from, 20));
+      await own.remove(7002);
+      assert.equal(await own.purge(), null);
+      own.apply(rowsOf([7001], 100, 20));
+      own.stop();
+      const before = contentOfDetections(own.folder.root);
+      rmSync(own.folder.detections);
+      await own.restart();
+      own.stop();
+      const [made, expected] = [contentOfDetections(own.folder.root), before].map(withoutOpenDelivery);
+      assertSameContent(made ?? {}, expected ?? {});
+    } finally {
+      own.delete();
+    }
   });
 
   test('where the database refused the removal at first, as a full disk does', async () => {

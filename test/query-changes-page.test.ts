@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { BANDS } from '../src/detection/band.ts';
 import { type ContentType, type StreamName, streamName } from '../src/detection/content-type.ts';
-import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../src/limits/contract-limits.ts';
+import { CHUNK_ROWS } from '../src/limits/contract-limits.ts';
 import { STANDING } from '../src/query/as-of.ts';
 import {
   type ChangesQuery,
@@ -115,7 +115,7 @@ test('pages of any size put together are exactly the matching rows, in order of 
 });
 
 test('a page ends after fifty chunks of its streams, with a cursor past what the filter dropped', () => {
-  const scanned = CHUNK_ROWS * PAGE_CHUNKS_MAX;
+  const scanned = 50 * CHUNK_ROWS;
   const text = (article_id: number): TestRow => ({
     content_type: 'text',
     version: 1,
@@ -248,6 +248,13 @@ test('as_of is the earliest of the newest finished windows of what is read', () 
     store.finishWindow('imagewire', 0);
     assert.equal(asOf('text', 'image'), 600_000);
     assert.equal(asOf(), null);
+    store.writer.exec(`INSERT INTO export_window (export, window_start, status, since)
+      VALUES ('newswire', 1800000, 'failed', 1), ('imagewire', 600000, 'missing', 1)`);
+    assert.deepEqual(
+      [asOf('text'), asOf('image')],
+      [1_800_000, 600_000],
+      'not of a window that was not read',
+    );
   });
 });
 

@@ -84,6 +84,18 @@ test('other lengths, other spellings and other secrets are refused', () => {
   assert.ok(isRefused(cursor, Buffer.alloc(32, 2)));
 });
 
+test('what was made last is read and made as before', () => {
+  const cursors = createStreamCursors(SECRET);
+  const fresh = (position: number) => createStreamCursors(SECRET).encode(position);
+  for (const position of [5, 5, 6, 5, 0, 0]) {
+    const cursor = cursors.encode(position);
+    assert.equal(cursor, fresh(position));
+    assert.equal(cursors.decode(cursor), position);
+    assert.equal(cursors.decode(fresh(7)), 7);
+    assert.throws(() => cursors.decode(`${cursor.slice(0, -1)}!`), Refused);
+  }
+});
+
 test('no text that was not given is accepted', () => {
   fc.assert(fc.property(fc.string({ maxLength: 40 }), (text) => isRefused(text)));
   fc.assert(

@@ -1,13 +1,26 @@
 /** What a start finds where an earlier one, or the machine, failed at an awkward moment. */
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import fs, {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { describe, test } from 'node:test';
+import { LogDamage } from '../src/history/log-error.ts';
 import { findTail } from '../src/history/log-reader.ts';
 import { LogWriter } from '../src/history/log-writer.ts';
 import { listSegments } from '../src/history/segment.ts';
 import { noteDamage } from '../src/store/damage.ts';
 import { openDetections } from '../src/store/detections.ts';
-import { isNotedFile } from '../src/store/file-identity.ts';
+import { checkpointNoted, isNotedFile } from '../src/store/file-identity.ts';
 import {
   assertSameContent,
   type Content,
@@ -18,6 +31,8 @@ import { createHistory, type History, type HistoryRow } from './support/history.
 
 const rows = (from: number, count: number): HistoryRow[] =>
   Array.from({ length: count }, (_, index) => ({ content_type: 'text', row: { article_id: from + index } }));
+
+const PAGE_BYTES = 16_384;
 
 class Killed extends Error {}
 
@@ -160,6 +175,7 @@ describe('an entry whose end is intact and whose rows are not', () => {
   test('is damage where nothing shows that', () =>
     withHistory(async (history) => {
       write(history);
+      assert.throws(() => findTail(history.folder.log, 'detections'), LogDamage);
       const bytes = statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size;
       utimesSync(history.folder.detections, 1, 1);
       await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);
@@ -196,6 +212,88 @@ test('while a checkpoint is under way, an older copy in its place is found out, 
     assert.ok(!isNotedFile(path));
     assert.ok(!existsSync(`${path}-peek`));
     await history.restart();
+  }));
+
+test('a checkpoint that a kill cut off where the file cannot be read alone is gone on with', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    const before = readFileSync(path);
+    const noted = JSON.parse(readFileSync(`${path}-identity`, 'utf8'));
+    history.apply(rows(7000, 400));
+    const log = readFileSync(`${path}-wal`);
+    history.stop();
+    const content = contentOfDetections(history.folder.root);
+    const after = readFileSync(path);
+    assert.ok(after.length > before.length);
+    // The first page says how long the file is to become.
+    writeFileSync(path, Buffer.concat([after.subarray(0, PAGE_BYTES), before.subarray(PAGE_BYTES)]));
+    writeFileSync(`${path}-wal`, log);
+    writeFileSync(`${path}-identity`, JSON.stringify({ ...noted, is_checkpointing: true }));
+    assert.equal((await history.restart()).madeAnew, null);
+    history.stop();
+    assertSameContent(
+      withoutOpenDelivery(contentOfDetections(history.folder.root)),
+      withoutOpenDelivery(content),
+    );
+  }));
+
+test('a database that is made anew has its write-ahead log before it has its name', () =>
+  withHistory(async (history) => {
+    const rename = fs.renameSync;
+    let versions: number[] = [];
+    fs.renameSync = (from, to) => {
+      // https://sqlite.org/fileformat.html#file_format_version_numbers
+      if (String(from).endsWith('-draft')) versions = [...readFileSync(String(from)).subarray(18, 20)];
+      rename(from, to);
+    };
+    syncBuiltinESMExports();
+    try {
+      rmSync(history.folder.detections);
+      await history.restart();
+    } finally {
+      fs.renameSync = rename;
+      syncBuiltinESMExports();
+    }
+    assert.deepEqual(versions, [2, 2]);
+    assert.deepEqual(
+      readdirSync(history.folder.root).filter((name) => name.includes('-draft')),
+      [],
+    );
+  }));
+
+test('a copy of the same size and time is another file', { skip: process.platform === 'win32' }, () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    history.stop();
+    assert.ok(isNotedFile(path));
+    spawnSync('cp', ['-p', path, `${path}.copy`]);
+    const stats = () => statSync(path, { bigint: true });
+    const before = stats();
+    renameSync(`${path}.copy`, path);
+    assert.deepEqual([stats().size, stats().mtimeNs], [before.size, before.mtimeNs]);
+    assert.ok(!isNotedFile(path));
+  }),
+);
+
+test('a checkpoint that is cut off once it has written leaves a file that is known', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    history.apply(rows(8000, 20));
+    const db = history.db();
+    const pragma = db.pragma.bind(db);
+    let calls = 0;
+    db.pragma = (text, options) => {
+      pragma(text, options);
+      calls += 1;
+      // The second one follows on the checkpoint.
+      if (calls === 2) throw new Killed();
+    };
+    assert.throws(() => checkpointNoted(db, 'TRUNCATE'), Killed);
+    db.pragma = pragma;
+    assert.ok(isNotedFile(path));
   }));
 
 test('a file is known though its file system is another device since the machine was restarted', () =>

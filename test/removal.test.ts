@@ -1,12 +1,13 @@
 /** `subscription remove` and `account remove`: what is gone, when, for whom, and what begins anew. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
 import { removeSubscription as takeAway } from '../src/auth/removal.ts';
 import { confirm } from '../src/cli/confirm.ts';
 import { streamName } from '../src/detection/content-type.ts';
+import { listSegments } from '../src/history/segment.ts';
 import { lastPosition } from '../src/ingest/apply.ts';
 import {
   COUNT_DETECTIONS,
@@ -19,7 +20,9 @@ import { addRequest } from '../src/ingest/requests.ts';
 import { Stopping } from '../src/ingest/workshop.ts';
 import { readChangesPage } from '../src/query/changes-page.ts';
 import { type Database, openReader, writing } from '../src/store/database.ts';
+import { dataFolder } from '../src/store/folder.ts';
 import { openAccess } from './support/access.ts';
+import { openAlertsOf } from './support/alerts.ts';
 import {
   type Appliance,
   createInstallation,
@@ -33,6 +36,7 @@ import { NO_FILTERS } from './support/filters.ts';
 import { createTestStore } from './support/store.ts';
 import { streamWriterOn } from './support/stream-writer.ts';
 import { checkStreams } from './support/streams.ts';
+import { until } from './support/until.ts';
 
 const CHANGES = '/v1/detections/changes';
 const REMOVE = { kind: 'remove', subscription: 7001 };
@@ -216,6 +220,32 @@ describe('beside a running appliance', () => {
       assert.equal(countOf(db, `ended_key WHERE id = '${id}'`), 1),
     );
   });
+});
+
+test('while rows cannot be deleted from the log, an alert is open', async () => {
+  const appliance = await startAppliance();
+  try {
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+    const [segment] = listSegments(dataFolder(appliance.data).log);
+    const path = segment?.path ?? '';
+    const sound = readFileSync(path);
+    const damaged = Buffer.from(sound);
+    const at = damaged.length >> 1;
+    damaged[at] = (damaged[at] ?? 0) ^ 1;
+    const remove = (id: string) => {
+      const { stdout } = appliance.cli(['subscription', 'remove', id, '--yes', '--json']);
+      return JSON.parse(stdout).left_in_log;
+    };
+    const isOpen = async () => (await openAlertsOf(appliance)).includes('removal incomplete');
+    writeFileSync(path, damaged);
+    assert.match(remove('7001'), /damage|checksum/);
+    await until('the alert', isOpen);
+    writeFileSync(path, sound);
+    assert.equal(remove('7002'), null);
+    await until('its end', async () => !(await isOpen()));
+  } finally {
+    await appliance.stop();
+  }
 });
 
 describe('half-way', () => {

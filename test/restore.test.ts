@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readConsoleEpoch } from '../src/auth/console-sessions.ts';
 import { backupTimes } from '../src/backup/branch.ts';
 import { rehearse } from '../src/backup/rehearse.ts';
 import { open, openReader } from '../src/store/database.ts';
@@ -220,6 +221,32 @@ describe('where the end of the log is, or may be, lost', () => {
     const { stdout } = run('restore', file, '--data', join(work, 'told'));
     assert.match(stdout, /raised by 1,000, once, and positions continue a year ahead/);
     assert.ok(stdout.trimEnd().endsWith(`wirewatch serve --data ${join(work, 'told')}`), stdout);
+  });
+
+  test('sessions of the console that were ended in it stay so, whichever they are', () => {
+    const data = copyOf(stopped, 'sessions');
+    const epoch = () => {
+      const db = openReader(join(data, 'access.db'));
+      try {
+        return readConsoleEpoch(db);
+      } finally {
+        db.close();
+      }
+    };
+    const endAll = () => assert.equal(run('console', '--end-all', '--data', data).status, 0);
+    const known = [epoch()];
+    for (let times = 0; times < 2; times += 1) {
+      endAll();
+      known.push(epoch());
+    }
+    rmSync(join(data, 'access-log'), { recursive: true });
+    restored(backup, '--replace', '--data', data);
+    known.push(epoch());
+    endAll();
+    known.push(epoch());
+    assert.deepEqual([...new Set(known)], known, 'no epoch comes twice');
+    restored(backup, '--replace', '--data', data);
+    assert.equal(epoch(), known.at(-1), 'where nothing was lost, nobody is put out');
   });
 
   test('files in the archive that came since are read at the next start', async () => {

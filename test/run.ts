@@ -6,12 +6,13 @@
  * dist/wirewatch in place of the bundle, each time with an empty environment and in an empty folder
  * (test/support/command.ts); WIREWATCH_PROGRAM names another executable.
  */
-import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { globSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
+import { startsProgram } from './support/starts-program.ts';
 
 const TESTS = import.meta.dirname;
 const DIST = path.join(TESTS, '..', 'dist');
@@ -33,9 +34,7 @@ async function main(): Promise<void> {
     if (values.long === true) await runFiles(named.length > 0 ? named : testFiles('long'));
     if (values.executable === true) {
       process.env.WIREWATCH_PROGRAM ??= path.join(DIST, 'wirewatch');
-      await runFiles(
-        named.length > 0 ? named : testFiles('.').filter((file) => startsProgram(file, new Set())),
-      );
+      await runFiles(named.length > 0 ? named : testFiles('.').filter((file) => startsProgram(file, TESTS)));
     }
     if (values.long !== true && values.executable !== true)
       await runFiles(named.length > 0 ? named : testFiles('.'));
@@ -63,17 +62,6 @@ async function runFiles(files: string[]): Promise<void> {
     process.exitCode = 1;
   });
   for await (const text of tests.compose(spec)) process.stdout.write(text);
-}
-
-/** Whether a test file starts the program, by way of what it imports. */
-function startsProgram(file: string, seen: Set<string>): boolean {
-  if (file === path.join(TESTS, 'support', 'command.ts')) return true;
-  if (seen.has(file) || !file.startsWith(TESTS)) return false;
-  seen.add(file);
-  const imports = readFileSync(file, 'utf8').matchAll(
-    /^(?:import|export)(?! type)[^;]*? from '(\..*?\.ts)'/gm,
-  );
-  return [...imports].some(([, name = '']) => startsProgram(path.resolve(path.dirname(file), name), seen));
 }
 
 await main();

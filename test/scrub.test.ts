@@ -1,6 +1,6 @@
 /** The scrub: nothing is found where nothing is wrong, and each kind of damage is found, counted and named. */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { endedStreams } from '../src/history/detection-rows.ts';
 import { type ScrubResult, scrub } from '../src/history/scrub.ts';
@@ -360,6 +360,21 @@ describe('damage is found', () => {
     bytes.fill(0, (number - 1) * 16_384, number * 16_384);
     writeFileSync(history.folder.detections, bytes);
   }
+
+  test('not a database that cannot be opened: that is told, and nothing is marked as damaged', async () => {
+    const { detections } = history.folder;
+    rmSync(detections);
+    mkdirSync(detections);
+    try {
+      await assert.rejects(
+        scrubbed(history),
+        /cannot read .*detections\.db: unable to open database file\. Nothing was/,
+      );
+    } finally {
+      rmdirSync(detections);
+      writeFileSync(detections, sound);
+    }
+  });
 
   test('it leaves no file behind', () => {
     const left = readdirSync(history.folder.root).filter((name) => /scratch|-wal|-shm/.test(name));

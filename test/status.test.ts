@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import type { Status } from '../src/cli/status.ts';
 import { statusText } from '../src/cli/status-text.ts';
 import { formatMs, WINDOW_MS } from '../src/time.ts';
+import { NOTHING_READ } from '../src/windows/reach.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { programCommand } from './support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
@@ -34,14 +35,13 @@ test('tells of exports, files, alerts, keys, disks and backup', async () => {
   await until('the use of the key is written', () => json().keys.used_in_last_day === 1);
   const status = json();
   assert.deepEqual([status.running, status.url], [true, appliance.serving().url]);
-  assert.deepEqual(status.ingest.exports.newswire, {
-    enabled: true,
-    newest_done: formatMs(doneMs + WINDOW_MS),
-    not_read: { failed: 1, missing: 0, abandoned: 0, not_arrived: 0 },
-  });
-  assert.deepEqual([status.ingest.waiting, status.ingest.paused_since, status.reason], [0, null, null]);
+  const { newest_done, not_read } = status.exports.newswire;
+  assert.equal(newest_done, formatMs(doneMs + WINDOW_MS));
+  assert.deepEqual(not_read, { failed: 1, missing: 0, abandoned: 0, not_arrived: 0 });
+  const { ingest, health, database } = status;
+  assert.deepEqual([ingest.waiting, health.paused_since, database.unreadable], [0, null, null]);
   assert.deepEqual(
-    status.unread_files.map(({ file, outcome }: Record<string, string>) => [file, outcome]),
+    status.not_applied.map(({ file, outcome }: Record<string, string>) => [file, outcome]),
     [[failedName, 'failed']],
   );
   assert.deepEqual(
@@ -119,9 +119,10 @@ test('--watch wants a terminal, and a folder without an installation is 78', () 
     assert.equal(none.printed(), '');
   }));
 
+const NOTHING = { enabled: true, ...NOTHING_READ, newest_late_seconds: null };
 const REASON = 'the name must end in one of ndjson, ndjson.gz, ndjson.zst';
 
-function refusedFile(file: string, reason: string): Status['unread_files'][number] {
+function refusedFile(file: string, reason: string): Status['not_applied'][number] {
   return {
     number: 1,
     file,
@@ -145,16 +146,19 @@ test('where detections.db cannot be read, all else is shown; long lines are wrap
       at: '2026-11-21T12:00:00Z',
       running: true,
       url: null,
-      ingest: null,
-      reason: 'it is damaged',
-      unread_files: [refusedFile('a.xml', REASON)],
+      version: '1.0.0',
+      health: { status: 'degraded', paused_since: null, reason: '' },
+      exports: { newswire: NOTHING, imagewire: NOTHING },
+      ingest: { drop: '/drop', waiting: 0, waiting_files: [], reading: null, applying: [] },
+      database: { bytes: 0, wal_bytes: 0, log_bytes: 0, versions: 0, unreadable: 'it is damaged' },
+      not_applied: [refusedFile('a.xml', REASON)],
       alerts: [
         { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${REASON}`, what_to_do: '' },
       ],
-      keys: { active: 12_345, used_in_last_day: 0, last_used_at: null },
+      keys: { active: 12_345, used_in_last_day: 0, last_used_at: null, behind: 0 },
       disks: [{ folder: '/data', free_bytes: GIB / 4, bytes: 100 * GIB }],
-      backup: { folder: '/backups', newest_at: '2026-11-21T11:59:00Z' },
-      verified_at: null,
+      backup: { folder: '/backups', newest_at: '2026-11-21T11:59:00Z', rehearsed_at: null },
+      scrub: null,
     },
     Date.parse('2026-11-21T12:00:00Z'),
     70,

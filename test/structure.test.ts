@@ -66,7 +66,17 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time.ts',
     'zone-days.ts',
   ],
-  backup: ['counted.ts', 'history', 'ingest', 'packed.ts', 'refused.ts', 'store', 'time.ts', 'version.ts'],
+  backup: [
+    'auth',
+    'counted.ts',
+    'history',
+    'ingest',
+    'packed.ts',
+    'refused.ts',
+    'store',
+    'time.ts',
+    'version.ts',
+  ],
   health: [
     'counted.ts',
     'detection',
@@ -225,21 +235,11 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** The files, or folders with a slash at their end, through which each dependency is used. */
 const DOORS: Readonly<Record<string, readonly string[]>> = {
-  '@sinclair/typebox': [
-    'config/',
-    'ingest/operations.ts',
-    'ingest/rules.ts',
-    'lab/',
-    'openapi/',
-    'pull/answers.ts',
-    'pull/full-copy.ts',
-    'pull/lines.ts',
-    'pull/selection.ts',
-  ],
+  '@sinclair/typebox': ['config/', 'ingest/operations.ts', 'ingest/rules.ts', 'lab/', 'openapi/', 'pull/'],
   'better-sqlite3': ['store/addon.ts', 'store/database.ts'],
   chokidar: ['ingest/drop-folder.ts'],
   commander: ['cli/'],
-  'csv-parse': ['ingest/csv.ts'],
+  'csv-parse': ['ingest/csv.ts', 'pull/csv.ts'],
   htm: ['console/'],
   marked: ['manual/html.ts', 'manual/terminal.ts'],
   pino: ['log.ts'],

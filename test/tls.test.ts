@@ -9,11 +9,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
+import { readAlertFile } from '../src/health/alert-file.ts';
 import { judgeTlsPair, readTlsFiles, timeFault } from '../src/http/tls-pair.ts';
 import { watchTlsPair } from '../src/http/tls-renewal.ts';
 import { createLogger } from '../src/log.ts';
 import { Refused } from '../src/refused.ts';
 import { DAY_MS } from '../src/time.ts';
+import { startAppliance } from './support/appliance.ts';
 import {
   ask,
   type CertificateFiles,
@@ -26,10 +29,12 @@ import {
 import { freePort } from './support/free-port.ts';
 import { inFolder, runProgram } from './support/program.ts';
 import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
+import { until } from './support/until.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'wirewatch-tls-'));
 after(() => rmSync(folder, { recursive: true }));
 
+const SHIFTED_CLOCK = join(import.meta.dirname, 'support', 'shifted-clock.cjs');
 const skip = WITHOUT_OPENSSL;
 let first: CertificateFiles;
 let second: CertificateFiles;
@@ -421,6 +426,40 @@ describe('the program', { skip }, () => {
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
     });
+  });
+
+  test('an own certificate of the administration port has alerts of its own, beside those of the server', async () => {
+    const server = copyOf(first, 'api');
+    const admin = makeCertificate(folder, 'admin', 'ec', 1);
+    const over = makeCertificate(folder, 'over', 'ec', 1);
+    const appliance = await startAppliance({
+      ...{ WIREWATCH_SERVER_TLS_CERTIFICATE: server.certificate, WIREWATCH_SERVER_TLS_KEY: server.key },
+      ...{ WIREWATCH_ADMIN_TLS_CERTIFICATE: admin.certificate, WIREWATCH_ADMIN_TLS_KEY: admin.key },
+      WIREWATCH_ADMIN_PORT: `${await freePort()}`,
+      NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`,
+      TEST_CLOCK_SHIFT_MS: `${2 * DAY_MS}`,
+    });
+    try {
+      const expired = async () => {
+        const alerts = (await readAlertFile(join(appliance.data, 'alerts.json'))) ?? [];
+        const found = alerts.filter(({ name }) => name === 'certificate expires');
+        return found.map(({ detail }) => detail.split(':', 1)[0]).sort();
+      };
+      const untilExpired = (...files: readonly CertificateFiles[]) =>
+        until(`${files.length} alerts`, async () =>
+          isDeepStrictEqual(
+            await expired(),
+            files.map(({ certificate }) => certificate),
+          ),
+        );
+      await untilExpired(admin);
+      overwrite(server, over);
+      await untilExpired(admin, server);
+      overwrite(admin, second);
+      await untilExpired(server);
+    } finally {
+      await appliance.stop();
+    }
   });
 
   test('one of the two settings alone, and a pair that does not match, are exit code 78', async () => {

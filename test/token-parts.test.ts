@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { claimedKeyId } from '../src/auth/authorize.ts';
 import { createKey, hashKey } from '../src/auth/key.ts';
 import { SCOPES, type Scope } from '../src/auth/scopes.ts';
-import { createAccessTokens } from '../src/auth/token.ts';
+import { createAccessTokens, isTokenCurrent } from '../src/auth/token.ts';
 import { type Body, readBody } from '../src/http/body.ts';
 import { addressNetwork } from '../src/limits/address-network.ts';
 import { createTokenRate } from '../src/limits/token-rate.ts';
@@ -41,6 +41,13 @@ test('a token is good for its key alone, and from this installation alone', () =
   assert.equal(readToken(text).proves(hashKey(createKey('ww').key)), false);
   assert.equal(readToken(text).proves(Buffer.alloc(32)), false);
   assert.equal(readToken(text, createAccessTokens(Buffer.alloc(32, 2))).proves(KEY.hash), false);
+});
+
+test('a token lasts an hour, by a clock that may be set back by a minute', () => {
+  const token = readToken(tokens.issue(KEY, [], NOW_MS));
+  const isCurrent = (afterMs: number) => isTokenCurrent(token, NOW_MS + afterMs);
+  assert.deepEqual([0, 3_599_999, 3_600_000].map(isCurrent), [true, true, false]);
+  assert.deepEqual([-60_000, -60_001].map(isCurrent), [true, false]);
 });
 
 test('whatever is changed of a token, it proves nothing', () => {

@@ -1,6 +1,6 @@
 /** How a start turns the administration on: what it needs is loaded only then, since loading it would hold up every start. */
 import { rmSync } from 'node:fs';
-import { readConsoleEpoch } from '../auth/console-epoch.ts';
+import { isConsoleSessionEnded, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { now } from '../clock.ts';
 import { type Config, enabledExports } from '../config/load.ts';
 import type { Conditions } from '../health/conditions.ts';
@@ -12,6 +12,7 @@ import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { noteAddress } from '../store/noted-address.ts';
 import type { ConsoleOptions } from './console/console.ts';
+import type { IsSessionOpen } from './console/sessions.ts';
 import type { Admin, AdminOptions } from './listener.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -38,7 +39,7 @@ export async function loadMetrics(counts: RequestCounts): Promise<Metrics> {
 /** @throws Refused `failed` when it cannot listen */
 export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Promise<Admin> {
   const { startAdmin } = await import('./listener.ts');
-  const { config, folder, server, conditions, log } = options;
+  const { config, folder, server, log } = options;
   const access = createFileReader(folder.access);
   const admin = await startAdmin({
     ...options,
@@ -47,8 +48,6 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
     settings: config.admin,
     hasOwnCertificate: config.admin.tls_certificate !== config.server.tls_certificate,
     console: await consoleOptions(options, access),
-    // The alerts on certificates are of the server's, where it has one.
-    conditions: config.server.tls_certificate === '' ? conditions : { set() {} },
     backup: config.backup,
     enabled: enabledExports(config),
     drop: config.ingest.drop,
@@ -72,10 +71,10 @@ async function consoleOptions(
   access: FileReader,
 ): Promise<ConsoleOptions> {
   const { NotReadable, Sessions } = await import('./console/sessions.ts');
-  const epoch = () => {
+  const isOpen: IsSessionOpen = ({ id, epoch }) => {
     try {
       const db = access.db();
-      if (db !== null) return readConsoleEpoch(db);
+      if (db !== null) return readConsoleEpoch(db) === epoch && !isConsoleSessionEnded(db, id);
     } catch {
       access.close();
     }
@@ -91,7 +90,7 @@ async function consoleOptions(
       key_prefix: config.keys.prefix,
       base_url: config.server.base_url === '' ? server.url : config.server.base_url,
     },
-    sessions: new Sessions(secret, epoch, now()),
+    sessions: new Sessions(secret, isOpen, now()),
     isDemo: kind !== 'appliance',
     unreadable() {
       if (monitor.isDamaged()) return 'detections.db is damaged. Restart Wirewatch: it is made anew then.';

@@ -6,20 +6,25 @@ import { statfs } from 'node:fs/promises';
 import { type Key, keyStatus, listKeys } from '../auth/keys.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { type BackupTimes, backupTimes } from '../backup/branch.ts';
+import { counted } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
 import { readAlertFile } from '../health/alert-file.ts';
 import type { AlertDocument } from '../health/alerts.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { openAlerts } from '../health/open-alerts.ts';
+import { judgeHealth } from '../health/rules.ts';
 import { readScrubRecord } from '../history/scrub-record.ts';
 import { bytesOf, listSegments } from '../history/segment.ts';
 import { type IngestSources, type IngestStatus, ingestStatus } from '../ingest/ingest-status.ts';
+import { readPause } from '../ingest/subscribers.ts';
 import { readKeyUsage } from '../limits/usage.ts';
 import { reasonOf } from '../refused.ts';
 import { type Database, sizeOf } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
-import { DAY_MS, formatMs, WINDOW_MS } from '../time.ts';
+import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../time.ts';
+import { VERSION } from '../version.ts';
+import { NOTHING_READ } from '../windows/reach.ts';
 import type { Overview } from './console/api.ts';
 import { followerState, streamsOfKey } from './followers.ts';
 
@@ -30,16 +35,13 @@ export interface OverviewSources extends Omit<IngestSources, 'detections'> {
   readonly backup: { readonly folder: string; readonly every_minutes: number };
 }
 
-/** What both show. */
-export interface Standing
-  extends Pick<Overview, 'exports' | 'disks' | 'database' | 'backup' | 'scrub' | 'keys'> {
+/** What both show; the console adds what was counted by the minute, and what can be done about alerts. */
+export interface Standing extends Omit<Overview, 'alerts' | 'minutes'> {
   readonly running: boolean;
   readonly alerts: readonly AlertDocument[];
-  /** Null when detections.db cannot be read. */
-  readonly ingest: IngestStatus | null;
 }
 
-const FILES_READ = 200;
+const FILES_SHOWN = 20;
 
 export const NEWEST_DONE = `
   SELECT window_start, since FROM export_window WHERE export = ? AND status = 'done'
@@ -49,20 +51,26 @@ const COUNT_VERSIONS = 'SELECT sum(sequence) AS versions FROM stream WHERE remov
 export async function readOverview(sources: OverviewSources, nowMs: number): Promise<Standing> {
   const { folder, drop, access } = sources;
   const running = isLocked(folder.serveLock);
-  const read = readDetections(sources, nowMs);
+  const { db, ingest, exports, versions, unreadable } = readDetections(sources, nowMs);
   const scrub = readScrubRecord(folder);
+  const alerts = await readAlerts(sources, running, nowMs);
+  const { waiting, waiting_files, reading, applying } = ingest;
   return {
+    at: formatMs(nowMs),
+    version: VERSION,
     running,
-    ingest: read.ingest,
-    exports: read.exports,
-    alerts: await readAlerts(sources, running, nowMs),
+    health: healthOf(sources, { exports, alerts, paused_since: ingest.paused_since }, nowMs),
+    ingest: { drop, waiting, waiting_files, reading, applying },
+    not_applied: ingest.not_applied,
+    exports,
+    alerts,
     disks: await disksOf([folder.root, drop]),
     database: {
       bytes: sizeOf(folder.detections),
       wal_bytes: sizeOf(`${folder.detections}-wal`),
       log_bytes: bytesOf(listSegments(folder.log)),
-      versions: read.versions,
-      unreadable: read.unreadable,
+      versions,
+      unreadable,
     },
     backup: backupOf(sources.backup),
     scrub: scrub && {
@@ -70,13 +78,13 @@ export async function readOverview(sources: OverviewSources, nowMs: number): Pro
       findings: scrub.findings.reduce((sum, { count }) => sum + count, 0),
       not_compared: scrub.not_compared,
     },
-    keys: keysOf(access, folder, read.db, nowMs),
+    keys: keysOf(access, folder, db, nowMs),
   };
 }
 
 interface DetectionsRead {
   readonly db: Database | null;
-  readonly ingest: IngestStatus | null;
+  readonly ingest: Omit<IngestStatus, 'running' | 'drop' | 'exports' | 'files'>;
   readonly exports: Overview['exports'];
   readonly versions: number;
   readonly unreadable: string | null;
@@ -86,7 +94,7 @@ interface DetectionsRead {
 function readDetections(sources: OverviewSources, nowMs: number): DetectionsRead {
   try {
     const db = sources.detections();
-    const ingest = ingestStatus({ ...sources, detections: db }, FILES_READ, nowMs);
+    const ingest = ingestStatus({ ...sources, detections: db }, FILES_SHOWN, nowMs);
     const exportState = (name: ExportName) => ({
       ...ingest.exports[name],
       newest_late_seconds: lateSeconds(db, name),
@@ -97,13 +105,48 @@ function readDetections(sources: OverviewSources, nowMs: number): DetectionsRead
   } catch (error) {
     const nothing = (name: ExportName) => ({
       enabled: sources.enabled.has(name),
-      newest_done: null,
+      ...NOTHING_READ,
       newest_late_seconds: null,
-      not_read: { failed: 0, missing: 0, abandoned: 0, not_arrived: 0 },
     });
     const exports = { newswire: nothing('newswire'), imagewire: nothing('imagewire') };
-    return { db: null, ingest: null, exports, versions: 0, unreadable: reasonOf(error) };
+    const pause = readPause(sources.access);
+    const ingest = { ...NOTHING_WAITS, paused_since: pause === null ? null : formatMs(pause) };
+    return { db: null, ingest, exports, versions: 0, unreadable: reasonOf(error) };
   }
+}
+
+const NOTHING_WAITS = { waiting: 0, waiting_files: [], reading: null, applying: [], not_applied: [] };
+
+/** What GET /v1/health says, and why. */
+function healthOf(
+  { enabled }: Pick<OverviewSources, 'enabled'>,
+  {
+    alerts,
+    exports,
+    paused_since,
+  }: Pick<Standing, 'alerts' | 'exports'> & Pick<IngestStatus, 'paused_since'>,
+  nowMs: number,
+): Overview['health'] {
+  const end = (name: ExportName) => parseInstant(exports[name].newest_done ?? '');
+  const newest_done = { newswire: end('newswire'), imagewire: end('imagewire') };
+  const situation = { newest_done, enabled, is_paused: paused_since !== null };
+  const { status } = judgeHealth(situation, alerts, nowMs);
+  return { status, paused_since, reason: reasonOfHealth(status, alerts, paused_since) };
+}
+
+function reasonOfHealth(
+  status: Overview['health']['status'],
+  alerts: Standing['alerts'],
+  pausedSince: string | null,
+): string {
+  const [urgent, ...others] = alerts.filter(({ page_worthy }) => page_worthy);
+  if (urgent !== undefined) {
+    const more = others.length === 0 ? '' : ` ${counted(others.length, 'more alert')} cannot wait.`;
+    return `${urgent.name}: ${urgent.detail}.${more}`;
+  }
+  if (pausedSince !== null) return `Ingest is paused since ${pausedSince}.`;
+  if (status === 'degraded') return 'An export has finished no window that ended within the last hour.';
+  return alerts.length === 0 ? 'Nothing is wrong.' : `${counted(alerts.length, 'alert')} can wait.`;
 }
 
 /** How long after its end the newest window was read. */

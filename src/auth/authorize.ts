@@ -36,7 +36,7 @@ export interface Credential {
 }
 
 /** What was presented, read but not yet believed: a key, or a token, which names its key. */
-interface Presented {
+export interface Presented {
   readonly keyId: string;
   /** Whether it proves to be the key that has this hash; in constant time. */
   proves(hash: Uint8Array): boolean;
@@ -56,20 +56,17 @@ const TOKEN_NOT_VALID =
 export const SUSPENDED = 'The account is suspended. Its keys work again when the operator resumes it.';
 
 /**
- * @param authorization the value of the Authorization header
+ * @param presented of {@link readCredential}
  * @param address of the client, IPv4 or IPv6, an IPv4 address possibly mapped into IPv6
  * @param nowMs epoch milliseconds
- * @param tokens without them, no access token is believed
  * @throws Refused `unauthorized`, `unavailable`, `forbidden`
  */
 export function authenticate(
   store: AccessReader,
-  authorization: string | undefined,
+  presented: Presented,
   address: string,
   nowMs: number,
-  tokens?: AccessTokens,
 ): Credential {
-  const presented = readAuthorization(authorization, tokens);
   const { token } = presented;
   const stored = store.findKey(presented.keyId, ({ hash }) => presented.proves(hash));
   const isCurrent = token === null || isTokenCurrent(token, nowMs);
@@ -111,7 +108,14 @@ export function claimedKeyId(authorization: string | undefined): string | null {
   return text === null ? null : (KEY_ID.exec(text)?.[1] ?? null);
 }
 
-function readAuthorization(authorization: string | undefined, tokens: AccessTokens | undefined): Presented {
+/**
+ * Reads what a client presents; whether it is good, {@link authenticate} tells.
+ *
+ * @param authorization the value of the Authorization header
+ * @param tokens without them, no access token is believed
+ * @throws Refused `unauthorized` where it has not the form of a credential
+ */
+export function readCredential(authorization: string | undefined, tokens?: AccessTokens): Presented {
   if (authorization === undefined || authorization.trim() === '') {
     throw new Refused(
       'unauthorized',
@@ -131,7 +135,26 @@ function readAuthorization(authorization: string | undefined, tokens: AccessToke
   if (key === null) {
     throw new Refused('unauthorized', malformedDetail(text));
   }
-  return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, hashKey(text)), token: null };
+  const keyHash = hashKey(text);
+  return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, keyHash), token: null };
+}
+
+/** See {@link readCredential}. @param connection over which it came */
+export type CredentialReader = (connection: object, authorization: string | undefined) => Presented;
+
+/**
+ * Clients send the same credential with every request of a connection. It is read, and hashed, with the first; what is
+ * kept of it ends with the connection. Whether it is good is not kept.
+ */
+export function createCredentialReader(tokens: AccessTokens): CredentialReader {
+  const read = new WeakMap<object, { readonly authorization: string; readonly presented: Presented }>();
+  return (connection, authorization) => {
+    const last = read.get(connection);
+    if (last !== undefined && last.authorization === authorization) return last.presented;
+    const presented = readCredential(authorization, tokens);
+    if (authorization !== undefined) read.set(connection, { authorization, presented });
+    return presented;
+  };
 }
 
 function malformedDetail(text: string): string {

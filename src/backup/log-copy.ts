@@ -29,7 +29,7 @@ import type { Commit, LogKind, Mark } from '../history/format.ts';
 import { isLogError, LogDamage } from '../history/log-error.ts';
 import { requireBeginning } from '../history/log-reader.ts';
 import { EntryReader, listSegments, type Segment } from '../history/segment.ts';
-import { syncFolder } from '../store/folder.ts';
+import { syncFile, syncFolder } from '../store/folder.ts';
 
 export interface LogCopyOptions {
   readonly from: string;
@@ -52,7 +52,6 @@ export function copyLog(options: LogCopyOptions): void {
   if (end === null) return;
   makeFolder(to);
   while (!bringAllUpToDate(options, end));
-  syncFolder(to);
   syncFolder(dirname(to));
 }
 
@@ -245,8 +244,11 @@ function keepAside(path: string, aside: string): void {
   } catch {
     // No hard links there.
     copyFileSync(path, target);
+    syncFile(target);
   }
   syncFolder(aside);
+  syncFolder(dirname(aside));
+  syncFolder(dirname(dirname(aside)));
 }
 
 function isSameFile(copy: string, original: Stats): boolean {
@@ -336,7 +338,10 @@ function joined(
               throw new LogDamage(`${segment.path} does not continue from ${end.id}`);
             if (reader.entriesBehind().length > 0)
               throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-            truncateSync(draft.path, reader.end);
+            if (reader.end < total) {
+              truncateSync(draft.path, reader.end);
+              syncFile(draft.path);
+            }
             return last;
           } finally {
             reader.close();

@@ -5,7 +5,8 @@
  * The databases are built here, and not at the next start, because only that proves that the logs can be applied: until
  * then the old state is not touched. It also shows which positions and versions were given out.
  */
-import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
+import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { openAccess } from '../history/access.ts';
 import { isObject, type LogKind, type Mark, parse } from '../history/format.ts';
 import { LogDamage } from '../history/log-error.ts';
@@ -18,7 +19,7 @@ import { StreamWriter } from '../ingest/stream-writer.ts';
 import { Refused } from '../refused.ts';
 import { type Database, openReader } from '../store/database.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
-import { type DataFolder, syncFile, syncFolder } from '../store/folder.ts';
+import { type DataFolder, syncFile } from '../store/folder.ts';
 import { formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { continueLog, copyLog } from './log-copy.ts';
@@ -70,7 +71,7 @@ export async function makeNewState(options: NewStateOptions): Promise<NewState> 
   const isAccessContinued =
     live !== null && continuesLog(live.accessLog, stage.accessLog, 'access', ends.accessLog, live, stage);
   const cut = untilMs === null ? NOTHING_CUT : cutLog(stage.log, untilMs);
-  const ofAccess = makeAccess(stage);
+  const ofAccess = makeAccess(stage, isAccessContinued ? null : options.now());
   const lost = untilMs !== null ? 'until' : isContinued ? null : 'backup';
   const known = isContinued || live === null ? 0 : positionOf(live.detections);
   const made = await makeDetections(options, lost, { ...cut, position: Math.max(cut.position, known) });
@@ -140,20 +141,17 @@ function cutLog(log: string, untilMs: number): Cut {
   }
   const { path, end } = kept;
   for (const segment of listSegments(log)) if (segment.path > path) rmSync(segment.path);
-  const file = openSync(path, 'r+');
-  try {
-    ftruncateSync(file, end);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  syncFolder(log);
+  // The recovery that follows puts what is left into a new file, and syncs it.
+  truncateSync(path, end);
   return { entries, position, epochs };
 }
 
-function makeAccess(stage: DataFolder): { accounts: number; keys: number } {
+/** @param lostAtMs now, where the end of the log may be lost; null: it is not */
+function makeAccess(stage: DataFolder, lostAtMs: number | null): { accounts: number; keys: number } {
   const db = openAccess(stage.root, { operation: { kind: 'restore' } });
   try {
+    // It may have said that sessions have ended, which must not come back to life.
+    if (lostAtMs !== null) endConsoleSessions(db, lostAtMs);
     const counts = db.prepare<[], { accounts: number; keys: number }>(ACCESS_COUNTS).get();
     db.pragma('wal_checkpoint(TRUNCATE)');
     return counts ?? { accounts: 0, keys: 0 };

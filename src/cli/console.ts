@@ -1,7 +1,7 @@
 /** `wirewatch console`: a link into the console of the running appliance. */
 import type { Command } from 'commander';
 import { LINK_MS, makeLink } from '../admin/console/sessions.ts';
-import { endConsoleSessions, readConsoleEpoch } from '../auth/console-epoch.ts';
+import { endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { Refused } from '../refused.ts';
 import { openReader } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -47,7 +47,7 @@ function endAll(command: Command, { as, readOnly }: ConsoleOptions): void {
   if (as !== undefined || readOnly !== undefined)
     throw new Refused('usage', '--end-all makes no link: give it without --as and --read-only.');
   requireInstallation(configOf(command));
-  withAccess(command, endConsoleSessions);
+  withAccess(command, (access) => endConsoleSessions(access, Date.now()));
   const text = 'Every session of the console has ended. A new one begins with: wirewatch console';
   print({ ended: true }, { json: commonOptions(command).json, text });
 }

@@ -7,32 +7,53 @@ import { Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { commonOptions } from './options.ts';
+import { addExamples, commonOptions, stateOwn } from './options.ts';
 import { print } from './output.ts';
+
+/** The default of --data, as the help says it. */
+export const LAB_DATA = '$WIREWATCH_DATA, else ./wirewatch-lab';
+
+const EXAMPLES: Readonly<Record<ActionName, readonly string[]>> = {
+  clock: ['clock', 'clock +26h', 'clock 2026-03-29T00:00Z'],
+  drop: ['drop', 'drop --rows 3 --age 3d --subscription 7001'],
+  late: ['late --rows 3'],
+  correct: ['correct t.7001.123.456 --score 12'],
+  rescore: ['rescore t.7001.123.456'],
+  gap: ['gap newswire --status missing', 'gap imagewire --status failed'],
+  'remove-subscription': ['remove-subscription 7002'],
+  restore: ['restore'],
+  allowance: ['allowance --used', 'allowance --used 0'],
+  duplicate: ['duplicate --times 2'],
+  'empty-page': ['empty-page'],
+  faults: [
+    'fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
+    'fault add --cut-after 200',
+    'fault add --status 503 --probability 0.1',
+  ],
+};
 
 export function registerLabCommands(lab: Command): void {
   for (const [name, { summary, argument }] of Object.entries(ACTIONS)) {
     if (name === 'faults') continue;
     const command = lab.command(name).description(optionText(summary));
+    state(command, EXAMPLES[name as ActionName]);
     if (name === 'clock') registerClock(command);
     else registerAction(command, name as ActionName, argument);
   }
   const fault = lab.command('fault').description('add, list and remove faults of answers');
   const add = fault.command('add').description(optionText(ACTIONS.faults.summary));
+  state(add, EXAMPLES.faults);
   registerAction(add, 'faults', null);
-  fault
-    .command('list')
+  state(fault.command('list'), ['fault list'])
     .description('list the faults, with how often each has fired')
     .action((_options, self: Command) => ask(self, 'GET', 'faults'));
-  fault
-    .command('clear')
+  state(fault.command('clear'), ['fault clear', 'fault clear f1'])
     .description('remove a fault, or all of them')
     .argument('[id]', 'id of the fault')
     .action((id: string | undefined, _options, self: Command) =>
       ask(self, 'DELETE', id === undefined ? 'faults' : `faults/${encodeURIComponent(id)}`),
     );
-  lab
-    .command('report')
+  state(lab.command('report'), ['report', 'report --after 120', 'report --clear'])
     .description('print what clients did, request by request, and what fired')
     .option('--after <number>', 'only requests with greater numbers', '0')
     .option('--clear', 'then forget them')
@@ -40,6 +61,15 @@ export function registerLabCommands(lab: Command): void {
       await ask(self, 'GET', `report?after=${encodeURIComponent(after)}`);
       if (clear === true) await call(self, 'DELETE', 'report');
     });
+}
+
+/** What its help says besides. */
+function state(command: Command, examples: readonly string[]): Command {
+  stateOwn(command, { data: LAB_DATA });
+  return addExamples(
+    command,
+    examples.map((line) => `lab ${line}`),
+  );
 }
 
 /** `+26h` and `-1d` move it by so much; a time moves it there; nothing shows it. */
@@ -69,6 +99,8 @@ function registerAction(command: Command, name: ActionName, argument: string | n
       `--${member.replaceAll('_', '-')}${value}`,
       optionText(schema.description ?? ''),
     );
+    const choices = (schema.anyOf ?? []).map((one: Member) => one.const);
+    if (choices.length > 0) option.choices(choices.map(String));
     command.addOption(option.makeOptionMandatory(required.includes(member)));
   }
   command.action((...given: unknown[]) => {
@@ -93,7 +125,8 @@ function typed(value: unknown): unknown {
 
 function placeholder(schema: Member): string {
   if (schema.type === 'integer' || schema.type === 'number') return 'number';
-  return Array.isArray(schema.anyOf) ? 'name' : 'value';
+  if (schema.format === undefined) return 'name';
+  return schema.format === 'lab-time' ? 'time' : 'duration';
 }
 
 /** A description of the table as the help of a command or an option. */

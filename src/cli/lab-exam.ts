@@ -8,8 +8,8 @@ import { clientProcess, readCopy } from '../lab/exam-client.ts';
 import { type Finding, gradeClient } from '../lab/exam-grades.ts';
 import { Refused } from '../refused.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
-import { LAB_FILE } from './data-folder.ts';
-import { callLab, runningLab } from './lab-commands.ts';
+import { LAB_KEY_FILE } from './data-folder.ts';
+import { callLab, LAB_DATA, runningLab } from './lab-commands.ts';
 import { addExamples, commonOptions, integerValue, stateOwn } from './options.ts';
 import { print, WIDTH_DEFAULT, wrapped } from './output.ts';
 
@@ -40,13 +40,13 @@ export function registerExam(command: Command): void {
       integerValue(1, PATIENCE_SECONDS_MAX),
     )
     .action((flags: ExamFlags, self: Command) => examine(self, flags));
-  stateOwn(command, { json: 'print the findings as JSON' });
+  stateOwn(command, { data: LAB_DATA, json: 'print the findings as JSON' });
   addExamples(command, [`lab exam --client 'python3 client.py' --copy 'python3 print-copy.py'`]);
 }
 
 async function examine(command: Command, { client, copy, patience }: ExamFlags): Promise<void> {
   const { root, url } = runningLab(command);
-  const key = keyOf(root);
+  const key = readFileSync(join(root, LAB_KEY_FILE), 'utf8').trim();
   const ask = (method: string, path: string, body?: unknown) => callLab(url, method, path, body);
   const { now } = (await ask('GET', 'clock')) as { now: string };
   const since = formatMs(Date.parse(now) - DAY_MS);
@@ -92,13 +92,6 @@ function shown(findings: readonly Finding[], passed: boolean): string {
     ? 'The client keeps the rules that were tested.'
     : 'The client does not keep all rules. "wirewatch lab report" prints the requests.';
   return [...lines, '', verdict].join('\n');
-}
-
-/** The lab notes it in its folder: a test key, which its seed tells as well. */
-function keyOf(root: string): string {
-  const { key } = Object(JSON.parse(readFileSync(join(root, LAB_FILE), 'utf8')));
-  if (typeof key === 'string') return key;
-  throw new Refused('failed', `${join(root, LAB_FILE)} has no key. Start the lab again.`);
 }
 
 async function readApi(target: string, key: string): Promise<unknown> {

@@ -1,6 +1,6 @@
 /** `wirewatch lab`: runs an appliance for tests of clients, whose clock, feed and answers can be set. */
 import { hash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { createKey, hashKey, parseKey } from '../auth/key.ts';
@@ -23,8 +23,8 @@ import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { linkInto, readEpoch } from './console.ts';
-import { LAB_FILE } from './data-folder.ts';
-import { registerLabCommands } from './lab-commands.ts';
+import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
+import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
 import { registerExam } from './lab-exam.ts';
 import { operationOf } from './operation.ts';
 import { addExamples, addSettingFlags, commonOptions, pathValue, stateOwn } from './options.ts';
@@ -42,6 +42,8 @@ interface LabStart {
   readonly readyFile?: string;
   readonly scenario?: string;
 }
+
+const LAB_MARK = '{"made_by":"wirewatch lab"}\n';
 
 export function register(command: Command): void {
   addSettingFlags(command, { drop: false })
@@ -64,7 +66,7 @@ export function register(command: Command): void {
   registerLabCommands(command);
   registerExam(command.command('exam'));
   stateOwn(command, {
-    data: '$WIREWATCH_DATA, else ./wirewatch-lab',
+    data: LAB_DATA,
     json: 'print the result as JSON',
   });
   addExamples(command, [
@@ -77,8 +79,11 @@ export function register(command: Command): void {
 
 async function start(command: Command, options: LabStart): Promise<void> {
   const steps = options.scenario === undefined ? [] : readScenario(options.scenario);
-  for (const file of [options.readyFile, options.keyFile])
-    if (file !== undefined) rmSync(file, { force: true });
+  const removeReadyFile = () => {
+    if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
+  };
+  // One of an earlier lab would say that this one is ready.
+  removeReadyFile();
   // Before any thread: each is given the clock when it starts.
   beginMovableClock(options.clock ?? Date.now());
   let lab: Lab | null = null;
@@ -91,7 +96,7 @@ async function start(command: Command, options: LabStart): Promise<void> {
       const root = config.dataFolder;
       await beginAnew(root);
       key = prepareAccess(command, config, options);
-      writeWhole(join(root, LAB_FILE), `${JSON.stringify({ made_by: 'wirewatch lab', key })}\n`);
+      writeWhole(join(root, LAB_KEY_FILE), `${key}\n`);
       lab = new Lab({
         seed: options.seed,
         root,
@@ -106,7 +111,7 @@ async function start(command: Command, options: LabStart): Promise<void> {
     intervene: (parts) => begun(lab).join(parts),
   });
   const running: Lab = begun(lab);
-  const ended = untilSignal(serving, () => rmSync(options.readyFile ?? '', { force: true }));
+  const ended = untilSignal(serving, removeReadyFile);
   await serving.appliance.readable;
   await running.rested();
   running.onMoved = playScenario(
@@ -122,21 +127,32 @@ async function start(command: Command, options: LabStart): Promise<void> {
 /** Files of a lab are complete when they appear: none is waited for. */
 function labConfig(config: Config): Config {
   const drop = join(config.dataFolder, 'drop');
-  return { ...config, ingest: { ...config.ingest, drop, quiet_ms: 0, rescan_seconds: 1 } };
+  return {
+    ...config,
+    ingest: { ...config.ingest, drop, quiet_ms: 0, rescan_seconds: 1 },
+    // Whatever the environment says, it writes into its own folder alone.
+    photos: { folder: join(config.dataFolder, 'photos') },
+    backup: { ...config.backup, every_minutes: 0 },
+  };
+}
+
+function isLab(root: string): boolean {
+  const path = join(root, LAB_FILE);
+  return existsSync(path) && readFileSync(path, 'utf8') === LAB_MARK;
 }
 
 /** Empties the folder of an earlier lab. @throws Refused `configuration` for one with anything else in it */
 async function beginAnew(root: string): Promise<void> {
   const folder = dataFolder(root);
   const there = existsSync(root) ? readdirSync(root) : [];
-  if (there.some((name) => name !== CONFIG_FILE_NAME) && !there.includes(LAB_FILE)) {
+  if (there.some((name) => name !== CONFIG_FILE_NAME) && !isLab(root)) {
     throw new Refused(
       'configuration',
       `${root} is not empty and not the folder of a lab, which would delete what is in it. Name another folder with --data.`,
     );
   }
   ensureFolder(folder);
-  writeWhole(join(root, LAB_FILE), '{"made_by":"wirewatch lab"}\n');
+  writeWhole(join(root, LAB_FILE), LAB_MARK);
   const release = await takeServeLocks(folder, () => {});
   const kept = [
     folder.lock,

@@ -50,9 +50,15 @@ export function stateOwn(command: Command, { json, ...defaults }: OwnHelp): void
   command.configureHelp({
     visibleGlobalOptions: (of) =>
       SHOWN.visibleGlobalOptions(of)
+        // Of the program itself: those of a group that does something by itself are not for its commands.
+        .filter((option) => programOf(of).options.includes(option))
         .filter((option) => json !== null || option.attributeName() !== 'json')
         .map(restated),
   });
+}
+
+function programOf(command: Command): Command {
+  return command.parent === null ? command : programOf(command.parent);
 }
 
 const SHOWN = Object.assign(new Help(), { showGlobalOptions: true });

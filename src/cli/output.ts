@@ -180,8 +180,8 @@ function progressLine(label: string, done: number, total: number | undefined, el
 }
 
 /** {@link progress} for work of several steps: each step has its own line, which replaces the previous one. */
-export function progressOfSteps(): {
-  update(step: string, done: number, total: number): void;
+export function progressOfSteps(options: Parameters<typeof progress>[1] = {}): {
+  update(step: string, done: number, total?: number): void;
   end(): void;
 } {
   let shown: { step: string; line: Progress } | null = null;
@@ -189,7 +189,7 @@ export function progressOfSteps(): {
     update(step, done, total) {
       if (shown?.step !== step) {
         shown?.line.end();
-        shown = { step, line: progress(step) };
+        shown = { step, line: progress(step, options) };
       }
       shown.line.update(Math.round(done), total);
     },

@@ -1,42 +1,30 @@
 /** `wirewatch pull`: a client of the API, and an example of a correct one. */
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { isBaseUrl, wholeNumber } from '../config/format.ts';
 import { counted, grouped } from '../counted.ts';
-import { type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
-import { readMe, readSchema } from '../pull/answers.ts';
-import { type Api, createApi } from '../pull/api.ts';
-import { type Comparison, compareCopy } from '../pull/compare.ts';
-import { type Copy, type OnPage, openCopy, type PageRead } from '../pull/copy.ts';
-import { COPY_FORMATS, type CopyFormat, requireFormat } from '../pull/copy-format.ts';
-import { openCopyRows } from '../pull/copy-rows.ts';
+import { type Api, createApi, Me, parseJson, Schema } from '../pull/api.ts';
+import { type Comparison, compareCopy, type Difference } from '../pull/compare.ts';
+import { type Copy, type OnPage, openCopy } from '../pull/copy.ts';
 import { csvForm } from '../pull/csv.ts';
-import { catchUp } from '../pull/following.ts';
-import { copyAll, type Start } from '../pull/full-copy.ts';
-import { openLines } from '../pull/lines.ts';
-import {
-  checkSelection,
-  chooseSelection,
-  noteSelection,
-  readSelection,
-  type Selection,
-  SUBSCRIPTIONS_MAX,
-  selectionOfCopy,
-} from '../pull/selection.ts';
+import { COPY_FORMATS, type CopyFormat, NDJSON, openLines, requireFormat } from '../pull/lines.ts';
+import { catchUp, copyAll, type Start } from '../pull/procedures.ts';
+import { checkSelection, chooseSelection, SUBSCRIPTIONS_MAX } from '../pull/selection.ts';
 import { Refused } from '../refused.ts';
-import { formatMs, SECOND_MS } from '../time.ts';
+import { SECOND_MS } from '../time.ts';
 import { addExamples, commonOptions, instantValue, integerValue, listValue } from './options.ts';
-import { print } from './output.ts';
-import { printComparison } from './pull-compare.ts';
-import { type PullProgress, pullProgress } from './pull-progress.ts';
+import { print, table } from './output.ts';
+import { pullProgress } from './pull-progress.ts';
 
 /** How long the service is asked to wait for a change; proxies give up on a silent answer after a minute. */
 const WAIT_SECONDS = 50;
 /** Where the service does not wait. */
 const POLL_SECONDS_DEFAULT = 60;
 const POLL_SECONDS_MAX = 86_400;
+const DIFFERENCES_SHOWN_MAX = 20;
 
 interface PullOptions {
   readonly baseUrl: string;
@@ -44,10 +32,10 @@ interface PullOptions {
   readonly into: string;
   readonly full?: boolean;
   readonly since?: number;
-  readonly subscription?: readonly number[];
+  readonly subscription?: number[];
   readonly contentType?: ContentType;
   readonly follow?: boolean;
-  readonly format?: string;
+  readonly format: CopyFormat;
   readonly pollSeconds?: number;
   readonly compare?: boolean;
 }
@@ -74,27 +62,19 @@ export function register(command: Command): void {
       `only these subscriptions (at most ${SUBSCRIPTIONS_MAX}), such as 7001,7002`,
       subscriptionsValue,
     )
-    .option('--content-type <type>', 'only text or only image', contentTypeValue)
+    .addOption(new Option('--content-type <type>', 'only this content type').choices(CONTENT_TYPES))
     .option('--follow', 'keep polling for changes until stopped')
     .option(
       '--poll-seconds <seconds>',
       `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`,
       integerValue(1, POLL_SECONDS_MAX),
     )
-    .option('--format <format>', 'format of the copy: sqlite, ndjson or csv (default: sqlite)')
+    .addOption(new Option('--format <format>', 'format of the copy').choices(COPY_FORMATS).default('sqlite'))
     .option(
       '--compare',
       'compare the copy with the service instead. Changes nothing. Exit code 1 if they differ',
     )
-    .action(async (options: PullOptions, self: Command) => {
-      if (options.compare === true) {
-        printComparison(options.into, await compare(options), commonOptions(self).json);
-        return;
-      }
-      const startsNow = options.full !== true && options.since === undefined && !existsSync(options.into);
-      const pulled = await pull(options);
-      print(pulled, { json: commonOptions(self).json, text: () => pulledText(pulled, startsNow) });
-    });
+    .action((options: PullOptions, self: Command) => run(options, commonOptions(self).json));
   addExamples(command, [
     'pull --base-url http://127.0.0.1:8080 --key-file key --into copy.db --full',
     'pull --base-url http://127.0.0.1:8080 --key-file key --into changes.ndjson --format ndjson --follow',
@@ -102,13 +82,155 @@ export function register(command: Command): void {
   ]);
 }
 
+type Shown = ReturnType<typeof pullProgress>;
+
+async function run(options: PullOptions, json: boolean): Promise<void> {
+  const { into, full, since, compare } = options;
+  const startsNow = full !== true && since === undefined && !existsSync(into);
+  const shown = pullProgress();
+  const stopping = new AbortController();
+  const stop = () => stopping.abort(new Error('stopped'));
+  process.once('SIGINT', stop);
+  process.once('SIGTERM', stop);
+  const { signal } = stopping;
+  const api = begin(options, shown, signal);
+  const copy = await open(api, options);
+  try {
+    if (compare === true) {
+      const comparison = await compared(api, copy, options, shown).catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+        throw new Refused('failed', 'stopped before the comparison was complete');
+      });
+      const equal = comparison.differences.length === 0;
+      if (!equal) process.exitCode = 1;
+      print({ into, equal, ...comparison }, { json, text: () => comparisonText(into, comparison) });
+      return;
+    }
+    // Rows that the service returned, and those of them that were new to the copy or newer than its version.
+    const sums = { rows_read: 0, stored: 0 };
+    await readOn(api, copy, options, { sums, shown, signal }).catch((error: unknown) => {
+      // What was stored is complete, and the same command continues from there: with --follow, stopping is no failure.
+      if (!signal.aborted) throw error;
+      if (options.follow !== true) process.exitCode = 1;
+    });
+    shown.end();
+    const pulled = { into, ...sums, detections: copy.count() };
+    print(pulled, { json, text: () => pulledText(pulled, startsNow) });
+  } finally {
+    shown.end();
+    copy.close();
+  }
+}
+
+/** @throws Refused `usage` for options that contradict each other or the existing file */
+function begin({ baseUrl, keyFile, ...options }: PullOptions, shown: Shown, signal: AbortSignal): Api {
+  const { into, format, full, follow, compare } = options;
+  if (!isBaseUrl(baseUrl))
+    throw usage(`invalid --base-url ${baseUrl}: expected an address such as http://127.0.0.1:8080`);
+  if (compare === true && (full === true || follow === true))
+    throw usage('--compare only compares: leave out --full and --follow');
+  requireFormat(into, format);
+  return createApi({
+    baseUrl: baseUrl.replace(/\/+$/, ''),
+    key: readKey(keyFile),
+    signal,
+    onWait: (reason, waitMs) => tell(shown, `${reason}; waiting ${Math.ceil(waitMs / SECOND_MS)} s`),
+  });
+}
+
+function usage(detail: string): Refused {
+  return new Refused('usage', detail);
+}
+
+function tell(shown: Shown, line: string): void {
+  shown.end();
+  process.stderr.write(`${printable(line)}\n`);
+}
+
+async function open(api: Api, { into, format, compare: isRead = false }: PullOptions): Promise<Copy> {
+  if (isRead && !existsSync(into))
+    throw new Refused('failed', `there is no copy ${into}. Make it first with: wirewatch pull --full`);
+  if (format === 'sqlite') return openCopy(into, isRead);
+  if (format === 'ndjson') return openLines(into, NDJSON, isRead);
+  return openLines(into, csvForm((await api.get('/v1/schema/detection', Schema)).body), isRead);
+}
+
+/** @throws Refused `usage` or `failed` for a selection that is not that of the copy, or that the key cannot read */
+async function startOf(
+  api: Api,
+  copy: Copy,
+  { into, subscription, contentType }: PullOptions,
+): Promise<Start> {
+  const asked = { subscriptions: subscription ?? null, content_type: contentType ?? null };
+  const selection = chooseSelection(copy.notes(), into, asked);
+  const { body: me, dateMs } = await api.get('/v1/me', Me);
+  checkSelection(me, selection);
+  return { me, dateMs, selection };
+}
+
+/** The server's clock, not this machine's: a time in the server's future would be refused. */
+function sinceOf({ since }: PullOptions, { dateMs }: Start): string {
+  return new Date(since ?? dateMs).toISOString();
+}
+
+async function readOn(
+  api: Api,
+  copy: Copy,
+  options: PullOptions,
+  { sums, shown, signal }: { sums: { rows_read: number; stored: number }; shown: Shown; signal: AbortSignal },
+): Promise<void> {
+  const { into, follow, pollSeconds } = options;
+  const { cursor, walk } = copy.notes();
+  const isFull = cursor === null && (options.full === true || walk !== null);
+  if (options.since !== undefined && cursor !== null)
+    throw usage(
+      `${into} already exists, and --since is only for a new copy. Leave it out to continue the copy.`,
+    );
+  if (options.since !== undefined && isFull)
+    throw usage('--full starts with the complete history: leave out --since');
+  const start = await startOf(api, copy, options);
+  const { selection } = start;
+  copy.store([], { selection: JSON.stringify(selection) });
+  const onPage: OnPage = ({ what, rows, stored }) => {
+    sums.rows_read += rows;
+    sums.stored += stored;
+    shown.update(what, sums.rows_read);
+  };
+  const onAnew = () => tell(shown, anewText(options));
+  const since = isFull ? await copyAll(api, copy, start, { onPage, onAnew }) : sinceOf(options, start);
+  // Whoever sets how often to ask is not made to wait for an answer.
+  const waitSeconds = follow === true && pollSeconds === undefined ? WAIT_SECONDS : 0;
+  for (;;) {
+    const hasWaited = await catchUp(api, copy, { selection, since, waitSeconds }, onPage);
+    if (follow !== true) return;
+    if (!hasWaited) await sleep((pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, { signal });
+  }
+}
+
+async function compared(api: Api, copy: Copy, options: PullOptions, shown: Shown): Promise<Comparison> {
+  const { into, format } = options;
+  const { cursor } = copy.notes();
+  if (cursor === null && (format !== 'ndjson' || existsSync(`${into}.place`))) {
+    const next = 'Run the same command without --compare first.';
+    throw new Refused('failed', `the copy ${into} is not complete yet. ${next}`);
+  }
+  if (options.since !== undefined && cursor !== null)
+    throw usage(`${into} already records its position: leave out --since`);
+  const start = await startOf(api, copy, options);
+  let read = 0;
+  const onPage: OnPage = ({ what, rows }) => {
+    read += rows;
+    shown.update(what, read);
+  };
+  const comparison = await compareCopy(api, copy, start, { since: sinceOf(options, start), onPage });
+  shown.end();
+  return comparison;
+}
+
 interface Pulled {
   readonly into: string;
-  /** Rows that the service returned; a detection can be among them several times. */
-  readonly rows_read: number;
-  /** Those that were new to the copy or newer than its version. */
   readonly stored: number;
-  /** In the copy; null for NDJSON. */
+  /** In the copy; null for lines. */
   readonly detections: number | null;
 }
 
@@ -123,166 +245,37 @@ function pulledText({ into, stored, detections }: Pulled, startsNow: boolean): s
   return `${done} Run the same command again to fetch later changes.${start}`;
 }
 
-/** A connection to the service, until the command is stopped. */
-interface Session {
-  readonly api: Api;
-  readonly signal: AbortSignal;
-  readonly shown: PullProgress;
-}
-
-function begin(options: PullOptions): Session {
-  const stopping = new AbortController();
-  const stop = () => stopping.abort(new Stopped());
-  process.once('SIGINT', stop);
-  process.once('SIGTERM', stop);
-  const { signal } = stopping;
-  const shown = pullProgress();
-  const api = createApi({
-    baseUrl: baseUrlOf(options.baseUrl),
-    key: readKey(options.keyFile),
-    signal,
-    sleep: (ms) => sleep(ms, undefined, { signal }),
-    onWait: (reason, waitMs) => {
-      shown.end();
-      process.stderr.write(`${printable(reason)}; waiting ${Math.ceil(waitMs / SECOND_MS)} s\n`);
-    },
-  });
-  return { api, signal, shown };
-}
-
-/** @throws Refused `failed` if the key cannot read the selection */
-async function startOf(api: Api, selection: Selection): Promise<Start> {
-  const { body, dateMs } = await api.get('/v1/me');
-  const me = readMe(body);
-  checkSelection(me, selection);
-  return { me, dateMs, selection };
-}
-
-function selectionOf({ subscription, contentType }: PullOptions): Selection {
-  return { subscriptions: subscription?.slice() ?? null, content_type: contentType ?? null };
-}
-
-async function pull(options: PullOptions): Promise<Pulled> {
-  const session = begin(options);
-  const copy = await open(session.api, options);
-  let rows_read = 0;
-  let stored = 0;
-  const onPage = (page: PageRead) => {
-    rows_read += page.rows;
-    stored += page.stored;
-    session.shown.update(page.what, rows_read);
-  };
-  try {
-    await readOn(session, copy, options, onPage).catch((error: unknown) => {
-      // What was stored is complete, and the same command continues from there: with --follow, stopping is no failure.
-      if (!session.signal.aborted) throw error;
-      if (options.follow !== true) process.exitCode = 1;
-    });
-    return { into: options.into, rows_read, stored, detections: copy.count() };
-  } finally {
-    session.shown.end();
-    copy.close();
-  }
-}
-
-async function readOn(
-  { api, signal, shown }: Session,
-  copy: Copy,
-  options: PullOptions,
-  onPage: OnPage,
-): Promise<void> {
-  refuseMisuse(copy, options);
-  const selection = chooseSelection(selectionOfCopy(copy), options.into, selectionOf(options));
-  const start = await startOf(api, selection);
-  noteSelection(copy, selection);
-  const since = await beginning(api, copy, options, start, onPage, () => {
-    shown.end();
-    process.stderr.write(`${beginsAnew(options)}\n`);
-  });
-  for (;;) {
-    // Whoever sets how often to ask is not made to wait for an answer.
-    const waitSeconds = options.follow === true && options.pollSeconds === undefined ? WAIT_SECONDS : 0;
-    const hasWaited = await catchUp(api, copy, selection, since, onPage, waitSeconds);
-    if (options.follow !== true) return;
-    if (hasWaited) continue;
-    await sleep((options.pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS, undefined, { signal });
-  }
-}
-
-class Stopped extends Error {}
-
-async function compare(options: PullOptions): Promise<Comparison> {
-  const { into, since, full, follow } = options;
-  if (full === true || follow === true)
-    throw new Refused('usage', '--compare only compares: leave out --full and --follow');
-  const format = formatOf(options);
-  if (format === 'csv') throw new Refused('usage', '--compare reads a copy in SQLite or NDJSON, not in CSV');
-  const copy = openCopyRows(into, format);
-  const { api, signal, shown } = begin(options);
-  try {
-    if (since !== undefined && copy.cursor !== null)
-      throw new Refused('usage', `${into} already records its position: leave out --since`);
-    const noted = copy.cursor === null ? null : readSelection(copy.selection);
-    const selection = chooseSelection(noted, into, selectionOf(options));
-    const start = await startOf(api, selection);
-    let rows = 0;
-    return await compareCopy(
-      api,
-      copy,
-      start,
-      since === undefined ? formatMs(start.dateMs) : new Date(since).toISOString(),
-      (page) => {
-        rows += page.rows;
-        shown.update(page.what, rows);
-      },
-    );
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    throw new Refused('failed', 'stopped before the comparison was complete');
-  } finally {
-    shown.end();
-    copy.close();
-  }
-}
-
-/** @throws Refused `usage` for options that contradict each other or the existing copy */
-function refuseMisuse(copy: Copy, { into, full, since }: PullOptions): void {
-  if (since === undefined) return;
-  if (copy.cursor() !== null) {
-    throw new Refused(
-      'usage',
-      `${into} already exists, and --since is only for a new copy. Leave it out to continue the copy.`,
-    );
-  }
-  if (full === true || copy.walk() !== null)
-    throw new Refused('usage', '--full starts with the complete history: leave out --since');
-}
-
-/** @returns the `since` of a copy that has no cursor yet; it does not matter for one that has */
-async function beginning(
-  api: Api,
-  copy: Copy,
-  options: PullOptions,
-  start: Start,
-  onPage: OnPage,
-  onAnew: () => void,
-): Promise<string> {
-  if (copy.cursor() !== null) return '';
-  if (options.full === true || copy.walk() !== null) return copyAll(api, copy, start, onPage, onAnew);
-  if (options.since !== undefined) return new Date(options.since).toISOString();
-  // The server's clock, not this machine's: a time in the server's future would be refused.
-  return formatMs(start.dateMs);
-}
-
-function beginsAnew({ into, format }: PullOptions): string {
+function anewText({ into, format }: PullOptions): string {
   const kept =
-    format === 'ndjson' || format === 'csv'
-      ? 'rows that are read again are appended again'
-      : 'rows that were already read are kept';
-  return `the full copy in ${printable(into)} was started too long ago: the change stream only goes back 31 days. The copy starts again; ${kept}.`;
+    format === 'sqlite'
+      ? 'rows that were already read are kept'
+      : 'rows that are read again are appended again';
+  return `the full copy in ${into} was started too long ago: the change stream only goes back 31 days. The copy starts again; ${kept}.`;
 }
 
-/** Option value: subscription ids, without duplicates. */
+function comparisonText(into: string, { detections, changed_since, differences }: Comparison): string {
+  const all = counted(detections, 'detection');
+  const changed = `${counted(changed_since, 'detection')} changed after the copy was updated, and ${changed_since === 1 ? 'was' : 'were'} not compared.`;
+  const result =
+    differences.length === 0
+      ? `The copy ${into} matches the service: ${all} compared.`
+      : `${differencesText(differences)}\nThe copy ${into} differs from the service: ${counted(differences.length, 'difference')} in ${all}.`;
+  return changed_since === 0 ? result : `${result}\n${changed}`;
+}
+
+function differencesText(differences: readonly Difference[]): string {
+  const shown = table(differences.slice(0, DIFFERENCES_SHOWN_MAX), [
+    { title: 'DETECTION', value: ({ id }) => id },
+    { title: 'DIFFERENCE', value: ({ kind }) => kind },
+    { title: 'COPY', value: ({ copy_version }) => copy_version, align: 'right' },
+    { title: 'SERVICE', value: ({ service_version }) => service_version, align: 'right' },
+    { title: 'FIELDS', value: ({ fields }) => (fields.length === 0 ? null : fields.join(', ')) },
+  ]);
+  const more = differences.length - DIFFERENCES_SHOWN_MAX;
+  return more > 0 ? `${shown}\nand ${grouped(more)} more; --json lists all of them` : shown;
+}
+
+/** Option value: subscription ids. */
 function subscriptionsValue(value: string): number[] {
   const numbers = listValue(value).map((item) => wholeNumber(item, 1, NUMBER_MAX));
   const known = numbers.filter((number) => number !== null);
@@ -292,62 +285,18 @@ function subscriptionsValue(value: string): number[] {
   );
 }
 
-/** Option value: `text` or `image`. */
-function contentTypeValue(value: string): ContentType {
-  if (isContentType(value)) return value;
-  throw new InvalidArgumentError('Expected text or image.');
-}
-
-async function open(api: Api, options: PullOptions): Promise<Copy> {
-  switch (formatOf(options)) {
-    case 'sqlite':
-      return openCopy(options.into);
-    case 'ndjson':
-      return openLines(options.into);
-    case 'csv':
-      return openLines(options.into, csvForm(readSchema((await api.get('/v1/schema/detection')).body)));
-  }
-}
-
-/** @throws Refused `usage` for a format that is none, or not that of the existing copy */
-function formatOf({ format: given = 'sqlite', into }: PullOptions): CopyFormat {
-  const format = COPY_FORMATS.find((known) => known === given);
-  if (format === undefined)
-    throw new Refused('usage', `invalid --format ${given}: expected sqlite, ndjson or csv`);
-  requireFormat(into, format);
-  return format;
-}
-
+/** The key in a file that contains the key alone, or the document that `key create --json` prints. */
 function readKey(path: string): string {
-  if (!existsSync(path))
-    throw new Refused(
-      'failed',
-      `there is no key file ${path}. Create it, with the API key as its only content.`,
-    );
-  const key = keyIn(readFileSync(path, 'utf8').trim());
-  if (/^[\w.~+/=-]+$/.test(key)) return key;
+  if (!existsSync(path)) {
+    const next = 'Create it, with the API key as its only content.';
+    throw new Refused('failed', `there is no key file ${path}. ${next}`);
+  }
+  const content = readFileSync(path, 'utf8').trim();
+  const document = parseJson(content);
+  const key = typeof document === 'object' && document !== null && 'key' in document ? document.key : content;
+  if (typeof key === 'string' && /^[\w.~+/=-]+$/.test(key)) return key;
   throw new Refused(
     'failed',
     `${path} does not contain an API key: expected the key alone, or the output of key create --json`,
   );
-}
-
-/** The key in a file that contains the key alone, or the document that `key create --json` prints. */
-function keyIn(content: string): string {
-  if (!content.startsWith('{')) return content;
-  try {
-    const { key }: { key?: unknown } = JSON.parse(content);
-    return typeof key === 'string' ? key : '';
-  } catch {
-    return '';
-  }
-}
-
-function baseUrlOf(value: string): string {
-  if (!isBaseUrl(value))
-    throw new Refused(
-      'usage',
-      `invalid --base-url ${value}: expected an address such as http://127.0.0.1:8080`,
-    );
-  return value.replace(/\/+$/, '');
 }

@@ -9,6 +9,8 @@ import { applyingText, NOT_RUNNING, pauseText } from './ingest-status.ts';
 import { wrapped } from './output.ts';
 import type { Status } from './status.ts';
 
+const FILES_SHOWN = 3;
+
 /** @param width columns of the terminal: longer lines are wrapped */
 export function statusText(status: Status, nowMs: number, width: number): string {
   const lines = [
@@ -17,11 +19,11 @@ export function statusText(status: Status, nowMs: number, width: number): string
     ['keys', keysText(status, nowMs)],
     ...status.disks.map((disk) => ['disk', diskText(disk)] as const),
     ['backup', backupText(status, nowMs)],
-    ['verified', status.verified_at === null ? 'not yet' : since(status.verified_at, nowMs)],
+    ['verified', status.scrub === null ? 'not yet' : since(status.scrub.at, nowMs)],
   ] as const;
   const labels = Math.max(...lines.map(([label]) => label.length)) + 2;
   const hanging = (first: string, text: string) => wrapped(text, width, ' '.repeat(first.length), first);
-  const files = status.unread_files.flatMap(({ file, outcome, report }) => {
+  const files = status.not_applied.slice(0, FILES_SHOWN).flatMap(({ file, outcome, report }) => {
     const reason = report.reason ?? 'see: wirewatch ingest status';
     // An alert that gives it is above.
     const isTold = status.alerts.some(({ detail }) => detail.includes(reason));
@@ -47,19 +49,19 @@ function applianceText({ running, url }: Status): string {
   return url === null ? 'running' : `running, listening on ${url}`;
 }
 
-function ingestLines({ ingest, reason }: Status, nowMs: number): (readonly [string, string])[] {
-  if (ingest === null) return [['ingest', `detections.db cannot be read: ${reason}`]];
-  const { waiting, drop, applying } = ingest;
+function ingestLines(status: Status, nowMs: number): (readonly [string, string])[] {
+  const { unreadable } = status.database;
+  if (unreadable !== null) return [['ingest', `detections.db cannot be read: ${unreadable}`]];
+  const { waiting, drop, applying } = status.ingest;
   return [
-    ['ingest', pauseText(ingest)],
-    ...EXPORT_NAMES.map((name) => [name, exportText(ingest, name, nowMs)] as const),
+    ['ingest', pauseText(status.health)],
+    ...EXPORT_NAMES.map((name) => [name, exportText(status.exports[name], nowMs)] as const),
     ['waiting', `${counted(waiting, 'file')} in ${drop}`],
     ...applying.map((file) => ['backfill', applyingText(file)] as const),
   ];
 }
 
-function exportText(ingest: NonNullable<Status['ingest']>, name: ExportName, nowMs: number): string {
-  const { enabled, ...reach } = ingest.exports[name];
+function exportText({ enabled, ...reach }: Status['exports'][ExportName], nowMs: number): string {
   if (!enabled) return 'switched off';
   return reachText(
     reach,

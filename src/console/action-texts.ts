@@ -1,141 +1,139 @@
 /** What each action is called, what it will do, in words, and the command that does the same. Pure. */
 import type { Action } from '../admin/console/api.ts';
-import { windowName } from './format.ts';
+import { clock, dayName, windowName } from './format.ts';
 
-export interface ActionText {
+export type Option = readonly [value: string, text: string];
+
+/** Of a form. */
+export interface Field {
+  readonly name: string;
+  readonly label: string;
+  /** `checks`: any of the options. */
+  readonly type?: 'date' | 'number' | 'datetime-local' | 'checks';
+  readonly options?: readonly Option[];
+  readonly hint?: string;
+  /** What it holds at first. */
+  readonly value?: string;
+  readonly required?: boolean;
+  /** It is given as a list. */
+  readonly isList?: boolean;
+}
+
+interface ActionText {
   /** On its button. */
   readonly label: string;
-  /** The question's title. */
-  readonly title: string;
   /** What will happen. */
   readonly will: string;
+  /** The question, up to what it is done to; else the label. */
+  readonly title?: string;
+  /** Else its kind says it. */
+  readonly command?: string;
   /** It takes something away from somebody. */
   readonly isGrave?: boolean;
-  readonly command: string;
+  /** What the person gives besides. */
+  readonly fields?: readonly Field[];
 }
 
-type Of<Kind extends Action['kind']> = Extract<Action, { readonly kind: Kind }>;
+const OVERLAPS = [
+  ['7d', 'for 7 more days'],
+  ['1d', 'for 1 more day'],
+  ['1h', 'for 1 more hour'],
+  ['0', 'not at all: it ends now'],
+] as const;
 
-/** `name` of what it is done to, where the id alone says little. */
-export function actionText(action: Action, name = ''): ActionText {
-  switch (action.kind) {
-    case 'window-reset':
-    case 'window-accept':
-    case 'window-expect':
-      return windowText(action);
-    case 'key-create':
-    case 'key-rotate':
-    case 'key-revoke':
-      return keyText(action, name);
-    case 'account-suspend':
-    case 'account-resume':
-      return accountText(action, name);
-    default:
-      return APPLIANCE[action.kind];
-  }
-}
-
-const APPLIANCE: Readonly<
-  Record<'ingest-pause' | 'ingest-resume' | 'ingest-replay' | 'backup' | 'scrub', ActionText>
-> = {
+export const TEXTS: Readonly<Record<Action['kind'], ActionText>> = {
   'ingest-pause': {
     label: 'Pause ingest',
-    title: 'Pause ingest?',
     will: 'Export files stay in the drop folder until ingest is resumed, also after a restart. Clients go on reading. The file being read is finished first.',
-    command: 'wirewatch ingest pause',
   },
   'ingest-resume': {
     label: 'Resume ingest',
-    title: 'Resume ingest?',
     will: 'Files in the drop folder are read again, the newest windows first.',
-    command: 'wirewatch ingest resume',
   },
   'ingest-replay': {
     label: 'Replay files',
-    title: 'Replay archived files?',
-    will: 'The files in archive/ are read again. Detections that come out differently get a new version, which clients receive; equal ones stay as they are.',
-    command: 'wirewatch ingest replay',
+    will: 'The files in archive/ that were first applied between these times are read again; without times, every file is. Detections that come out differently get a new version, which clients receive; equal ones stay as they are.',
+    fields: [
+      { name: 'from', label: 'First applied from (UTC)', type: 'datetime-local' },
+      { name: 'to', label: 'before (UTC)', type: 'datetime-local' },
+    ],
   },
   backup: {
     label: 'Back up now',
-    title: 'Run a backup?',
     will: 'The backup folder is brought up to date. Reads and ingest go on meanwhile.',
-    command: 'wirewatch backup FOLDER',
+    command: 'backup FOLDER',
   },
   scrub: {
     label: 'Verify now',
-    title: 'Verify the database?',
     will: 'The log is read to its end and the database compared with it. This may take minutes; reads and ingest go on meanwhile.',
-    command: 'wirewatch verify',
+    command: 'verify',
+  },
+  'window-reset': {
+    label: 'Reset',
+    will: 'The newest held file of the window is read; if none is held, the failed file is read again. Its detections then reach the change stream.',
+  },
+  'window-accept': {
+    label: 'Accept',
+    will: 'The held file is read after all. Its detections then reach the change stream.',
+  },
+  'window-expect': {
+    label: 'Expect windows from here',
+    title: 'Expect windows only from',
+    will: 'Windows before this one are no longer called missing or abandoned. Those from it on are searched for at once.',
+  },
+  'key-create': {
+    label: 'Make a key',
+    title: 'Make a key for',
+    will: 'The key works at once. It is shown only once.',
+    command: 'key create --scopes detections:read --subscriptions NUMBERS --name NAME --account',
+  },
+  'key-rotate': {
+    label: 'Rotate',
+    will: 'A new key with the same rights is made and shown only once. The old one goes on working for the time chosen here, then ends. Cursors stay valid.',
+    fields: [{ name: 'overlap', label: 'The old key goes on working', options: OVERLAPS }],
+  },
+  'key-revoke': {
+    label: 'Revoke',
+    will: 'Requests with this key, and with its access tokens, are refused from now on (401). This cannot be undone.',
+    isGrave: true,
+  },
+  'account-suspend': {
+    label: 'Suspend account',
+    will: 'Every request with one of its keys is refused (403) until the account is resumed. Its detections are still recorded.',
+    isGrave: true,
+  },
+  'account-resume': {
+    label: 'Resume account',
+    will: 'Its keys work again at once. Nothing was lost: clients go on from their cursors.',
   },
 };
 
-function windowText(action: Of<'window-reset' | 'window-accept' | 'window-expect'>): ActionText {
-  const { export: exportName, window_start } = action;
-  const name = `${exportName}, ${windowName(Date.parse(window_start))}`;
-  const verb = action.kind.slice('window-'.length);
-  const command = `wirewatch window ${verb} ${exportName} ${window_start}`;
-  if (action.kind === 'window-reset')
-    return {
-      label: 'Reset',
-      title: 'Reset this window?',
-      will: `The newest held file of the window is read; if none is held, the failed file is read again (${name}). Its detections then reach the change stream.`,
-      command,
-    };
-  if (action.kind === 'window-accept')
-    return {
-      label: 'Accept',
-      title: 'Accept the file of this abandoned window?',
-      will: `The held file is read after all (${name}). Its detections then reach the change stream.`,
-      command,
-    };
+/** `name` of what it is done to, where the id alone says little. */
+export function actionText(action: Action, name = ''): ActionText & { readonly command: string } {
+  const text = TEXTS[action.kind];
+  const [subject, words] = subjectOf(action, name);
+  const { title = text.label, command = action.kind.replace('-', ' ') } = text;
   return {
-    label: 'Expect windows from here',
-    title: `Expect windows of ${exportName} from here on?`,
-    will: `Windows before this one are no longer called missing or abandoned (${name}). Those from it on are searched for at once.`,
-    command,
+    ...text,
+    title: `${title}${subject && ` ${subject}`}?`,
+    command: ['wirewatch', command, ...words].join(' '),
   };
 }
 
-function keyText(action: Of<'key-create' | 'key-rotate' | 'key-revoke'>, name: string): ActionText {
-  if (action.kind === 'key-create')
-    return {
-      label: 'Make a key',
-      title: `Make a key for ${name || action.account}`,
-      will: 'The key works at once. It is shown only once.',
-      command: `wirewatch key create --account ${action.account} --scopes detections:read --subscriptions NUMBERS --name NAME`,
-    };
-  const which = name === '' ? action.id : `${name} (${action.id})`;
-  if (action.kind === 'key-rotate')
-    return {
-      label: 'Rotate',
-      title: `Rotate the key ${which}?`,
-      will: 'A new key with the same rights is made and shown only once. The old one goes on working for the time chosen here, then ends. Cursors stay valid.',
-      command: `wirewatch key rotate ${action.id}`,
-    };
-  return {
-    label: 'Revoke',
-    title: `Revoke the key ${which}?`,
-    will: 'Requests with this key, and with its access tokens, are refused from now on (401). This cannot be undone.',
-    isGrave: true,
-    command: `wirewatch key revoke ${action.id}`,
-  };
+/** What it is done to, for a person and for the command. */
+function subjectOf(action: Action, name: string): readonly [string, readonly string[]] {
+  if ('window_start' in action) {
+    const { export: exportName, window_start } = action;
+    return [`${exportName}, ${windowName(Date.parse(window_start))}`, [exportName, window_start]];
+  }
+  const id = 'id' in action ? action.id : 'account' in action ? action.account : '';
+  return [name === '' || name === id ? id : `${name} (${id})`, id === '' ? [] : [id]];
 }
 
-function accountText({ kind, id }: Of<'account-suspend' | 'account-resume'>, name: string): ActionText {
-  const which = name || id;
-  if (kind === 'account-resume')
-    return {
-      label: 'Resume account',
-      title: `Resume the account ${which}?`,
-      will: 'Its keys work again at once. Nothing was lost: clients go on from their cursors.',
-      command: `wirewatch account resume ${id}`,
-    };
-  return {
-    label: 'Suspend account',
-    title: `Suspend the account ${which}?`,
-    will: 'Every request with one of its keys is refused (403) until the account is resumed. Its detections are still recorded.',
-    isGrave: true,
-    command: `wirewatch account suspend ${id}`,
-  };
+/** On a button that does not stand beside what it is for. */
+export function labelWithSubject(action: Action): string {
+  const { label } = TEXTS[action.kind];
+  if (!('window_start' in action)) return label;
+  const ms = Date.parse(action.window_start);
+  return `${label} ${action.export}, ${dayName(ms)} ${clock(ms)}`;
 }

@@ -1,30 +1,48 @@
 /** A button that asks once, says what will happen, does it, and says what came of it. */
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
-import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
-import type { Action, ActionResult } from '../admin/console/api.ts';
-import { actionText } from './action-texts.ts';
-import { Dialog } from './dialog.ts';
-import { clock, dayName } from './format.ts';
-import { type Children, Copy, Mark } from './parts.ts';
+import { useContext, useEffect, useState } from 'preact/hooks';
+import type { Action, ActionResult, Session } from '../admin/console/api.ts';
+import { actionText, type Field } from './action-texts.ts';
+import { givenBy, inputs } from './list.ts';
+import { code, Dialog, failed } from './parts.ts';
 import { Failure, send } from './server.ts';
 
-interface ActionProps {
+export const SessionContext = createContext<Session | null>(null);
+
+interface Asked {
   readonly action: Action;
   /** Name of what it is done to. */
-  readonly name?: string;
-  readonly label?: string;
-  /** What the person gives besides: fields of a form, and how they complete the action. */
-  readonly fields?: Children;
-  readonly complete?: (form: FormData) => Action;
+  readonly name?: string | undefined;
+  readonly label?: string | undefined;
+  /** What the person gives besides, where the texts of actions do not know it. */
+  readonly fields?: readonly Field[];
 }
 
-interface Host {
-  ask(action: ActionProps): void;
-  say(text: string): void;
+/** Asks in the page's one {@link ActionHost}. */
+let ask: (asked: Asked) => void = () => {};
+
+function ActionButton(asked: Asked): VNode | null {
+  const session = useContext(SessionContext);
+  const { label, isGrave } = actionText(asked.action);
+  if (session === null || session.read_only) return null;
+  return html`<button type="button" class=${isGrave && 'grave'} onClick=${() => ask(asked)}>${asked.label ?? label}</button>`;
 }
 
-const HostContext = createContext<Host>({ ask() {}, say() {} });
+/** A button for an action; none in a session that may only read. */
+export function actionButton(action: Action, rest: Omit<Asked, 'action'> = {}): VNode {
+  return html`<${ActionButton} ...${rest} action=${action} />`;
+}
+
+/** @param labelOf where what they are for does not stand beside them */
+export function actions(
+  of: readonly Action[],
+  name?: string,
+  labelOf?: (action: Action) => string,
+): VNode | null {
+  if (of.length === 0) return null;
+  return html`<div class="row">${of.map((action) => actionButton(action, { name, label: labelOf?.(action) }))}</div>`;
+}
 
 const SAID_MS = 12_000;
 
@@ -32,123 +50,64 @@ const SAID_MS = 12_000;
  * Where questions are asked and results said, for all views: what an action was begun from may be gone before it is
  * done, and a new key must not go with it.
  */
-export function ActionHost({ children }: { children?: Children }): VNode {
-  const [asked, setAsked] = useState<ActionProps | null>(null);
+export function ActionHost(): VNode {
+  const [asked, setAsked] = useState<Asked | null>(null);
   const [said, setSaid] = useState('');
-  const host = useMemo(() => ({ ask: setAsked, say: setSaid }), []);
+  ask = setAsked;
   useEffect(() => {
     const timer = setTimeout(() => setSaid(''), SAID_MS);
     return () => clearTimeout(timer);
   }, [said]);
-  return html`<${HostContext.Provider} value=${host}>
-    ${children}
-    ${asked !== null && html`<${ActionDialog} ...${asked} onClose=${() => setAsked(null)} />`}
-    <div class="said" role="status">${said !== '' && html`<p>${said}<button type="button" aria-label="Dismiss" onClick=${() => setSaid('')}>✕</button></p>`}</div>
-  </${HostContext.Provider}>`;
+  const dismiss = html`<button type="button" aria-label="Dismiss" onClick=${() => setSaid('')}>✕</button>`;
+  return html`${asked !== null && html`<${ActionDialog} ...${asked} onDone=${setSaid} onClose=${() => setAsked(null)} />`}
+    <div class="said" role="status">${said !== '' && html`<p>${said}${dismiss}</p>`}</div>`;
 }
 
-export function ActionButton(props: ActionProps): VNode {
-  const { ask } = useContext(HostContext);
-  const { label, isGrave } = actionText(props.action, props.name);
-  return html`<button type="button" class=${isGrave ? 'grave' : ''} onClick=${() => ask(props)}>${props.label ?? label}</button>`;
+interface DialogProps extends Asked {
+  readonly onDone: (text: string) => void;
+  readonly onClose: () => void;
 }
 
-interface ActionsProps {
-  readonly of: readonly Action[];
-  readonly name?: string;
-  /** Whether the buttons say what they are for: where it does not stand beside them. */
-  readonly hasSubject?: boolean;
-}
-
-export function Actions({ of, name, hasSubject = false }: ActionsProps): VNode | null {
-  if (of.length === 0) return null;
-  return html`<div class="actions">${of.map((action) =>
-    action.kind === 'key-rotate'
-      ? html`<${RotateButton} action=${action} name=${name} />`
-      : html`<${ActionButton} action=${action} name=${name} label=${hasSubject ? labelOf(action) : undefined} />`,
-  )}</div>`;
-}
-
-function labelOf(action: Action): string {
-  const { label } = actionText(action);
-  if (!('window_start' in action)) return label;
-  const ms = Date.parse(action.window_start);
-  return `${label} ${action.export}, ${dayName(ms)} ${clock(ms)}`;
-}
-
-const OVERLAPS = [
-  ['7d', 'for 7 more days'],
-  ['1d', 'for 1 more day'],
-  ['1h', 'for 1 more hour'],
-  ['0', 'not at all: it ends now'],
-] as const;
-
-function RotateButton({
-  action,
-  name,
-}: {
-  action: Extract<Action, { kind: 'key-rotate' }>;
-  name?: string;
-}): VNode {
-  const fields = html`<label>The old key goes on working<select name="overlap">${OVERLAPS.map(
-    ([value, text]) => html`<option value=${value}>${text}</option>`,
-  )}</select></label>`;
-  const complete = (form: FormData): Action => ({ ...action, overlap: `${form.get('overlap')}` });
-  return html`<${ActionButton} action=${action} name=${name} fields=${fields} complete=${complete} />`;
-}
-
-type Step =
-  | { readonly kind: 'asked' | 'sent' }
-  | { readonly kind: 'refused'; readonly reason: string }
-  | { readonly kind: 'done'; readonly result: ActionResult };
-
-function ActionDialog({
-  action,
-  name,
-  fields,
-  complete,
-  onClose,
-}: ActionProps & { onClose: () => void }): VNode {
-  const { say } = useContext(HostContext);
-  const [step, setStep] = useState<Step>({ kind: 'asked' });
-  const { title, will, isGrave = false, label, command } = actionText(action, name);
+function ActionDialog({ action, name, fields: own, onDone, onClose }: DialogProps): VNode {
+  const [isSent, setIsSent] = useState(false);
+  const [refusal, setRefusal] = useState('');
+  const [made, setMade] = useState<ActionResult | null>(null);
+  const { title, will, isGrave, label, command, fields = own ?? [] } = actionText(action, name);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
-    if (step.kind === 'sent' || !(event.target instanceof HTMLFormElement)) return;
-    const { kind, ...body } = complete?.(new FormData(event.target)) ?? action;
-    setStep({ kind: 'sent' });
+    if (isSent || !(event.target instanceof HTMLFormElement)) return;
+    const { kind, ...body } = action;
+    setIsSent(true);
     try {
-      const result = await send<ActionResult>(`/console/actions/${kind}`, body);
-      if (result.key !== undefined) {
-        setStep({ kind: 'done', result });
-        return;
-      }
-      say(result.text);
+      const given = givenBy(fields, new FormData(event.target));
+      const result = await send<ActionResult>(`/console/actions/${kind}`, { ...body, ...given });
+      if (result.key !== undefined) return setMade(result);
+      onDone(result.text);
       onClose();
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      setStep({ kind: 'refused', reason: error.message });
+      setRefusal(error.message);
+      setIsSent(false);
     }
   };
-  if (step.kind === 'done') return html`<${NewKey} result=${step.result} onClose=${onClose} />`;
+  if (made !== null) return html`<${NewKey} result=${made} onClose=${onClose} />`;
   return html`<${Dialog} title=${title} class="question" onClose=${onClose}>
     <form onSubmit=${submit}>
       <p>${will}</p>
-      ${fields}
-      ${step.kind === 'refused' && html`<p class="failure" role="alert"><${Mark} name="failed" /> ${step.reason}</p>`}
+      ${fields.length > 0 && html`<div class="fields">${inputs(fields)}</div>`}
+      ${refusal !== '' && failed(refusal)}
       <p class="soft">The same in a terminal: <code>${command}</code></p>
-      <footer><button type="button" onClick=${onClose}>Cancel</button><button class=${isGrave ? 'main grave' : 'main'} disabled=${step.kind === 'sent'}>${label}</button></footer>
+      <footer class="row"><button type="button" onClick=${onClose}>Cancel</button><button class=${isGrave ? 'main grave' : 'main'} disabled=${isSent}>${label}</button></footer>
     </form>
   </${Dialog}>`;
 }
 
-/** Only a click on its button closes it: a key that was not copied is lost. */
+/** A key that was not copied is lost. */
 function NewKey({ result, onClose }: { result: ActionResult; onClose: () => void }): VNode {
-  const key = result.key?.key ?? '';
   return html`<${Dialog} title="The new key" class="question" onClose=${onClose} isKept>
     <p>${result.text}</p>
     <p>Copy it now: it is shown only once. Wirewatch keeps a hash of it, not the key.</p>
-    <div class="code"><pre tabindex="0" aria-label="The key"><code>${key}</code></pre><${Copy} text=${key} label="the key" /></div>
-    <footer><button type="button" class="main" onClick=${onClose}>I have copied it</button></footer>
+    ${code(result.key?.key ?? '', 'the key')}
+    <footer class="row"><button type="button" class="main" onClick=${onClose}>I have copied it</button></footer>
   </${Dialog}>`;
 }

@@ -1,110 +1,123 @@
 /** The console: what the administration port shows to a person in a browser. */
 import { html, render } from 'htm/preact';
-import type { VNode } from 'preact';
+import { Component, type VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { EVENTS, type Overview as OverviewAnswer, type Session } from '../admin/console/api.ts';
-import { ActionHost } from './action.ts';
-import { Boundary } from './boundary.ts';
+import { ActionHost, SessionContext } from './action.ts';
 import { Customers } from './customers.ts';
 import { Detections } from './detections.ts';
 import { Files } from './files.ts';
 import { count, instant } from './format.ts';
 import { History } from './history.ts';
-import { EXPORTS } from './letters.ts';
 import { Manual } from './manual.ts';
-import { Overview } from './overview.ts';
-import { notRead } from './overview-panels.ts';
-import { Mark } from './parts.ts';
+import { missingIn, Overview } from './overview.ts';
+import { type Children, code, failed, Heading, mark } from './parts.ts';
 import { linkTo, type Route, useRoute } from './route.ts';
-import { type Reading, SESSION, send, useReading, useStream } from './server.ts';
-import { isLink, redeemLink, SessionContext, SignedOut } from './session.ts';
+import { Failure, type Reading, SESSION, send, useReading, useStream } from './server.ts';
 import { Windows } from './windows.ts';
 
+interface ViewProps {
+  readonly route: Route;
+  readonly overview: Reading<OverviewAnswer>;
+}
+
 interface View {
-  readonly name: string;
   readonly title: string;
-  readonly show: (route: Route, overview: Reading<OverviewAnswer>) => VNode;
+  readonly show: (props: ViewProps) => VNode;
   /** How many things of it want somebody. */
   readonly badge?: (overview: OverviewAnswer) => number;
 }
 
-const VIEWS: readonly View[] = [
-  {
-    name: 'overview',
-    title: 'Overview',
-    show: (_, overview) => html`<${Overview} reading=${overview} />`,
-    badge: ({ alerts }) => alerts.length,
-  },
-  {
-    name: 'windows',
-    title: 'Windows',
-    show: (route) => html`<${Windows} route=${route} />`,
-    badge: ({ exports }) => EXPORTS.reduce((sum, name) => sum + notRead(exports[name]), 0),
-  },
-  { name: 'files', title: 'Files', show: (route) => html`<${Files} route=${route} />` },
-  {
-    name: 'customers',
-    title: 'Customers',
-    show: () => html`<${Customers} />`,
-    badge: ({ keys }) => keys.behind,
-  },
-  { name: 'detections', title: 'Detections', show: (route) => html`<${Detections} route=${route} />` },
-  { name: 'history', title: 'History', show: (route) => html`<${History} route=${route} />` },
-  { name: 'manual', title: 'Manual', show: (route) => html`<${Manual} route=${route} />` },
-];
+/** By what the address calls them, in their order. */
+const VIEWS: Readonly<Record<string, View>> = {
+  overview: { title: 'Overview', show: Overview, badge: ({ alerts }) => alerts.length },
+  windows: { title: 'Windows', show: Windows, badge: ({ exports }) => missingIn(exports) },
+  files: { title: 'Files', show: Files },
+  customers: { title: 'Customers', show: Customers, badge: ({ keys }) => keys.behind },
+  detections: { title: 'Detections', show: Detections },
+  history: { title: 'History', show: History },
+  manual: { title: 'Manual', show: Manual },
+};
 
 function App({ refused }: { refused: string | null }): VNode {
-  const session = useReading<Session>(SESSION, ['session', 'end']);
-  const { data, failure } = session;
-  const isIn = data !== undefined && failure?.status !== 401;
-  if (isIn)
+  const { pages, failure } = useReading<Session>(SESSION, ['session', 'end']);
+  const [data] = pages;
+  if (data !== undefined && failure?.status !== 401)
     return html`<${SessionContext.Provider} value=${data}><${Console} session=${data} /></${SessionContext.Provider}>`;
-  if (failure === undefined)
-    return html`<main class="signed-out"><h1>Wirewatch</h1><p class="soft">Reading …</p></main>`;
   const ended = data === undefined ? null : 'The session has ended.';
-  return html`<${SignedOut} reason=${failure.status === 401 ? (refused ?? ended) : failure.message} />`;
+  const reason = failure?.status === 401 ? (refused ?? ended) : failure?.message;
+  return html`<main class="signed-out"><h1>Wirewatch</h1>
+    ${reason && failed(reason)}
+    ${
+      failure === undefined
+        ? html`<p class="reading">Reading …</p>`
+        : html`<p>To log in, have a link printed on the machine that runs Wirewatch. It works once, for ten minutes.</p>
+    ${code('wirewatch console', 'the command')}
+    <p class="soft">With <code>--read-only</code>, the session can look but change nothing. With <code>--as NAME</code>, its actions carry that name in the audit trail.</p>`
+    }</main>`;
 }
 
 function Console({ session }: { session: Session }): VNode {
   const route = useRoute();
   const connected = useStream('/console/events', EVENTS);
   const overview = useReading<OverviewAnswer>('/console/overview', ['overview']);
-  const view = VIEWS.find(({ name }) => name === route.view);
+  const view = Object.hasOwn(VIEWS, route.view) ? VIEWS[route.view] : undefined;
+  const title = view?.title ?? 'Not found';
   useEffect(() => {
-    document.title = `${view?.title ?? 'Not found'} – Wirewatch`;
+    document.title = `${title} – Wirewatch`;
     scrollTo(0, 0);
   }, [route.view, route.name]);
-  return html`<${ActionHost}>
-    <a class="skip" href="#main" onClick=${toMain}>Skip to the content</a>
+  const toMain = (event: Event) => {
+    event.preventDefault();
+    document.getElementById('main')?.focus();
+  };
+  // One detection and a topic have headings of their own.
+  const isNamed = route.view === 'manual' || (route.view === 'detections' && route.name !== '');
+  return html`<a class="skip" href="#main" onClick=${toMain}>Skip to the content</a>
     <div class="frame">
-      <${Side} session=${session} current=${view?.name} overview=${overview.data} connected=${connected} />
-      <main id="main" tabindex="-1" key=${route.view}>${view === undefined ? html`<h1>Not found</h1><p>There is no such page. <a href=${linkTo('overview')}>Overview</a></p>` : html`<${Boundary}>${view.show(route, overview)}</${Boundary}>`}</main>
+      ${side(session, route, overview.pages[0], connected)}
+      <main id="main" tabindex="-1" key=${route.view}>
+        ${!isNamed && html`<${Heading}>${title}</${Heading}>`}
+        <${Boundary}>${view === undefined ? html`<p>There is no such page. <a href=${linkTo('overview')}>Overview</a></p>` : html`<${view.show} route=${route} overview=${overview} />`}</${Boundary}>
+      </main>
     </div>
-  </${ActionHost}>`;
+    <${ActionHost} />`;
 }
 
-function toMain(event: Event): void {
-  event.preventDefault();
-  document.getElementById('main')?.focus();
+/** A view that fails must not take the others with it: it is said, and the rest stays in use. */
+class Boundary extends Component<{ readonly children?: Children }, { readonly hasFailed: boolean }> {
+  override state = { hasFailed: false };
+
+  static override getDerivedStateFromError() {
+    return { hasFailed: true };
+  }
+
+  override render(): Children {
+    if (!this.state.hasFailed) return this.props.children;
+    return failed(
+      'This view failed. Reload the page; if it fails again, restart Wirewatch with the newest version, or use the commands.',
+    );
+  }
 }
 
-interface SideProps {
-  readonly session: Session;
-  readonly current: string | undefined;
-  readonly overview: OverviewAnswer | undefined;
-  readonly connected: boolean | null;
-}
-
-function Side({ session, current, overview, connected }: SideProps): VNode {
+function side(
+  session: Session,
+  route: Route,
+  overview: OverviewAnswer | undefined,
+  connected: boolean | null,
+): VNode {
   const { name, read_only, expires_at, version, demo } = session;
+  const links = Object.entries(VIEWS).map(([view, { title, badge }]) => {
+    const open = overview === undefined ? 0 : (badge?.(overview) ?? 0);
+    const isUrgent = view === 'overview' && overview?.alerts.some(({ page_worthy }) => page_worthy);
+    const shown = html`<span class=${`badge ${isUrgent && 'urgent'}`}>${count(open)}<span class="hidden"> open</span></span>`;
+    return html`<li><a href=${linkTo(view)} aria-current=${view === route.view ? 'page' : undefined}>${title}${open > 0 && shown}</a></li>`;
+  });
   return html`<header class="side">
     <a class="brand" href=${linkTo('overview')}>Wirewatch${demo && html`<span class="tag">demo</span>`}</a>
-    <nav aria-label="Views"><ul>${VIEWS.map(({ name: view, title, badge }) => {
-      const open = overview === undefined ? 0 : (badge?.(overview) ?? 0);
-      return html`<li key=${view}><a href=${linkTo(view)} aria-current=${view === current ? 'page' : undefined}>${title}${open > 0 && html`<span class=${isUrgent(view, overview) ? 'badge urgent' : 'badge'}>${count(open)}<span class="hidden"> open</span></span>`}</a></li>`;
-    })}</ul></nav>
+    <nav aria-label="Views"><ul>${links}</ul></nav>
     <div class="foot soft">
-      <p class="connection" role="status">${connected === false ? html`<${Mark} name="warning" /> Not connected: what is shown may be old. Trying again.` : html`<${Mark} name=${connected === null ? 'abandoned' : 'done'} /> ${connected === null ? 'Connecting' : 'Live'}`}</p>
+      <p class="connection" role="status">${mark(connected === null ? 'abandoned' : connected ? 'done' : 'warning')} ${connected === null ? 'Connecting' : connected ? 'Live' : 'Not connected: what is shown may be old. Trying again.'}</p>
       <p>${name}${read_only && ', read-only'}</p>
       <p title=${`Until ${instant(Date.parse(expires_at))} UTC`}>Version ${version}</p>
       <button type="button" class="plain" onClick=${logOut}>Log out</button>
@@ -112,19 +125,30 @@ function Side({ session, current, overview, connected }: SideProps): VNode {
   </header>`;
 }
 
-/** Whether somebody is needed now. */
-function isUrgent(view: string, overview: OverviewAnswer | undefined): boolean {
-  return view === 'overview' && overview?.alerts.some(({ page_worthy }) => page_worthy) === true;
-}
-
 async function logOut(): Promise<void> {
   await send(`${SESSION}/end`, {}).catch(() => {});
   location.reload();
 }
 
+const LINK = /^#login=(.+)$/;
+
+/** Redeems the link by which the page was opened, and takes its token out of the address. @returns what failed; null: nothing */
+async function redeemLink(): Promise<string | null> {
+  const [, token] = LINK.exec(location.hash) ?? [];
+  if (token === undefined) return null;
+  history.replaceState(null, '', '/');
+  try {
+    await send(SESSION, { token });
+    return null;
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return error.status === 401 ? 'This link was used already, or is older than ten minutes.' : error.message;
+  }
+}
+
 // A link that is opened where the console is shown already changes nothing but the fragment.
 addEventListener('hashchange', () => {
-  if (isLink()) location.reload();
+  if (LINK.test(location.hash)) location.reload();
 });
 const refused = await redeemLink();
 const place = document.getElementById('app');

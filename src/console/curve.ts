@@ -3,12 +3,13 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { clock, count } from './format.ts';
+import { soft, table } from './parts.ts';
 
 const MINUTE_MS = 60_000;
 /** Minutes that one step of the curve stands for: a day has 288 of them. */
 const STEP = 5;
+const HOUR = 60;
 const HEIGHT = 64;
-const HOUR_STEPS = 60 / STEP;
 
 interface CurveProps {
   readonly title: string;
@@ -21,53 +22,44 @@ interface CurveProps {
 
 export function Curve({ title, unit, fromMs, minutes }: CurveProps): VNode {
   const [at, setAt] = useState<number | null>(null);
-  const steps = stepsOf(minutes);
+  const steps = parts(minutes, STEP).map((part) => sum(part) / part.length);
   const most = Math.max(...steps, 0);
-  const total = minutes.reduce((sum, value) => sum + value, 0);
-  const y = (value: number) => (HEIGHT - (most === 0 ? 0 : (value / most) * (HEIGHT - 4))).toFixed(1);
-  const line = steps.map((value, x) => `${x === 0 ? 'M' : 'L'}${x} ${y(value)}`).join('');
   const last = Math.max(1, steps.length - 1);
-  const startOf = (x: number) => fromMs + x * STEP * MINUTE_MS;
+  const time = (x: number) => clock(fromMs + x * STEP * MINUTE_MS);
+  const points = steps.map((value, x) => `${x} ${HEIGHT - (value / (most || 1)) * (HEIGHT - 4)}`).join('L');
   const shown =
     at === null
-      ? `${count(total)} in 24 hours, at most ${perMinute(most)} a minute`
-      : `${clock(startOf(at))} to ${clock(startOf(at + 1))} UTC: ${perMinute(steps[at] ?? 0)} ${unit} a minute`;
+      ? `${count(sum(minutes))} in 24 hours, at most ${perMinute(most)} a minute`
+      : `${time(at)} to ${time(at + 1)} UTC: ${perMinute(steps[at] ?? 0)} ${unit} a minute`;
   const move = (event: PointerEvent) => {
     if (!(event.currentTarget instanceof Element)) return;
     const { left, width } = event.currentTarget.getBoundingClientRect();
     setAt(Math.min(last, Math.max(0, Math.round(((event.clientX - left) / width) * last))));
   };
-  return html`<figure class="curve">
-    <figcaption><h3>${title}</h3><span class="soft">${shown}</span></figcaption>
-    <svg viewBox=${`0 0 ${last} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${`${title}: ${shown}`} onPointerMove=${move} onPointerLeave=${() => setAt(null)}>
-      <path class="area" d=${`${line}L${last} ${HEIGHT}L0 ${HEIGHT}Z`} />
-      <path class="line" d=${line} vector-effect="non-scaling-stroke" />
-      ${at !== null && html`<path class="cursor" d=${`M${at} 0V${HEIGHT}`} vector-effect="non-scaling-stroke" />`}
+  const hours = parts(minutes, HOUR).map((part, hour) => [time((hour * HOUR) / STEP), sum(part)] as const);
+  const byHour = table<(typeof hours)[number]>(`${title}, by hour`, hours, [
+    ['Hour from (UTC)', ([hour]) => hour],
+    [title, ([, value]) => count(value), 'number'],
+  ]);
+  return html`<figure>
+    <figcaption class="row"><h3>${title}</h3>${soft(shown)}</figcaption>
+    <svg class="curve" viewBox=${`0 0 ${last} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${`${title}: ${shown}`} onPointerMove=${move} onPointerLeave=${() => setAt(null)}>
+      <path fill="var(--tint)" d=${`M0 ${HEIGHT}L${points}L${last} ${HEIGHT}`} />
+      <path fill="none" stroke="var(--accent)" stroke-width="1.5" d=${`M${points}`} vector-effect="non-scaling-stroke" />
+      ${at !== null && html`<path stroke="var(--soft)" d=${`M${at} 0V${HEIGHT}`} vector-effect="non-scaling-stroke" />`}
     </svg>
-    <div class="axis" aria-hidden="true"><span>${clock(fromMs)}</span><span>${clock(startOf(last / 4))}</span><span>${clock(startOf(last / 2))}</span><span>${clock(startOf((last * 3) / 4))}</span><span>now</span></div>
-    <details><summary>As a table</summary><table aria-label=${`${title}, by hour`}><thead><tr><th scope="col">Hour from (UTC)</th><th scope="col" class="number">${title}</th></tr></thead><tbody>${hoursOf(
-      minutes,
-    ).map(
-      (sum, hour) =>
-        html`<tr><td data-title="Hour from (UTC)">${clock(startOf(hour * HOUR_STEPS))}</td><td class="number" data-title=${title}>${count(sum)}</td></tr>`,
-    )}</tbody></table></details>
+    <div class="row axis" aria-hidden="true">${[0, 1, 2, 3].map((part) => html`<span>${time((last * part) / 4)}</span>`)}<span>now</span></div>
+    <details><summary>As a table</summary>${byHour}</details>
   </figure>`;
 }
 
-/** The mean of each step, a minute. */
-function stepsOf(minutes: readonly number[]): number[] {
-  return sums(minutes, STEP).map((sum, index) => sum / Math.min(STEP, minutes.length - index * STEP));
+function parts(values: readonly number[], size: number): (readonly number[])[] {
+  const starts = Array.from({ length: Math.ceil(values.length / size) }, (_, index) => index * size);
+  return starts.map((start) => values.slice(start, start + size));
 }
 
-function hoursOf(minutes: readonly number[]): number[] {
-  return sums(minutes, 60);
-}
-
-function sums(values: readonly number[], size: number): number[] {
-  const of: number[] = [];
-  for (let at = 0; at < values.length; at += size)
-    of.push(values.slice(at, at + size).reduce((sum, value) => sum + value, 0));
-  return of;
+function sum(values: readonly number[]): number {
+  return values.reduce((all, value) => all + value, 0);
 }
 
 function perMinute(value: number): string {

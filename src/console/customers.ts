@@ -2,103 +2,124 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { AccountEntry, Customers as Answer, Follower, KeyEntry } from '../admin/console/api-records.ts';
-import { Actions } from './action.ts';
+import { actionButton, actions } from './action.ts';
+import type { Field } from './action-texts.ts';
 import { count, span } from './format.ts';
-import { CreateKey } from './key-form.ts';
-import { Age, Foreign, Heading, type MarkName, Panel, Read, State, Table } from './parts.ts';
+import { age, type Children, facts, foreign, panel, read, soft, state, table } from './parts.ts';
 import { useReading } from './server.ts';
-import { useIsReadOnly } from './session.ts';
 
 export function Customers(): VNode {
   const reading = useReading<Answer>('/console/customers', ['customers']);
-  return html`<${Heading}>Customers</${Heading}>
-    <${Read} of=${reading}>${(answer: Answer) =>
-      answer.accounts.length === 0
-        ? html`<${Panel} title="Accounts"><p class="empty">There is no account yet. Add one with <code>wirewatch account add ID --name NAME</code>, then a subscription and a key.</p></${Panel}>`
-        : answer.accounts.map(
-            (account) => html`<${Account} key=${account.id} account=${account} scopes=${answer.scopes} />`,
-          )}</${Read}>`;
+  const none = html`<p class="empty">There is no account yet. Add one with <code>wirewatch account add ID --name NAME</code>, then a subscription and a key.</p>`;
+  return read(reading, ({ accounts, scopes }) =>
+    accounts.length === 0 ? panel('Accounts', none) : accounts.map((one) => account(one, scopes)),
+  );
 }
 
-function Account({ account, scopes }: { account: AccountEntry; scopes: readonly string[] }): VNode {
-  const { id, name, suspended_at, rows_today, daily_rows, subscriptions, keys, actions } = account;
-  const isReadOnly = useIsReadOnly();
-  const aside = html`${!isReadOnly && html`<${CreateKey} account=${account} scopes=${scopes} />`}<${Actions} of=${actions.filter(({ kind }) => kind !== 'key-create')} name=${name} />`;
-  return html`<${Panel} title=${name} aside=${aside} help="security">
-    <dl class="fact-grid">
-      <div><dt>Account</dt><dd class="mono">${id}</dd></div>
-      <div><dt>State</dt><dd>${suspended_at === null ? html`<${State} name="done">active</${State}>` : html`<${State} name="held">suspended <${Age} at=${suspended_at} /></${State}>`}</dd></div>
-      <div><dt>Rows today</dt><dd><${Allowance} used=${rows_today} of=${daily_rows} /></dd></div>
-      ${subscriptions.map((one) => html`<div key=${one.id}><dt>Subscription ${one.id}</dt><dd>${one.name !== null && html`<${Foreign} text=${one.name} />, `}${one.content_types.join(' and ')}, ${one.time_zone}</dd></div>`)}
-      ${subscriptions.length === 0 && html`<div><dt>Subscriptions</dt><dd class="soft">none</dd></div>`}
-    </dl>
-    <${Keys} keys=${keys} />
-  </${Panel}>`;
-}
-
-function Allowance({ used, of }: { used: number; of: number }): VNode {
-  return html`<span class="strength"><meter min="0" max=${Math.max(1, of)} value=${Math.min(used, of)} aria-hidden="true"></meter>${count(used)} of ${count(of)}</span>`;
-}
-
-function Keys({ keys }: { keys: readonly KeyEntry[] }): VNode {
+function account(of: AccountEntry, scopes: readonly string[]): VNode {
+  const { id, name, suspended_at, rows_today, daily_rows, subscriptions, keys } = of;
   const live = keys.filter(({ status }) => status === 'active');
   const ended = keys.filter(({ status }) => status !== 'active');
-  return html`<${KeyTable} keys=${live} label="Active keys" empty="No active key: nobody can read this account's detections." />
-    ${ended.length > 0 && html`<details><summary>${count(ended.length, 'key')} that ended</summary><${KeyTable} keys=${ended} label="Keys that ended" /></details>`}`;
-}
-
-function KeyTable({
-  keys,
-  label,
-  empty,
-}: {
-  keys: readonly KeyEntry[];
-  label: string;
-  empty?: string;
-}): VNode {
-  const columns = [
-    { title: 'Key', of: (one: KeyEntry) => html`<${Name} of=${one} />` },
-    { title: 'Reads', of: (one: KeyEntry) => html`<${Rights} of=${one} />` },
-    { title: 'Last used', of: (one: KeyEntry) => html`<${Age} at=${one.last_used_at} />` },
-    { title: 'Follows the stream', of: ({ follower }: KeyEntry) => html`<${Following} of=${follower} />` },
-    {
-      title: 'Rows today',
-      isNumber: true,
-      of: (one: KeyEntry) =>
-        one.daily_rows === null
-          ? count(one.rows_today)
-          : html`<${Allowance} used=${one.rows_today} of=${one.daily_rows} />`,
-    },
-    { title: 'Refused, 7 days', of: ({ refused }: KeyEntry) => html`<${Refused} of=${refused} />` },
-    { title: 'Action', of: ({ actions, name }: KeyEntry) => html`<${Actions} of=${actions} name=${name} />` },
+  const make = { kind: 'key-create', account: id, name: '', scopes: [], subscriptions: [] } as const;
+  const aside = [actionButton(make, { name, fields: keyFields(of, scopes) }), actions(of.actions, name)];
+  const isActive = suspended_at === null;
+  const parts = [
+    facts([
+      ['Account', foreign(id, 'mono')],
+      ['State', isActive ? state('done', 'active') : state('held', ['suspended ', age(suspended_at)])],
+      ['Rows today', allowance(rows_today, daily_rows)],
+      ...subscriptions.map(({ id: number, name: own, content_types, time_zone }) => {
+        const read = `${content_types.join(' and ')}, ${time_zone}`;
+        return [`Subscription ${number}`, own === null ? read : [foreign(own), `, ${read}`]] as const;
+      }),
+      ...(subscriptions.length === 0 ? [['Subscriptions', 'none'] as const] : []),
+    ]),
+    keyTable(live, 'Active keys', "No active key: nobody can read this account's detections."),
+    ended.length > 0 &&
+      html`<details><summary>${count(ended.length, 'key')} that ended</summary>${keyTable(ended, 'Keys that ended')}</details>`,
   ];
-  return html`<${Table} label=${label} columns=${columns} rows=${keys} keyOf=${(one: KeyEntry) => one.id} empty=${empty} />`;
+  return html`<div key=${id}>${panel(name, parts, { aside, help: 'security' })}</div>`;
 }
 
-function Name({ of: { id, name, status, expires_at, revoked_at } }: { of: KeyEntry }): VNode {
-  const ends = status === 'active' && expires_at !== null;
-  return html`<${Foreign} text=${name} /><br /><span class="soft mono">${id}</span>
-    ${ends && html`<br /><span class="soft">ends <${Age} at=${expires_at} /></span>`}
-    ${status !== 'active' && html`<br /><span class="soft">${status} <${Age} at=${revoked_at ?? expires_at} /></span>`}`;
+function keyFields({ subscriptions }: AccountEntry, scopes: readonly string[]): readonly Field[] {
+  const streams = subscriptions.map(({ id, name, content_types: types }): Field => {
+    const one = types.length > 1 ? types.map((type) => [`${id}:${type}`, `${type} only`] as const) : [];
+    const options = [[`${id}`, 'every content type'], ...one, ['', 'not for this key']] as const;
+    return {
+      name: 'subscriptions',
+      label: `Subscription ${id}${name === null ? '' : `, ${name}`}`,
+      options,
+      isList: true,
+    };
+  });
+  const all = scopes.map((one) => [one, one] as const);
+  return [
+    { name: 'name', label: 'Name', hint: 'who uses it, and where', required: true },
+    { name: 'scopes', label: 'Scopes', type: 'checks', options: all, value: 'detections:read', isList: true },
+    ...streams,
+    { name: 'expires_at', label: 'Ends (UTC; empty: never)', type: 'datetime-local' },
+    {
+      name: 'allow_addresses',
+      label: 'Only from these addresses',
+      hint: 'any; or 192.0.2.1, 10.0.0.0/8',
+      isList: true,
+    },
+    { name: 'daily_rows', label: 'Rows a day', type: 'number', hint: "only the account's allowance" },
+  ];
 }
 
-function Rights({ of: { subscriptions, scopes, allow_addresses } }: { of: KeyEntry }): VNode {
-  return html`${subscriptions.join(', ') || 'no subscription'}<br /><span class="soft">${scopes.join(', ')}</span>
-    ${allow_addresses.length > 0 && html`<br /><span class="soft">only from ${allow_addresses.join(', ')}</span>`}`;
+/** A number as a bar beside its words. */
+export function bar(value: number, most: number, text: string): VNode {
+  return html`<span class="bar-text"><meter min="0" max=${Math.max(1, most)} value=${Math.min(value, most)} aria-hidden="true"></meter>${text}</span>`;
+}
+
+function allowance(used: number, of: number | null): Children {
+  return of === null ? count(used) : bar(used, of, `${count(used)} of ${count(of)}`);
+}
+
+function keyTable(keys: readonly KeyEntry[], label: string, empty?: string): VNode {
+  return table<KeyEntry>(
+    label,
+    keys,
+    [
+      ['Key', keyName],
+      ['Reads', rights],
+      ['Last used', ({ last_used_at }) => age(last_used_at)],
+      ['Follows the stream', ({ follower }) => following(follower)],
+      ['Rows today', ({ rows_today, daily_rows }) => allowance(rows_today, daily_rows), 'number'],
+      ['Refused, 7 days', ({ refused }) => (refused.length === 0 ? soft('none') : refused.map(refusal))],
+      ['Action', ({ actions: of, name }) => actions(of, name)],
+    ],
+    { key: ({ id }) => id, empty },
+  );
+}
+
+function keyName({ id, name, status, expires_at, revoked_at }: KeyEntry): VNode {
+  const isActive = status === 'active';
+  const end = isActive ? expires_at : (revoked_at ?? expires_at);
+  return html`${foreign(name)}<br />${foreign(id, 'mono')}
+    ${end !== null && html`<br />${soft([isActive ? 'ends ' : `${status} `, age(end)])}`}`;
+}
+
+function rights({ subscriptions, scopes, allow_addresses: from }: KeyEntry): VNode {
+  return html`${subscriptions.join(', ') || 'no subscription'}<br />${soft(scopes.join(', '))}
+    ${from.length > 0 && html`<br />${soft(`only from ${from.join(', ')}`)}`}`;
 }
 
 /** How far it is behind, in rows and minutes, and since when it is silent. */
-export function Following({ of }: { of: Follower | null }): VNode {
-  if (of === null) return html`<span class="soft">never</span>`;
-  const { rows_behind, minutes_behind, silent_since, behind } = of;
-  const age = minutes_behind === 0 ? '' : `, ${span(minutes_behind * 60_000)}`;
-  const [mark, text]: readonly [MarkName, string] = behind
-    ? ['warning', `${count(rows_behind, 'row')} behind${age}`]
-    : ['done', rows_behind === 0 ? 'caught up' : `${count(rows_behind, 'row')} to read${age}`];
-  return html`<${State} name=${mark}>${text}</${State}><br /><span class="soft">${behind ? 'silent since' : 'last used'} <${Age} at=${silent_since} /></span>`;
+export function following(of: Follower | null): VNode {
+  if (of === null) return soft('never');
+  const { rows_behind: rows, minutes_behind, silent_since, behind } = of;
+  const late = minutes_behind === 0 ? '' : `, ${span(minutes_behind * 60_000)}`;
+  const text = behind
+    ? `${count(rows, 'row')} behind`
+    : rows === 0
+      ? 'caught up'
+      : `${count(rows, 'row')} to read`;
+  return html`${state(behind ? 'warning' : 'done', text + late)}<br />
+    ${soft([behind ? 'silent since ' : 'last used ', age(silent_since)])}`;
 }
 
-function Refused({ of }: { of: KeyEntry['refused'] }): VNode {
-  if (of.length === 0) return html`<span class="soft">none</span>`;
-  return html`${of.map(({ code, count: times, last_at }) => html`<div>${count(times)} <code>${code}</code> <span class="soft"><${Age} at=${last_at} /></span></div>`)}`;
+function refusal({ code, count: times, last_at }: KeyEntry['refused'][number]): VNode {
+  return html`<div>${count(times)} <code>${code}</code> ${soft(age(last_at))}</div>`;
 }

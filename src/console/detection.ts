@@ -1,70 +1,110 @@
-/** One detection: where the item was found, and its versions side by side with what changed between them. */
+/** Detections as lines, and one of them: where the item was found, and its versions side by side with what changed. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DetectionDetail, DetectionEntry } from '../admin/console/api-records.ts';
-import { placeOf, Strength, titleOf } from './detection-rows.ts';
-import { shown } from './file-report.ts';
-import { count } from './format.ts';
-import { Pages, usePages } from './list.ts';
-import { Code, Foreign, Heading, Outside, Panel, When } from './parts.ts';
+import { bar } from './customers.ts';
+import { count, shown } from './format.ts';
+import { type Children, code, facts, foreign, Heading, outside, panel, read, table, when } from './parts.ts';
 import { linkTo, queryOf } from './route.ts';
+import { useReading } from './server.ts';
+
+/** What was found where, how strong, since when. */
+export function detectionRows(rows: readonly DetectionEntry[], label: string, empty: string): VNode {
+  return table<DetectionEntry>(
+    label,
+    rows,
+    [
+      ['Detection', titleLink, 'wide'],
+      ['Found on', placeOf, 'medium'],
+      ['Subscription', (one) => `${one.subscription_id}`, 'number'],
+      ['Type', (one) => one.content_type],
+      ['Strength', strength],
+      ['First detected (UTC)', (one) => when(one.first_detected_at)],
+    ],
+    { key: ({ id, version }) => `${id} ${version}`, empty },
+  );
+}
+
+const HEADLINE_MAX = 200;
+
+/** The headline; where the export gave none, the id. */
+export function titleOf({ id, article: { headline } }: DetectionEntry): string {
+  const title = (headline ?? '').trim() || id;
+  return title.length > HEADLINE_MAX ? `${title.slice(0, HEADLINE_MAX)}…` : title;
+}
+
+function titleLink(of: DetectionEntry): VNode {
+  const title = titleOf(of);
+  const id = title === of.id ? '' : `${of.id} `;
+  return html`<a class="title" href=${linkTo('detections', {}, of.id)}>${foreign(title)}</a>
+    <span class="soft mono">${id}version ${of.version}</span>`;
+}
+
+function placeOf({ article: { publisher, domain } }: DetectionEntry): VNode {
+  return foreign(publisher?.name ?? domain ?? 'unknown');
+}
+
+const FULL = 100;
+
+/** The band in words, and the score as a bar: a text's goes to 100, a photo's to 99. */
+function strength({ strength: { band, score } }: DetectionEntry): VNode {
+  return bar(score, FULL, `${band} ${Math.round(score)}`);
+}
+
+export function DetectionView({ id }: { id: string }): VNode {
+  const reading = useReading<DetectionDetail>(`/console/detections/one${queryOf({ id })}`, ['detections']);
+  const versions = (_: DetectionDetail, pages: readonly DetectionDetail[]) =>
+    html`<${Versions} of=${pages.flatMap((page) => page.versions)} />`;
+  const [data] = reading.pages;
+  return html`<p class="back"><a href=${linkTo('detections')}>Detections</a></p>
+    <${Heading} about=${id}>${data === undefined ? id : foreign(titleOf(data.current))}</${Heading}>
+    ${data !== undefined && found(data)}
+    ${panel('Versions, the newest first', read(reading, versions, 'Look for older versions'))}
+    ${data !== undefined && panel('The same by the API', code(data.curl, 'the call'), { help: 'change-stream' })}`;
+}
+
+function found({ current, account }: DetectionDetail): VNode {
+  const { article, source, subscription_id, first_detected_estimated: isEstimated } = current;
+  const photo = source.image_url;
+  return panel(
+    'What was found',
+    facts([
+      ['Item', foreign(source.id ?? `number ${source.internal_id}`, 'mono')],
+      ['Found on', placeOf(current)],
+      ['Article', outside(article.url, `number ${article.id}`)],
+      ['Strength', strength(current)],
+      ['First detected', [when(current.first_detected_at), ' UTC', isEstimated && ', estimated']],
+      ['Last scored', [when(current.last_scored_at), ' UTC']],
+      ['Subscription', `${subscription_id}${account === null ? '' : `, ${account.name}`}`],
+      ['Id', foreign(current.id, 'mono')],
+      ...(typeof photo === 'string' ? [['Photo', outside(photo)] as const] : []),
+    ]),
+  );
+}
+
+type Version = DetectionDetail['versions'][number];
 
 const SIDE_BY_SIDE = 4;
 
-export function DetectionView({ id }: { id: string }): VNode {
-  const pages = usePages<DetectionDetail>(`/console/detections/one${queryOf({ id })}`, ['detections']);
-  const { data } = pages.first;
-  const title = data === undefined ? id : html`<${Foreign} text=${titleOf(data.current)} />`;
-  return html`<p class="back"><a href=${linkTo('detections')}>Detections</a></p>
-    <${Heading} about=${id}>${title}</${Heading}>
-    ${data !== undefined && html`<${Found} detail=${data} />`}
-    <${Panel} title="Versions, the newest first">
-      <${Pages} of=${pages} more="Look for older versions">${(all: readonly DetectionDetail[]) => html`<${Versions} of=${all.flatMap(({ versions }) => versions)} />`}</${Pages}>
-    </${Panel}>
-    ${data !== undefined && html`<${Panel} title="The same by the API" help="change-stream"><${Code} text=${data.curl} label="the call" /></${Panel}>`}`;
-}
-
-function Found({ detail }: { detail: DetectionDetail }): VNode {
-  const { current, account } = detail;
-  const { article, source, strength } = current;
-  const fact = (title: string, value: unknown) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`;
-  return html`<${Panel} title="What was found">
-    <dl class="fact-grid">
-      ${fact('Item', html`<${Foreign} text=${source.id ?? `number ${source.internal_id}`} class="mono" />`)}
-      ${fact('Found on', html`<${Foreign} text=${placeOf(article)} />`)}
-      ${fact('Article', html`<${Outside} href=${article.url}><${Foreign} text=${article.url ?? `number ${article.id}`} /></${Outside}>`)}
-      ${fact('Strength', html`<${Strength} of=${strength} />`)}
-      ${fact('First detected', html`<${When} at=${current.first_detected_at} /> UTC${current.first_detected_estimated && ', estimated'}`)}
-      ${fact('Last scored', html`<${When} at=${current.last_scored_at} /> UTC`)}
-      ${fact('Subscription', `${current.subscription_id}${account === null ? '' : `, ${account.name}`}`)}
-      ${fact('Id', html`<span class="mono">${current.id}</span>`)}
-      ${typeof source.image_url === 'string' && fact('Photo', html`<${Outside} href=${source.image_url} />`)}
-    </dl>
-  </${Panel}>`;
-}
-
-function Versions({ of }: { of: DetectionDetail['versions'] }): VNode {
+function Versions({ of }: { of: readonly Version[] }): VNode {
   const [isAll, setIsAll] = useState(false);
   const columns = isAll ? of : of.slice(0, SIDE_BY_SIDE);
-  const paths = new Set(columns.flatMap(({ detection }) => [...pathsOf(detection)]));
+  const paths = new Set(columns.flatMap(({ detection }) => pathsOf(detection)));
   const rows = [...paths].filter((path) => path !== 'event' && path !== 'version');
+  const head = ({ version, at, changed }: Version) =>
+    html`<th scope="col">Version ${count(version)}<br />${at === null ? 'just delivered' : html`delivered ${when(at)}`}<br />${changed.length === 0 ? 'first one found' : count(changed.length, 'change')}</th>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Versions side by side"><table class="versions">
-      <thead><tr><th scope="col">Field</th>${columns.map(
-        ({ version, at, changed }) =>
-          html`<th scope="col" key=${version}>Version ${count(version)}<br />${at === null ? 'just delivered' : html`delivered <${When} at=${at} />`}<br />${changed.length === 0 ? 'first one found' : count(changed.length, 'change')}</th>`,
-      )}</tr></thead>
-      <tbody>${rows.map(
-        (path) =>
-          html`<tr key=${path}><th scope="row" class="mono">${path}</th>${columns.map(
-            ({ version, detection, changed }) => {
-              const isChanged = changed.includes(path);
-              return html`<td key=${version} class=${isChanged ? 'changed' : ''}>${isChanged && html`<span class="hidden">changed: </span>`}<${Foreign} text=${textAt(detection, path)} /></td>`;
-            },
-          )}</tr>`,
-      )}</tbody>
+      <thead><tr><th scope="col">Field</th>${columns.map(head)}</tr></thead>
+      <tbody>${rows.map((path) => html`<tr key=${path}><th scope="row" class="mono">${path}</th>${columns.map((one) => cellOf(one, path))}</tr>`)}</tbody>
     </table></div>
     ${of.length > columns.length && html`<button type="button" class="more" onClick=${() => setIsAll(true)}>Show all ${count(of.length)} versions</button> `}`;
+}
+
+function cellOf({ detection, changed }: Version, path: string): Children {
+  const isChanged = changed.includes(path);
+  const told = isChanged && html`<span class="hidden">changed: </span>`;
+  return html`<td class=${isChanged && 'changed'}>${told}${foreign(textAt(detection, path))}</td>`;
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -72,11 +112,11 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /** Dotted paths of every value, as the contract names fields. */
-function* pathsOf(value: unknown, path = ''): Generator<string> {
-  if (!isObject(value)) yield path;
-  else
-    for (const [name, member] of Object.entries(value))
-      yield* pathsOf(member, path === '' ? name : `${path}.${name}`);
+function pathsOf(value: unknown, path = ''): string[] {
+  if (!isObject(value)) return [path];
+  return Object.entries(value).flatMap(([name, member]) =>
+    pathsOf(member, path === '' ? name : `${path}.${name}`),
+  );
 }
 
 function textAt(detection: DetectionEntry, path: string): string {

@@ -1,93 +1,129 @@
-/** Every export file, newest first: what became of it and why. */
+/** Every export file, newest first: what became of it, of its rows, and why some or all were left out. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { Action, FileEntry, FilesPage } from '../admin/console/api.ts';
-import { ActionButton } from './action.ts';
-import { FileStory, firstError, leftOut, Outcome, rowsText } from './file-report.ts';
-import { bytes, windowTime } from './format.ts';
-import { Filters, Pages, usePages, valuesOf } from './list.ts';
-import { Age, Foreign, Heading, Panel, Table } from './parts.ts';
-import { linkTo, queryOf, type Route } from './route.ts';
-import { useIsReadOnly } from './session.ts';
+import type { ExportName, FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
+import { actionButton } from './action.ts';
+import { bytes, count, shown, windowTime } from './format.ts';
+import { choices, list } from './list.ts';
+import { age, type Children, foreign, type MarkName, soft, state, table, when } from './parts.ts';
+import { linkTo, type Route } from './route.ts';
+import { EXPORTS } from './window-map.ts';
 
-const FIELDS = [
-  { name: 'name', label: 'Name contains' },
-  {
-    name: 'outcome',
-    label: 'Outcome',
-    options: [
-      ['', 'any'],
-      ['failed,held,refused', 'failed, held or refused'],
-      ['applied', 'applied'],
-      ['applying', 'being applied'],
-      ['repeated', 'repeated'],
-      ['failed', 'failed'],
-      ['held', 'held'],
-      ['refused', 'refused'],
-    ],
-  },
-  {
-    name: 'export',
-    label: 'Export',
-    options: [
-      ['', 'both'],
-      ['newswire', 'newswire'],
-      ['imagewire', 'imagewire'],
-    ],
-  },
-] as const;
+const OUTCOMES: Readonly<Record<FileOutcome, readonly [MarkName, string]>> = {
+  applied: ['done', 'applied'],
+  applying: ['held', 'being applied'],
+  repeated: ['done', 'repeated: nothing new'],
+  failed: ['failed', 'failed'],
+  held: ['held', 'held'],
+  refused: ['warning', 'refused'],
+};
 
-export function Files({ route }: { route: Route }): VNode {
-  const pages = usePages<FilesPage>(`/console/files${queryOf(valuesOf(FIELDS, route))}`, ['windows']);
-  const isReadOnly = useIsReadOnly();
-  return html`<${Heading}>Files</${Heading}>
-    <${Panel} title="Export files" help="operations" aside=${!isReadOnly && html`<${ReplayButton} />`}>
-      <${Filters} fields=${FIELDS} route=${route} />
-      <${Pages} of=${pages}>${(all: readonly FilesPage[]) => html`<${FileTable} files=${all.flatMap(({ files }) => files)} />`}</${Pages}>
-    </${Panel}>`;
+export function outcome(of: FileOutcome): VNode {
+  return state(...OUTCOMES[of]);
 }
 
-function FileTable({ files }: { files: readonly FileEntry[] }): VNode {
-  const columns = [
-    { title: 'File', class: 'wide', of: (one: FileEntry) => html`<${Summary} file=${one} />` },
-    { title: 'Outcome', of: ({ outcome }: FileEntry) => html`<${Outcome} of=${outcome} />` },
-    { title: 'Window (UTC)', of: windowOf },
-    {
-      title: 'Rows',
-      class: 'medium',
-      of: ({ report }: FileEntry) => rowsText(report) || html`<span class="soft">–</span>`,
-    },
-    { title: 'Size', isNumber: true, of: (one: FileEntry) => bytes(one.bytes) },
-    { title: 'Taken', of: ({ taken_at }: FileEntry) => html`<${Age} at=${taken_at} />` },
-  ];
-  return html`<${Table} label="Export files" columns=${columns} rows=${files} keyOf=${(one: FileEntry) => one.number} empty="No such file." />`;
+/** Those that were not applied. */
+export const NOT_APPLIED = 'failed,held,refused';
+
+export function Files({ route }: { route: Route }): VNode {
+  const single = Object.entries(OUTCOMES).map(([name, [, text]]) => [name, text] as const);
+  const outcomes = choices('any', [[NOT_APPLIED, 'failed, held or refused'], ...single]);
+  return list<FilesPage, FileEntry>({
+    title: 'Export files',
+    help: 'operations',
+    aside: actionButton({ kind: 'ingest-replay' }),
+    path: '/console/files',
+    topics: ['windows'],
+    route,
+    fields: [
+      { name: 'name', label: 'Name contains' },
+      { name: 'outcome', label: 'Outcome', options: outcomes },
+      { name: 'export', label: 'Export', options: choices('both', EXPORTS) },
+    ],
+    rowsOf: ({ files }) => files,
+    columns: [
+      ['File', summary, 'wide'],
+      ['Outcome', (one) => outcome(one.outcome)],
+      ['Window (UTC)', windowOf],
+      ['Rows', ({ report }) => rowsText(report) || soft('–'), 'medium'],
+      ['Size', (one) => bytes(one.bytes), 'number'],
+      ['Taken', ({ taken_at }) => age(taken_at)],
+    ],
+    key: ({ number }) => number,
+    empty: 'No such file.',
+  });
 }
 
 /** The name, and in full where somebody should read it why; the rest behind a click. */
-function Summary({ file }: { file: FileEntry }): VNode {
-  const { reason } = file.report;
-  const lines = [reason, firstError(file.report), ...leftOut(file.report)].filter(
-    (line) => line !== undefined && line !== null,
-  );
-  return html`<details class="file"><summary><${Foreign} text=${file.file} class="mono" />
-      ${lines.map((line) => html`<${Foreign} text=${line} class="reason" />`)}</summary>
-    <${FileStory} file=${file} /></details>`;
+function summary(file: FileEntry): VNode {
+  const lines = [file.report.reason, firstError(file.report), ...leftOut(file.report)].filter(Boolean);
+  return html`<details class="file"><summary>${foreign(file.file, 'mono')}${lines.map((line) => foreign(line, 'reason'))}</summary>
+    ${fileStory(file)}</details>`;
 }
 
-function windowOf({ export: exportName, window_start, label }: FileEntry) {
+function windowOf({ export: exportName, window_start, label }: FileEntry): Children {
   if (exportName === null || window_start === null) return label === null ? '–' : `backfill ${label}`;
-  return html`<a href=${linkTo('windows', { export: exportName, window: window_start })}>${windowTime(Date.parse(window_start))}</a>`;
+  return windowLink(exportName, window_start);
 }
 
-function ReplayButton(): VNode {
-  const fields = html`<div class="fields">
-    <label>First applied from (UTC)<input type="datetime-local" name="from" /></label>
-    <label>before (UTC)<input type="datetime-local" name="to" /></label>
-  </div><p class="soft">Without either, every archived file is read.</p>`;
-  const complete = (form: FormData): Action => {
-    const end = (name: string) => (form.get(name) ? `${form.get(name)}:00Z` : undefined);
-    const [from, to] = [end('from'), end('to')];
-    return { kind: 'ingest-replay', ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
-  };
-  return html`<${ActionButton} action=${{ kind: 'ingest-replay' }} fields=${fields} complete=${complete} />`;
+/** A link to a window, by its time. */
+export function windowLink(exportName: ExportName, start: string): VNode {
+  const href = linkTo('windows', { export: exportName, window: start });
+  return html`<a href=${href}>${windowTime(Date.parse(start))}</a>`;
+}
+
+/** `40 rows: 38 created, 2 updated` */
+function rowsText(report: FileReport): string {
+  if (report.rows === undefined) return '';
+  const names = ['created', 'updated', 'rescored', 'unchanged'] as const;
+  const parts = names.filter((name) => report[name]).map((name) => `${count(report[name] ?? 0)} ${name}`);
+  return [count(report.rows, 'row'), parts.join(', ')].filter(Boolean).join(': ');
+}
+
+/** What was left out, and why; empty when nothing was. */
+function leftOut(report: FileReport): string[] {
+  const { bad_rows = 0, unknown_rows = {}, ignored_columns = [], names_without_id = 0 } = report;
+  const lines = [
+    bad_rows > 0 && `${count(bad_rows, 'row')} left out: not in the export format`,
+    ...Object.entries(unknown_rows).map(
+      ([stream, rows]) => `${count(rows, 'row')} left out: there is no subscription for ${stream}`,
+    ),
+    ignored_columns.length > 0 && `columns ignored: ${ignored_columns.join(', ')}`,
+    names_without_id > 0 && `${count(names_without_id, 'publisher name')} without an id ignored`,
+  ];
+  return lines.filter((line) => line !== false);
+}
+
+/** A file with all that is known of it. */
+export function fileStory(file: FileEntry): VNode {
+  const { report, finished_at, destination } = file;
+  const finished = finished_at !== null && html`, finished ${when(finished_at)} UTC`;
+  return html`<article class="story" key=${file.number}>
+    <p>${outcome(file.outcome)} ${foreign(file.file, 'mono')}</p>
+    ${[report.reason ?? '', ...leftOut(report)].map((line) => line && html`<p>${foreign(line, 'reason')}</p>`)}
+    <p class="soft">Taken ${when(file.taken_at)} UTC${finished}; ${bytes(file.bytes)}${report.rows !== undefined && `; ${rowsText(report)}`}</p>
+    ${destination !== null && html`<p class="soft">Now at ${foreign(destination, 'mono')}</p>`}
+    ${errors(report)}
+  </article>`;
+}
+
+/** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null: there is none. */
+export function firstError({ errors = [], errors_total = errors.length }: FileReport): string | null {
+  const [first] = errors;
+  if (first === undefined) return null;
+  const where = first.column === null ? `line ${first.line}` : `line ${first.line}, ${first.column}`;
+  const more = errors_total > 1 ? `; ${count(errors_total - 1, 'more error')}` : '';
+  return `${where}: expected ${first.expected}, found ${shown(first.value)}${more}`;
+}
+
+function errors({ errors = [], errors_total = errors.length }: FileReport): Children {
+  if (errors.length === 0) return null;
+  const rows = table<(typeof errors)[number]>('Errors', errors, [
+    ['Line', ({ line }) => count(line), 'number'],
+    ['Column', ({ column }) => foreign(column ?? 'whole line', 'mono'), 'medium'],
+    ['Value', ({ value }) => foreign(shown(value), 'mono'), 'wide'],
+    ['Expected', ({ expected }) => foreign(expected), 'wide'],
+  ]);
+  const total = `The first ${count(errors.length)} of ${count(errors_total, 'error')}.`;
+  return [rows, errors_total > errors.length && html`<p class="soft">${total}</p>`];
 }

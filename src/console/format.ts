@@ -15,14 +15,11 @@ export function count(value: number, one?: string, many = `${one}s`): string {
 export function span(ms: number): string {
   if (ms < MINUTE_MS) return `${Math.max(0, Math.round(ms / 1000))} s`;
   const minutes = Math.floor(ms / MINUTE_MS);
-  if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
-  if (hours < 24) return withRest(`${hours} h`, minutes % 60, 'min');
-  return withRest(`${Math.floor(hours / 24)} d`, hours % 24, 'h');
-}
-
-function withRest(text: string, rest: number, unit: string): string {
-  return rest === 0 ? text : `${text} ${rest} ${unit}`;
+  if (hours === 0) return `${minutes} min`;
+  const [whole, rest] =
+    hours < 24 ? [`${hours} h`, minutes % 60] : [`${Math.floor(hours / 24)} d`, hours % 24];
+  return rest === 0 ? whole : `${whole} ${rest} ${hours < 24 ? 'min' : 'h'}`;
 }
 
 /** `2026-11-21 13:00:05` */
@@ -32,18 +29,17 @@ export function instant(ms: number): string {
 
 /** `13:00` */
 export function clock(ms: number): string {
-  return new Date(ms).toISOString().slice(11, 16);
+  return instant(ms).slice(11, 16);
 }
 
 /** `2026-11-21` */
 export function day(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
+  return instant(ms).slice(0, 10);
 }
 
 /** `Sat 21 Nov` */
 export function dayName(ms: number): string {
-  const [weekday = '', date, month] = new Date(ms).toUTCString().split(' ');
-  return `${weekday.slice(0, 3)} ${date} ${month}`;
+  return new Date(ms).toUTCString().slice(0, 11).replace(',', '');
 }
 
 /** A window by its start and its end: `2026-11-21 13:00 to 13:10`, for a column that names the zone. */
@@ -63,4 +59,12 @@ export function bytes(value: number): string {
   const power = value < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(value) / 10));
   const scaled = value / 1024 ** power;
   return `${power === 0 || scaled >= 100 ? Math.round(scaled) : scaled.toFixed(1)} ${UNITS[power]}`;
+}
+
+const VALUE_MAX = 200;
+
+/** A value of a file or of a log, as JSON has it. */
+export function shown(value: unknown): string {
+  const text = value === undefined ? '(absent)' : (JSON.stringify(value) ?? '');
+  return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX)}…` : text;
 }

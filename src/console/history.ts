@@ -2,99 +2,80 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { AuditEntry, AuditPage, OperationsPage } from '../admin/console/api-records.ts';
-import { shown } from './file-report.ts';
-import { type Field, Filters, Pages, usePages, valuesOf } from './list.ts';
-import { Choice, Foreign, Heading, Panel, Table, When } from './parts.ts';
-import { go, linkTo, queryOf, type Route } from './route.ts';
+import { shown } from './format.ts';
+import { choices, list, PERIOD } from './list.ts';
+import { choice, foreign, soft, when } from './parts.ts';
+import { go, linkTo, type Route } from './route.ts';
 
 const SUBJECTS = ['installation', 'account', 'subscription', 'key', 'ingest', 'operation', 'console', 'log'];
-const PERIOD: readonly Field[] = [
-  { name: 'from', label: 'From (UTC)', type: 'date' },
-  { name: 'to', label: 'before', type: 'date' },
-];
-const AUDIT_FIELDS: readonly Field[] = [
-  ...PERIOD,
-  { name: 'actor', label: 'By' },
-  {
-    name: 'subject',
-    label: 'What',
-    options: [['', 'anything'], ...SUBJECTS.map((one) => [one, one] as const)],
-  },
-  { name: 'id', label: 'Id' },
-];
-const OPERATION_FIELDS: readonly Field[] = [...PERIOD, { name: 'kind', label: 'Kind' }];
+const LISTS = [
+  ['audit', 'Audit trail'],
+  ['detections', 'Log of operations'],
+] as const;
 
 export function History({ route }: { route: Route }): VNode {
   const isLog = route.parameters.get('of') === 'detections';
-  const choose = (of: string) => go(linkTo('history', { of: of === 'detections' ? of : null }));
-  return html`<${Heading}>History</${Heading}>
-    <div class="bar"><${Choice} label="Of what" value=${isLog ? 'detections' : 'audit'} options=${[['audit', 'Audit trail'], ['detections', 'Log of operations']]} onChoose=${choose} /></div>
-    ${isLog ? html`<${Operations} route=${route} />` : html`<${Audit} route=${route} />`}`;
+  const choose = (of: string) => go(linkTo('history', { of }));
+  return html`<div class="row bar">${choice('Of what', isLog ? 'detections' : 'audit', LISTS, choose)}</div>
+    ${isLog ? operations(route) : auditTrail(route)}`;
 }
 
-function Audit({ route }: { route: Route }): VNode {
-  const pages = usePages<AuditPage>(`/console/history/audit${queryOf(valuesOf(AUDIT_FIELDS, route))}`, [
-    'customers',
-    'jobs',
-  ]);
-  const columns = [
-    { title: 'Time (UTC)', of: ({ at }: AuditEntry) => html`<${When} at=${at} />` },
-    { title: 'By', of: (one: AuditEntry) => html`<${Actor} of=${one} />` },
-    {
-      title: 'What',
-      of: ({ subject, id }: AuditEntry) =>
-        html`${subject}${id !== null && html` <span class="mono"><${Foreign} text=${`${id}`} /></span>`}`,
-    },
-    { title: 'Change', of: ({ change }: AuditEntry) => html`<${Foreign} text=${change} />` },
-    {
-      title: 'From and to',
-      class: 'wide',
-      of: ({ members }: AuditEntry) => html`<${Members} of=${members} />`,
-    },
-  ];
-  return html`<${Panel} title="Audit trail" help="operations">
-    <${Filters} fields=${AUDIT_FIELDS} route=${route} />
-    <${Pages} of=${pages}>${(
-      all: readonly AuditPage[],
-    ) => html`<${Table} label="Audit trail" columns=${columns} rows=${all.flatMap(({ entries }) => entries)}
-      keyOf=${(one: AuditEntry) => `${one.entry} ${one.subject} ${one.id} ${one.change}`} empty="Nothing." />`}</${Pages}>
-  </${Panel}>`;
+function auditTrail(route: Route): VNode {
+  return list<AuditPage, AuditEntry>({
+    title: 'Audit trail',
+    help: 'operations',
+    path: '/console/history/audit',
+    topics: ['customers', 'jobs'],
+    route,
+    fields: [
+      ...PERIOD,
+      { name: 'actor', label: 'By' },
+      { name: 'subject', label: 'What', options: choices('anything', SUBJECTS) },
+      { name: 'id', label: 'Id' },
+    ],
+    rowsOf: ({ entries }) => entries,
+    columns: [
+      ['Time (UTC)', ({ at }) => when(at)],
+      ['By', actor],
+      ['What', ({ subject, id }) => [subject, ' ', foreign(`${id ?? ''}`, 'mono')]],
+      ['Change', ({ change }) => foreign(change)],
+      ['From and to', ({ members }) => Object.entries(members).map(member), 'wide'],
+    ],
+    key: ({ entry, subject, id, change }) => `${entry} ${subject} ${id} ${change}`,
+    empty: 'Nothing.',
+  });
 }
 
-function Actor({ of: { actor, sudo_user, kind, command } }: { of: AuditEntry }): VNode {
-  return html`${actor !== null && html`<${Foreign} text=${actor} />`}${sudo_user !== null && html` (<${Foreign} text=${sudo_user} />)`}
-    <br /><span class="soft">${kind}${command !== null && html`: <${Foreign} text=${command} />`}</span>`;
+function actor({ actor: name, sudo_user, kind, command }: AuditEntry): VNode {
+  const person = html`${foreign(name)}${sudo_user !== null && html` (${foreign(sudo_user)})`}<br />`;
+  return html`${name !== null && person}${soft([kind, command !== null && [': ', foreign(command)]])}`;
 }
 
-function Members({ of }: { of: AuditEntry['members'] }): VNode {
-  return html`${Object.entries(of).map(
-    ([name, { from, to }]) =>
-      html`<div><span class="soft">${name}</span> ${from !== undefined && from !== null && html`<${Foreign} text=${shown(from)} class="mono" /> → `}<${Foreign} text=${shown(to)} class="mono" /></div>`,
-  )}`;
+function member([name, { from, to }]: [string, { readonly from: unknown; readonly to: unknown }]): VNode {
+  const before = from !== undefined && from !== null && html`${foreign(shown(from), 'mono')} → `;
+  return html`<div>${soft(name)} ${before}${foreign(shown(to), 'mono')}</div>`;
 }
 
-type OperationEntry = OperationsPage['entries'][number];
+function operations(route: Route): VNode {
+  return list<OperationsPage, OperationsPage['entries'][number]>({
+    title: 'Log of operations',
+    help: 'log-format',
+    path: '/console/history/operations',
+    route,
+    fields: [...PERIOD, { name: 'kind', label: 'Kind' }],
+    kept: { of: 'detections' },
+    rowsOf: ({ entries }) => entries,
+    columns: [
+      ['Time (UTC)', ({ at }) => when(at)],
+      ['Entry', ({ entry }) => `${entry}`, 'number'],
+      ['Kind', ({ kind }) => kind],
+      ['Of', ({ operation }) => Object.entries(operation).map(operand), 'wide'],
+    ],
+    key: ({ entry }) => entry,
+    empty: 'Nothing.',
+  });
+}
 
-function Operations({ route }: { route: Route }): VNode {
-  const pages = usePages<OperationsPage>(
-    `/console/history/operations${queryOf(valuesOf(OPERATION_FIELDS, route))}`,
-  );
-  const columns = [
-    { title: 'Time (UTC)', of: ({ at }: OperationEntry) => html`<${When} at=${at} />` },
-    { title: 'Entry', isNumber: true, of: ({ entry }: OperationEntry) => `${entry}` },
-    { title: 'Kind', of: ({ kind }: OperationEntry) => kind },
-    {
-      title: 'Of',
-      class: 'wide',
-      of: ({ operation }: OperationEntry) =>
-        Object.entries(operation).map(
-          ([name, value]) =>
-            html`<span class="member"><span class="soft">${name}</span> <${Foreign} text=${shown(value)} class="mono" /></span> `,
-        ),
-    },
-  ];
-  return html`<${Panel} title="Log of operations" help="log-format">
-    <${Filters} fields=${OPERATION_FIELDS} route=${route} kept=${{ of: 'detections' }} />
-    <${Pages} of=${pages}>${(all: readonly OperationsPage[]) => html`<${Table} label="Log of operations" columns=${columns} rows=${all.flatMap(({ entries }) => entries)} keyOf=${(one: OperationEntry) => one.entry} empty="Nothing." />`}</${Pages}>
-  </${Panel}>`;
+function operand([name, value]: [string, unknown]): VNode {
+  return html`<span>${soft(name)} ${foreign(shown(value), 'mono')}</span> `;
 }

@@ -1,18 +1,42 @@
-/** Lists that are read page by page, and the filters above them, which the address holds. */
+/** Forms told their fields, and lists told their columns: filters that the address holds, above pages of rows. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
-import { type Children, Mark, Read } from './parts.ts';
-import { go, linkTo, type Route } from './route.ts';
-import { ask, Failure, type Reading, useReading } from './server.ts';
+import type { Field, Option } from './action-texts.ts';
+import { type Children, type Column, panel, read, table } from './parts.ts';
+import { go, linkTo, queryOf, type Route } from './route.ts';
+import { useReading } from './server.ts';
 
-export interface Field {
-  readonly name: string;
-  readonly label: string;
-  /** Without options, it is text. */
-  readonly options?: readonly (readonly [string, string])[];
-  readonly type?: 'text' | 'date' | 'number';
-  readonly hint?: string;
+/** Options of which the first means none of them. */
+export function choices(any: string, of: readonly (string | Option)[]): Option[] {
+  return [['', any], ...of.map((one): Option => (typeof one === 'string' ? [one, one] : one))];
+}
+
+export const PERIOD: readonly Field[] = [
+  { name: 'from', label: 'From (UTC)', type: 'date' },
+  { name: 'to', label: 'before', type: 'date' },
+];
+
+/** @param held what the fields hold, where they are filters */
+export function inputs(fields: readonly Field[], held?: URLSearchParams): VNode[] {
+  return fields.map(({ name, label, type, options = [], hint, value: first, required }) => {
+    const value = held?.get(name) ?? first;
+    if (type === 'checks')
+      return html`<fieldset><legend>${label}</legend>${options.map(([one, text]) => html`<label class="check"><input type="checkbox" name=${name} value=${one} checked=${one === value} />${text}</label>`)}</fieldset>`;
+    if (options.length > 0)
+      return html`<label>${label}<select name=${name} value=${value}>${options.map(([one, text]) => html`<option value=${one} selected=${one === value}>${text}</option>`)}</select></label>`;
+    return html`<label>${label}<input name=${name} type=${type ?? 'text'} value=${value} placeholder=${hint} required=${required} min=${type === 'number' ? 0 : undefined} autocomplete="off" spellcheck=${false} /></label>`;
+  });
+}
+
+/** What a form holds, as an action takes it: numbers, instants in UTC, lists. What is left empty is left out. */
+export function givenBy(fields: readonly Field[], form: FormData): Record<string, unknown> {
+  const given = fields.map(({ name, type, isList = false }) => {
+    const texts = form.getAll(name).flatMap((one) => (isList ? `${one}`.split(/[\s,]+/) : `${one}`.trim()));
+    const suffix = type === 'datetime-local' ? ':00Z' : '';
+    const values = texts.filter(Boolean).map((text) => (type === 'number' ? Number(text) : text + suffix));
+    return [name, isList && values.length > 0 ? values : values[0]] as const;
+  });
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined));
 }
 
 interface FiltersProps {
@@ -27,91 +51,46 @@ interface FiltersProps {
 }
 
 /** A choice holds at once, text when Enter is pressed or the field is left. */
-export function Filters({ fields, more = [], route, kept = {}, submit = 'Filter' }: FiltersProps): VNode {
-  const { parameters } = route;
+export function filters({ fields, more = [], route, kept = {}, submit = 'Filter' }: FiltersProps): VNode {
   const onEvent = (event: Event) => {
     event.preventDefault();
     if (!(event.currentTarget instanceof HTMLFormElement)) return;
-    const values = [...new FormData(event.currentTarget)].map(([name, value]) => [name, `${value}`.trim()]);
+    const form = new FormData(event.currentTarget);
+    const values = [...form].map(([name, value]) => [name, `${value}`.trim()]);
     go(linkTo(route.view, { ...Object.fromEntries(values), ...kept }), true);
   };
-  const labels = (of: readonly Field[]) =>
-    of.map(
-      (field) =>
-        html`<label key=${field.name}>${field.label}<${Input} field=${field} value=${parameters.get(field.name) ?? ''} /></label>`,
-    );
+  const { parameters } = route;
   return html`<form role="search" onSubmit=${onEvent} onChange=${onEvent}>
-    <div class="filters">${labels(fields)}<button>${submit}</button></div>
-    ${more.length > 0 && html`<details open=${more.some(({ name }) => parameters.has(name))}><summary>More filters</summary><div class="filters">${labels(more)}</div></details>`}
+    <div class="row fields">${inputs(fields, parameters)}<button>${submit}</button></div>
+    ${more.length > 0 && html`<details open=${more.some(({ name }) => parameters.has(name))}><summary>More filters</summary><div class="row fields">${inputs(more, parameters)}</div></details>`}
   </form>`;
-}
-
-function Input({ field, value }: { field: Field; value: string }): VNode {
-  const { name, options, type = 'text', hint } = field;
-  if (options === undefined)
-    return html`<input name=${name} type=${type} value=${value} placeholder=${hint} autocomplete="off" spellcheck=${false} />`;
-  return html`<select name=${name} value=${value}>${options.map(
-    ([one, text]) => html`<option value=${one} selected=${one === value}>${text}</option>`,
-  )}</select>`;
 }
 
 /** The parameters of an address that are fields, for a query. */
 export function valuesOf(fields: readonly Field[], { parameters }: Route): Record<string, string | null> {
-  return Object.fromEntries(fields.map(({ name }) => [name, parameters.get(name)]));
+  return Object.fromEntries(fields.map(({ name, value = null }) => [name, parameters.get(name) ?? value]));
 }
 
-interface Paged<Page> {
-  readonly next: string | null;
-  readonly pages: readonly Page[];
-  readonly first: Reading<Page>;
-  readonly failure: Failure | undefined;
-  readonly isReading: boolean;
-  more(): void;
+export interface ListProps<Page, Row> extends FiltersProps {
+  readonly title: string;
+  readonly help: string;
+  readonly aside?: Children;
+  readonly path: string;
+  readonly topics?: readonly string[];
+  readonly rowsOf: (page: Page) => readonly Row[];
+  readonly columns: readonly Column<Row>[];
+  readonly key: (row: Row) => string | number;
+  readonly empty: string;
 }
 
-/** Pages of a list. The first is read again when a topic changed, as long as it is the only one. */
-export function usePages<Page extends { readonly next: string | null }>(
-  path: string,
-  topics: readonly string[] = [],
-): Paged<Page> {
-  const [rest, setRest] = useState<readonly Page[]>([]);
-  const [failure, setFailure] = useState<Failure>();
-  const [isReading, setIsReading] = useState(false);
-  const first = useReading<Page>(path, rest.length === 0 ? topics : []);
-  useEffect(() => {
-    setRest([]);
-    setFailure(undefined);
-  }, [path]);
-  const pages = first.data === undefined ? [] : [first.data, ...rest];
-  const next = pages.at(-1)?.next ?? null;
-  const more = async () => {
-    if (next === null || isReading) return;
-    setIsReading(true);
-    setFailure(undefined);
-    try {
-      const page = await ask<Page>(
-        `${path}${path.includes('?') ? '&' : '?'}after=${encodeURIComponent(next)}`,
-      );
-      setRest((before) => [...before, page]);
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      setFailure(error);
-    } finally {
-      setIsReading(false);
-    }
-  };
-  return { next, pages, first, failure, isReading, more };
+function List<Page extends object, Row>({ of }: { of: ListProps<Page, Row> }): VNode {
+  const { title, path, fields, route, topics, rowsOf, columns } = of;
+  const reading = useReading<Page>(path + queryOf(valuesOf(fields, route)), topics);
+  const rows = (_: Page, pages: readonly Page[]) => table(title, pages.flatMap(rowsOf), columns, of);
+  return panel(title, [filters(of), read(reading, rows)], of);
 }
 
-interface PagesProps<Page> {
-  readonly of: Paged<Page>;
-  /** On the button that reads the next page. */
-  readonly more?: string;
-  readonly children: (pages: readonly Page[]) => Children;
-}
-
-export function Pages<Page>({ of, more = 'Show more', children }: PagesProps<Page>): VNode {
-  return html`<${Read} of=${of.first}>${() => html`${children(of.pages)}
-    ${of.failure !== undefined && html`<p class="failure" role="alert"><${Mark} name="failed" /> ${of.failure.message}</p>`}
-    ${of.next !== null && html`<button type="button" class="more" disabled=${of.isReading} onClick=${of.more}>${of.isReading ? 'Reading …' : more}</button>`}`}</${Read}>`;
+/** A panel with filters, and the rows that they leave. */
+export function list<Page extends object, Row>(of: ListProps<Page, Row>): VNode {
+  return html`<${List} key=${of.path} of=${of} />`;
 }

@@ -1,119 +1,324 @@
 /** The first screen. Is anything missing? Who is behind? What do I do? Show me a detection. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { Overview as Answer, WindowMap } from '../admin/console/api.ts';
-import type { Customers, DetectionsPage } from '../admin/console/api-records.ts';
+import type {
+  AlertState,
+  Overview as Answer,
+  ExportName,
+  ExportState,
+  FileEntry,
+  Job,
+  Jobs,
+  WindowMap,
+} from '../admin/console/api.ts';
+import type { Customers, DetectionsPage, Follower, KeyEntry } from '../admin/console/api-records.ts';
+import { actionButton, actions } from './action.ts';
+import { labelWithSubject, TEXTS } from './action-texts.ts';
 import { Curve } from './curve.ts';
-import { DetectionRows, titleOf } from './detection-rows.ts';
-import { count } from './format.ts';
-import { EXPORTS } from './letters.ts';
+import { following } from './customers.ts';
+import { detectionRows, titleOf } from './detection.ts';
+import { onTop } from './detections.ts';
+import { firstError, NOT_APPLIED, outcome } from './files.ts';
+import { bytes, clock, count, span, WINDOW_MS } from './format.ts';
 import {
-  Alerts,
-  Exports,
-  Followers,
-  followersOf,
-  Ingest,
-  JobList,
-  NotApplied,
-  notRead,
-} from './overview-panels.ts';
-import { Age, type Children, Foreign, Heading, Mark, type MarkName, Panel, Read } from './parts.ts';
+  age,
+  type Children,
+  facts,
+  failed,
+  foreign,
+  type MarkName,
+  mark,
+  panel,
+  read,
+  soft,
+  state,
+  table,
+} from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
-import { System } from './system.ts';
+import { cellsOf, drawn, EXPORTS } from './window-map.ts';
 
 const NEWEST = 6;
+const FOLLOWERS = 5;
+const FILES = 5;
+const ALERT_ACTIONS = 3;
 
-export function Overview({ reading }: { reading: Reading<Answer> }): VNode {
+export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
   const customers = useReading<Customers>('/console/customers', ['customers']);
-  const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
-  return html`<${Heading}>Overview</${Heading}>
-    <${Read} of=${reading}>${(answer: Answer) => html`
-      <${Health} of=${answer} />
-      ${answer.database.unreadable !== null && html`<p class="failure" role="alert"><${Mark} name="failed" /> The database cannot be read now: ${answer.database.unreadable}</p>`}
-      <${Answers} of=${answer} customers=${customers.data} live=${live.data} />
+  const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections'], onTop);
+  const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
+  return read(
+    overview,
+    (answer) => html`${health(answer)}
+      ${tiles(answer, customers.pages[0], live.pages[0])}
       <div class="columns">
-        ${answer.alerts.length > 0 && html`<${Alerts} alerts=${answer.alerts} />`}
-        <${Exports} exports=${answer.exports} map=${windows.data} />
-        <${Followers} customers=${customers} />
-        <${Panel} title="Newest detections" class="half" aside=${html`<a href=${linkTo('detections')}>Live stream</a>`}>
-          <${Read} of=${live}>${(page: DetectionsPage) => html`<${DetectionRows} rows=${page.detections.slice(0, NEWEST)} label="Newest detections" empty="None yet. They appear as export files are read." />`}</${Read}>
-        </${Panel}>
-        <${NotApplied} files=${answer.not_applied} />
-        <${Activity} of=${answer} />
-        <${Ingest} of=${answer} />
-        <${System} of=${answer} />
-        <${JobList} />
-      </div>`}</${Read}>`;
+        ${answer.alerts.length > 0 && alerts(answer)}
+        ${exportsPanel(answer, windows.pages[0])}
+        ${followers(customers)}
+        ${newest(live)}
+        ${answer.not_applied.length > 0 && notApplied(answer.not_applied)}
+        ${activity(answer)}
+        ${ingest(answer)}
+        ${system(answer)}
+        ${jobList(jobs.pages[0]?.jobs ?? [])}
+      </div>`,
+  );
 }
 
-function Health({ of: { health } }: { of: Answer }): VNode {
-  const [mark, text]: readonly [MarkName, string] =
-    health.paused_since !== null
-      ? ['held', 'Paused']
-      : health.status === 'ok'
-        ? ['done', 'Healthy']
-        : ['failed', 'Degraded'];
-  return html`<p class="lead health"><${Mark} name=${mark} /><strong>${text}.</strong> <span>${health.reason}</span></p>`;
+/** Windows of an export that brought nothing. */
+function notRead({ not_read: { failed, missing, abandoned, not_arrived } }: ExportState): number {
+  return failed + missing + abandoned + not_arrived;
+}
+
+/** Windows of both exports that brought nothing. */
+export function missingIn(exports: Answer['exports']): number {
+  return EXPORTS.reduce((sum, name) => sum + notRead(exports[name]), 0);
+}
+
+function health({ health: { status, reason, paused_since }, database: { unreadable } }: Answer): VNode {
+  const isOk = status === 'ok';
+  const text = html`<strong>${paused_since !== null ? 'Paused' : isOk ? 'Healthy' : 'Degraded'}.</strong> ${reason}`;
+  return html`<p class="lead health">${state(paused_since !== null ? 'held' : isOk ? 'done' : 'failed', text)}</p>
+    ${unreadable !== null && failed(`The database cannot be read now: ${unreadable}`)}`;
 }
 
 /** The four answers, each a way to more. */
-function Answers({
-  of,
-  customers,
-  live,
-}: {
-  of: Answer;
-  customers: Customers | undefined;
-  live: DetectionsPage | undefined;
-}): VNode {
-  const open = EXPORTS.reduce((sum, name) => sum + notRead(of.exports[name]), 0);
-  const { behind, active } = of.keys;
-  const urgent = of.alerts.filter(({ page_worthy }) => page_worthy).length;
-  const newest = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
-  const worst =
-    customers === undefined ? undefined : followersOf(customers).find(({ follower }) => follower.behind);
+function tiles(of: Answer, customers: Customers | undefined, live: DetectionsPage | undefined): VNode {
+  const { alerts, keys } = of;
+  const open = missingIn(of.exports);
+  const enabled = EXPORTS.filter((name) => of.exports[name].enabled);
+  const worst = followersOf(customers).find(({ follower }) => follower.behind);
+  const urgent = alerts.some(({ page_worthy }) => page_worthy);
+  const isCalm = alerts.length === 0;
+  const detection = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
   return html`<div class="answers">
-    <${Tile} question="Is anything missing?" href=${linkTo('windows')} mark=${open === 0 ? 'done' : 'missing'} answer=${open === 0 ? 'Nothing is missing' : `${count(open, 'window')} without data`}>
-      ${EXPORTS.filter((name) => of.exports[name].enabled).map((name) => html`<div>${name}, newest window <${Age} at=${of.exports[name].newest_done} never="none yet" /></div>`)}
-    </${Tile}>
-    <${Tile} question="Who is behind?" href=${linkTo('customers')} mark=${behind === 0 ? 'done' : 'warning'} answer=${behind === 0 ? 'Nobody is behind' : `${count(behind, 'key')} behind`}>
-      ${worst === undefined ? html`${count(active, 'active key')}, ${count(of.keys.used_in_last_day)} used in the last day` : html`<${Foreign} text=${worst.name} />: ${count(worst.follower.rows_behind, 'row')} behind`}
-    </${Tile}>
-    <${Tile} question="What do I do?" href=${of.alerts.length === 0 ? linkTo('manual', {}, 'alerts') : '#alerts'} mark=${of.alerts.length === 0 ? 'done' : urgent > 0 ? 'failed' : 'warning'} answer=${of.alerts.length === 0 ? 'Nothing' : count(of.alerts.length, 'open alert')}>
-      ${of.alerts.length === 0 ? 'No alert is open' : `${of.alerts[0]?.name}${urgent > 0 ? '; needs someone now' : ''}`}
-    </${Tile}>
-    <${Tile} question="Show me a detection" href=${newest === undefined ? linkTo('detections') : linkTo('detections', {}, newest.id)} mark=${newest === undefined ? 'abandoned' : 'done'} answer=${newest === undefined ? 'None yet' : html`<${Foreign} text=${titleOf(newest)} class="clipped" />`}>
-      ${newest === undefined ? 'They appear as export files are read' : html`${newest.strength.band}, first detected <${Age} at=${newest.first_detected_at} />`}
-    </${Tile}>
+    ${tile('Is anything missing?', linkTo('windows'), open === 0 ? 'done' : 'missing', [
+      open === 0 ? 'Nothing is missing' : `${count(open, 'window')} without data`,
+      enabled.map(
+        (name) => html`<div>${name}, newest window ${age(of.exports[name].newest_done, 'none yet')}</div>`,
+      ),
+    ])}
+    ${tile('Who is behind?', linkTo('customers'), keys.behind === 0 ? 'done' : 'warning', [
+      keys.behind === 0 ? 'Nobody is behind' : `${count(keys.behind, 'key')} behind`,
+      worst === undefined
+        ? `${count(keys.active, 'active key')}, ${count(keys.used_in_last_day)} used in the last day`
+        : [foreign(worst.name), `: ${count(worst.follower.rows_behind, 'row')} behind`],
+    ])}
+    ${tile(
+      'What do I do?',
+      isCalm ? linkTo('manual', {}, 'alerts') : ALERTS,
+      isCalm ? 'done' : urgent ? 'failed' : 'warning',
+      [
+        isCalm ? 'Nothing' : count(alerts.length, 'open alert'),
+        isCalm ? 'No alert is open' : [alerts[0]?.name, urgent && '; needs someone now'],
+      ],
+    )}
+    ${tile('Show me a detection', linkTo('detections', {}, detection?.id), detection ? 'done' : 'abandoned', [
+      detection === undefined ? 'None yet' : foreign(titleOf(detection)),
+      detection === undefined
+        ? 'They appear as export files are read'
+        : [`${detection.strength.band}, first detected `, age(detection.first_detected_at)],
+    ])}
   </div>`;
 }
 
-interface TileProps {
-  readonly question: string;
-  readonly href: string;
-  readonly mark: MarkName;
-  readonly answer: Children;
-  readonly children?: Children;
-}
+/** A place on this page, not a view. */
+const ALERTS = '#alerts';
 
-function Tile({ question, href, mark, answer, children }: TileProps): VNode {
+function tile(
+  question: string,
+  href: string,
+  name: MarkName,
+  [answer, more]: readonly [Children, Children],
+): VNode {
   const onClick = (event: MouseEvent) => {
-    // A place on this page, not a view.
-    if (href !== '#alerts') return;
+    if (href !== ALERTS) return;
     event.preventDefault();
-    document.getElementById('alerts')?.focus();
+    document.querySelector<HTMLElement>(ALERTS)?.focus();
   };
-  return html`<a class="tile" href=${href} onClick=${onClick}><span class="question">${question}</span><strong class="answer"><${Mark} name=${mark} />${answer}</strong><span class="soft more-about">${children}</span></a>`;
+  return html`<a class="tile" href=${href} onClick=${onClick}>${soft(question)}
+    <strong class="answer">${mark(name)} ${answer}</strong>${soft(more)}</a>`;
 }
 
-function Activity({ of: { minutes } }: { of: Answer }): VNode {
-  const fromMs = Date.parse(minutes.from);
-  return html`<${Panel} title="Last 24 hours" class="half" help="monitoring"><div class="curves">
-    <${Curve} title="Rows read from exports" unit="rows" fromMs=${fromMs} minutes=${minutes.rows_ingested} />
-    <${Curve} title="Rows served to clients" unit="rows" fromMs=${fromMs} minutes=${minutes.rows_served} />
-    <${Curve} title="Requests" unit="requests" fromMs=${fromMs} minutes=${minutes.requests} />
-    <${Curve} title="Refused requests" unit="refused requests" fromMs=${fromMs} minutes=${minutes.refused} />
-  </div></${Panel}>`;
+function alerts({ alerts: all }: Answer): VNode {
+  const one = ({ name, page_worthy, since, detail, what_to_do, actions: of }: AlertState) =>
+    html`<article class="alert" key=${`${name} ${detail}`}>
+      <p>${state(page_worthy ? 'failed' : 'warning', html`<strong>${name}</strong>`)} ${soft([page_worthy && 'needs someone now, ', 'since ', age(since)])}</p>
+      <p>${foreign(detail)}</p>
+      <p class="soft">${what_to_do}</p>
+      ${actions(of.slice(0, ALERT_ACTIONS), undefined, labelWithSubject)}
+    </article>`;
+  return html`<div class="across" id="alerts" tabindex="-1">${panel(`Alerts: ${count(all.length)} open`, all.map(one), { help: 'alerts' })}</div>`;
+}
+
+function exportsPanel({ exports }: Answer, map: WindowMap | undefined): VNode {
+  const lines = EXPORTS.map(
+    (name) => html`<div class="export"><h3>${name}</h3>${exportLines(name, exports[name], map)}</div>`,
+  );
+  const aside = html`<a href=${linkTo('windows')}>All windows</a>`;
+  return panel('Exports', lines, { help: 'export-format', aside });
+}
+
+function exportLines(name: ExportName, of: ExportState, map: WindowMap | undefined): VNode {
+  if (!of.enabled) return html`<p class="soft">Switched off in the settings.</p>`;
+  const { newest_done: newest, newest_late_seconds: late, not_read } = of;
+  const open = notRead(of);
+  const reasons = Object.entries(not_read).filter(([, windows]) => windows > 0);
+  const why = reasons.map(([reason, windows]) => `${count(windows)} ${reason.replace('_', ' ')}`).join(', ');
+  const href = linkTo('windows', { export: name });
+  const endMs = Date.parse(newest ?? '');
+  const missing = html`<a href=${href}>${count(open, 'window')} before it without data</a>: ${why}`;
+  return html`<p>${newest === null ? 'No window has been read yet.' : html`Newest window read: <strong>${clock(endMs - WINDOW_MS)} to ${clock(endMs)} UTC</strong>, ${age(newest)}`}</p>
+    <p>${open === 0 ? state('done', 'Nothing missing before it') : state('missing', missing)}</p>
+    ${late !== null && html`<p class="soft">Read ${span(late * 1000)} after it ended</p>`}
+    ${map !== undefined && strip(map, name, href)}`;
+}
+
+const STRIP = 144;
+
+/** The last day, a cell a window; the map has the rest and the keyboard. */
+function strip(map: WindowMap, name: ExportName, href: string): VNode {
+  const known = cellsOf(map, name).filter(({ startMs }) => startMs + WINDOW_MS <= Date.parse(map.at));
+  const cells = known.slice(-STRIP);
+  const open = cells.filter(({ letter }) => !'de-w'.includes(letter)).length;
+  const label = `${name}, the windows of the last day: ${open === 0 ? 'none is open' : `${count(open)} without data`}. Opens the map.`;
+  const [first] = cells;
+  return html`<a class="strip" href=${href}><svg class="curve" viewBox=${`0 0 ${STRIP * 7} 11`} preserveAspectRatio="none" role="img" aria-label=${label}>${drawn(cells, (index) => [index * 7, 0], [6, 11])}</svg></a>
+    <div class="row axis" aria-hidden="true"><span>${first && clock(first.startMs)}</span><span>now</span></div>`;
+}
+
+interface FollowingKey extends KeyEntry {
+  readonly follower: Follower;
+  readonly account: string;
+}
+
+/** Keys that follow the stream, the furthest behind first. */
+function followersOf(customers: Customers | undefined): FollowingKey[] {
+  const keys = (customers?.accounts ?? []).flatMap(({ name: account, keys }) =>
+    keys.flatMap((key) => {
+      const { follower, status } = key;
+      return status === 'active' && follower !== null ? [{ ...key, follower, account }] : [];
+    }),
+  );
+  const furthest = ({ follower: a }: FollowingKey, { follower: b }: FollowingKey) =>
+    b.minutes_behind - a.minutes_behind || b.rows_behind - a.rows_behind;
+  return keys.sort(furthest);
+}
+
+function followers(customers: Reading<Customers>): VNode {
+  const rows = (answer: Customers) =>
+    table<FollowingKey>(
+      'Followers',
+      followersOf(answer).slice(0, FOLLOWERS),
+      [
+        ['Key', ({ name, account }) => [foreign(name), html`<br />`, foreign(account, 'soft')]],
+        ['Follows the stream', ({ follower }) => following(follower)],
+        ['Rows today', ({ rows_today }) => count(rows_today), 'number'],
+      ],
+      { key: ({ id }) => id, empty: 'No key has asked for changes yet.' },
+    );
+  const aside = html`<a href=${linkTo('customers')}>All customers</a>`;
+  return panel('Followers', read(customers, rows), { help: 'change-stream', aside });
+}
+
+function newest(live: Reading<DetectionsPage>): VNode {
+  const rows = ({ detections }: DetectionsPage) =>
+    detectionRows(
+      detections.slice(0, NEWEST),
+      'Newest detections',
+      'None yet. They appear as export files are read.',
+    );
+  const aside = html`<a href=${linkTo('detections')}>Live stream</a>`;
+  return panel('Newest detections', read(live, rows), { look: 'half', aside });
+}
+
+/** What the last day brought and was not applied. */
+function notApplied(files: readonly FileEntry[]): VNode {
+  const lines = files.slice(0, FILES).map(({ file, outcome: of, report }) => {
+    const why = foreign(firstError(report) ?? report.reason, 'soft');
+    return html`<p>${outcome(of)} ${foreign(file, 'mono')} ${why}</p>`;
+  });
+  const aside = html`<a href=${linkTo('files', { outcome: NOT_APPLIED })}>All of them</a>`;
+  return panel('Files of the last day that were not applied', lines, {
+    look: 'across',
+    help: 'operations',
+    aside,
+  });
+}
+
+function activity({ minutes }: Answer): VNode {
+  const curve = (title: string, unit: string, values: readonly number[]) =>
+    html`<${Curve} title=${title} unit=${unit} fromMs=${Date.parse(minutes.from)} minutes=${values} />`;
+  const curves = html`<div class="curves">
+    ${curve('Rows read from exports', 'rows', minutes.rows_ingested)}
+    ${curve('Rows served to clients', 'rows', minutes.rows_served)}
+    ${curve('Requests', 'requests', minutes.requests)}
+    ${curve('Refused requests', 'refused requests', minutes.refused)}
+  </div>`;
+  return panel('Last 24 hours', curves, { look: 'half', help: 'monitoring' });
+}
+
+function ingest({ ingest: { waiting, waiting_files, reading, applying, drop }, health }: Answer): VNode {
+  const since = health.paused_since;
+  const more = waiting - waiting_files.length;
+  const lines = html`${since !== null && html`<p>${state('held', ['Paused ', age(since)])}</p>`}
+    <p>${reading === null ? 'No file is being read.' : html`Reading ${foreign(reading.file, 'mono')}, ${count(reading.rows, 'row')} so far`}</p>
+    ${applying.map(({ file, rows, rows_applied: applied }) => html`<p>${foreign(file, 'mono')}: ${count(applied)} of ${count(rows, 'row')} applied<progress max=${Math.max(1, rows)} value=${applied} aria-label=${`Progress of ${file}`}></progress></p>`)}
+    <p>${waiting === 0 ? 'No file waits.' : `${count(waiting, 'file waits', 'files wait')} in the drop folder.`}</p>
+    <ul>${waiting_files.map((file) => html`<li>${foreign(file, 'mono')}</li>`)}${more > 0 && html`<li class="soft">and ${count(more)} more</li>`}</ul>
+    <p class="soft">Drop folder <span class="mono">${drop}</span></p>`;
+  const aside = actionButton({ kind: since === null ? 'ingest-pause' : 'ingest-resume' });
+  return panel('Ingest', lines, { help: 'operations', aside });
+}
+
+const DISK_LOW = 0.05;
+
+/** What the appliance stands on. */
+function system({ database, disks, version, backup, scrub }: Answer): VNode {
+  const disk = ({ folder, free_bytes: free, bytes: all }: Answer['disks'][number]) => {
+    const text = [`${bytes(free)} free of ${bytes(all)}`, foreign(` ${folder}`, 'soft')];
+    return ['Disk', state(free < all * DISK_LOW ? 'warning' : 'done', text)] as const;
+  };
+  const lines = facts([
+    ...disks.map(disk),
+    ['Database', `${bytes(database.bytes)}, ${count(database.versions, 'version')} of detections`],
+    ['Log', bytes(database.log_bytes)],
+    ['Backup', backupText(backup)],
+    ['Verified', scrubText(scrub)],
+    ['Version', version],
+  ]);
+  return panel('System', lines, { help: 'growth' });
+}
+
+function backupText(of: Answer['backup']): VNode {
+  if (of === null) return state('warning', 'none is scheduled');
+  const text = [age(of.newest_at, 'none yet'), soft([', restore rehearsed ', age(of.rehearsed_at)])];
+  return state(of.newest_at === null ? 'warning' : 'done', text);
+}
+
+function scrubText(of: Answer['scrub']): Children {
+  if (of === null) return 'not yet';
+  const { at, findings, not_compared } = of;
+  const result = findings > 0 ? count(findings, 'difference') : (not_compared ?? 'no difference');
+  return state(findings > 0 ? 'failed' : 'done', [age(at), `, ${result}`]);
+}
+
+const JOB_MARKS = { running: 'held', done: 'done', failed: 'failed' } as const;
+
+/** What was begun from consoles and takes a while. */
+function jobList(jobs: readonly Job[]): VNode {
+  const rows = table<Job>(
+    'Jobs begun from consoles',
+    jobs,
+    [
+      ['Job', ({ kind, subject }) => [TEXTS[kind].label, ' ', soft(subject)]],
+      ['State', (one) => state(JOB_MARKS[one.state], one.state)],
+      ['Result', ({ text }) => foreign(text), 'wide'],
+      ['Begun', ({ started_at, by }) => [age(started_at), soft([' by ', foreign(by)])]],
+    ],
+    { key: ({ id }) => id, empty: 'None was begun from a console since the start.' },
+  );
+  const aside = [actionButton({ kind: 'backup' }), actionButton({ kind: 'scrub' })];
+  return panel('Jobs', rows, { look: 'across', help: 'backup', aside });
 }

@@ -1,7 +1,7 @@
 /** Small parts that every view is made of. What comes from an export is only ever text here. */
 import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { instant, span } from './format.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useNow } from './server.ts';
@@ -20,142 +20,154 @@ const SHAPES = {
 
 export type MarkName = keyof typeof SHAPES;
 
-export function Mark({ name }: { name: MarkName }): VNode {
-  return html`<svg class=${`mark ${name}`} viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path d=${SHAPES[name]} /></svg>`;
+export function mark(name: MarkName): VNode {
+  const fill = `var(--${name})`;
+  return html`<svg class="mark" viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path fill=${fill} d=${SHAPES[name]} /></svg>`;
 }
 
 /** A state in words behind its shape. */
-export function State({ name, children }: { name: MarkName; children?: Children }): VNode {
-  return html`<span class="state"><${Mark} name=${name} />${children}</span>`;
+export function state(name: MarkName, text: Children): VNode {
+  return html`<span class="state">${mark(name)}${text}</span>`;
 }
 
-interface PanelProps {
-  readonly title: string;
+/** What failed, in words; `more`: a button. */
+export function failed(text: Children, more?: Children): VNode {
+  return html`<p class="failure" role="alert">${mark('failed')} ${text} ${more}</p>`;
+}
+
+export function soft(text: Children): VNode {
+  return html`<span class="soft">${text}</span>`;
+}
+
+interface PanelOptions {
   /** On the right of its head. */
   readonly aside?: Children;
   /** A topic of the manual. */
   readonly help?: string;
-  readonly class?: string;
-  readonly children?: Children;
+  readonly look?: 'half' | 'across';
 }
 
-export function Panel({ title, aside, help, class: own = '', children }: PanelProps): VNode {
-  return html`<section class=${`panel ${own}`} aria-label=${title}>
-    <header><h2>${title}</h2>${help && html`<${Help} topic=${help} about=${title} />`}<div class="aside">${aside}</div></header>
+export function panel(title: string, children: Children, { aside, help, look }: PanelOptions = {}): VNode {
+  const question =
+    help &&
+    html`<a class="help" href=${linkTo('manual', {}, help)} aria-label=${`Manual: ${title}`} title="Manual">?</a>`;
+  return html`<section class=${`panel ${look ?? ''}`} aria-label=${title}>
+    <header><h2>${title}</h2>${question}<div class="row aside">${aside}</div></header>
     ${children}
   </section>`;
 }
 
-function Help({ topic, about }: { topic: string; about: string }): VNode {
-  return html`<a class="help" href=${linkTo('manual', {}, topic)} aria-label=${`Manual: ${about}`} title="Manual">?</a>`;
+/** Each a title and a value. */
+export function facts(of: readonly (readonly [string, Children])[]): VNode {
+  return html`<dl>${of.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-export interface Column<Row> {
-  readonly title: string;
-  readonly of: (row: Row) => Children;
-  /** Right-aligned. */
-  readonly isNumber?: boolean;
-  readonly class?: string;
-}
+export type Column<Row> = readonly [
+  title: string,
+  of: (row: Row) => Children,
+  look?: 'number' | 'medium' | 'wide',
+];
 
-interface TableProps<Row> {
-  readonly label: string;
-  readonly columns: readonly Column<Row>[];
-  readonly rows: readonly Row[];
-  readonly keyOf: (row: Row) => string | number;
+interface TableOptions<Row> {
+  /** What a row is told by when it moves; else its place. */
+  readonly key?: (row: Row) => string | number;
+  /** What is said where there is no row. */
   readonly empty?: Children;
 }
 
 /** On a narrow screen each row is a block, in which each value stands beside the title of its column. */
-export function Table<Row>({ label, columns, rows, keyOf, empty = 'None.' }: TableProps<Row>): VNode {
+export function table<Row>(
+  label: string,
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  { key, empty = 'None.' }: TableOptions<Row> = {},
+): VNode {
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
-  const look = (column: Column<Row>) => `${column.isNumber ? 'number ' : ''}${column.class ?? ''}`;
-  return html`<table aria-label=${label}>
-    <thead><tr>${columns.map((column) => html`<th scope="col" class=${look(column)}>${column.title}</th>`)}</tr></thead>
-    <tbody>${rows.map(
-      (row) =>
-        html`<tr key=${keyOf(row)}>${columns.map(
-          (column) =>
-            html`<td class=${look(column)} data-title=${column.title}><div>${column.of(row)}</div></td>`,
-        )}</tr>`,
-    )}</tbody>
+  const cell = (row: Row, [title, of, look]: Column<Row>) =>
+    html`<td class=${look} data-title=${title}><div>${of(row)}</div></td>`;
+  return html`<table class="stacks" aria-label=${label}>
+    <thead><tr>${columns.map(([title, , look]) => html`<th scope="col" class=${look}>${title}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr key=${key?.(row)}>${columns.map((column) => cell(row, column))}</tr>`)}</tbody>
   </table>`;
 }
 
-/** What is read, or that it is being read, or why it cannot be. */
-export function Read<Answer>({
-  of,
-  children,
-}: {
-  of: Reading<Answer>;
-  children: (data: Answer) => Children;
-}): VNode {
-  const { data, failure, readAgain } = of;
-  return html`${
-    failure &&
-    html`<p class="failure" role="alert"><${Mark} name="failed" /> ${failure.message} <button type="button" onClick=${readAgain}>Try again</button></p>`
-  }${data === undefined ? failure === undefined && html`<p class="reading">Reading …</p>` : children(data)}`;
+/** What is read, or that it is being read, or why it cannot be. `more`: on the button that reads the next page. */
+export function read<Answer>(
+  { pages, failure, retry, older, isReading }: Reading<Answer>,
+  children: (data: Answer, pages: readonly Answer[]) => Children,
+  more = 'Show more',
+): VNode {
+  const [first] = pages;
+  const again = html`<button type="button" onClick=${retry}>Try again</button>`;
+  return html`${failure && failed(failure.message, again)}
+    ${first !== undefined && children(first, pages)}
+    ${first === undefined && failure === undefined && html`<p class="reading">Reading …</p>`}
+    ${older && html`<button type="button" class="more" disabled=${isReading} onClick=${older}>${isReading ? 'Reading …' : more}</button>`}`;
+}
+
+function Age({ at }: { at: string }): VNode {
+  const ms = Date.parse(at);
+  const age = useNow() - ms;
+  const text = age < 0 ? `in ${span(-age)}` : `${span(age)} ago`;
+  return html`<time datetime=${at} title=${`${instant(ms)} UTC`}>${text}</time>`;
 }
 
 /** A time by its age, with the time itself to hover over; null: `never`. */
-export function Age({ at, never = 'never' }: { at: string | null; never?: string }): VNode {
-  const now = useNow();
-  if (at === null) return html`<span class="soft">${never}</span>`;
-  const ms = Date.parse(at);
-  const age = now - ms;
-  return html`<time datetime=${at} title=${`${instant(ms)} UTC`}>${age < 0 ? `in ${span(-age)}` : `${span(age)} ago`}</time>`;
+export function age(at: string | null, never = 'never'): VNode {
+  return at === null ? soft(never) : html`<${Age} at=${at} />`;
 }
 
 /** `2026-11-21 13:00:05` */
-export function When({ at }: { at: string }): VNode {
-  return html`<time class="when" datetime=${at}>${instant(Date.parse(at))}</time>`;
+export function when(at: string): VNode {
+  return html`<time datetime=${at}>${instant(Date.parse(at))}</time>`;
 }
 
 /** An address out of an export: a link where it is one of the web, else text. It tells the other side nothing of us. */
-export function Outside({ href, children }: { href: unknown; children?: Children }): VNode {
-  const text = typeof href === 'string' ? href : '';
-  if (!/^https?:\/\//i.test(text)) return html`<span>${children ?? text}</span>`;
-  return html`<a href=${text} target="_blank" rel="noreferrer noopener">${children ?? text}</a>`;
+export function outside(href: unknown, otherwise = ''): VNode {
+  const text = foreign(typeof href === 'string' ? href : otherwise);
+  if (typeof href !== 'string' || !/^https?:\/\//i.test(href)) return text;
+  return html`<a href=${href} target="_blank" rel="noreferrer noopener">${text}</a>`;
 }
 
 /** Embeddings, overrides and isolates (UAX #9): one that is never closed turns what stands behind it, too. */
 const TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
 
 /** Text that somebody else wrote: its direction stays its own. What could turn the text around it is shown as U+FFFD. */
-export function Foreign({ text, class: own = '' }: { text: string; class?: string }): VNode {
-  return html`<bdi class=${`foreign ${own}`}>${text.replace(TURNING, '\ufffd')}</bdi>`;
+export function foreign(text: string | null | undefined, look?: 'mono' | 'soft' | 'reason' | 'title'): VNode {
+  return html`<bdi class=${look}>${(text ?? '').replace(TURNING, '\ufffd')}</bdi>`;
 }
 
 const COPIED_MS = 2000;
 
-export function Copy({ text, label }: { text: string; label: string }): VNode {
-  const [state, setState] = useState('Copy');
+function Code({ text, label }: { text: string; label: string }): VNode {
+  const [said, setSaid] = useState('Copy');
   useEffect(() => {
-    const timer = setTimeout(() => setState('Copy'), COPIED_MS);
+    const timer = setTimeout(() => setSaid('Copy'), COPIED_MS);
     return () => clearTimeout(timer);
-  }, [state]);
-  const copy = () =>
-    navigator.clipboard.writeText(text).then(
-      () => setState('Copied'),
-      () => setState('Select it and copy'),
-    );
-  return html`<button type="button" class="copy" aria-label=${`${state}: ${label}`} onClick=${copy}>${state}</button>`;
+  }, [said]);
+  const copied = () => setSaid('Copied');
+  const copy = () => navigator.clipboard.writeText(text).then(copied, () => setSaid('Select it and copy'));
+  return html`<div class="code"><pre tabindex="0" aria-label=${label}><code>${text}</code></pre>
+    <button type="button" class="copy" aria-label=${`${said}: ${label}`} onClick=${copy}>${said}</button></div>`;
 }
 
 /** A command to paste. */
-export function Code({ text, label }: { text: string; label: string }): VNode {
-  return html`<div class="code"><pre tabindex="0" aria-label=${label}><code>${text}</code></pre><${Copy} text=${text} label=${label} /></div>`;
+export function code(text: string, label: string): VNode {
+  return html`<${Code} text=${text} label=${label} />`;
 }
 
-interface ChoiceProps<Value extends string> {
-  readonly label: string;
-  readonly value: Value;
-  readonly options: readonly (readonly [Value, Children])[];
-  readonly onChoose: (value: Value) => void;
+/** The call of the API that gives what is shown. */
+export function call(curl: string): VNode {
+  return html`<details class="call"><summary>The same by the API</summary>${code(curl, 'the call')}</details>`;
 }
 
 /** One of a few, side by side. */
-export function Choice<Value extends string>({ label, value, options, onChoose }: ChoiceProps<Value>): VNode {
+export function choice<Value extends string>(
+  label: string,
+  value: Value,
+  options: readonly (readonly [Value, string])[],
+  onChoose: (value: Value) => void,
+): VNode {
   return html`<div class="choice" role="group" aria-label=${label}>${options.map(
     ([one, text]) =>
       html`<button type="button" aria-pressed=${one === value} onClick=${() => onChoose(one)}>${text}</button>`,
@@ -166,8 +178,40 @@ export function Choice<Value extends string>({ label, value, options, onChoose }
 export function Heading({ children, about }: { children?: Children; about?: string }): VNode {
   const own = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    if (document.activeElement?.closest('[data-keeps-focus]') === null)
-      own.current?.focus({ preventScroll: true });
+    if (document.activeElement?.closest('[role=grid]') === null) own.current?.focus({ preventScroll: true });
   }, [about]);
   return html`<h1 tabindex="-1" ref=${own}>${children}</h1>`;
+}
+
+interface DialogProps {
+  readonly title: Children;
+  readonly class: 'question' | 'drawer';
+  readonly onClose: () => void;
+  /** Only its buttons close it: what it shows is not shown again. */
+  readonly isKept?: boolean;
+  readonly children?: Children;
+}
+
+/** What lies over the page: a question, or what is known of a window. The browser keeps the focus within. */
+export function Dialog({ title, class: own, onClose, isKept = false, children }: DialogProps): VNode {
+  const place = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    place.current?.showModal();
+    // What had the focus may have been drawn anew meanwhile.
+    return () => {
+      if (before instanceof HTMLElement || before instanceof SVGElement) before.focus();
+    };
+  }, []);
+  const onAway = (event: Event) => {
+    if (event.type === 'cancel') event.preventDefault();
+    if (!isKept && event.target === place.current) onClose();
+  };
+  return html`<dialog ref=${place} class=${own} aria-labelledby=${id} onCancel=${onAway} onClick=${onAway}>
+    <div class="sheet">
+      <header><h2 id=${id} tabindex="-1" autofocus>${title}</h2><button type="button" class="close" aria-label="Close" onClick=${onClose}>✕</button></header>
+      ${children}
+    </div>
+  </dialog>`;
 }

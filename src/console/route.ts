@@ -11,15 +11,7 @@ export interface Route {
 function current(): Route {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2);
   const [view = '', name = ''] = path.split('/', 2);
-  return { view: view || 'overview', name: decoded(name), parameters: new URLSearchParams(query) };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return { view: view || 'overview', name, parameters: new URLSearchParams(query) };
 }
 
 export function useRoute(): Route {
@@ -36,24 +28,19 @@ type Values = Readonly<Record<string, string | number | null | undefined>>;
 
 /** The query for an address: what is empty is left out. */
 export function queryOf(values: Values): string {
-  const given = Object.entries(values).flatMap(([name, value]) =>
-    value === null || value === undefined || value === '' ? [] : [[name, `${value}`]],
-  );
-  const text = new URLSearchParams(given).toString();
-  return text === '' ? '' : `?${text}`;
+  const given = Object.entries(values).filter(([, value]) => (value ?? '') !== '');
+  return given.length === 0
+    ? ''
+    : `?${new URLSearchParams(given.map(([name, value]) => [name, `${value}`]))}`;
 }
 
-/** The address of a view. */
+/** The address of a view. `name`: a detection's id or a topic, which need no encoding. */
 export function linkTo(view: string, values: Values = {}, name = ''): string {
-  return `#/${view}${name === '' ? '' : `/${encodeURIComponent(name)}`}${queryOf(values)}`;
+  return `#/${view}${name === '' ? '' : `/${name}`}${queryOf(values)}`;
 }
 
 /** Goes there; a filter that changes replaces its entry in the browser's history. */
 export function go(link: string, isReplaced = false): void {
-  if (!isReplaced) {
-    location.hash = link;
-    return;
-  }
-  history.replaceState(null, '', link);
+  history[isReplaced ? 'replaceState' : 'pushState'](null, '', link);
   dispatchEvent(new HashChangeEvent('hashchange'));
 }

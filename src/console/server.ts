@@ -1,5 +1,5 @@
 /** What the app asks of the appliance: reads, actions, and the one stream of events that says when to read again. */
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 
 /** A request that was not answered as hoped; `status` 0: no answer at all. */
 export class Failure extends Error {
@@ -23,11 +23,8 @@ export function serverNow(): number {
 }
 
 /** @throws Failure */
-export async function ask<Answer>(path: string, init: RequestInit = {}): Promise<Answer> {
-  const response = await fetch(path, {
-    ...init,
-    headers: { accept: 'application/json', ...init.headers },
-  }).catch((error: unknown) => {
+async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(path, init).catch((error: unknown) => {
     if (init.signal?.aborted === true) throw error;
     throw new Failure(0, NO_ANSWER);
   });
@@ -52,8 +49,8 @@ function emit(topic: string): void {
   for (const listener of listeners) listener(topic);
 }
 
-/** Calls back for each event: what changed, or `session` when the session has ended. */
-export function useEvents(listener: (topic: string) => void): void {
+/** Calls back for each event: what changed; `session` when it may have ended; `tick` every second. */
+function useEvents(listener: (topic: string) => void): void {
   const latest = useRef(listener);
   latest.current = listener;
   useEffect(() => {
@@ -61,6 +58,17 @@ export function useEvents(listener: (topic: string) => void): void {
     listeners.add(own);
     return () => listeners.delete(own);
   }, []);
+}
+
+setInterval(() => emit('tick'), 1000);
+
+/** The appliance's clock, which ticks: whoever shows an age is drawn again, all of them at once. */
+export function useNow(): number {
+  const [now, setNow] = useState(serverNow);
+  useEvents((topic) => {
+    if (topic === 'tick') setNow(serverNow());
+  });
+  return now;
 }
 
 const RECONNECT_MS = 3000;
@@ -76,18 +84,19 @@ export function useStream(path: string, topics: readonly string[]): boolean | nu
   useEffect(() => {
     let source: EventSource | undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let wasBroken = false;
+    let isFirst = true;
     const close = () => {
       clearTimeout(timer);
       source?.close();
-      wasBroken = true;
     };
-    const open = () => {
+    const follow = () => {
+      close();
+      if (document.hidden) return;
       source = new EventSource(path);
       source.onopen = () => {
         setConnected(true);
-        if (wasBroken) emit('all');
-        wasBroken = false;
+        if (!isFirst) emit('all');
+        isFirst = false;
       };
       source.onerror = () => {
         // The browser tries again by itself after a break, but not after an answer such as 401 or 503.
@@ -95,16 +104,12 @@ export function useStream(path: string, topics: readonly string[]): boolean | nu
         setConnected(false);
         // Perhaps because the session has ended.
         emit('session');
-        timer = setTimeout(open, RECONNECT_MS);
+        timer = setTimeout(follow, RECONNECT_MS);
       };
       for (const topic of topics) source.addEventListener(topic, () => emit(topic));
     };
-    const follow = () => {
-      if (document.hidden) close();
-      else open();
-    };
     document.addEventListener('visibilitychange', follow);
-    if (!document.hidden) open();
+    follow();
     return () => {
       document.removeEventListener('visibilitychange', follow);
       close();
@@ -113,50 +118,78 @@ export function useStream(path: string, topics: readonly string[]): boolean | nu
   return connected;
 }
 
+/** A path that is read; a list, page by page. */
 export interface Reading<Answer> {
-  /** Of the last answer; kept while it is read again. */
-  readonly data: Answer | undefined;
-  readonly failure: Failure | undefined;
-  readonly isReading: boolean;
-  readAgain(): void;
+  /** Those read so far; kept while they are read again. */
+  readonly pages: readonly Answer[];
+  readonly failure?: Failure | undefined;
+  readonly isReading?: boolean;
+  /** Does again what failed. */
+  readonly retry: () => void;
+  /** Reads the next page; null: there is none. */
+  readonly older: (() => void) | null;
+}
+
+interface State<Answer> extends Omit<Reading<Answer>, 'retry' | 'older'> {
+  readonly path: string;
+  /** Whether that which failed was to read the next page. */
+  readonly wasOlder?: boolean;
 }
 
 /**
- * Reads a path now and whenever one of the topics changed; null reads nothing.
+ * Reads a path now and whenever one of the topics changed. A list is read again as long as its first page is the only
+ * one; with `onTop`, only what is newer is read, and put on top of the first page by it.
  * Bursts of events make one reading at a time, so the appliance is asked no faster than it answers.
  */
-export function useReading<Answer>(path: string | null, topics: readonly string[] = []): Reading<Answer> {
-  const [state, setState] = useState<{ path: string | null; data?: Answer; failure?: Failure }>({ path });
-  const [isReading, setIsReading] = useState(path !== null);
+export function useReading<Answer extends object>(
+  path: string,
+  topics: readonly string[] = [],
+  onTop?: (newer: Answer, before: Answer) => Answer,
+): Reading<Answer> {
+  const [, redraw] = useState({});
+  const state = useRef<State<Answer>>({ path, pages: [] });
   const running = useRef<AbortController | null>(null);
   const isStale = useRef(false);
-  const read = useCallback(async () => {
-    if (path === null) return;
+  if (state.current.path !== path) state.current = { path, pages: [] };
+  const put = (change: Partial<State<Answer>>) => {
+    state.current = { ...state.current, ...change };
+    redraw({});
+  };
+  const read = async (isOlder = false): Promise<void> => {
     if (running.current !== null) {
-      isStale.current = true;
+      isStale.current ||= !isOlder;
       return;
     }
     const own = new AbortController();
     running.current = own;
-    setIsReading(true);
+    put({ isReading: true });
+    const { pages } = state.current;
+    const [first] = pages;
+    const after = isOlder ? nextOf(pages.at(-1)) : onTop && nextOf(first);
+    const query = after ? `${path.includes('?') ? '&' : '?'}after=${encodeURIComponent(after)}` : '';
     try {
-      const data = await ask<Answer>(path, { signal: own.signal });
-      setState({ path, data });
+      const page = await ask<Answer>(path + query, { signal: own.signal });
+      own.signal.throwIfAborted();
+      const top = onTop !== undefined && first !== undefined && after ? onTop(page, first) : page;
+      put({ pages: isOlder ? [...pages, page] : [top], failure: undefined });
     } catch (error) {
       if (own.signal.aborted) return;
       if (!(error instanceof Failure)) throw error;
-      setState((before) => ({ ...(before.path === path && before), path, failure: error }));
+      put({ failure: error, wasOlder: isOlder });
     } finally {
       if (running.current === own) {
         running.current = null;
-        setIsReading(false);
-        if (isStale.current) {
-          isStale.current = false;
-          void read();
-        }
+        put({ isReading: false });
+        if (isStale.current) changed('all');
       }
     }
-  }, [path]);
+  };
+  const changed = (topic: string) => {
+    if (topic !== 'all' && !topics.includes(topic)) return;
+    isStale.current = false;
+    if (state.current.pages.length <= 1) void read();
+  };
+  useEvents(changed);
   useEffect(() => {
     void read();
     return () => {
@@ -164,31 +197,13 @@ export function useReading<Answer>(path: string | null, topics: readonly string[
       running.current = null;
       isStale.current = false;
     };
-  }, [read]);
-  useEvents((topic) => {
-    if (topic === 'all' || topics.includes(topic)) void read();
-  });
-  const isOwn = state.path === path;
-  return {
-    data: isOwn ? state.data : undefined,
-    failure: isOwn ? state.failure : undefined,
-    isReading,
-    readAgain: read,
-  };
+  }, [path]);
+  const hasOlder = onTop === undefined && nextOf(state.current.pages.at(-1)) !== null;
+  const retry = () => void read(state.current.wasOlder);
+  return { ...state.current, retry, older: hasOlder ? () => void read(true) : null };
 }
 
-const ticking = new Set<() => void>();
-setInterval(() => {
-  for (const tick of ticking) tick();
-}, 1000);
-
-/** The appliance's clock, which ticks: whoever shows an age is drawn again, all of them at once. */
-export function useNow(): number {
-  const [now, setNow] = useState(serverNow);
-  useEffect(() => {
-    const tick = () => setNow(serverNow());
-    ticking.add(tick);
-    return () => ticking.delete(tick);
-  }, []);
-  return now;
+/** Of a list: what to give as `after` for more of it. */
+function nextOf(page: object | undefined): string | null {
+  return page !== undefined && 'next' in page && typeof page.next === 'string' ? page.next : null;
 }

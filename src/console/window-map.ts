@@ -6,10 +6,111 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { ExportName } from '../admin/console/api.ts';
-import { count, dayName, windowName } from './format.ts';
-import { type Cell, DAY_WINDOWS, isOpen, LETTERS } from './letters.ts';
-import { Mark } from './parts.ts';
+import type { ExportName, WindowLetter, WindowMap } from '../admin/console/api.ts';
+import { count, DAY_MS, dayName, WINDOW_MS, windowName } from './format.ts';
+import { type MarkName, soft, state } from './parts.ts';
+
+export const EXPORTS: readonly ExportName[] = ['newswire', 'imagewire'];
+export const DAY_WINDOWS = DAY_MS / WINDOW_MS;
+
+const box = (x: number, y: number, w: number, h: number) => `m${x} ${y}h${w}v${h}h-${w}z`;
+const block = (w: number, h: number) => box(0, 0, w, h);
+const low = (w: number, h: number) => box(0, h * 0.6, w, h * 0.4);
+/** A block with a notch above and below: an X, as far as there is room for one. */
+const cross = (w: number, h: number) => `h0l${w / 2} 3l${w / 2} -3v${h}l-${w / 2} -3l-${w / 2} 3z`;
+const bars = (w: number, h: number) => box(0, 0, w * 0.35, h) + box(w * 0.65, 0, w * 0.35, h);
+const ring = (w: number, h: number) => box(0, 0, w, h) + box(1, 1, w - 2, h - 2);
+const lowRing = (w: number, h: number) => box(0, h / 2, w, h / 2) + box(1, 1, w - 2, h / 2 - 2);
+const dash = (w: number, h: number) => box(0, h / 2 - 1.5, w, 3);
+const dot = (w: number, h: number) => box(w / 2 - 0.5, h / 2 - 0.5, 1, 1);
+
+interface Letter {
+  readonly text: string;
+  readonly mark: MarkName;
+  /** Its colour in the map, a custom property. */
+  readonly color: string;
+  /** Its shape in the map, of a width and a height: a path from its corner. */
+  readonly draw: (w: number, h: number) => string;
+}
+
+/** `h`: a file of the window is held. */
+export const LETTERS: Readonly<Record<WindowLetter | 'h', Letter>> = {
+  d: { text: 'done', mark: 'done', color: 'cell', draw: block },
+  e: { text: 'done, empty file', mark: 'done', color: 'cell', draw: low },
+  f: { text: 'failed', mark: 'failed', color: 'failed', draw: cross },
+  h: { text: 'a file is held', mark: 'held', color: 'held', draw: bars },
+  m: { text: 'missing', mark: 'missing', color: 'missing', draw: ring },
+  l: { text: 'late', mark: 'missing', color: 'missing', draw: lowRing },
+  a: { text: 'abandoned', mark: 'abandoned', color: 'abandoned', draw: dash },
+  w: { text: 'due, not there yet', mark: 'missing', color: 'abandoned', draw: dot },
+  n: { text: 'not due yet', mark: 'abandoned', color: 'line', draw: () => '' },
+  '-': { text: 'not expected', mark: 'abandoned', color: 'line', draw: dot },
+};
+
+export interface Cell {
+  readonly startMs: number;
+  readonly letter: keyof typeof LETTERS;
+  readonly rows: number;
+}
+
+function isLetter(text: string): text is WindowLetter {
+  return Object.hasOwn(LETTERS, text);
+}
+
+/** The windows of an export, oldest first, whole days. */
+export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
+  const { windows, rows } = map.exports[name];
+  const held = new Set(
+    map.open.filter((one) => one.export === name && one.held).map((one) => one.window_start),
+  );
+  const heldMs = new Set([...held].map(Date.parse));
+  const length = Math.ceil(windows.length / DAY_WINDOWS) * DAY_WINDOWS;
+  return Array.from({ length }, (_, index) => {
+    const startMs = Date.parse(map.from) + index * WINDOW_MS;
+    const own = windows[index] ?? '';
+    const letter = heldMs.has(startMs) ? 'h' : isLetter(own) ? own : 'n';
+    return { startMs, letter, rows: rows[index] ?? 0 };
+  });
+}
+
+/** The cells of each day, oldest first. */
+export function daysOf(cells: readonly Cell[]): (readonly Cell[])[] {
+  const days = Array.from({ length: cells.length / DAY_WINDOWS }, (_, day) => day * DAY_WINDOWS);
+  return days.map((start) => cells.slice(start, start + DAY_WINDOWS));
+}
+
+export function rowsIn(cells: readonly Cell[]): number {
+  return cells.reduce((sum, { rows }) => sum + rows, 0);
+}
+
+/** @param byRows shades windows that are done: four shades, each for twice as many rows as the one before */
+export function drawn(
+  cells: readonly Cell[],
+  placeOf: (index: number) => readonly [x: number, y: number],
+  [w, h]: readonly [number, number],
+  byRows = false,
+): VNode[] {
+  const most = Math.max(1, ...cells.map(({ rows }) => rows));
+  const paths = new Map<string, string>();
+  cells.forEach(({ letter, rows }, index) => {
+    const shade = Math.max(1, 4 - Math.floor(Math.log2(most / Math.max(1, rows))));
+    const look = `${letter}${byRows && letter === 'd' ? shade : ''}`;
+    paths.set(look, `${paths.get(look) ?? ''}M${placeOf(index).join(' ')}${LETTERS[letter].draw(w, h)}`);
+  });
+  return [...paths].map(([look, d]) => {
+    const [letter = '', shade] = look;
+    const { color } = LETTERS[isLetter(letter) ? letter : 'h'];
+    const fill = shade === undefined ? `var(--${color})` : 'var(--accent)';
+    return html`<path key=${look} fill=${fill} fill-opacity=${Number(shade ?? 4) / 4} fill-rule="evenodd" d=${d} />`;
+  });
+}
+
+/** Cells for the legend, one for each number of rows. */
+export function sample(letter: Cell['letter'], rows: readonly number[] = [0]): VNode {
+  const cells = rows.map((one) => ({ startMs: 0, letter, rows: one }));
+  const paths = drawn(cells, (index) => [index * 7, 0], [6, 11], rows.length > 1);
+  return html`<svg class="mark" width=${rows.length * 7} height="11" aria-hidden="true">${paths}</svg>`;
+}
 
 const LABEL_WIDTH = 66;
 const TOTAL_WIDTH = 64;
@@ -21,265 +122,161 @@ const HOUR_WINDOWS = 6;
 /** What the map says of its keys, to those who see it and to a screen reader. */
 export const KEYS = 'Arrow keys move, Enter opens, n and p go to the next and previous open window';
 
-export type MapMode = 'state' | 'rows';
+/** Where cells are drawn: columns from the left, lines of days from the top, the newest first. */
+function layout(cells: number, cellWidth: number) {
+  const days = cells / DAY_WINDOWS;
+  const lineOf = (index: number) => days - 1 - Math.floor(index / DAY_WINDOWS);
+  const placeOf = (index: number) =>
+    [(index % DAY_WINDOWS) * cellWidth, HEAD_HEIGHT + lineOf(index) * LINE_HEIGHT] as const;
+  return {
+    days,
+    lineOf,
+    placeOf,
+    cell: [cellWidth - 1, LINE_HEIGHT - 1] as const,
+    width: DAY_WINDOWS * cellWidth + TOTAL_WIDTH,
+    height: HEAD_HEIGHT + days * LINE_HEIGHT,
+    outline(index: number) {
+      const [x, y] = placeOf(index);
+      return { x: x - 1.5, y: y - 1.5, width: cellWidth + 2, height: LINE_HEIGHT + 2 };
+    },
+    /** @returns the cell at a point; null: none is there */
+    under({ offsetX, offsetY }: MouseEvent): number | null {
+      const column = Math.floor(offsetX / cellWidth);
+      const line = Math.floor((offsetY - HEAD_HEIGHT) / LINE_HEIGHT);
+      const isIn = column >= 0 && column < DAY_WINDOWS && line >= 0 && line < days;
+      return isIn ? (days - 1 - line) * DAY_WINDOWS + column : null;
+    },
+  };
+}
 
 interface MapProps {
   readonly name: ExportName;
   readonly cells: readonly Cell[];
-  readonly mode: MapMode;
+  readonly byRows: boolean;
   readonly onChoose: (startMs: number) => void;
 }
 
-export function WindowMapGrid({ name, cells, mode, onChoose }: MapProps): VNode {
+export function WindowGrid({ name, cells, byRows, onChoose }: MapProps): VNode {
   const frame = useRef<HTMLDivElement>(null);
-  const width = useCellWidth(frame);
-  const newest = Math.max(
-    0,
-    cells.findLastIndex(({ letter }) => letter !== 'n' && letter !== 'w'),
-  );
-  const [focused, setFocused] = useState(newest);
+  const cellWidth = useCellWidth(frame);
+  const place = layout(cells.length, cellWidth);
+  const newest = cells.findLastIndex(({ letter }) => letter !== 'n' && letter !== 'w');
+  const [focused, setFocused] = useState(Math.max(0, newest));
   const [hovered, setHovered] = useState<number | null>(null);
-  const place = useMemo(() => geometry(cells.length, width), [cells.length, width]);
-  const drawn = useMemo(() => pathsOf(cells, mode, place), [cells, mode, place]);
-  const labels = useMemo(() => [hourLabels(place), totals(cells, place)], [cells, place]);
-  const days = useMemo(() => html`<${Days} cells=${cells} place=${place} />`, [cells, place]);
-  const shown = cells[hovered ?? focused];
-  useLayoutEffect(() => {
-    if (frame.current !== null) frame.current.scrollLeft = place.at(newest).x - frame.current.clientWidth / 2;
-  }, [place]);
-  const under = ({ offsetX, offsetY }: MouseEvent) => place.under(offsetX, offsetY);
-  const at = place.at(focused);
-  return html`<div class="map-frame">
-    <p class="readout">${shown && html`<${Readout} name=${name} cell=${shown} />`}</p>
-    <div class="scroll" ref=${frame}>
-      <div class="map" role="grid" aria-label=${`Windows of ${name}, a row a day, the newest first`} aria-rowcount=${place.days} aria-colcount=${DAY_WINDOWS} aria-description=${KEYS} data-keeps-focus>
-        ${days}
-        <svg width=${place.width} height=${place.height} aria-hidden="true"
-          onPointerMove=${(event: PointerEvent) => setHovered(under(event))} onPointerLeave=${() => setHovered(null)}
-          onClick=${(event: MouseEvent) => {
-            const index = under(event);
-            if (index === null) return;
-            setFocused(index);
-            onChoose(cells[index]?.startMs ?? 0);
-          }}>
-          ${labels}
-          ${drawn}
-          ${hovered !== null && html`<rect class="hovered" x=${place.at(hovered).x - 1.5} y=${place.at(hovered).y - 1.5} width=${width + 2} height=${LINE_HEIGHT + 2} />`}
-        </svg>
-        <${FocusCell} key=${name} name=${name} cells=${cells} index=${focused} at=${at} width=${width} onMove=${setFocused} onChoose=${onChoose} />
-      </div>
-    </div>
-  </div>`;
-}
-
-function Readout({ name, cell }: { name: ExportName; cell: Cell }): VNode {
-  const { text, mark } = LETTERS[cell.letter];
-  return html`<span class="state"><${Mark} name=${mark} /><strong>${text}</strong></span> ${name}, ${dayName(cell.startMs)}, ${windowName(cell.startMs)}${'de'.includes(cell.letter) && html`<span class="soft">, ${count(cell.rows, 'row')}</span>`}`;
-}
-
-interface FocusProps {
-  readonly name: ExportName;
-  readonly cells: readonly Cell[];
-  readonly index: number;
-  readonly at: { readonly x: number; readonly y: number };
-  readonly width: number;
-  readonly onMove: (index: number) => void;
-  readonly onChoose: (startMs: number) => void;
-}
-
-/** The grid's one stop for the Tab key. It is made anew for each window, so that a screen reader reads it. */
-function FocusCell({ name, cells, index, at, width, onMove, onChoose }: FocusProps): VNode | null {
-  const own = useRef<HTMLDivElement>(null);
+  const focusCell = useRef<SVGRectElement>(null);
   const isMoved = useRef(false);
+  const paths = useMemo(() => drawn(cells, place.placeOf, place.cell, byRows), [cells, cellWidth, byRows]);
+  const [dayLabels, labels] = useMemo(() => labelsOf(cells, cellWidth, place.width), [cells, cellWidth]);
+  useLayoutEffect(() => {
+    const { current } = frame;
+    if (current !== null) current.scrollLeft = place.placeOf(newest)[0] - current.clientWidth / 2;
+  }, [cellWidth]);
   useEffect(() => {
-    if (isMoved.current) own.current?.focus();
+    if (isMoved.current) focusCell.current?.focus();
     isMoved.current = false;
-  }, [index]);
-  const cell = cells[index];
-  if (cell === undefined) return null;
+  }, [focused]);
+  const choose = (event: Event, index: number | null) => {
+    event.stopPropagation();
+    if (index === null) return;
+    setFocused(index);
+    onChoose(cells[index]?.startMs ?? 0);
+  };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === 'Enter' || event.key === ' ') onChoose(cell.startMs);
-    else {
-      const next = target(event, index, cells);
-      if (next === null) return;
-      isMoved.current = next !== index;
-      onMove(next);
-    }
+    const next = targetOf(event, focused, cells);
+    if (next === null) return;
     event.preventDefault();
+    if (event.key === 'Enter' || event.key === ' ') return choose(event, focused);
+    isMoved.current = next !== focused;
+    setFocused(next);
   };
-  const column = index % DAY_WINDOWS;
-  const line = cells.length / DAY_WINDOWS - Math.floor(index / DAY_WINDOWS);
-  const rows = 'de'.includes(cell.letter) ? `, ${count(cell.rows, 'row')}` : '';
-  const style = {
-    left: `${LABEL_WIDTH + at.x - 1}px`,
-    top: `${at.y - 1}px`,
-    width: `${width + 1}px`,
-    height: `${LINE_HEIGHT + 1}px`,
-  };
-  return html`<div role="row" aria-rowindex=${line}><div role="gridcell" key=${index} ref=${own} class="focus-cell" tabindex="0" aria-colindex=${column + 1} style=${style}
-    aria-label=${`${name}, ${windowName(cell.startMs)}: ${LETTERS[cell.letter].text}${rows}`} onKeyDown=${onKeyDown} onClick=${() => onChoose(cell.startMs)}></div></div>`;
+  const shown = cells[hovered ?? focused];
+  return html`<p class="readout">${shown && readout(name, shown)}</p>
+    <div class="scroll map" ref=${frame}>
+      <svg class="days" width=${LABEL_WIDTH} height=${place.height} aria-hidden="true">${dayLabels}</svg>
+      <svg width=${place.width} height=${place.height} role="grid" aria-label=${`Windows of ${name}, a row a day, the newest first`} aria-rowcount=${place.days} aria-colcount=${DAY_WINDOWS} aria-description=${KEYS}
+        onPointerMove=${(event: PointerEvent) => setHovered(place.under(event))} onPointerLeave=${() => setHovered(null)} onClick=${(event: MouseEvent) => choose(event, place.under(event))}>
+        <g aria-hidden="true">${labels}${paths}${hovered !== null && html`<rect ...${place.outline(hovered)} />`}</g>
+        <g role="row" aria-rowindex=${place.lineOf(focused) + 1}>
+          <rect role="gridcell" key=${focused} ref=${focusCell} ...${place.outline(focused)} tabindex="0" aria-colindex=${(focused % DAY_WINDOWS) + 1} aria-label=${labelOf(name, cells[focused])} onKeyDown=${onKeyDown} onClick=${(event: Event) => choose(event, focused)} />
+        </g>
+      </svg>
+    </div>`;
 }
 
-/** @returns where a key leads; null: it leads nowhere. Up is a day newer, as it is drawn. */
-function target({ key, ctrlKey }: KeyboardEvent, index: number, cells: readonly Cell[]): number | null {
-  const last = cells.length - 1;
+function broughtBy({ letter, rows }: Cell): string {
+  return 'de'.includes(letter) ? `, ${count(rows, 'row')}` : '';
+}
+
+function readout(name: ExportName, cell: Cell): VNode {
+  const { text, mark } = LETTERS[cell.letter];
+  const time = `${dayName(cell.startMs)}, ${windowName(cell.startMs)}`;
+  return html`${state(mark, html`<strong>${text}</strong>`)} ${name}, ${time}${soft(broughtBy(cell))}`;
+}
+
+/** The grid's one stop for the Tab key is made anew for each window, so that a screen reader reads this. */
+function labelOf(name: ExportName, cell: Cell | undefined): string {
+  if (cell === undefined) return name;
+  return `${name}, ${windowName(cell.startMs)}: ${LETTERS[cell.letter].text}${broughtBy(cell)}`;
+}
+
+/** How many windows a key goes on. Up is a day newer, as it is drawn. */
+const MOVES: Readonly<Record<string, number>> = {
+  Enter: 0,
+  ' ': 0,
+  ArrowRight: 1,
+  ArrowLeft: -1,
+  ArrowUp: DAY_WINDOWS,
+  ArrowDown: -DAY_WINDOWS,
+  PageUp: 7 * DAY_WINDOWS,
+  PageDown: -7 * DAY_WINDOWS,
+};
+
+/** @returns where a key leads; null: it is none of the map's */
+function targetOf({ key, ctrlKey }: KeyboardEvent, index: number, cells: readonly Cell[]): number | null {
+  const isOpen = ({ letter }: Cell) => 'fhmla'.includes(letter);
   const start = index - (index % DAY_WINDOWS);
-  const within = (wanted: number) => (wanted < 0 || wanted > last ? index : wanted);
-  switch (key) {
-    case 'ArrowRight':
-      return within(index + 1);
-    case 'ArrowLeft':
-      return within(index - 1);
-    case 'ArrowUp':
-      return within(index + DAY_WINDOWS);
-    case 'ArrowDown':
-      return within(index - DAY_WINDOWS);
-    case 'PageUp':
-      return within(index + 7 * DAY_WINDOWS);
-    case 'PageDown':
-      return within(index - 7 * DAY_WINDOWS);
-    case 'Home':
-      return ctrlKey ? last - DAY_WINDOWS + 1 : start;
-    case 'End':
-      return ctrlKey ? DAY_WINDOWS - 1 : start + DAY_WINDOWS - 1;
-    case 'n':
-      return found(
-        cells.findLastIndex((cell, at) => at < index && isOpen(cell)),
-        index,
-      );
-    case 'p':
-      return found(
-        cells.findIndex((cell, at) => at > index && isOpen(cell)),
-        index,
-      );
-    default:
-      return null;
-  }
-}
-
-function found(at: number, index: number): number {
-  return at < 0 ? index : at;
-}
-
-interface Geometry {
-  readonly days: number;
-  readonly cell: number;
-  readonly width: number;
-  readonly height: number;
-  at(index: number): { readonly x: number; readonly y: number };
-  under(x: number, y: number): number | null;
-}
-
-function geometry(cells: number, cell: number): Geometry {
-  const days = cells / DAY_WINDOWS;
-  return {
-    days,
-    cell,
-    width: DAY_WINDOWS * cell + TOTAL_WIDTH,
-    height: HEAD_HEIGHT + days * LINE_HEIGHT,
-    at: (index) => ({
-      x: (index % DAY_WINDOWS) * cell,
-      y: HEAD_HEIGHT + (days - 1 - Math.floor(index / DAY_WINDOWS)) * LINE_HEIGHT,
-    }),
-    under(x, y) {
-      const column = Math.floor(x / cell);
-      const line = Math.floor((y - HEAD_HEIGHT) / LINE_HEIGHT);
-      if (column < 0 || column >= DAY_WINDOWS || line < 0 || line >= days) return null;
-      return (days - 1 - line) * DAY_WINDOWS + column;
-    },
+  const ends: Readonly<Record<string, () => number>> = {
+    Home: () => (ctrlKey ? cells.length - DAY_WINDOWS : start),
+    End: () => (ctrlKey ? 0 : start) + DAY_WINDOWS - 1,
+    n: () => cells.findLastIndex((cell, at) => at < index && isOpen(cell)),
+    p: () => cells.findIndex((cell, at) => at > index && isOpen(cell)),
   };
+  const move = MOVES[key];
+  const wanted = move === undefined ? ends[key]?.() : index + move;
+  if (wanted === undefined) return null;
+  return cells[wanted] === undefined ? index : wanted;
 }
 
 /** Whole pixels, so that the gaps between cells are even. */
 function useCellWidth(frame: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(CELL_WIDTH.min);
   useLayoutEffect(() => {
-    const { current } = frame;
-    if (current === null) return;
-    const fit = () => {
-      const whole = Math.floor((current.clientWidth - LABEL_WIDTH - TOTAL_WIDTH) / DAY_WINDOWS);
-      setWidth(Math.min(CELL_WIDTH.max, Math.max(CELL_WIDTH.min, whole)));
-    };
-    const observer = new ResizeObserver(fit);
-    observer.observe(current);
-    fit();
+    const observer = new ResizeObserver(([entry]) => {
+      const free = (entry?.contentRect.width ?? 0) - LABEL_WIDTH - TOTAL_WIDTH;
+      setWidth(Math.min(CELL_WIDTH.max, Math.max(CELL_WIDTH.min, Math.floor(free / DAY_WINDOWS))));
+    });
+    if (frame.current !== null) observer.observe(frame.current);
     return () => observer.disconnect();
   }, []);
   return width;
 }
 
-/** How a cell of `w` times `h` is drawn at its corner. */
-const DRAWN: Readonly<Record<string, (w: number, h: number) => string>> = {
-  empty: (w, h) => `m0 ${h * 0.6}h${w}v${h * 0.4}h-${w}z`,
-  // A block with a notch above and below: an X, as far as there is room for one.
-  failed: (w, h) => `h0l${w / 2} 3l${w / 2} -3v${h}l-${w / 2} -3l-${w / 2} 3z`,
-  held: (w, h) => `h${w * 0.35}v${h}h-${w * 0.35}zm${w * 0.65} 0h${w * 0.35}v${h}h-${w * 0.35}z`,
-  missing: (w, h) => `h${w}v${h}h-${w}zm1 1v${h - 2}h${w - 2}v-${h - 2}z`,
-  late: (w, h) => `m0 ${h / 2}h${w}v${h / 2}h-${w}zm1 1v${h / 2 - 2}h${w - 2}v-${h / 2 - 2}z`,
-  abandoned: (w, h) => `m0 ${h / 2 - 1.5}h${w}v3h-${w}z`,
-  due: (w, h) => `m${w / 2 - 1} ${h / 2 - 1}h2v2h-2z`,
-  ahead: () => '',
-  none: (w, h) => `m${w / 2 - 0.5} ${h / 2 - 0.5}h1v1h-1z`,
-};
-
-function block(w: number, h: number): string {
-  return `h${w}v${h}h-${w}z`;
-}
-
-/** A cell for the legend. */
-export function Sample({ look }: { look: string }): VNode {
-  return html`<svg class="sample" width="6" height="11" aria-hidden="true"><path class=${`w-${look}`} d=${`M0 0${(DRAWN[look] ?? block)(6, 11)}`} /></svg>`;
-}
-
-function pathsOf(cells: readonly Cell[], mode: MapMode, place: Geometry): VNode[] {
-  const drawn = new Map<string, string[]>();
-  const most = Math.max(1, ...cells.map(({ rows }) => rows));
-  cells.forEach((cell, index) => {
-    const { look } = LETTERS[cell.letter];
-    const { x, y } = place.at(index);
-    const shade = mode === 'rows' && look === 'done' ? `rows-${step(cell.rows, most)}` : look;
-    const shape = (DRAWN[shade] ?? block)(place.cell - 1, LINE_HEIGHT - 1);
-    const list = drawn.get(shade) ?? [];
-    list.push(`M${x} ${y}${shape}`);
-    drawn.set(shade, list);
-  });
-  return [...drawn].map(([look, list]) => html`<path key=${look} class=${`w-${look}`} d=${list.join('')} />`);
-}
-
-/** One of four shades, each for twice as many rows as the one before; the last one for the most. */
-export function step(rows: number, most: number): number {
-  return Math.max(1, 4 - Math.floor(Math.log2(most / Math.max(1, rows))));
-}
-
-function hourLabels(place: Geometry): VNode[] {
-  const hours = place.cell < 7 ? 2 : 1;
-  const texts = Array.from({ length: 24 / hours }, (_, index) => {
-    const x = index * hours * HOUR_WINDOWS * place.cell;
-    return html`<text x=${x} y="10">${`${index * hours}`.padStart(2, '0')}:00</text>`;
-  });
-  return [...texts, html`<text x=${place.width} y="10" text-anchor="end">rows</text>`];
-}
-
-function dayOf(cells: readonly Cell[], index: number): readonly Cell[] {
-  return cells.slice(index * DAY_WINDOWS, (index + 1) * DAY_WINDOWS);
-}
-
-/** The days, which stay in place when the map is moved under them. */
-function Days({ cells, place }: { cells: readonly Cell[]; place: Geometry }): VNode {
-  return html`<svg class="days" width=${LABEL_WIDTH} height=${place.height} aria-hidden="true">${Array.from(
-    { length: place.days },
-    (_, index) => {
-      const ms = dayOf(cells, index)[0]?.startMs ?? 0;
-      const isWeekend = [0, 6].includes(new Date(ms).getUTCDay());
-      return html`<text class=${isWeekend ? 'weekend' : ''} x="0" y=${place.at(index * DAY_WINDOWS).y + 9}>${dayName(ms)}</text>`;
-    },
-  )}</svg>`;
-}
-
-/** The rows of each day, behind its line. */
-function totals(cells: readonly Cell[], place: Geometry): VNode[] {
-  return Array.from({ length: place.days }, (_, index) => {
-    const rows = dayOf(cells, index).reduce((sum, cell) => sum + cell.rows, 0);
-    return html`<text x=${place.width} y=${place.at(index * DAY_WINDOWS).y + 9} text-anchor="end">${rows > 0 && count(rows)}</text>`;
-  });
+/** The days, which stay in place when the map is moved under them; the hours above, and the rows behind each day. */
+function labelsOf(cells: readonly Cell[], cellWidth: number, width: number): readonly [VNode[], VNode[]] {
+  const days = daysOf(cells).reverse();
+  const y = (line: number) => HEAD_HEIGHT + line * LINE_HEIGHT + 9;
+  const hours = Array.from({ length: 24 }, (_, hour) => hour).filter(
+    (hour) => cellWidth > 6 || hour % 2 === 0,
+  );
+  const names = days.map(
+    (day, line) => html`<text x="0" y=${y(line)}>${dayName(day[0]?.startMs ?? 0)}</text>`,
+  );
+  const heads = hours.map(
+    (hour) =>
+      html`<text x=${hour * HOUR_WINDOWS * cellWidth} y=${y(-1)}>${`${hour}`.padStart(2, '0')}:00</text>`,
+  );
+  const sums = ['rows', ...days.map((day) => count(rowsIn(day)))].map(
+    (text, line) => html`<text x=${width} y=${y(line - 1)} text-anchor="end">${text !== '0' && text}</text>`,
+  );
+  return [names, [...heads, ...sums]];
 }

@@ -1,141 +1,167 @@
 /** The windows of 90 days: a map of each export, the list of those that brought nothing, and one window's story. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { ExportName, OpenWindow, WindowMap } from '../admin/console/api.ts';
-import { Actions } from './action.ts';
-import { count, day, dayName, windowTime } from './format.ts';
-import { type Cell, cellsOf, DAY_WINDOWS, EXPORTS, LEGEND, LETTERS } from './letters.ts';
-import { Age, Choice, Heading, Panel, Read, State, Table } from './parts.ts';
-import { go, linkTo, type Route } from './route.ts';
+import { useMemo, useState } from 'preact/hooks';
+import type { ExportName, OpenWindow, WindowDetail, WindowLetter, WindowMap } from '../admin/console/api.ts';
+import { actions } from './action.ts';
+import { detectionRows } from './detection.ts';
+import { fileStory, windowLink } from './files.ts';
+import { count, day, dayName, windowName } from './format.ts';
+import {
+  age,
+  type Children,
+  choice,
+  Dialog,
+  foreign,
+  panel,
+  read,
+  soft,
+  state,
+  table,
+  when,
+} from './parts.ts';
+import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
-import { WindowDialog } from './window-dialog.ts';
-import { KEYS, type MapMode, Sample, WindowMapGrid } from './window-map.ts';
+import {
+  type Cell,
+  cellsOf,
+  daysOf,
+  EXPORTS,
+  KEYS,
+  LETTERS,
+  rowsIn,
+  sample,
+  WindowGrid,
+} from './window-map.ts';
 
-/** From this width on, both maps stand side by side. */
-const WIDE = '(min-width: 2100px)';
+const SHADES = [
+  ['state', 'State'],
+  ['rows', 'Rows'],
+] as const;
 
-export function Windows({ route }: { route: Route }): VNode {
+export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const reading = useReading<WindowMap>('/console/windows', ['windows']);
-  const { parameters } = route;
   const name: ExportName = parameters.get('export') === 'imagewire' ? 'imagewire' : 'newswire';
-  const mode: MapMode = parameters.get('by') === 'rows' ? 'rows' : 'state';
+  const by = parameters.get('by') === 'rows' ? 'rows' : 'state';
   const start = parameters.get('window');
-  const isWide = useIsWide();
-  const here = (more: Record<string, string>) =>
-    linkTo('windows', { export: name, by: parameters.get('by'), ...more });
-  const choose = (exportName: ExportName, startMs: number) =>
-    go(here({ export: exportName, window: `${new Date(startMs).toISOString().slice(0, 19)}Z` }));
-  return html`<${Heading}>Windows</${Heading}>
-    <p class="lead soft">Each export brings a file every ten minutes. A window that brought nothing is a gap in what clients receive.</p>
-    <${Read} of=${reading}>${(map: WindowMap) => html`
-      <div class="bar">
-        ${!isWide && html`<${Choice} label="Export" value=${name} options=${EXPORTS.map((one) => [one, exportLabel(map, one)])} onChoose=${(one: ExportName) => go(here({ export: one }), true)} />`}
-        <${Choice} label="Shade by" value=${mode} options=${[['state', 'State'], ['rows', 'Rows']]} onChoose=${(by: MapMode) => go(here({ by }), true)} />
-        <${Legend} mode=${mode} />
+  const [read90] = reading.pages;
+  const cells = useMemo(() => enabledCells(read90), [read90]);
+  const here = (more: Record<string, string>) => linkTo('windows', { export: name, by, ...more });
+  const open: OnOpen = (of, startMs) =>
+    go(here({ export: of, window: new Date(startMs).toISOString().replace('.000', '') }));
+  const labels = (map: WindowMap) => EXPORTS.map((one) => [one, exportLabel(map, one)] as const);
+  return html`<p class="lead soft">Each export brings a file every ten minutes. A window that brought nothing is a gap in what clients receive.</p>
+    ${read(
+      reading,
+      (map) => html`<div class="row bar">
+        <div class="narrow">${choice('Export', name, labels(map), (one) => go(here({ export: one }), true))}</div>
+        ${choice('Shade by', by, SHADES, (one) => go(here({ by: one }), true))}
+        ${by === 'rows' ? soft(['Fewer rows ', sample('d', [1, 2, 4, 8]), ' more rows']) : legend()}
       </div>
-      <div class="maps">${(isWide ? EXPORTS : [name]).map((one) => html`<${ExportMap} key=${one} map=${map} name=${one} mode=${mode} onChoose=${choose} />`)}</div>
+      <div class="maps">${EXPORTS.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(one, cells[one] ?? null, by === 'rows', open)}</div>`)}</div>
       <${OpenList} open=${map.open} />
-      ${start !== null && html`<${WindowDialog} name=${name} start=${start} onClose=${() => go(here({}))} />`}`}</${Read}>`;
+      ${start !== null && html`<${WindowDialog} name=${name} start=${start} onClose=${() => go(here({}))} />`}`,
+    )}`;
 }
 
-function exportLabel(map: WindowMap, name: ExportName): string {
-  if (!map.exports[name].enabled) return `${name}, off`;
-  const open = map.open.filter((one) => one.export === name).length;
-  return open === 0 ? name : `${name}, ${count(open)} open`;
+function enabledCells(map: WindowMap | undefined): Partial<Record<ExportName, readonly Cell[]>> {
+  const enabled = EXPORTS.filter((name) => map?.exports[name].enabled);
+  return Object.fromEntries(enabled.map((name) => [name, map === undefined ? [] : cellsOf(map, name)]));
 }
 
-function useIsWide(): boolean {
-  const [isWide, setIsWide] = useState(() => matchMedia(WIDE).matches);
-  useEffect(() => {
-    const query = matchMedia(WIDE);
-    const changed = () => setIsWide(query.matches);
-    query.addEventListener('change', changed);
-    return () => query.removeEventListener('change', changed);
-  }, []);
-  return isWide;
+function exportLabel({ exports, open }: WindowMap, name: ExportName): string {
+  if (!exports[name].enabled) return `${name}, off`;
+  const own = open.filter((one) => one.export === name).length;
+  return own === 0 ? name : `${name}, ${count(own)} open`;
 }
 
-function Legend({ mode }: { mode: MapMode }): VNode {
-  if (mode === 'rows')
-    return html`<p class="legend soft"><span>Fewer rows</span>${[1, 2, 3, 4].map((one) => html`<${Sample} look=${`rows-${one}`} />`)}<span>more rows</span></p>`;
-  return html`<p class="legend soft">${LEGEND.map((letter) => html`<span><${Sample} look=${LETTERS[letter].look} />${LETTERS[letter].text}</span>`)}</p>`;
+function legend(): VNode[] {
+  const shown = ['d', 'e', 'f', 'h', 'm', 'l', 'a', '-'] as const;
+  return shown.map((letter) => soft([sample(letter), LETTERS[letter].text]));
 }
 
-interface ExportMapProps {
-  readonly map: WindowMap;
-  readonly name: ExportName;
-  readonly mode: MapMode;
-  readonly onChoose: (name: ExportName, startMs: number) => void;
-}
+type OnOpen = (name: ExportName, startMs: number) => void;
 
-function ExportMap({ map, name, mode, onChoose }: ExportMapProps): VNode {
-  const cells = useMemo(() => cellsOf(map, name), [map, name]);
-  if (!map.exports[name].enabled)
-    return html`<${Panel} title=${name}><p class="empty">This export is switched off in the settings.</p></${Panel}>`;
-  return html`<${Panel} title=${name} class="map-panel" aside=${html`<span class="soft keys">${KEYS}</span>`}>
-    <${WindowMapGrid} name=${name} cells=${cells} mode=${mode} onChoose=${(startMs: number) => onChoose(name, startMs)} />
-    <details><summary>As a table, a row a day</summary><${Days} name=${name} cells=${cells} /></details>
-  </${Panel}>`;
-}
-
-interface Day {
-  readonly startMs: number;
-  readonly cells: readonly Cell[];
-}
-
-function Days({ name, cells }: { name: ExportName; cells: readonly Cell[] }): VNode {
-  const days: Day[] = [];
-  for (let at = cells.length - DAY_WINDOWS; at >= 0; at -= DAY_WINDOWS)
-    days.push({ startMs: cells[at]?.startMs ?? 0, cells: cells.slice(at, at + DAY_WINDOWS) });
-  const number = (title: string, letters: string) => ({
-    title,
-    isNumber: true,
-    of: (one: Day) => count(one.cells.filter(({ letter }) => letters.includes(letter)).length),
-  });
-  const columns = [
-    { title: 'Day (UTC)', of: (one: Day) => `${dayName(one.startMs)} ${day(one.startMs).slice(0, 4)}` },
-    number('Done', 'de'),
-    number('Failed or held', 'fh'),
-    number('Missing or late', 'ml'),
-    number('Abandoned', 'a'),
-    {
-      title: 'Rows',
-      isNumber: true,
-      of: (one: Day) => count(one.cells.reduce((sum, { rows }) => sum + rows, 0)),
-    },
+function exportMap(name: ExportName, cells: readonly Cell[] | null, byRows: boolean, onOpen: OnOpen): VNode {
+  if (cells === null)
+    return panel(name, html`<p class="empty">This export is switched off in the settings.</p>`);
+  const parts = [
+    html`<${WindowGrid} name=${name} cells=${cells} byRows=${byRows} onChoose=${(startMs: number) => onOpen(name, startMs)} />`,
+    html`<details><summary>As a table, a row a day</summary>${dayTable(name, cells)}</details>`,
   ];
-  return html`<${Table} label=${`Windows of ${name} by day`} columns=${columns} rows=${days} keyOf=${(one: Day) => one.startMs} />`;
+  return panel(name, parts, { aside: html`<span class="soft keys">${KEYS}</span>` });
+}
+
+function dayTable(name: ExportName, cells: readonly Cell[]): VNode {
+  const startOf = ([cell]: readonly Cell[]) => cell?.startMs ?? 0;
+  const number = (letters: string) => (cells: readonly Cell[]) =>
+    count(cells.filter(({ letter }) => letters.includes(letter)).length);
+  return table<readonly Cell[]>(`Windows of ${name} by day`, daysOf(cells).reverse(), [
+    ['Day (UTC)', (cells) => `${dayName(startOf(cells))} ${day(startOf(cells)).slice(0, 4)}`],
+    ['Done', number('de'), 'number'],
+    ['Failed or held', number('fh'), 'number'],
+    ['Missing or late', number('ml'), 'number'],
+    ['Abandoned', number('a'), 'number'],
+    ['Rows', (cells) => count(rowsIn(cells)), 'number'],
+  ]);
+}
+
+function stateOf(letter: WindowLetter, held: boolean): VNode {
+  const { text, mark } = LETTERS[letter];
+  return state(held ? 'held' : mark, held ? `${text}, a file is held` : text);
 }
 
 const SHOWN = 50;
 
 function OpenList({ open }: { open: readonly OpenWindow[] }): VNode {
   const [shown, setShown] = useState(SHOWN);
-  const columns = [
-    {
-      title: 'Window (UTC)',
-      of: (one: OpenWindow) =>
-        html`<a href=${linkTo('windows', { export: one.export, window: one.window_start })}>${windowTime(Date.parse(one.window_start))}</a>`,
-    },
-    { title: 'Export', of: (one: OpenWindow) => one.export },
-    {
-      title: 'State',
-      of: ({ letter, held }: OpenWindow) => {
-        const { text, mark } = LETTERS[letter];
-        return html`<${State} name=${held ? 'held' : mark}>${text}${held && ', a file is held'}</${State}>`;
-      },
-    },
-    { title: 'Since', of: ({ since }: OpenWindow) => html`<${Age} at=${since} never="–" />` },
-    {
-      title: 'Reason',
-      of: ({ reason }: OpenWindow) => reason ?? html`<span class="soft">–</span>`,
-      class: 'wide',
-    },
-    { title: 'Action', of: ({ actions }: OpenWindow) => html`<${Actions} of=${actions} />` },
-  ];
-  return html`<${Panel} title=${open.length === 0 ? 'Open windows' : `Open windows: ${count(open.length)}`} help="alerts">
-    <${Table} label="Windows that brought nothing" columns=${columns} rows=${open.slice(0, shown)} keyOf=${(one: OpenWindow) => one.export + one.window_start} empty="None. Every window that was due is done." />
-    ${open.length > shown && html`<button type="button" class="more" onClick=${() => setShown(shown + SHOWN)}>Show more (${count(open.length - shown, 'window')})</button>`}
-  </${Panel}>`;
+  const left = open.length - shown;
+  const rows = table<OpenWindow>(
+    'Windows that brought nothing',
+    open.slice(0, shown),
+    [
+      ['Window (UTC)', (one) => windowLink(one.export, one.window_start)],
+      ['Export', (one) => one.export],
+      ['State', ({ letter, held }) => stateOf(letter, held)],
+      ['Since', ({ since }) => age(since, '–')],
+      ['Reason', ({ reason }) => (reason === null ? soft('–') : foreign(reason)), 'wide'],
+      ['Action', (one) => actions(one.actions)],
+    ],
+    { key: (one) => one.export + one.window_start, empty: 'None. Every window that was due is done.' },
+  );
+  const more = html`<button type="button" class="more" onClick=${() => setShown(shown + SHOWN)}>Show more (${count(left, 'window')})</button>`;
+  const title = open.length === 0 ? 'Open windows' : `Open windows: ${count(open.length)}`;
+  return panel(title, [rows, left > 0 && more], { help: 'alerts' });
+}
+
+interface WindowProps {
+  readonly name: ExportName;
+  readonly start: string;
+  readonly onClose: () => void;
+}
+
+function WindowDialog({ name, start, onClose }: WindowProps): VNode {
+  const path = `/console/window${queryOf({ export: name, window_start: start })}`;
+  const reading = useReading<WindowDetail>(path, ['windows']);
+  const ms = Date.parse(start);
+  const title = Number.isNaN(ms) ? 'Window' : `${name}, ${windowName(ms)}`;
+  return html`<${Dialog} title=${title} class="drawer" onClose=${onClose}>${read(reading, story)}</${Dialog}>`;
+}
+
+/** Its state, the files that came for it, the detections that came of them, what can be done. */
+function story(of: WindowDetail): Children {
+  const { letter, held, since, due_at, files, streams, detections } = of;
+  const brought = streams
+    .map(({ subscription_id, content_type, rows }) => `${subscription_id} ${content_type}: ${count(rows)}`)
+    .join(', ');
+  return html`<div class="facts">
+      <p>${stateOf(letter, held)}</p>
+      <p class="soft">${since !== null && html`Since ${when(since)} UTC. `}Its file was due at ${when(due_at)} UTC.</p>
+      ${actions(of.actions)}
+    </div>
+    <h3>Files</h3>
+    ${files.length === 0 ? html`<p class="empty">No file has come for this window.</p>` : files.map(fileStory)}
+    <h3>Detections</h3>
+    ${brought !== '' && html`<p class="soft">New versions by subscription and type: ${brought}</p>`}
+    ${detectionRows(detections, 'Detections of this window', 'None came of it.')}`;
 }

@@ -149,7 +149,7 @@ export const ALERTS = {
   'certificate expires': {
     page_worthy: false,
     opens:
-      'the certificate in [server] tls_certificate expires within 14 days (or is in the last third of its lifetime, if that is shorter), has expired, or is not yet valid',
+      'the certificate in [server] or [admin] tls_certificate expires within 14 days (or is in the last third of its lifetime, if that is shorter), has expired, or is not yet valid',
     closes: 'the file holds a renewed certificate; it is loaded within seconds',
     what_to_do:
       'Renew the certificate, and overwrite the configured certificate and key files. No restart is needed. If you already did so, the log says why the new certificate is not used.',
@@ -157,7 +157,7 @@ export const ALERTS = {
   'certificate not usable': {
     page_worthy: false,
     opens:
-      'the files in [server] tls_certificate and tls_key changed, but they do not match or cannot be read; the previous pair stays in use',
+      'the files in tls_certificate and tls_key of [server] or [admin] changed, but they do not match or cannot be read; the previous pair stays in use',
     closes: 'the files hold a valid pair again',
     what_to_do:
       'The detail says which file, and why. Install a valid pair that the user that Wirewatch runs as can read. Until then the certificate is not renewed, and a restart would fail.',
@@ -192,6 +192,14 @@ export const ALERTS = {
     closes: 'Wirewatch is restarted',
     what_to_do:
       'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
+  },
+  'removal incomplete': {
+    page_worthy: false,
+    opens:
+      'the rows of a removed subscription are still in the log: the disk has no room for one more segment of it, or part of the log cannot be read or written. No client sees these rows',
+    closes: 'the rows are deleted from the log; Wirewatch tries again every hour, and at every start',
+    what_to_do:
+      'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. If the log is damaged, run "wirewatch verify". Then wait for an hour, or restart Wirewatch.',
   },
   'clock wrong': {
     page_worthy: false,

@@ -6,23 +6,28 @@ import type { Now } from '../time.ts';
 import type { Alert, AlertName } from './alerts.ts';
 
 export interface Conditions {
-  /** Opens an alert, or renews its detail; null closes it. */
-  set(name: AlertName, detail: string | null): void;
+  /**
+   * Opens an alert, or renews its detail; null closes it.
+   *
+   * @param of tells apart alerts of one name, such as those of two certificates
+   */
+  set(name: AlertName, detail: string | null, of?: string): void;
   has(name: AlertName): boolean;
   open(): Alert[];
 }
 
 /** @param onOpened told of each alert that was not open before */
 export function createConditions(now: Now, onOpened: (name: AlertName) => void = () => {}): Conditions {
-  const conditions = new Map<AlertName, Alert>();
+  const conditions = new Map<string, Alert>();
   return {
-    set(name, detail) {
-      const before = conditions.get(name);
-      if (detail === null) conditions.delete(name);
-      else conditions.set(name, { name, since: before?.since ?? now(), detail });
+    set(name, detail, of = '') {
+      const key = `${name} ${of}`;
+      const before = conditions.get(key);
+      if (detail === null) conditions.delete(key);
+      else conditions.set(key, { name, since: before?.since ?? now(), detail });
       if (before === undefined && detail !== null) onOpened(name);
     },
-    has: (name) => conditions.has(name),
+    has: (name) => [...conditions.values()].some((alert) => alert.name === name),
     open: () => [...conditions.values()],
   };
 }

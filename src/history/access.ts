@@ -32,7 +32,7 @@ import {
 } from './access-log.ts';
 import type { Operation } from './format.ts';
 import { LogDamage } from './log-error.ts';
-import { findTail } from './log-reader.ts';
+import { findTail, trustTail } from './log-reader.ts';
 import { swapInNewLog } from './new-log.ts';
 import { listSegments } from './segment.ts';
 
@@ -217,6 +217,8 @@ function isEven(db: Database, accessLog: string): boolean {
 
 /** Makes the database beside its place, and puts it there when it is whole. */
 function makeAnew({ root, access, accessLog }: DataFolder): void {
+  // What a killed command wrote last may not be on the disk: a power cut would leave a database ahead of its log.
+  trustTail(accessLog, findTail(accessLog, 'access'));
   const draft = `${access}-draft`;
   removeDatabase(draft);
   const db = openWriter(draft, ACCESS_SCHEMA);

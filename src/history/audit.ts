@@ -96,7 +96,7 @@ export class AuditTrail {
       case 'operation':
         return requestView(row('operation', 1)?.request);
       case 'console':
-        return { sessions_ended: row('console', 1)?.epoch ?? 0 };
+        return { sessions_ended_at: timeText(row('console', 1)?.epoch) };
     }
   }
 }

@@ -8,7 +8,7 @@ import type { DataFolder } from '../store/folder.ts';
 import { requireSchema } from '../store/schema.ts';
 import { differingTables } from './access-log.ts';
 import { isLogError } from './log-error.ts';
-import type { ScrubFindings } from './scrub-findings.ts';
+import { type ScrubFindings, throwUnlessOfContent } from './scrub-findings.ts';
 
 const PROBLEMS_MAX = 20;
 
@@ -23,7 +23,7 @@ export function checkAccess({ access, accessLog }: DataFolder, findings: ScrubFi
     requireSchema(db, access, ACCESS_SCHEMA);
     compare(db, accessLog, findings);
   } catch (error) {
-    if (isDiskFull(error)) throw error;
+    if (isDiskFull(error) || !isLogError(error)) throwUnlessOfContent(error, access);
     findings.add(isLogError(error) ? 'log damaged' : 'database malformed', `access.db: ${reasonOf(error)}`);
   } finally {
     db?.close();

@@ -10,13 +10,7 @@ import { streamOfId } from '../detection/id.ts';
 import { renderDetection, renderStreamRow } from '../detection/match.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { placeOf } from '../store/stream-place.ts';
-import type { DetectionState } from './row-lines.ts';
-
-/** A detection as it is to be stored. */
-export type StoredState = Omit<DetectionState, 'rendered'> & {
-  /** Bytes are the UTF-8 of what an export's own row was rendered to. */
-  readonly rendered: string | Uint8Array;
-};
+import type { DetectionState, StoredState } from './row-lines.ts';
 
 /** What is stored of a detection. */
 export interface StoredDetection {

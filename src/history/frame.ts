@@ -63,9 +63,14 @@ export function isFrameIntact({ checksum }: FrameHeader, packed: Buffer): boolea
   return crc32(packed) === checksum;
 }
 
+/** The lines of an intact frame as they stand in it, each with a newline at its end. */
+export function unpackLines(packed: Buffer): Buffer {
+  return zstdDecompressSync(packed);
+}
+
 /** The lines of an intact frame, without their newlines. */
 export function decodeLines(packed: Buffer): string[] {
-  const lines = zstdDecompressSync(packed).toString('utf8').split('\n');
+  const lines = unpackLines(packed).toString('utf8').split('\n');
   // Each line has a newline at its end, so the last part is empty.
   lines.pop();
   return lines;

@@ -206,8 +206,7 @@ export class LogWriter {
     try {
       const frame = encodeFrame('header', `${JSON.stringify(header)}\n`);
       writeAt(file, frame, 0);
-      // Before its first entry counts: the entry's own fsync does not cover the name.
-      fsyncSync(file);
+      // Before its first entry counts: the entry's own fsync covers what is written here, but not the name.
       syncFolder(folder);
       syncFolder(dirname(folder));
       this.#end = frame.length;

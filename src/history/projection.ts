@@ -9,7 +9,7 @@ import { DetectionRows, endedStreams } from './detection-rows.ts';
 import { EffectApplier } from './effects.ts';
 import { isObject, type Mark } from './format.ts';
 import { LogDamage } from './log-error.ts';
-import { type DetectionState, type RowLine, readRowLine } from './row-lines.ts';
+import { type RowLine, readRowLine, type StoredState } from './row-lines.ts';
 import type { EntryPart } from './segment.ts';
 
 /** The tables whose rows the log has as effects; those of detections have lines of their own. */
@@ -28,6 +28,7 @@ export const LOGGED_TABLES = [
  */
 export const ENDED_TABLE = 'stream';
 
+const NEWLINE = 0x0a;
 const COUNT_EPOCHS = 'SELECT count(*) AS epochs FROM version_epoch';
 const DELETE_ROWS = [
   'DELETE FROM stream_row WHERE place >= :first AND place < :end',
@@ -42,15 +43,18 @@ export interface ProjectionOptions {
 
 export class Projection {
   readonly #db: Database;
+  /** Whether texts are stored as they are. */
+  readonly #takesBytes: boolean;
   readonly #rows: DetectionRows;
   readonly #effects: EffectApplier;
   readonly #countEpochs: Statement<{ epochs: number }>;
   /** Rows of exports of which it was not said yet what became of them. */
-  #waiting: DetectionState[] = [];
+  #waiting: StoredState[] = [];
   #epochs: number | null = null;
 
   constructor(db: Database, { textOf }: ProjectionOptions = {}) {
     this.#db = db;
+    this.#takesBytes = textOf === undefined;
     this.#rows = new DetectionRows(db, textOf);
     this.#effects = new EffectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
     this.#countEpochs = db.prepare<unknown[], { epochs: number }>(COUNT_EPOCHS);
@@ -59,7 +63,8 @@ export class Projection {
   /** Applies a part of an entry, in one transaction with the entry's other parts. */
   apply(part: EntryPart): void {
     if (!this.#db.inTransaction) this.#db.exec('BEGIN IMMEDIATE');
-    for (const line of part.lines) this.#applyLine(readRowLine(line));
+    if (part.kind === 'lines' && this.#takesBytes) this.#applyBytes(part.bytes);
+    else for (const line of part.lines) this.#applyLine(readRowLine(line));
     if (part.kind === 'commit') this.#commit(part.commit);
   }
 
@@ -76,6 +81,17 @@ export class Projection {
     this.#epochs = null;
     setLogMark(this.#db, mark);
     this.#db.exec('COMMIT');
+  }
+
+  /** What is stored as it stands in the log need not become text in between. */
+  #applyBytes(lines: Buffer): void {
+    for (let at = 0; at < lines.length; ) {
+      const end = lines.indexOf(NEWLINE, at);
+      if (end < 0) throw new LogDamage('a frame ends within a line');
+      const line = lines.subarray(at, end);
+      this.#applyLine(readRowLine(line.toString(), line));
+      at = end + 1;
+    }
   }
 
   #applyLine(line: RowLine): void {
@@ -125,7 +141,7 @@ export class Projection {
     for (const sql of DELETE_ROWS) this.#db.prepare(sql).run({ ordinal, ...placesOf(ordinal) });
   }
 
-  #taken(rows: number): DetectionState[] {
+  #taken(rows: number): StoredState[] {
     if (rows > this.#waiting.length) throw new LogDamage('a line refers to rows that do not exist');
     return this.#waiting.splice(0, rows);
   }

@@ -17,10 +17,10 @@ import { isObject, parse } from './format.ts';
 import { LogDamage } from './log-error.ts';
 
 /** What a detection is, but for its version and its place in the change stream. */
-export interface DetectionState {
+export interface DetectionState<Rendered = string> {
   readonly id: string;
   /** See `renderMatch`. */
-  readonly rendered: string;
+  readonly rendered: Rendered;
   readonly exported_at_given: string | null;
   readonly url_withheld: string | null;
   /** Epoch seconds. */
@@ -28,9 +28,15 @@ export interface DetectionState {
   readonly judged: JudgedColumns;
 }
 
+/** A detection as it is to be stored: bytes are the UTF-8 of what an export's own row was rendered to. */
+export type StoredState = DetectionState<string | Uint8Array>;
+
 type Written = Pick<DetectionState, 'id' | 'rendered' | 'exported_at_given' | 'url_withheld'>;
 
 const MARK_ESCAPED = '\\u0001';
+/** Of a detection's own address: what else an export gave may begin like the mark, such as a headline. */
+const OWN_ADDRESS = `"image_url":"${MARK_ESCAPED}/`;
+const RENDERED_BEGINNING = '"content_type":';
 
 /** The line of a row up to its rendered match, which ends it (see {@link escapeMark}). */
 export function rowHead(row: Omit<Written, 'rendered'>): string {
@@ -69,7 +75,7 @@ function ownMembers({ exported_at_given, url_withheld }: Omit<Written, 'rendered
 }
 
 export type RowLine =
-  | { readonly kind: 'row'; readonly state: DetectionState }
+  | { readonly kind: 'row'; readonly state: StoredState }
   | { readonly kind: 'created'; readonly rows: number; readonly position: number; readonly version: number }
   | { readonly kind: 'passed'; readonly rows: number }
   | {
@@ -83,32 +89,47 @@ export type RowLine =
   /** Of a table: see effects.ts. */
   | { readonly kind: 'other'; readonly line: Readonly<Record<string, unknown>> };
 
-/** @throws LogDamage when it is no line of this format */
-export function readRowLine(text: string): RowLine {
+/**
+ * @param bytes of the same line; with them, a row is rendered to bytes wherever nothing of it has to be replaced
+ * @throws LogDamage when it is no line of this format
+ */
+export function readRowLine(text: string, bytes: Buffer | null = null): RowLine {
   const line = parse(text);
   if (!isObject(line)) throw new LogDamage('a line is not a JSON object');
   const { position, version } = line;
-  if (typeof line.row === 'string') return { kind: 'row', state: stateOf(line.row, line, text) };
+  if (typeof line.row === 'string') {
+    const rendered = bytes === null || text.includes(OWN_ADDRESS) ? renderedIn(text) : renderedBytes(bytes);
+    return { kind: 'row', state: stateOf(line.row, line, rendered) };
+  }
   if (typeof line.created === 'number' && typeof position === 'number' && typeof version === 'number')
     return { kind: 'created', rows: line.created, position, version };
   if (typeof line.passed === 'number') return { kind: 'passed', rows: line.passed };
   if (typeof line.changed === 'string' && typeof position === 'number' && typeof version === 'number')
-    return { kind: 'changed', state: stateOf(line.changed, line, text), position, version };
+    return { kind: 'changed', state: stateOf(line.changed, line, renderedIn(text)), position, version };
   if (typeof line.rescored === 'string' && typeof version === 'number')
-    return { kind: 'rescored', state: stateOf(line.rescored, line, text), version };
+    return { kind: 'rescored', state: stateOf(line.rescored, line, renderedIn(text)), version };
   if (typeof line.removed === 'number') return { kind: 'removed', subscription: line.removed };
   return { kind: 'other', line };
 }
 
-function stateOf(id: string, line: Readonly<Record<string, unknown>>, text: string): DetectionState {
+/** Byte for byte as it was rendered, whatever a later program would make of the same row. */
+function renderedIn(text: string): string {
+  return text.slice(text.indexOf(RENDERED_BEGINNING)).replace(OWN_ADDRESS, `"image_url":"${BASE_URL_MARK}/`);
+}
+
+function renderedBytes(line: Buffer): Uint8Array {
+  return line.subarray(line.indexOf(RENDERED_BEGINNING));
+}
+
+function stateOf<Rendered>(
+  id: string,
+  line: Readonly<Record<string, unknown>>,
+  rendered: Rendered,
+): DetectionState<Rendered> {
   if (!isMatch(line)) throw new LogDamage(`the line of ${id} does not contain a detection`);
   return {
     id,
-    // Byte for byte as it was rendered, whatever a later program would make of the same row.
-    // Only the mark of its own address: what else an export gave may begin like it, such as a headline.
-    rendered: text
-      .slice(text.indexOf('"content_type":'))
-      .replace(`"image_url":"${MARK_ESCAPED}/`, `"image_url":"${BASE_URL_MARK}/`),
+    rendered,
     exported_at_given: textOrNull(line.exported_at_given),
     url_withheld: textOrNull(line.url_withheld),
     first_detected_at: parseSeconds(line.first_detected_at) ?? 0,

@@ -1,5 +1,7 @@
 /** What a scrub can find: by kind, counted, the first of each named. The manual is made from this table. */
 import { grouped } from '../counted.ts';
+import { Refused, reasonOf } from '../refused.ts';
+import { isDamage, isDiskFull } from '../store/database-errors.ts';
 
 interface FindingKind {
   /** What is damaged. */
@@ -63,6 +65,22 @@ export class ScrubFindings {
       return found === undefined ? [] : [{ kind, ...found }];
     });
   }
+}
+
+/**
+ * A database that cannot be opened, for want of file descriptors or by a disk that fails once, is not damaged by that: it
+ * would be made anew for nothing.
+ *
+ * @throws where the error says nothing of what the database holds: as it is for a full disk, otherwise Refused `failed`
+ */
+export function throwUnlessOfContent(error: unknown, path: string): void {
+  if (isDamage(error) || error instanceof Refused) return;
+  if (isDiskFull(error)) throw error;
+  throw new Refused(
+    'failed',
+    `cannot read ${path}: ${reasonOf(error)}. Nothing was found to be damaged. Check the disk and the permissions, and try again.`,
+    { cause: error },
+  );
 }
 
 export function findingKinds(): FindingKindName[] {

@@ -25,7 +25,7 @@ import { isLogError, LogDamage } from './log-error.ts';
 import { LogFollower } from './log-follower.ts';
 import type { LocatedPart } from './log-reader.ts';
 import { Projection } from './projection.ts';
-import { type ScrubFinding, ScrubFindings } from './scrub-findings.ts';
+import { type ScrubFinding, ScrubFindings, throwUnlessOfContent } from './scrub-findings.ts';
 import { bytesOf, EntryReader, listSegments } from './segment.ts';
 
 export interface ScrubOptions {
@@ -123,7 +123,7 @@ function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings) {
     return { db, mark: readLogMark(db) };
   } catch (error) {
     db?.close();
-    if (isDiskFull(error)) throw error;
+    throwUnlessOfContent(error, detections);
     findings.add('database malformed', reasonOf(error));
     return null;
   }

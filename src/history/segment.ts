@@ -21,6 +21,7 @@ import {
   FRAME_MAGIC,
   type FrameKind,
   isFrameIntact,
+  unpackLines,
 } from './frame.ts';
 import { LogDamage, LogFailure } from './log-error.ts';
 
@@ -141,7 +142,12 @@ export class FrameReader {
 
 /** A frame of an entry, or its last one. */
 export type EntryPart =
-  | { readonly kind: 'lines'; readonly lines: readonly string[] }
+  | {
+      readonly kind: 'lines';
+      readonly lines: readonly string[];
+      /** The same, each with a newline at its end. */
+      readonly bytes: Buffer;
+    }
   | {
       readonly kind: 'commit';
       /** What the last frame holds before its commit line. */
@@ -211,6 +217,9 @@ export class EntryReader {
         // Unpacked only where somebody asks for them: to find where a log ends, its checksums are enough.
         get lines() {
           return decodeLines(packed);
+        },
+        get bytes() {
+          return unpackLines(packed);
         },
       };
     }

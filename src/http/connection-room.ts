@@ -117,6 +117,14 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions): Connec
 }
 
 /** Of the two sockets of one TLS connection it is the same. */
-export function peerOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
+export function peerOf(socket: Socket): string {
+  let peer = peers.get(socket);
+  if (peer === undefined) {
+    peer = `${socket.remoteAddress} ${socket.remotePort}`;
+    peers.set(socket, peer);
+  }
+  return peer;
 }
+
+/** Asked for twice a request. */
+const peers = new WeakMap<Socket, string>();

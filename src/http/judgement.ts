@@ -8,15 +8,21 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccessReader } from '../auth/access-reader.ts';
-import { authenticate, type Credential, claimedKeyId, requireScope } from '../auth/authorize.ts';
-import type { AccessTokens } from '../auth/token.ts';
+import {
+  authenticate,
+  type Credential,
+  type CredentialReader,
+  claimedKeyId,
+  type Presented,
+  requireScope,
+} from '../auth/authorize.ts';
 import { counted } from '../counted.ts';
 import type { DailyAllowance } from '../limits/daily-allowance.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { Rate, RequestRate } from '../limits/request-rate.ts';
 import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
-import type { Logger } from '../log.ts';
+import { cleanText, type Logger, logInfo } from '../log.ts';
 import { Refused } from '../refused.ts';
 import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
@@ -28,13 +34,13 @@ import type { Interventions } from './interventions.ts';
 import { loggedPath } from './logged-path.ts';
 import { isProblemCode, type Problem } from './problem.ts';
 import { type Exchange, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
-import { type Answer, type Call, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
+import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
 import { NO_ENDPOINT, type Traffic } from './traffic.ts';
 
 export interface Judge {
   readonly find: (path: string, method: string) => Found;
   readonly access: AccessReader;
-  readonly tokens: AccessTokens;
+  readonly credentials: CredentialReader;
   readonly unseen: UnseenKeyIds;
   readonly rate: RequestRate;
   readonly allowance: DailyAllowance;
@@ -141,12 +147,16 @@ function judgeRequest(
   const nowMs = judge.now();
   const { path, address } = exchange;
   const { query } = splitTarget(request.url ?? '');
-  const call: Call = { query, segment: path.slice(path.lastIndexOf('/') + 1), nowMs, address, request };
+  const segment = path.slice(path.lastIndexOf('/') + 1);
   const { intervention } = exchange;
   if (route.access === 'open') {
     intervention?.atEndpoint(null);
     return route.answer({
-      ...call,
+      query,
+      segment,
+      nowMs,
+      address,
+      request,
       claim: (keyId) => {
         exchange.claimed_key_id = keyId;
       },
@@ -154,8 +164,9 @@ function judgeRequest(
   }
   const { authorization } = request.headers;
   exchange.claimed_key_id = claimedKeyId(authorization);
+  const presented = () => judge.credentials(request.socket, authorization);
   intervention?.atCredential();
-  const credential = verify(judge, exchange, authorization, nowMs);
+  const credential = verify(judge, exchange, presented, nowMs);
   exchange.key_id = credential.key_id;
   exchange.rate = judge.rate.take(credential.key_id, nowMs);
   if (!exchange.rate.allowed) throw rateLimited(exchange.rate);
@@ -167,15 +178,16 @@ function judgeRequest(
     const atMs = judge.now();
     // What is refused as not authenticated has no headers of a rate.
     exchange.rate = null;
-    const again = authenticate(judge.access, authorization, address, atMs, judge.tokens);
+    const again = authenticate(judge.access, presented(), address, atMs);
     exchange.rate = judge.rate.current(again.key_id, atMs);
     if (route.scope !== null) requireScope(again, route.scope);
     judge.allowance.require(again, atMs);
     letIn = { credential: again, atMs };
     return again;
   };
-  const keyed = { ...call, requireAllowance, letInAgain, now: judge.now };
-  const answer = route.answer(keyed, credential);
+  const { now } = judge;
+  const call = { query, segment, nowMs, address, request, requireAllowance, letInAgain, now };
+  const answer = route.answer(call, credential);
   const countRows = ({ rows }: Answer) => judge.allowance.count(letIn.credential, rows ?? 0, letIn.atMs);
   if (!(answer instanceof Promise)) {
     countRows(answer);
@@ -195,11 +207,14 @@ export function rateLimited({ limit, reset_seconds }: Rate): Refused {
   );
 }
 
-/** @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate} */
+/**
+ * @param presented reads the credential
+ * @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate}
+ */
 function verify(
   judge: Judge,
   { claimed_key_id: keyId, address }: Exchange,
-  authorization: string | undefined,
+  presented: () => Presented,
   nowMs: number,
 ): Credential {
   const { unseen } = judge;
@@ -212,7 +227,7 @@ function verify(
     );
   }
   try {
-    const credential = authenticate(judge.access, authorization, address, nowMs, judge.tokens);
+    const credential = authenticate(judge.access, presented(), address, nowMs);
     unseen.markSeen(credential.key_id, address, nowMs);
     return credential;
   } catch (error) {
@@ -318,25 +333,23 @@ function invalidRequest(detail: string): Problem {
 
 function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs: number): void {
   const { request_id, address, method, path, claimed_key_id, limit } = exchange;
-  const { code } = answer;
+  const { status, rows, code, waited_ms } = answer;
   const key_id = provenKeyId(exchange, answer);
-  judge.log.info(
-    {
-      request_id,
-      address,
-      ...(key_id === null ? {} : { key_id }),
-      method,
-      path: loggedPath(path),
-      status: answer.status,
-      ...(answer.rows === undefined ? {} : { rows: answer.rows }),
-      ...(code === undefined ? {} : { code }),
-      ...(key_id !== null || claimed_key_id === null ? {} : { claimed_key_id }),
-      ...(limit === null ? {} : { limit }),
-      duration_ms: Math.round(durationMs * 1000) / 1000,
-      ...(answer.waited_ms === undefined ? {} : { waited_ms: Math.round(answer.waited_ms * 1000) / 1000 }),
-    },
-    'request',
-  );
+  const fields = {
+    request_id,
+    address,
+    key_id: key_id ?? undefined,
+    method,
+    path: cleanText(loggedPath(path)),
+    status,
+    rows,
+    code,
+    claimed_key_id: key_id === null ? (claimed_key_id ?? undefined) : undefined,
+    limit: limit ?? undefined,
+    duration_ms: Math.round(durationMs * 1000) / 1000,
+    waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
+  };
+  logInfo(judge.log, fields, 'request');
 }
 
 /** Of a request whose key was proven; null for all others. A token is given at an endpoint that is open. */

@@ -4,6 +4,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
 import type { AccessReader } from '../auth/access-reader.ts';
+import { createCredentialReader } from '../auth/authorize.ts';
 import { createAccessTokens } from '../auth/token.ts';
 import type { Settings } from '../config/schema.ts';
 import { CONTENT_TYPES, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
@@ -32,6 +33,7 @@ import { guardDamaged } from './damage.ts';
 import { createEncoder } from './encoding.ts';
 import { changesRoute } from './endpoints/changes.ts';
 import { detectionRoute } from './endpoints/detection.ts';
+import { digestsRoute } from './endpoints/digests.ts';
 import { healthRoute } from './endpoints/health.ts';
 import { meRoute } from './endpoints/me.ts';
 import { periodRoute } from './endpoints/period.ts';
@@ -123,7 +125,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const judge: Judge = {
     find: createRouteTable(routes),
     access: options.stores.access,
-    tokens,
+    credentials: createCredentialReader(tokens),
     unseen,
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
@@ -210,9 +212,11 @@ function createRoutes(
   );
   const cursors = createStreamCursors(secret);
   const { detections, access } = stores;
+  const periods = { detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl };
   return [
     changesRoute({ detections, cursors, recentDeliveries, enabledContentTypes, baseUrl, onEndLost, waiting }),
-    periodRoute({ detections, cursors: createQueryCursors(secret), enabledContentTypes, baseUrl }),
+    periodRoute(periods),
+    digestsRoute(periods),
     detectionRoute({ detections, enabledContentTypes, baseUrl }),
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
     schemaRoute(),

@@ -46,7 +46,8 @@ export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
   /** What was wrong at the last look, and how often in a row; null: nothing was. */
   let wrong: { readonly files: TlsFiles | null; readonly reason: string; readonly looks: number } | null =
     null;
-  const judgeTime = () => conditions.set('certificate expires', timeFault(paths, pair, now()));
+  const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
+  const judgeTime = () => set('certificate expires', timeFault(paths, pair, now()));
 
   async function look(): Promise<void> {
     const found = await readTlsFiles(paths).catch(reasonOf);
@@ -54,7 +55,7 @@ export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
     else if (isSame(found, pair)) wrong = null;
     else if (wrong !== null && wrong.files !== null && isSame(found, wrong.files)) note(found, wrong.reason);
     else take(found);
-    if (wrong === null) conditions.set('certificate not usable', null);
+    if (wrong === null) set('certificate not usable', null);
     judgeTime();
   }
 
@@ -74,7 +75,7 @@ export function watchTlsPair(options: TlsRenewalOptions): TlsRenewal {
   function note(files: TlsFiles | null, reason: string): void {
     wrong = { files, reason, looks: wrong?.reason === reason ? wrong.looks + 1 : 1 };
     if (wrong.looks !== LOOKS_BEFORE_WARNING) return;
-    conditions.set('certificate not usable', reason);
+    set('certificate not usable', reason);
     log.warn({ reason }, 'the new certificate cannot be used: the previous one stays in use');
   }
 

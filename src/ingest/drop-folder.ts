@@ -9,7 +9,7 @@ import { type BigIntStats, lstatSync, mkdirSync, readdirSync, renameSync, rmSync
 import { join, sep } from 'node:path';
 import type { FSWatcher } from 'chokidar';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { type DataFolder, isThere, syncFile, syncFolder } from '../store/folder.ts';
+import { type DataFolder, isThere, syncFile, syncFolder, syncName } from '../store/folder.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
 import { compareFiles, type ExportFileName, judgeName, judgeWindow } from './export-name.ts';
 
@@ -86,7 +86,9 @@ export class DropFolder {
       // Not its parents: where a share is not mounted, exports would go astray below its mount point.
       makeFolder(this.root);
       for (const name of OWN_FOLDERS) this.ensureFolder(name);
-      syncFolder(this.root);
+      // A process that was killed may have made folders without syncing their names.
+      syncName(this.root);
+      for (const name of ['', ...OWN_FOLDERS]) syncFolder(join(this.root, name));
     } catch (error) {
       const reason = reasonOf(error);
       throw new Refused(
@@ -289,10 +291,11 @@ const TAKEN_NAME = /^(\d+)\.(.+)$/s;
 type FileEntry = { readonly kind: 'file'; readonly name: string; readonly path: string; readonly look: Look };
 type Entry = FileEntry | { readonly kind: 'left alone'; readonly name: string };
 
-/** Makes the folder where its parent is there; it may be a link. */
+/** Makes the folder, and its name durable, where its parent is there; it may be a link. */
 function makeFolder(root: string): void {
   try {
     mkdirSync(root);
+    syncName(root);
   } catch (error) {
     if (!isErrorCode(error, 'EEXIST')) throw error;
   }

@@ -30,7 +30,7 @@ export function plainError(error: unknown): { message: string; code?: string; st
   const isExpected = isFileError(error) || isDiskFull(error);
   return {
     message: error.message,
-    ...('code' in error ? { code: String(error.code) } : {}),
+    ...('code' in error ? { code: errorCode(error) } : {}),
     ...(isExpected || error.stack === undefined ? {} : { stack: error.stack }),
   };
 }

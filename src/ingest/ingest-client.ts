@@ -70,6 +70,8 @@ export function startIngest(
     rested: () =>
       new Promise((resolve) => {
         resting.push(resolve);
+        // One that has ended processes nothing more.
+        void ended.promise.then(() => resolve());
         send({ kind: 'rest' });
       }),
     stop: async () => {

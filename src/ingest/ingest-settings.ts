@@ -45,6 +45,7 @@ export const TROUBLE_NAMES = [
   'drop folder not writable',
   'file stuck',
   'end of log lost',
+  'removal incomplete',
 ] as const;
 export type TroubleName = (typeof TROUBLE_NAMES)[number];
 

@@ -93,10 +93,10 @@ export async function removeSubscription(
  * @returns why the log still has such rows; null where it has none
  */
 export async function finishRemovals(
-  place: Place & Pick<Workshop, 'folder' | 'log'>,
+  place: Place & Pick<Workshop, 'folder' | 'log' | 'trouble'>,
   tell: Tell = () => {},
 ): Promise<string | null> {
-  const { db, writer, between, folder, log } = place;
+  const { db, writer, between, folder, log, trouble } = place;
   const ended = endedStreams(db);
   const purged = purgedStreams(folder.log);
   const left = ended.filter((ordinal) => !purged.has(ordinal));
@@ -109,15 +109,15 @@ export async function finishRemovals(
     await purgeLog({ folder: folder.log, between, onProgress });
   } catch (error) {
     if (!isLogError(error) && !isDiskFull(error) && !isFileError(error)) throw error;
-    const failed = { detail: reasonOf(error) };
-    log(
-      'error',
-      'cannot delete the rows of removed subscriptions from the log: trying again in an hour',
-      failed,
-    );
-    return failed.detail;
+    const detail = reasonOf(error);
+    log('error', 'cannot delete the rows of removed subscriptions from the log: trying again in an hour', {
+      detail,
+    });
+    trouble('removal incomplete', detail);
+    return detail;
   }
   notePurged(folder.log, ended);
+  trouble('removal incomplete', null);
   return null;
 }
 

@@ -7,9 +7,8 @@
  */
 import { BASE_URL_MARK, readMatch } from '../detection/match.ts';
 import type { Scoring } from '../detection/merge.ts';
-import type { StoredState } from '../history/detection-rows.ts';
 import { encodeFrame } from '../history/frame.ts';
-import { type DetectionState, escapeMark, rowHead } from '../history/row-lines.ts';
+import { type DetectionState, escapeMark, rowHead, type StoredState } from '../history/row-lines.ts';
 import { NEWLINE } from './lines.ts';
 
 export interface RowBatch {

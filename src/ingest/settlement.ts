@@ -96,7 +96,10 @@ export function retireFailed(workshop: Workshop, window: { export: ExportName; w
     const { number, name, outcome, destination } = record;
     if (outcome !== 'failed' || destination === null || !isThere(join(drop.root, destination))) continue;
     try {
-      renameSync(join(drop.root, destination), drop.takenPath(number, name));
+      const taken = drop.takenPath(number, name);
+      renameSync(join(drop.root, destination), taken);
+      // Where a power cut took the rename, it would lie in failed/ for good: its record says otherwise.
+      syncFolder(dirname(taken));
       rmSync(join(drop.root, `${destination}.reason.json`), { force: true });
       const retired = {
         ...record,
@@ -128,11 +131,11 @@ export function noteAgain(workshop: Workshop, record: FileRecord): void {
 /** The line of the program's log about a processed file. */
 export function logOutcome({ log, settings }: Workshop, record: FileRecord): void {
   const { errors: _, error_groups: __, ...report } = record.report;
-  const { number, name, outcome, destination } = record;
-  const isBad = outcome === 'failed' || outcome === 'refused';
+  const { number, name, destination } = record;
+  const isBad = record.outcome === 'failed' || record.outcome === 'refused';
   // A command that does the work itself prints the outcome.
   const level = isBad && settings.mode === 'serve' ? 'warn' : 'info';
-  log(level, `file ${outcome}`, { number, file: name, destination, ...report });
+  log(level, `file ${record.outcome}`, { number, file: name, destination, ...report });
 }
 
 function reasonOf(record: FileRecord, status: WindowStatus | undefined): object {

@@ -29,7 +29,8 @@ import { type ActionBody, parseDuration, parseLabTime } from './actions.ts';
 /** Where drawing begins: history lies before it, drops behind it. */
 const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
 const HISTORY_WINDOWS = 30 * 144;
-const HISTORY_ROWS: Readonly<Record<ExportName, number>> = { newswire: 1200, imagewire: 600 };
+/** A story an hour, and a photo every two: drawing more would hold up the start. */
+const HISTORY_ROWS: Readonly<Record<ExportName, number>> = { newswire: 720, imagewire: 360 };
 const ROWS_DEFAULT = 10;
 const LATE_AGE_MS = 2 * HOUR_MS;
 /** About one row in ten is not new. */
@@ -59,7 +60,7 @@ interface Dropped {
 export class Feed {
   readonly #options: FeedOptions;
   /** Rows of which the photos are not written. */
-  #history: SampleRow[] = [];
+  #unpictured: SampleRow[] = [];
   #drops = 0;
   #backfills = 0;
 
@@ -75,7 +76,7 @@ export class Feed {
       const drawn = { ...this.#drawing(exportName, windowStartMs), rows: HISTORY_ROWS[exportName] };
       const rows = [...historyRows({ ...drawn, windows: HISTORY_WINDOWS })];
       await this.#write(`${exportName}.backfill-${MARK}-month`, moved(rows, newestMs - FIRST_WINDOW_MS));
-      if (exportName === 'imagewire') this.#history = rows;
+      if (exportName === 'imagewire') this.#unpictured.push(...rows);
     }
     await this.#dropNew(newestMs, {});
   }
@@ -95,10 +96,9 @@ export class Feed {
     return this.#told(await this.#dropNew(this.#unknownWindow(wanted.export ?? 'newswire', from), wanted));
   }
 
-  /** The photos of the month, which need not be there before anybody asks. */
+  /** Those of the month need not be there before anybody asks. */
   async writePhotos(): Promise<void> {
-    await writePhotos(this.#options.photos, this.#history);
-    this.#history = [];
+    await writePhotos(this.#options.photos, this.#unpictured.splice(0));
   }
 
   /** @param score undefined: the one it has */
@@ -160,7 +160,7 @@ export class Feed {
       const fresh = [...drawn].filter((row) => (parseInstant(row.first_detected_at) ?? 0) >= drawnMs);
       const own = moved(fresh.slice(0, count), windowMs - drawnMs);
       const file = await this.#write(`${exportName}.${formatWindowStart(windowMs)}`, own);
-      if (exportName === 'imagewire') await writePhotos(this.#options.photos, own);
+      if (exportName === 'imagewire') this.#unpictured.push(...own);
       dropped.push({ file, export: exportName, window_start: formatMs(windowMs), ids: own.map(idOf) });
     }
     return dropped;
@@ -172,6 +172,7 @@ export class Feed {
   }
 
   async #told(files: Dropped[]): Promise<{ files: Dropped[] }> {
+    await this.writePhotos();
     await this.#options.rested();
     return { files };
   }

@@ -36,27 +36,22 @@ export class Intervening implements Intervention {
   readonly isTaken: boolean;
   readonly #begun: Begun;
   readonly #around: Surroundings;
-  readonly #situation: Situation | null;
-  /** The error code that the fault stands for. */
-  readonly #code: string | null;
+  /** Where the fault is an error with a code. */
+  readonly #error: Situation | null;
+  /** What the endpoint answered with, where that is a page. */
+  #page: { data: unknown[] } | null = null;
   #isApplied = false;
 
   constructor(begun: Begun, around: Surroundings) {
     const { request, exchange, route, endpoint, fault, record } = begun;
     this.#begun = begun;
     this.#around = around;
-    this.#code = fault === null ? null : codeOf(fault.spec);
-    this.#situation =
-      route === null || endpoint === null || fault === null
+    const code = fault === null ? null : codeOf(fault.spec);
+    const { dailyRows } = around;
+    this.#error =
+      route === null || endpoint === null || fault === null || code === null
         ? null
-        : {
-            request,
-            exchange,
-            route,
-            endpoint,
-            retryAfter: fault.spec.retry_after,
-            dailyRows: around.dailyRows,
-          };
+        : { code, request, exchange, route, endpoint, retryAfter: fault.spec.retry_after, dailyRows };
     const { response } = exchange;
     response.once('close', () => around.onFinished(record, response.writableFinished));
     const { status, close, reset, cut_after } = fault?.spec ?? {};
@@ -71,25 +66,24 @@ export class Intervening implements Intervention {
   }
 
   atCredential(): void {
-    if (this.#situation === null || this.#code === null) return;
-    this.#applying(() => throwAtCredential(this.#code ?? '', this.#situation as Situation));
+    const error = this.#error;
+    if (error !== null) this.#applying(() => throwAtCredential(error));
   }
 
   atEndpoint(credential: Credential | null): void {
-    if (this.#situation === null || this.#code === null) return;
-    this.#applying(() => throwAtEndpoint(this.#code ?? '', this.#situation as Situation, credential));
+    const error = this.#error;
+    if (error !== null) this.#applying(() => throwAtEndpoint(error, credential));
   }
 
   answered(answer: Answer): Answer {
     const { fault, endpoint } = this.#begun;
     if (endpoint === 'listChanges' || endpoint === 'listDetections') this.#notePage(answer);
-    if (fault === null || this.#situation === null) return answer;
     const replaced =
-      this.#code === null
-        ? fault.spec.empty_page === true
+      this.#error === null
+        ? fault?.spec.empty_page === true
           ? this.#emptyPage(answer)
           : null
-        : (tokenAnswer(this.#code, this.#situation) ?? this.#degradedHealth(answer));
+        : (tokenAnswer(this.#error) ?? this.#degradedHealth(answer));
     if (replaced === null) return answer;
     this.#isApplied = true;
     return replaced;
@@ -107,8 +101,8 @@ export class Intervening implements Intervention {
     const wait = fault?.spec.retry_after;
     if (wait !== undefined && exchange.rate?.allowed !== false && !headers.includes('Retry-After'))
       headers.push('Retry-After', `${wait}`);
-    if (record.code === 'method_not_allowed' && this.#situation !== null && !headers.includes('Allow'))
-      headers.push('Allow', allowOf(this.#situation.route));
+    if (record.code === 'method_not_allowed' && this.#error !== null && !headers.includes('Allow'))
+      headers.push('Allow', allowOf(this.#error.route));
     if (fault?.id === 'prefer') headers.push('Preference-Applied', `code=${answer.status}`);
     const at = headers.indexOf('Retry-After');
     record.retry_after = at < 0 ? null : Number(headers[at + 1]);
@@ -132,7 +126,7 @@ export class Intervening implements Intervention {
   /** A fault with a status needs to have got its turn; one without only needs something to be done to. */
   #wasApplied({ spec }: Fault, answer: Answer): boolean {
     if (this.#isApplied) return true;
-    if (this.#code !== null || spec.empty_page === true) return false;
+    if (this.#error !== null || spec.empty_page === true) return false;
     if (spec.duplicate === true) return answer.status === 200;
     return true;
   }
@@ -145,6 +139,7 @@ export class Intervening implements Intervention {
     record.cursor_given = page.next_cursor;
     record.has_more = page.has_more;
     record.as_of = page.as_of;
+    this.#page = page;
   }
 
   /** @returns null where the answer is no page, or its request has no cursor to give back */
@@ -153,10 +148,8 @@ export class Intervening implements Intervention {
     const { query } = splitTarget(request.url ?? '');
     const cursor =
       endpoint === 'listChanges' ? this.#around.startCursor(query) : (record.parameters.cursor ?? null);
-    if (answer.status !== 200 || cursor === null || record.rows === null) return null;
-    const text =
-      typeof answer.body === 'string' ? answer.body : Buffer.concat(answer.body as Buffer[]).toString();
-    const page = { ...JSON.parse(text), data: [], next_cursor: cursor, has_more: true };
+    if (this.#page === null || cursor === null) return null;
+    const page = { ...this.#page, data: [], next_cursor: cursor, has_more: true };
     record.rows = 0;
     record.cursor_given = cursor;
     record.has_more = true;
@@ -165,7 +158,7 @@ export class Intervening implements Intervention {
   }
 
   #degradedHealth(answer: Answer): Answer | null {
-    if (this.#code !== 'unavailable' || this.#begun.endpoint !== 'getHealth') return null;
+    if (this.#error?.code !== 'unavailable' || this.#begun.endpoint !== 'getHealth') return null;
     if (typeof answer.body !== 'string') return null;
     const { alerts, ...health } = JSON.parse(answer.body);
     const more = { ...alerts, open: alerts.open + 1, page_worthy: alerts.page_worthy + 1 };

@@ -53,6 +53,8 @@ export class Lab {
   readonly #report = new Report();
   readonly #startedAt = formatMs(now());
   #parts: LabParts | null = null;
+  /** Settles when what was asked for last is done. */
+  #last: Promise<unknown> = Promise.resolve();
   /** Told when the clock was moved. */
   onMoved: () => void = () => {};
 
@@ -95,7 +97,10 @@ export class Lab {
   async run(action: ActionName, body: unknown): Promise<unknown> {
     const read = readBody(action, body);
     const act: (body: never) => unknown = this.#actions[action];
-    const result = await act(read as never);
+    // One after the other: a file that is not read yet must not be replaced.
+    const done = this.#last.then(() => act(read as never));
+    this.#last = done.catch(() => {});
+    const result = await done;
     this.#report.did(action, read, result);
     return result;
   }
@@ -135,9 +140,11 @@ export class Lab {
     clock: async ({ advance, to }) => {
       if ((advance === undefined) === (to === undefined))
         throw new Refused('invalid_request', 'clock: expected either advance or to');
-      moveClock(
-        advance === undefined ? (parseLabTime(to ?? '') ?? 0) - now() : (parseDuration(advance) ?? 0),
-      );
+      const byMs =
+        advance === undefined ? (parseLabTime(to ?? '') ?? 0) - now() : (parseDuration(advance) ?? 0);
+      if (parseLabTime(formatMs(now() + byMs)) === null)
+        throw new Refused('invalid_request', 'advance: expected to stay between 2001 and 2099');
+      moveClock(byMs);
       this.#has().waiting.changed();
       await this.rested();
       this.onMoved();

@@ -17,7 +17,9 @@ import { allowanceUsed } from '../limits/daily-allowance.ts';
 import { nextDayMs } from '../limits/daily-rows.ts';
 import { Refused } from '../refused.ts';
 
+/** A request that is to end in an error. */
 export interface Situation {
+  readonly code: string;
   readonly request: IncomingMessage;
   readonly exchange: Exchange;
   readonly route: Route;
@@ -38,21 +40,21 @@ export function allowOf({ method, head }: Route): string {
 }
 
 /** @throws Refused for a code of the credential; returns for others */
-export function throwAtCredential(code: string, situation: Situation): void {
-  if (AT_CREDENTIAL.includes(code)) throw errorOf(code, situation, null);
+export function throwAtCredential(situation: Situation): void {
+  if (AT_CREDENTIAL.includes(situation.code)) throw errorOf(situation, null);
 }
 
 /** @throws what the endpoint, or what precedes it, would throw; returns for a code that {@link tokenAnswer} answers */
-export function throwAtEndpoint(code: string, situation: Situation, credential: Credential | null): void {
-  const { endpoint } = situation;
+export function throwAtEndpoint(situation: Situation, credential: Credential | null): void {
+  const { code, endpoint } = situation;
   // Its health is in the body (contract: GET /v1/health), and a client that is refused gets OAuth's own form.
   if (endpoint === 'getHealth' && code === 'unavailable') return;
-  if (tokenAnswer(code, situation) !== null) return;
-  throw errorOf(code, situation, credential);
+  if (tokenAnswer(situation) !== null) return;
+  throw errorOf(situation, credential);
 }
 
 /** The OAuth error of a code; null for codes and endpoints that have none. */
-export function tokenAnswer(code: string, { endpoint, request }: Situation): Answer | null {
+export function tokenAnswer({ code, endpoint, request }: Situation): Answer | null {
   if (endpoint !== 'createToken') return null;
   switch (code) {
     case 'unauthorized':
@@ -67,8 +69,8 @@ export function tokenAnswer(code: string, { endpoint, request }: Situation): Ans
   }
 }
 
-function errorOf(code: string, situation: Situation, credential: Credential | null): Error {
-  const { request, exchange, endpoint, route, retryAfter } = situation;
+function errorOf(situation: Situation, credential: Credential | null): Error {
+  const { code, request, exchange, endpoint, route, retryAfter } = situation;
   switch (code) {
     case 'unauthorized':
       return notValid(isLikeToken((request.headers.authorization ?? '').replace(/^bearer +/i, '')));

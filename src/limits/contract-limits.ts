@@ -23,6 +23,9 @@ export const SOURCE_ID_CHARACTERS_MAX = 200;
 /** Rows of a page of the period endpoint that reads more than one stream. */
 export const PERIOD_ROWS_MAX = 200;
 
+/** Pages of which one answer of the digests has the digests; each takes about three milliseconds. */
+export const DIGESTS_MAX = 20;
+
 /** Calendar days of a period whose ends are dates. */
 export const PERIOD_DAYS_MAX = 31;
 

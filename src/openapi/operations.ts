@@ -1,11 +1,12 @@
 /** Every endpoint: what it takes, what it answers (contract: Endpoints). */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';
-import { TOKEN_BODY_BYTES_MAX } from '../limits/contract-limits.ts';
+import { DIGESTS_MAX, TOKEN_BODY_BYTES_MAX } from '../limits/contract-limits.ts';
 import {
   CHANGES_EXAMPLES,
   DEGRADED_EXAMPLES,
   DETECTION_EXAMPLES,
+  DIGESTS_EXAMPLES,
   HEALTH_EXAMPLES,
   ME_EXAMPLES,
   PERIOD_EXAMPLES,
@@ -105,6 +106,25 @@ const PERIOD: Operation = {
     }),
     ...keyedProblems(),
     429: problem(['rate_limited', 'daily_allowance'], 'once verified', RETRY_AFTER),
+  },
+};
+
+const DIGESTS: Operation = {
+  ...PERIOD,
+  path: '/v1/digests',
+  id: 'listDigests',
+  summary: 'Compare a copy with a period',
+  description: `Takes the parameters of \`GET /v1/detections\`, and returns the digests of its next pages, at most ${DIGESTS_MAX}, in place of the rows. Where the digest of the same detections in a copy differs, read that page: \`GET /v1/detections\` with the same parameters and the \`cursor\` of the entry. Each digest counts as one row of the daily allowance.`,
+  responses: {
+    ...PERIOD.responses,
+    200: success({
+      description: 'The digests of the next pages. There can be none.',
+      cacheControl: 'no-store',
+      rate: 'always',
+      schema: 'DigestsPage',
+      headers: NEXT_LINK,
+      examples: DIGESTS_EXAMPLES,
+    }),
   },
 };
 
@@ -273,6 +293,7 @@ const PHOTO: Operation = {
 export const OPERATIONS: readonly Operation[] = [
   CHANGES,
   PERIOD,
+  DIGESTS,
   DETECTION,
   SCHEMA,
   headOf(SCHEMA, 'headDetectionSchema'),

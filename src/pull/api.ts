@@ -1,14 +1,63 @@
 /**
- * The Detection Reporting API from a client's side: one request at a time, with retries.
+ * The Detection Reporting API from a client's side: one request at a time, with retries, and answers that are checked
+ * on arrival, so that nothing else is ever stored.
  *
  * Contract, "Retry": on 429, 500 and 503 wait and try again, the wait doubling each time; `Retry-After` where it is
  * given; 400, 401, 403 and 404 are never sent again unchanged.
  */
-import { Refused } from '../refused.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, SECOND_MS } from '../time.ts';
 
-export interface Reply {
-  readonly body: unknown;
+const TextOrNull = Type.Union([Type.String(), Type.Null()]);
+const DataStart = Type.Optional(TextOrNull);
+const ContentTypes = Type.Array(Type.String());
+
+/** Members that are not named here are kept: clients ignore what is new. */
+export const Detection = Type.Object({ id: Type.String(), version: Type.Integer({ minimum: 1 }) });
+export type Detection = Static<typeof Detection> & { readonly [member: string]: unknown };
+
+export const ChangesPage = Type.Object({
+  data: Type.Array(Detection),
+  next_cursor: Type.String(),
+  has_more: Type.Boolean(),
+});
+export const RangePage = Type.Object({
+  data: Type.Array(Detection),
+  next_cursor: TextOrNull,
+  has_more: Type.Boolean(),
+  as_of: TextOrNull,
+});
+const Last = Type.Object({ id: Type.String(), first_detected_at: Type.String() });
+const Digest = Type.Object({ cursor: TextOrNull, last: Last, digest: Type.String() });
+export type DigestsPage = Static<typeof DigestsPage>;
+export const DigestsPage = Type.Object({ data: Type.Array(Digest), next_cursor: TextOrNull });
+export const Me = Type.Object({
+  subscriptions: Type.Array(
+    Type.Object({
+      id: Type.Integer(),
+      content_types: ContentTypes,
+      data_starts: Type.Object({ text: DataStart, image: DataStart }),
+    }),
+  ),
+});
+const Field = {
+  path: Type.String(),
+  column: Type.String(),
+  type: Type.String(),
+  content_types: ContentTypes,
+};
+export const Schema = Type.Object({ fields: Type.Array(Type.Object(Field), { minItems: 1 }) });
+export type Me = Static<typeof Me>;
+export type Schema = Static<typeof Schema>;
+
+/** What every stream of a key is read with. */
+export const LIMIT = 1000;
+
+export interface Reply<Body> {
+  readonly body: Body;
   /** The server's clock when it answered, epoch milliseconds; the client's own is never relied on. */
   readonly dateMs: number;
   /** Whether it waited for a change, as it was asked to. */
@@ -19,23 +68,26 @@ export interface ApiOptions {
   /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly key: string;
-  /** Waits; rejects when the work is to end. */
-  readonly sleep: (ms: number) => Promise<void>;
   /** Called for every wait, with its reason in words. */
   readonly onWait: (reason: string, waitMs: number) => void;
   readonly signal: AbortSignal;
 }
 
+/** Parameters; undefined and null ones are left out. */
+export type Query = Readonly<Record<string, string | number | null | undefined>>;
+
 export interface Api {
   /**
-   * @param query parameters; undefined ones are left out
+   * @param schema what the answer must be
    * @param waitSeconds how long the service may wait for a change before it answers with an empty page (RFC 7240)
+   * @throws Refused `failed` for an answer that must not be retried, `not_found` for a 404
    */
-  get(
+  get<Body extends TSchema>(
     path: string,
-    query?: Readonly<Record<string, string | number | undefined>>,
+    schema: Body,
+    query?: Query,
     waitSeconds?: number,
-  ): Promise<Reply>;
+  ): Promise<Reply<Static<Body>>>;
 }
 
 const FIRST_WAIT_MS = SECOND_MS;
@@ -45,66 +97,52 @@ const PAUSE_MS_MAX = DAY_MS;
 const TIMEOUT_MS = 60 * SECOND_MS;
 const RETRIED = new Set([429, 500, 502, 503, 504]);
 
-type Outcome =
-  | { readonly kind: 'reply'; readonly reply: Reply }
-  | { readonly kind: 'again'; readonly reason: string; readonly afterMs: number | null }
-  | { readonly kind: 'refused'; readonly detail: string };
-
-/** @throws from `get`: Refused `failed` for an answer that must not be retried */
 export function createApi(options: ApiOptions): Api {
   return {
-    async get(path, query = {}, waitSeconds = 0) {
+    async get(path, schema, query = {}, waitSeconds = 0) {
       const url = new URL(`${options.baseUrl}${path}`);
-      for (const [name, value] of Object.entries(query)) {
-        if (value !== undefined) url.searchParams.set(name, `${value}`);
-      }
+      for (const [name, value] of Object.entries(query))
+        if (value !== undefined && value !== null) url.searchParams.set(name, `${value}`);
       for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, WAIT_MS_MAX)) {
-        const outcome = await attempt(url, options, waitSeconds);
-        if (outcome.kind === 'reply') return outcome.reply;
-        if (outcome.kind === 'refused') throw new Refused('failed', outcome.detail);
-        const pauseMs = Math.min(outcome.afterMs ?? waitMs, PAUSE_MS_MAX);
-        options.onWait(outcome.reason, pauseMs);
-        await options.sleep(pauseMs);
+        const answer = await attempt(url, options, waitSeconds);
+        if (answer.again === undefined) {
+          if (Value.Check(schema, answer.body)) return { ...answer, body: answer.body };
+          const told = `the answer of ${path} is not that of a Detection Reporting API. Check --base-url.`;
+          throw new Refused('failed', told);
+        }
+        const pauseMs = Math.min(answer.afterMs ?? waitMs, PAUSE_MS_MAX);
+        options.onWait(answer.again, pauseMs);
+        await sleep(pauseMs, undefined, { signal: options.signal });
       }
     },
   };
 }
 
-async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: number): Promise<Outcome> {
-  let response: Response;
-  let text: string;
-  try {
-    response = await fetch(url, {
-      headers: {
-        authorization: `Bearer ${key}`,
-        accept: 'application/json',
-        ...(waitSeconds > 0 ? { prefer: `wait=${waitSeconds}` } : {}),
-      },
-      redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS + waitSeconds * SECOND_MS)]),
+/** @returns a good answer, or in words why to ask again */
+async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: number) {
+  const prefer = waitSeconds > 0 ? { prefer: `wait=${waitSeconds}` } : {};
+  const timeout = AbortSignal.timeout(TIMEOUT_MS + waitSeconds * SECOND_MS);
+  const headers = { authorization: `Bearer ${key}`, accept: 'application/json', ...prefer };
+  const request = { headers, redirect: 'error', signal: AbortSignal.any([signal, timeout]) } as const;
+  const received = await fetch(url, request)
+    .then(async (response) => ({ response, body: parseJson(await response.text()) }))
+    .catch((error: unknown) => {
+      signal.throwIfAborted();
+      return `${url.origin} cannot be reached (${unreached(error)})`;
     });
-    text = await response.text();
-  } catch (error) {
-    signal.throwIfAborted();
-    return { kind: 'again', reason: `${url.origin} cannot be reached (${reasonOf(error)})`, afterMs: null };
-  }
+  if (typeof received === 'string') return { again: received };
+  const { response, body } = received;
+  const { status, statusText } = response;
   const dateMs = Date.parse(response.headers.get('date') ?? '');
-  if (response.status === 200) {
-    const body = parseJson(text);
-    const hasWaited = response.headers.has('preference-applied');
-    if (body !== undefined && !Number.isNaN(dateMs))
-      return { kind: 'reply', reply: { body, dateMs, hasWaited } };
-    return { kind: 'again', reason: `${url.origin} did not answer with JSON`, afterMs: null };
+  if (status === 200) {
+    if (body === undefined || Number.isNaN(dateMs))
+      return { again: `${url.origin} did not answer with JSON` };
+    return { body, dateMs, hasWaited: response.headers.has('preference-applied') };
   }
-  const detail = detailOf(parseJson(text)) ?? response.statusText;
-  if (!RETRIED.has(response.status)) {
-    return { kind: 'refused', detail: `${url.pathname} answered with status ${response.status}: ${detail}` };
-  }
-  return {
-    kind: 'again',
-    reason: `${url.pathname} answered with status ${response.status}: ${detail}`,
-    afterMs: retryAfterMs(response.headers.get('retry-after'), dateMs),
-  };
+  const detail = Value.Check(Type.Object({ detail: Type.String() }), body) ? body.detail : statusText;
+  const told = `${url.pathname} answered with status ${status}: ${detail}`;
+  if (!RETRIED.has(status)) throw new Refused(status === 404 ? 'not_found' : 'failed', told);
+  return { again: told, afterMs: retryAfterMs(response.headers.get('retry-after'), dateMs) };
 }
 
 /** Seconds, or a date (RFC 9110, 10.2.3) by the server's clock. */
@@ -115,7 +153,8 @@ function retryAfterMs(value: string | null, dateMs: number): number | null {
   return Number.isNaN(untilMs) || Number.isNaN(dateMs) ? null : Math.max(0, untilMs - dateMs);
 }
 
-function parseJson(text: string): unknown {
+/** @returns undefined for what is no JSON */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -123,24 +162,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-function detailOf(problem: unknown): string | null {
-  if (typeof problem !== 'object' || problem === null) return null;
-  const detail: unknown = Reflect.get(problem, 'detail');
-  return typeof detail === 'string' ? detail : null;
-}
-
-/** In words, what keeps a client from a service most often. */
-const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused: nothing is listening there',
-  ECONNRESET: 'connection reset',
-  ENOTFOUND: 'unknown host name',
-  ETIMEDOUT: 'connection timed out',
-};
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { cause } = error;
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-  if (code !== '') return REASONS[code] ?? code;
-  return cause instanceof Error ? cause.message : error.message;
+/** What keeps a client from a service, of what fetch threw. */
+function unreached(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return reasonOf(cause instanceof AggregateError ? cause.errors[0] : cause);
 }

@@ -2,8 +2,24 @@
  * A copy as CSV (RFC 4180), a line for each version: the columns are those of GET /v1/schema/detection, so a column that
  * the service gains is in files that are begun later.
  */
-import type { Detection, Schema } from './answers.ts';
-import type { LineForm } from './lines.ts';
+import type { Readable } from 'node:stream';
+import { parse } from 'csv-parse';
+import type { Detection, Schema } from './api.ts';
+
+/** How a detection becomes a line, and lines become detections again. */
+export interface LineForm {
+  /** The first line of the file; null: none. */
+  readonly head: string | null;
+  readonly line: (detection: Detection) => string;
+  /** Each detection as JSON text. */
+  readonly read: (input: Readable) => AsyncIterable<string>;
+}
+
+/**
+ * What a spreadsheet would take for a formula (OWASP, CSV Injection, which also names line feeds and the full-width
+ * signs): headlines come from strangers. One that begins with apostrophes has one more, so that it is read as it was.
+ */
+const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/;
 
 export function csvForm(schema: Schema): LineForm {
   // `event` is of the stream, not of the detection; a copy holds detections.
@@ -11,30 +27,68 @@ export function csvForm(schema: Schema): LineForm {
   return {
     head: fields.map(({ column }) => column).join(','),
     line: (detection) => fields.map(({ path }) => cell(valueAt(detection, path))).join(','),
+    read: (input) => readCsv(input, schema),
   };
 }
 
-function valueAt(detection: Detection, path: string): unknown {
+/** @returns null for a member of what is null, undefined for what is absent */
+export function valueAt(detection: Detection, path: string): unknown {
   let value: unknown = detection;
   for (const name of path.split('.')) {
-    if (typeof value !== 'object' || value === null) return null;
-    value = Reflect.get(value, name);
+    if (value === null) return null;
+    value = isObject(value) ? value[name] : undefined;
   }
   return value;
+}
+
+/** A detection as the service writes it, from its members by path; an object of which every member is null is null. */
+export function textOf(members: Iterable<readonly [path: string, value: unknown]>): string {
+  const whole: Record<string, unknown> = {};
+  for (const [path, value] of members) {
+    if (value === undefined) continue;
+    const names = path.split('.');
+    let part = whole;
+    for (const name of names.slice(0, -1)) {
+      const inner = part[name];
+      const next: Record<string, unknown> = isObject(inner) ? inner : {};
+      part[name] = next;
+      part = next;
+    }
+    part[names.at(-1) ?? path] = value;
+  }
+  return JSON.stringify(whole, (_, value: unknown) =>
+    isObject(value) && Object.values(value).every((one) => one === null) ? null : value,
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
 }
 
 /** Null and absent are empty. */
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (typeof value !== 'string') return JSON.stringify(value);
-  const text = inert(value);
+  const text = FORMULA.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/**
- * What a spreadsheet would take for a formula gets an apostrophe before it: headlines come from strangers
- * (OWASP, CSV Injection, which also names line feeds and the full-width signs).
- */
-function inert(text: string): string {
-  return /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text;
+/** The detections of lines, as JSON texts as they were before. */
+async function* readCsv(input: Readable, { fields }: Schema): AsyncIterable<string> {
+  const records: AsyncIterable<Record<string, string>> = input.pipe(parse({ columns: true }));
+  for await (const record of records)
+    yield textOf(
+      fields
+        .filter(
+          ({ path, content_types }) => path !== 'event' && content_types.includes(record.content_type ?? ''),
+        )
+        .map(({ path, column, type }) => [path, memberOf(record[column] ?? '', type)]),
+    );
+}
+
+function memberOf(text: string, type: string): unknown {
+  if (text === '') return null;
+  if (type === 'integer' || type === 'number') return Number(text);
+  if (type === 'boolean') return text === 'true';
+  return FORMULA.test(text) ? text.slice(1) : text;
 }

@@ -4,9 +4,10 @@
  */
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
-import type { Me } from './answers.ts';
-import type { Copy } from './copy.ts';
+import { type Me, parseJson } from './api.ts';
+import type { Notes } from './copy.ts';
 
 /** Contract: Limits. */
 export const STREAMS_MAX = 20;
@@ -15,27 +16,30 @@ export const SUBSCRIPTIONS_MAX = 4;
 /** Null: everything that the key reads. */
 const Selection = Type.Object({
   subscriptions: Type.Union([Type.Array(Type.Integer()), Type.Null()]),
-  content_type: Type.Union([Type.Literal('text'), Type.Literal('image'), Type.Null()]),
+  content_type: Type.Union([...CONTENT_TYPES.map((type) => Type.Literal(type)), Type.Null()]),
 });
-
 export type Selection = Static<typeof Selection>;
 
 const ALL: Selection = { subscriptions: null, content_type: null };
 
-/** The selection that a copy was started with; null if it is new. */
-export function selectionOfCopy(copy: Copy): Selection | null {
-  return copy.cursor() === null && copy.walk() === null ? null : readSelection(copy.selection());
-}
-
 /**
- * The selection of this run: that of the copy, or the given one if the copy is new.
+ * The selection of this run: that of the copy, or the given one if the copy is new. One that an earlier version began
+ * contains all streams.
  *
- * @param noted null for a new copy
  * @throws Refused `usage` if the given selection is not that of the copy: its cursor is past rows of other streams that
- *   it never had
+ *   it never had; `failed` if the note of the copy is damaged
  */
-export function chooseSelection(noted: Selection | null, into: string, asked: Selection): Selection {
-  if (noted === null) return asked;
+export function chooseSelection(
+  { cursor, walk, selection }: Notes,
+  into: string,
+  asked: Selection,
+): Selection {
+  if (cursor === null && walk === null) return asked;
+  const noted = selection === null ? ALL : parseJson(selection);
+  if (!Value.Check(Selection, noted)) {
+    const told = 'the copy does not name its streams.';
+    throw new Refused('failed', `${told} Name another file with --into to start a new copy.`);
+  }
   const chosen = {
     subscriptions: asked.subscriptions ?? noted.subscriptions,
     content_type: asked.content_type ?? noted.content_type,
@@ -48,30 +52,15 @@ export function chooseSelection(noted: Selection | null, into: string, asked: Se
   );
 }
 
-/** Stores the selection for later runs; it is valid once the first page is stored. */
-export function noteSelection(copy: Copy, selection: Selection): void {
-  copy.select(JSON.stringify(selection));
-}
-
 /** @throws Refused `failed` if the service would refuse the selection, before anything is read */
 export function checkSelection({ subscriptions }: Me, selection: Selection): void {
-  for (const id of selection.subscriptions ?? []) {
-    if (!subscriptions.some((one) => one.id === id)) {
-      throw new Refused(
-        'failed',
-        `--subscription ${id}: the key cannot read this subscription. GET /v1/me lists those it can read.`,
-      );
-    }
-  }
+  const { content_type } = selection;
+  const unread = selection.subscriptions?.find((id) => !subscriptions.some((one) => one.id === id));
   const streams = subscriptions.flatMap(({ id, content_types }) =>
     content_types.filter((type) => isSelected(selection, id, type)),
   ).length;
-  if (streams === 0 && selection.content_type !== null) {
-    throw new Refused(
-      'failed',
-      `--content-type ${selection.content_type}: the key cannot read this content type. GET /v1/me lists those it can read.`,
-    );
-  }
+  if (unread !== undefined) throw notRead(`--subscription ${unread}`, 'subscription');
+  if (streams === 0 && content_type !== null) throw notRead(`--content-type ${content_type}`, 'content type');
   if (streams <= STREAMS_MAX) return;
   throw new Refused(
     'failed',
@@ -82,37 +71,26 @@ export function checkSelection({ subscriptions }: Me, selection: Selection): voi
   );
 }
 
-export function isSelected(selection: Selection, subscriptionId: number, contentType: string): boolean {
-  return (
-    (selection.subscriptions?.includes(subscriptionId) ?? true) &&
-    (selection.content_type ?? contentType) === contentType
+function notRead(option: string, what: string): Refused {
+  return new Refused(
+    'failed',
+    `${option}: the key cannot read this ${what}. GET /v1/me lists those it can read.`,
   );
+}
+
+export function isSelected(selection: Selection, subscriptionId: number, contentType: string): boolean {
+  const { subscriptions, content_type } = selection;
+  return (subscriptions?.includes(subscriptionId) ?? true) && (content_type ?? contentType) === contentType;
 }
 
 /** The parameters of a request for all that is selected. */
 export function parametersOf({ subscriptions, content_type }: Selection) {
-  return { subscription_id: subscriptions?.join(','), content_type: content_type ?? undefined };
-}
-
-/**
- * @param note of a copy; null for one of an earlier version, which contains all streams
- * @throws Refused `failed` if it is damaged
- */
-export function readSelection(note: string | null): Selection {
-  if (note === null) return ALL;
-  const selection: unknown = JSON.parse(note);
-  if (Value.Check(Selection, selection)) return selection;
-  throw new Refused(
-    'failed',
-    'the copy does not name its streams. Name another file with --into to start a new copy.',
-  );
+  return { subscription_id: subscriptions?.join(','), content_type };
 }
 
 /** In the form of the command line; equal for equal selections. */
 function optionsOf({ subscriptions, content_type }: Selection): string {
-  const options = [
-    subscriptions === null ? '' : ` --subscription ${[...subscriptions].sort((a, b) => a - b).join(',')}`,
-    content_type === null ? '' : ` --content-type ${content_type}`,
-  ].join('');
+  const numbers = subscriptions?.toSorted((a, b) => a - b).join(',');
+  const options = `${numbers === undefined ? '' : ` --subscription ${numbers}`}${content_type === null ? '' : ` --content-type ${content_type}`}`;
   return options === '' ? 'without --subscription and --content-type' : `with${options}`;
 }

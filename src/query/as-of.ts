@@ -24,8 +24,25 @@ interface StandingRow {
 }
 
 const standing = preparedOnce<StandingRow>(STANDING);
+/** Differs when another connection has committed since (https://sqlite.org/pragma.html#pragma_data_version). */
+const dataVersion = preparedOnce<{ data_version: number }>('PRAGMA data_version');
 
+/** What was read last over each connection, and the version of the database that it is at least as new as. */
+const kept = new WeakMap<Database, { readonly version: number | undefined; readonly standing: Standing }>();
+
+/** Reads it anew where anything was committed since: to ask for that takes a quarter of the time. */
 export function readStanding(db: Database): Standing {
+  // What a connection commits itself is no new version to it.
+  if (!db.readonly) return selectStanding(db);
+  const version = dataVersion(db).get()?.data_version;
+  const last = kept.get(db);
+  if (last !== undefined && last.version === version) return last.standing;
+  const read = selectStanding(db);
+  kept.set(db, { version, standing: read });
+  return read;
+}
+
+function selectStanding(db: Database): Standing {
   const row = standing(db).get();
   return {
     head: row?.head ?? 0,

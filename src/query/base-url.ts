@@ -10,8 +10,12 @@ const MARK = BASE_URL_MARK.charCodeAt(0);
 
 /** The base address as it stands within JSON text. */
 export function jsonBaseUrl(baseUrl: string): Buffer {
-  return Buffer.from(JSON.stringify(baseUrl).slice(1, -1));
+  if (baseUrl !== known.baseUrl) known = { baseUrl, json: Buffer.from(JSON.stringify(baseUrl).slice(1, -1)) };
+  return known.json;
 }
+
+/** It is the same for every request. */
+let known = { baseUrl: '', json: Buffer.alloc(0) };
 
 /** @param stored one detection; @param baseUrl of {@link jsonBaseUrl} */
 export function withBaseUrl(stored: string, baseUrl: Buffer): string {

@@ -54,6 +54,8 @@ export interface PeriodPage {
   /** The rows as JSON texts with commas between them, in pieces. */
   readonly data: readonly Buffer[];
   readonly rows: number;
+  /** Of the last row; null where there is none. */
+  readonly last: PeriodPlace | null;
   /** Where the next page begins; null when the period is read. */
   readonly next: PeriodPlace | null;
   readonly as_of_ms: number | null;
@@ -87,7 +89,7 @@ export function readPeriodPage(
     const { period } = asked;
     const query: Query = { ...asked, streams: storedStreams(db, asked.streams) };
     if (query.streams.length === 0 || period.from >= period.to)
-      return { data: [], rows: 0, next: null, as_of_ms };
+      return { data: [], rows: 0, last: null, next: null, as_of_ms };
     const isDescending = query.sort === 'descending';
     const span: Span = {
       start: query.after ?? { second: isDescending ? period.to : period.from - 1, id: LAST_ID },
@@ -100,7 +102,7 @@ export function readPeriodPage(
     const { data, rows, last } = readParts(db, query, filter, span, bound);
     const reached = rows === query.limit ? last : bound;
     const isEnd = reached === null || !moreBehind(db, query, reached, span.end);
-    return { data, rows, next: isEnd ? null : reached, as_of_ms };
+    return { data, rows, last, next: isEnd ? null : reached, as_of_ms };
   });
 }
 
@@ -116,7 +118,7 @@ function readNewest(db: Database, query: Query, { start, end }: Span): Omit<Peri
   const statements = query.after === null ? FIRST_NEWEST : NEWEST;
   const { data, rows, last } = readPart(db, query, statements, '', values);
   const isEnd = last === null || rows < query.limit || !moreBehind(db, query, last, end);
-  return { data, rows, next: isEnd ? null : last };
+  return { data, rows, last, next: isEnd ? null : last };
 }
 
 /**

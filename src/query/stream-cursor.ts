@@ -33,14 +33,20 @@ export function createStreamCursors(secret: Buffer): StreamCursors {
   // nothing of one block back for the next.
   const cipher = createCipheriv(CIPHER, key, null).setAutoPadding(false);
   const decipher = createDecipheriv(CIPHER, key, null).setAutoPadding(false);
+  // Whoever has caught up comes with the same cursor as the others, and is given it again.
+  let last: { readonly position: number; readonly text: string } | null = null;
 
   return {
     encode(position) {
+      if (position === last?.position) return last.text;
       const block = Buffer.alloc(BLOCK_BYTES);
       block.writeBigUInt64BE(BigInt(position), POSITION_START);
-      return cipher.update(block).toString('base64url');
+      const text = cipher.update(block).toString('base64url');
+      last = { position, text };
+      return text;
     },
     decode(text) {
+      if (text === last?.text) return last.position;
       if (text.length !== CURSOR_CHARACTERS) throw notOurs();
       const bytes = Buffer.from(text, 'base64url');
       // The last character has bits to spare, and the decoder passes over what it does not know: one spelling only.

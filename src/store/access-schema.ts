@@ -85,11 +85,18 @@ CREATE TABLE operation (
   asked_at INTEGER NOT NULL
 ) STRICT;
 
--- Links and sessions of the console that were made in an earlier epoch have ended; without a row it is 0.
+-- Links and sessions of the console that were made in another epoch have ended; without a row it is 0.
 CREATE TABLE console (
   id INTEGER PRIMARY KEY CHECK (id = 1),
+  -- When it began.
   epoch INTEGER NOT NULL
 ) STRICT;
+
+-- Sessions of the console that were ended one by one.
+CREATE TABLE ended_session (
+  id TEXT PRIMARY KEY,
+  ended_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- What commands ask of the one who ingests: a running appliance, or else the command itself.
 CREATE TABLE ingest_request (
@@ -120,4 +127,5 @@ export const ACCESS_TABLES = [
   'ingest_pause',
   'operation',
   'console',
+  'ended_session',
 ] as const;

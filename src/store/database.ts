@@ -3,7 +3,7 @@
  *
  * https://sqlite.org/wal.html, https://sqlite.org/pragma.html
  */
-import { closeSync, constants, existsSync, openSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync, statSync } from 'node:fs';
 import Driver from 'better-sqlite3';
 import { isErrorCode, Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
@@ -22,9 +22,26 @@ const READER_CACHE_KIB = 64 * 1024;
 export function openReader(path: string): Database {
   if (isEmpty(path)) throw emptied(path);
   const db = open(path, { timeout: READER_BUSY_MS, readonly: true, fileMustExist: true });
-  db.pragma('synchronous = FULL');
-  db.pragma(`cache_size = -${READER_CACHE_KIB}`);
-  return db;
+  return prepared(db, () => {
+    db.pragma('synchronous = FULL');
+    db.pragma(`cache_size = -${READER_CACHE_KIB}`);
+  });
+}
+
+/**
+ * A connection that cannot be prepared is closed. Left open, it would share the index of its write-ahead log with every
+ * later connection of this process to the same file, also under another name, and these would not see their own log.
+ *
+ * @throws what `prepare` throws
+ */
+export function prepared(db: Database, prepare: () => void): Database {
+  try {
+    prepare();
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }
 
 /**
@@ -116,10 +133,15 @@ export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** SQLite would make the file readable for all, as far as the umask lets it, and gives its logs the mode of the file. */
+/**
+ * SQLite would make the file readable for all, as far as the umask lets it, and gives its logs the mode of the file.
+ *
+ * One that is there is not opened: to close it again would end every lock that this process has on it
+ * (https://sqlite.org/howtocorrupt.html, section 2.2).
+ */
 function makePrivate(path: string): void {
   try {
-    closeSync(openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, PRIVATE_MODE));
+    closeSync(openSync(path, 'wx', PRIVATE_MODE));
   } catch (error) {
     // All else SQLite meets, too, and says it in its own way; of a folder that is not there it says no code.
     if (isErrorCode(error, 'ENOENT')) throw error;
@@ -131,7 +153,8 @@ export function open(from: string | Buffer, options: Driver.Options): Database {
   const mayMake = options.readonly !== true && options.fileMustExist !== true;
   if (typeof from === 'string' && from !== ':memory:' && mayMake) makePrivate(from);
   const db = new Driver(from, withNativeBinding(options));
-  db.pragma('trusted_schema = OFF');
-  db.pragma('cell_size_check = ON');
-  return db;
+  return prepared(db, () => {
+    db.pragma('trusted_schema = OFF');
+    db.pragma('cell_size_check = ON');
+  });
 }

@@ -19,7 +19,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 
 const ROOM_BYTES = 64 * 1024;
@@ -81,9 +81,13 @@ export function dataFolder(root: string): DataFolder {
  */
 export function ensureFolder(folder: DataFolder): boolean {
   const { root, detections, access, log, accessLog, lock, serveLock, stateLock, secret } = folder;
-  let isNew = false;
+  let first: string | undefined;
   try {
-    isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
+    first = mkdirSync(root, { recursive: true, mode: 0o700 });
+    for (let path = resolve(root); ; path = dirname(path)) {
+      syncName(path);
+      if (first === undefined || path === resolve(first) || path === dirname(path)) break;
+    }
     accessSync(root, constants.R_OK | constants.W_OK | constants.X_OK);
     for (const path of [detections, access, log, accessLog, lock, serveLock, stateLock])
       if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
@@ -100,7 +104,7 @@ export function ensureFolder(folder: DataFolder): boolean {
     );
   }
   refuseLinks(folder);
-  return isNew;
+  return first !== undefined;
 }
 
 /** @throws Refused `configuration` where the path is that of a file */
@@ -213,7 +217,6 @@ export function freeBytes(path: string): number {
   return bavail * bsize;
 }
 
-/** Makes a file's content durable. */
 /**
  * Writes a small file, which appears under its name when it is on the disk.
  *
@@ -241,6 +244,18 @@ export function syncFile(path: string): void {
     fsyncSync(file);
   } finally {
     closeSync(file);
+  }
+}
+
+/**
+ * Makes durable that a folder is there: what is synced in it does not cover its own name. One whose parent this user
+ * cannot sync was made by somebody else, or is a mount point.
+ */
+export function syncName(path: string): void {
+  try {
+    syncFolder(dirname(resolve(path)));
+  } catch (error) {
+    if (!isErrorCode(error, 'EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'ENOSYS', 'EROFS')) throw error;
   }
 }
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { Refused } from '../refused.ts';
 import { ACCESS_SCHEMA } from './access-schema.ts';
-import { type Database, emptied, isEmpty, open, removeDatabase, sizeOf } from './database.ts';
+import { type Database, emptied, isEmpty, open, prepared, removeDatabase, sizeOf } from './database.ts';
 import { DETECTIONS_SCHEMA } from './detections-schema.ts';
 import { appearAs, type DataFolder, isThere, syncFile } from './folder.ts';
 import { makeSchema, requireSchema, type Schema, UnknownSchema } from './schema.ts';
@@ -109,16 +109,17 @@ function create(path: string, schema: Schema): void {
 /** `synchronous=FULL`: without it a commit that was acknowledged can be lost with the power. */
 function openFile(path: string): Database {
   const db = open(path, { timeout: BUSY_MS });
-  db.pragma(`page_size = ${PAGE_BYTES}`);
-  if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
-    throw new Refused(
-      'configuration',
-      `${path}: the file system does not support the write-ahead log of SQLite. Put the data folder on a local disk.`,
-    );
-  }
-  db.pragma('synchronous = FULL');
-  db.pragma('foreign_keys = ON');
-  db.pragma(`cache_size = -${CACHE_KIB}`);
-  db.pragma(`journal_size_limit = ${WAL_BYTES_MAX}`);
-  return db;
+  return prepared(db, () => {
+    db.pragma(`page_size = ${PAGE_BYTES}`);
+    if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
+      throw new Refused(
+        'configuration',
+        `${path}: the file system does not support the write-ahead log of SQLite. Put the data folder on a local disk.`,
+      );
+    }
+    db.pragma('synchronous = FULL');
+    db.pragma('foreign_keys = ON');
+    db.pragma(`cache_size = -${CACHE_KIB}`);
+    db.pragma(`journal_size_limit = ${WAL_BYTES_MAX}`);
+  });
 }

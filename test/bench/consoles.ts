@@ -1,11 +1,17 @@
 /**
- * What ten open consoles cost the clients of the API: light requests without them, twice, which shows the noise, and
- * beside them. And how long the console's first view takes.
+ * What ten open consoles cost the clients of the API, and how long the console's views take: on detections in backfills
+ * of at most two million rows, and 90 days of windows of both exports, some of which failed. Light requests are measured
+ * round by round without consoles, beside them, and without them once more, which shows the noise.
  */
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openReader } from '../../src/store/database.ts';
 import { OWN_PAGE, send } from '../support/console-client.ts';
 import { freePort } from '../support/free-port.ts';
-import { authorization, type Bench, type Figure } from './common.ts';
+import { authorization, type Bench, type Figure, median, SUBSCRIPTIONS } from './common.ts';
+import { dropped, prepareAccess } from './ingest.ts';
 import { runLoad } from './load.ts';
 import { command, startAppliance } from './program.ts';
 
@@ -13,29 +19,43 @@ const CONSOLES = 10;
 const REQUESTS = 10_000;
 /** A console asks again for what it shows when something changed; at most so often, here all the time. */
 const ASK_EVERY_MS = 1000;
-const VIEWS = ['overview', 'windows'];
+/** What every console shows, and what one of them shows besides. */
+const EVERYWHERE = 'overview';
+const VIEWS = ['windows', 'files', 'customers', 'detections/live', 'history/audit'];
+
+const FILE_ROWS = 2_000_000;
+const WINDOWS = 90 * 144;
+const FAILED = 200;
+
+type Headers = Readonly<Record<string, string>>;
 
 export async function consoles(bench: Bench): Promise<Figure[]> {
+  await prepare(bench);
+  return besideConsoles(bench);
+}
+
+/** On a data folder that is there. */
+export async function besideConsoles(bench: Bench): Promise<Figure[]> {
   const port = await freePort();
   const appliance = await startAppliance(bench.data, undefined, { WIREWATCH_ADMIN_PORT: `${port}` });
   try {
     const origin = `http://127.0.0.1:${port}`;
     const headers = { cookie: await session(bench.data, origin) };
-    const [first = 0, again = 0] = [await overviewMs(origin, headers), await overviewMs(origin, headers)];
+    const first = await viewMs(`${origin}/console/overview`, headers);
+    const again = await viewMs(`${origin}/console/overview`, headers);
+    const windows = await viewMs(`${origin}/console/windows`, headers);
     const light = () => lightMs(bench, appliance.url);
     await light();
-    const alone = await light();
-    const noise = await light();
-    let isOver = false;
-    const open = Array.from({ length: CONSOLES }, async () => {
-      while (!isOver) {
-        for (const view of VIEWS) await send('GET', `${origin}/console/${view}`, headers);
-        await sleep(ASK_EVERY_MS);
-      }
-    });
-    const beside = await light();
-    isOver = true;
-    await Promise.all(open);
+    const alone: number[] = [];
+    const beside: number[] = [];
+    const noise: number[] = [];
+    for (let round = 0; round < bench.rounds; round += 1) {
+      alone.push(await light());
+      const close = openConsoles(origin, headers);
+      beside.push(await light());
+      await close();
+      noise.push(await light());
+    }
     const cost = (what: string, now: number, before: number | null): Figure => ({
       what,
       unit: 'ms',
@@ -44,14 +64,82 @@ export async function consoles(bench: Bench): Promise<Figure[]> {
       isCost: true,
     });
     return [
-      cost(`light request beside ${CONSOLES} consoles, 99 of 100`, beside, alone),
-      cost('the same once more without them: the noise', noise, alone),
+      cost(`light request beside ${CONSOLES} consoles, 99 of 100`, median(beside), median(alone)),
+      cost('the same once more without them: the noise', median(noise), median(alone)),
       cost("the console's overview, the first time", first, null),
       cost('the same again', again, null),
+      cost("the console's map of 90 days of windows", windows, null),
     ];
   } finally {
     await appliance.stop();
   }
+}
+
+/** Makes the data folder anew, with as many rows as were asked for, and the windows. */
+async function prepare(bench: Bench): Promise<void> {
+  rmSync(bench.data, { recursive: true, force: true });
+  bench.key = prepareAccess(bench.data, SUBSCRIPTIONS);
+  const appliance = await startAppliance(bench.data);
+  try {
+    const drop = join(bench.data, 'drop');
+    for (let rows = 0; rows < bench.rows; rows += FILE_ROWS) {
+      const part = ['--backfill', `part-${rows}`, '--seed', `${rows}`];
+      const count = ['--rows', `${Math.min(FILE_ROWS, bench.rows - rows)}`, '--export', 'newswire'];
+      const out = generated(bench, [...part, ...count]);
+      await dropped(drop, out, readdirSync(out)[0] ?? '');
+    }
+    const out = generated(bench, ['--windows', `${WINDOWS}`, '--rows', '1', '--form', 'ndjson']);
+    const files = readdirSync(out).sort();
+    const apart = Math.floor(files.length / FAILED);
+    for (const [at, file] of files.entries()) {
+      if (at % apart === 0) writeFileSync(join(out, file), '{}\n');
+      renameSync(join(out, file), join(drop, file));
+    }
+    while (windowsOf(bench) < files.length) await sleep(500);
+  } finally {
+    await appliance.stop();
+  }
+}
+
+/** @returns the folder, in which nothing else lies */
+function generated({ folder }: Bench, options: readonly string[]): string {
+  const out = join(folder, 'consoles');
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(out);
+  command('generate', '--out', out, '--subscriptions', SUBSCRIPTIONS.join(','), ...options);
+  return out;
+}
+
+function windowsOf({ data }: Bench): number {
+  const db = openReader(join(data, 'detections.db'));
+  try {
+    const count = "SELECT count(*) FROM export_window WHERE status IN ('done', 'failed')";
+    return db.prepare<[], number>(count).pluck().get() ?? 0;
+  } finally {
+    db.close();
+  }
+}
+
+/** Consoles that hear of changes, and ask all the time. @returns closes them */
+function openConsoles(origin: string, headers: Headers): () => Promise<void> {
+  let isOver = false;
+  const open = Array.from({ length: CONSOLES }, async (_, at) => {
+    const events = request(`${origin}/console/events`, { headers }, (told) => told.resume()).end();
+    events.on('error', () => {});
+    const view = VIEWS[at % VIEWS.length];
+    while (!isOver) {
+      for (const path of [EVERYWHERE, view]) {
+        const { status } = await send('GET', `${origin}/console/${path}`, headers);
+        if (status !== 200) throw new Error(`${path} is ${status}`);
+      }
+      await sleep(ASK_EVERY_MS);
+    }
+    events.destroy();
+  });
+  return async () => {
+    isOver = true;
+    await Promise.all(open);
+  };
 }
 
 /** @returns the cookie of a session */
@@ -62,12 +150,12 @@ async function session(data: string, origin: string): Promise<string> {
   return reply.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
 }
 
-async function overviewMs(origin: string, headers: Readonly<Record<string, string>>): Promise<number> {
+async function viewMs(url: string, headers: Headers): Promise<number> {
   // What was asked for a moment ago is shared.
   await sleep(3000);
   const startMs = performance.now();
-  const { status } = await send('GET', `${origin}/console/overview`, headers);
-  if (status !== 200) throw new Error(`the overview is ${status}`);
+  const { status } = await send('GET', url, headers);
+  if (status !== 200) throw new Error(`${url} is ${status}`);
   return performance.now() - startMs;
 }
 

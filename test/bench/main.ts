@@ -85,6 +85,10 @@ async function main(): Promise<void> {
     }
     if (wanted('start') && values.peers !== true) note(await starts(bench));
     if (values.only === 'start') return;
+    if (values.only === 'console') {
+      note(figureTable('alone', await consoles(bench)));
+      return;
+    }
     const subscriptions = ['--subscriptions', SUBSCRIPTIONS.join(',')];
     const exports = ['--out', join(folder, 'exports'), '--export', 'newswire', '--rows', `${rows}`];
     command('generate', ...exports, ...subscriptions);

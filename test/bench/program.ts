@@ -29,6 +29,7 @@ export function commandOf(bundle: string, ...args: string[]): string {
   return execFileSync(process.execPath, [bundle, ...args], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
+    maxBuffer: Number.POSITIVE_INFINITY,
   });
 }
 

@@ -12,12 +12,12 @@ import { formatMs, HOUR_MS } from '../../src/time.ts';
 import {
   createInstallation,
   createKey,
-  type Detection,
   type Installation,
   putFile,
   type Serving,
 } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import { Follower, type Get, type Page, settle as settleAll } from '../support/followers.ts';
 
 const SETTINGS = { WIREWATCH_SERVER_BASE_URL: 'https://api.example', WIREWATCH_INGEST_QUIET_MS: '0' };
 const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
@@ -76,7 +76,7 @@ class Machine {
     cpSync(join(installation.drop, 'archive'), join(this.installation.drop, 'archive'), { recursive: true });
   }
 
-  async get(path: string): Promise<{ data: Detection[]; next_cursor: string | null; has_more: boolean }> {
+  async get(path: string): Promise<Page> {
     const answer = await fetch(`${this.serving?.url}${path}`, {
       headers: { authorization: `Bearer ${this.installation.key}` },
     });
@@ -103,64 +103,10 @@ afterEach(async (context) => {
   rmSync(work, { recursive: true, force: true });
 });
 
-/** A copy as the contract wants it kept: the higher version, and never an older one over a newer. */
-class Follower {
-  readonly copy = new Map<string, Detection>();
-  readonly #limit: number;
-  /** Where it stands. */
-  position: string;
+/** Asks whichever machine runs. */
+const get: Get = (path) => current.get(path);
 
-  constructor(limit = 1000) {
-    this.#limit = limit;
-    this.position = `since=${formatMs(Date.now() - HOUR_MS)}`;
-  }
-
-  /** To the end of what is there now. */
-  async follow(): Promise<void> {
-    for (;;) {
-      const page = await current.get(`/v1/detections/changes?${this.position}&limit=${this.#limit}`);
-      for (const { event: _, ...row } of page.data) {
-        const known = this.copy.get(row.id);
-        if (known === undefined || row.version > known.version) this.copy.set(row.id, row);
-      }
-      this.position = `cursor=${page.next_cursor}`;
-      if (!page.has_more) return;
-    }
-  }
-}
-
-const content = ({ version: _, exported_at: __, ...shown }: Detection) => JSON.stringify(shown);
-
-/** What a client that begins now gets. */
-async function fresh(): Promise<Follower> {
-  const client = new Follower();
-  await client.follow();
-  return client;
-}
-
-/** @returns what is wrong with a copy; null: nothing */
-function faultOf({ copy }: Follower, { copy: server }: Follower): string | null {
-  for (const [id, row] of server) {
-    const own = copy.get(id);
-    if (own === undefined) return `${id} was skipped`;
-    if (own.last_scored_at < row.last_scored_at)
-      return `${id}: version ${own.version} is kept, which is older than version ${row.version}`;
-    if (own.last_scored_at === row.last_scored_at && content(own) !== content(row))
-      return `${id}: versions ${own.version} and ${row.version} differ`;
-  }
-  return null;
-}
-
-/** Follows until all copies are what a fresh client has; a proof of a lost end takes a poll to be made up for. */
-async function settle(followers: readonly Follower[]): Promise<Follower> {
-  for (const untilMs = performance.now() + PATIENCE_MS; ; await sleep(50)) {
-    for (const follower of followers) await follower.follow();
-    const client = await fresh();
-    const faults = followers.map((follower) => faultOf(follower, client)).filter((fault) => fault !== null);
-    if (faults.length === 0) return client;
-    assert.ok(performance.now() < untilMs, faults.join('; '));
-  }
-}
+const settle = (followers: readonly Follower[]) => settleAll(followers, get);
 
 /** {@link settle}, until a fresh client has all that one of them has. */
 async function settleWith(followers: readonly Follower[], whole: Follower | undefined): Promise<void> {
@@ -199,14 +145,14 @@ async function story(shiftMs = 0): Promise<Story> {
   ];
   const rows = rowsOf(12);
   await machine.ingest(rows);
-  await behind.follow();
+  await behind.follow(get);
   await machine.ingest(rescored(rows.slice(0, 6), 40));
-  await Promise.all([caughtUp.follow(), ahead.follow(), halfAhead.follow()]);
+  await Promise.all([caughtUp.follow(get), ahead.follow(get), halfAhead.follow(get)]);
   const backup = machine.backUp('backup.tar');
   await machine.ingest([...rescored(rows.slice(0, 4), 50), ...rowsOf(2)]);
-  await Promise.all([ahead.follow(), halfAhead.follow()]);
+  await Promise.all([ahead.follow(get), halfAhead.follow(get)]);
   await machine.ingest([...rescored(rows.slice(0, 3), 60), ...rowsOf(2)]);
-  await ahead.follow();
+  await ahead.follow(get);
   return { machine, rows, backup, followers: [behind, caughtUp, ahead, halfAhead] };
 }
 
@@ -253,7 +199,7 @@ test('--until: what was ingested later is given up, and what follows reaches eve
   const until = formatMs(Date.now());
   await sleep(1100);
   await machine.ingest(rescored(rows, 65));
-  for (const follower of followers.slice(2)) await follower.follow();
+  for (const follower of followers.slice(2)) await follower.follow(get);
   const backup = machine.backUp('later.tar');
   await machine.stop();
   const said = machine.restore(backup, '--replace', '--until', until);
@@ -293,9 +239,9 @@ describe('a whole data folder that was put back', () => {
     cpSync(machine.data, copy, { recursive: true, preserveTimestamps: true });
     await machine.start();
     await machine.ingest([...rescored(rows.slice(0, 5), 65), ...rowsOf(2)]);
-    for (const follower of followers.slice(2)) await follower.follow();
+    for (const follower of followers.slice(2)) await follower.follow(get);
     await machine.ingest(rescored(rows.slice(0, 2), 67));
-    await followers[2]?.follow();
+    await followers[2]?.follow(get);
     await machine.stop();
     const archive = join(work, 'archive');
     cpSync(join(machine.installation.drop, 'archive'), archive, { recursive: true });
@@ -311,7 +257,7 @@ describe('a whole data folder that was put back', () => {
     const { machine, rows, followers } = await putBack();
     await machine.start();
     // Those who are not ahead prove nothing.
-    for (const follower of followers.slice(0, 2)) await follower.follow();
+    for (const follower of followers.slice(0, 2)) await follower.follow(get);
     assert.equal(alerts(machine).length, 0);
     await settleWith(followers, followers[2]);
     await machine.serving?.logged('the alert', ({ alert }) => alert === 'end of log lost');
@@ -341,14 +287,14 @@ describe('a whole data folder that was put back', () => {
       }
       for (const limit of [1, 2, 1000]) {
         const client = new Follower(limit);
-        await client.follow();
-        await client.follow();
+        await client.follow(get);
+        await client.follow(get);
       }
       await machine.ingest(rescored(rows, 70));
       await settle(followers);
     }
     machine.installation.cli(['subscription', 'remove', '7001', '--yes']);
-    for (const follower of followers) await follower.follow();
+    for (const follower of followers) await follower.follow(get);
     assert.deepEqual(alerts(machine), []);
   });
 });

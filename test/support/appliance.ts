@@ -19,7 +19,7 @@ const PATIENCE_MS = 120_000;
 const LOG_LINES_SHOWN = 60;
 
 /** Fast, and without limits that a test does not ask for. */
-const TEST_SETTINGS = {
+export const TEST_SETTINGS = {
   WIREWATCH_INGEST_QUIET_MS: '20',
   WIREWATCH_INGEST_TRUNCATED_SECONDS: '0.5',
   WIREWATCH_INGEST_RESCAN_SECONDS: '0.2',

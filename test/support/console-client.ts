@@ -22,7 +22,10 @@ export async function send(
   headers: Readonly<Record<string, string>> = {},
   body?: unknown,
 ): Promise<Reply> {
-  const sent = request(url, { method, headers }).end(body === undefined ? undefined : JSON.stringify(body));
+  // A connection that is kept could be closed by the server in the same moment.
+  const sent = request(url, { method, headers, agent: false }).end(
+    body === undefined ? undefined : JSON.stringify(body),
+  );
   const [response] = await once(sent, 'response');
   let text = '';
   for await (const piece of response) text += piece;

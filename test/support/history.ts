@@ -101,7 +101,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     },
     purge(between = async () => {}) {
       const { writer, recovered } = current();
-      return finishRemovals({ db: recovered.db, writer, between, folder, log: () => {} });
+      return finishRemovals({ db: recovered.db, writer, between, folder, log: () => {}, trouble: () => {} });
     },
     stop,
     delete() {

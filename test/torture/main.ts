@@ -3,10 +3,16 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { damage } from './damage.ts';
+import { faults } from './faults.ts';
+import { histories } from './histories.ts';
+import { kill } from './kill.ts';
 import type { Part } from './part.ts';
+import { planted } from './planted.ts';
+import { power } from './power.ts';
 
 /** Each in a file of its name, in the order in which they run. */
-const PARTS: readonly Part[] = [];
+const PARTS: readonly Part[] = [kill, faults, power, histories, damage, planted];
 
 function usage(): string {
   const lines = PARTS.map(({ name, about, minutes }) => `  ${name.padEnd(12)}${about} (${minutes} minutes)`);
@@ -18,6 +24,8 @@ function usage(): string {
   --only    these parts; unless told otherwise all, which takes about ${(minutes / 60).toFixed(1)} hours on two cores
   --seed    the same run again; unless told otherwise a random one, which is printed
   --share   so much of each part: 0.01 is a hundredth; unless told otherwise 1
+
+What failed in kill and faults is repeated alone with TORTURE_CASE, as the failure says.
 
 ${lines.join('\n')}
 `;

@@ -1,91 +1,78 @@
 /** The body of an action, read member by member by the rules that the commands have for their options. */
-
 import type { Reading } from '../../config/terms.ts';
-import type { ExportName } from '../../detection/content-type.ts';
-import { isExportName } from '../../detection/content-type.ts';
+import { type ExportName, isExportName } from '../../detection/content-type.ts';
 import { Refused } from '../../refused.ts';
 import { parseInstant, WINDOW_MS } from '../../time.ts';
 
-export class ActionBody {
-  readonly #members: ReadonlyMap<string, unknown>;
+/** How a member is read; undefined where it is left out. */
+export type Member<Value> = (given: unknown) => Reading<Value>;
 
-  /** @throws Refused `invalid_request` when it is no JSON object of these members; so do all below */
-  constructor(text: string, names: readonly string[]) {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      throw invalid('the body is no JSON');
-    }
-    if (typeof value !== 'object' || value === null || Array.isArray(value))
-      throw invalid('the body is no JSON object');
-    this.#members = new Map(Object.entries(value));
-    for (const name of this.#members.keys())
-      if (!names.includes(name)) throw invalid(`${name}: there is no such member`);
-  }
+type Values<Members> = {
+  readonly [Name in keyof Members]: Members[Name] extends Member<infer V> ? V : never;
+};
 
-  /** @param read a rule for the text */
-  text<Value>(name: string, read: (text: string) => Reading<Value>): Value {
-    const value = this.#members.get(name);
-    if (typeof value !== 'string') throw invalid(`${name}: it is required, as text`);
-    return readingOf(name, read(value));
-  }
+export function text<Value>(read: (text: string) => Reading<Value>): Member<Value> {
+  return (given) => (typeof given === 'string' ? read(given) : expected('text'));
+}
 
-  optional<Value, Other>(
-    name: string,
-    read: (text: string) => Reading<Value>,
-    otherwise: Other,
-  ): Value | Other {
-    return this.#members.has(name) ? this.text(name, read) : otherwise;
-  }
+export function list<Value>(read: (items: readonly string[]) => Reading<Value>): Member<Value> {
+  return (given) =>
+    Array.isArray(given) && given.every((item) => typeof item === 'string')
+      ? read(given)
+      : expected('a list of texts');
+}
 
-  list<Value>(name: string, read: (items: readonly string[]) => Reading<Value>): Value {
-    const value = this.#members.get(name);
-    if (!Array.isArray(value) || !value.every((item) => typeof item === 'string'))
-      throw invalid(`${name}: it is required, as a list of texts`);
-    return readingOf(name, read(value));
-  }
+/** @param read the rule for its text */
+export function number<Value>(read: (text: string) => Reading<Value>): Member<Value> {
+  return (given) => (typeof given === 'number' ? read(`${given}`) : expected('a number'));
+}
 
-  optionalList<Value, Other>(
-    name: string,
-    read: (items: readonly string[]) => Reading<Value>,
-    otherwise: Other,
-  ): Value | Other {
-    return this.#members.has(name) ? this.list(name, read) : otherwise;
-  }
+export function optional<Value, Other>(member: Member<Value>, otherwise: Other): Member<Value | Other> {
+  return (given) => (given === undefined ? { kind: 'read', value: otherwise } : member(given));
+}
 
-  /** A whole number, read by the rule for its text. */
-  number<Value>(name: string, read: (text: string) => Reading<Value>, otherwise: Value): Value {
-    const value = this.#members.get(name);
-    if (value === undefined) return otherwise;
-    if (typeof value !== 'number') throw invalid(`${name}: expected a number`);
-    return readingOf(name, read(`${value}`));
-  }
+/** @throws Refused `invalid_request` when it is no JSON object of these members */
+export function readBody<Members extends Readonly<Record<string, Member<unknown>>>>(
+  body: string,
+  members: Members,
+): Values<Members> {
+  const given = new Map(Object.entries(objectOf(body)));
+  for (const name of given.keys())
+    if (!Object.hasOwn(members, name)) throw invalid(`${name}: there is no such member`);
+  const values: unknown[][] = Object.entries(members).map(([name, read]) => {
+    const reading = read(given.get(name));
+    if (reading.kind === 'wrong') throw invalid(`${name}: expected ${reading.expected}`);
+    return [name, reading.value];
+  });
+  return Object.fromEntries(values);
+}
+
+function objectOf(body: string): object {
+  try {
+    const value: unknown = JSON.parse(body);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  } catch {}
+  throw invalid('the body is no JSON object');
 }
 
 export function readExport(text: string): Reading<ExportName> {
-  return isExportName(text)
-    ? { kind: 'read', value: text }
-    : { kind: 'wrong', expected: 'newswire or imagewire' };
+  return isExportName(text) ? { kind: 'read', value: text } : expected('newswire or imagewire');
 }
 
 export function readTime(text: string): Reading<number> {
   const value = parseInstant(text);
-  return value === null
-    ? { kind: 'wrong', expected: 'a time such as 2026-11-21T10:10:00Z' }
-    : { kind: 'read', value };
+  return value === null ? expected('a time such as 2026-11-21T10:10:00Z') : { kind: 'read', value };
 }
 
 export function readWindowStart(text: string): Reading<number> {
   const value = parseInstant(text);
   return value === null || value % WINDOW_MS !== 0
-    ? { kind: 'wrong', expected: 'a multiple of ten minutes such as 2026-11-21T10:10:00Z' }
+    ? expected('a multiple of ten minutes such as 2026-11-21T10:10:00Z')
     : { kind: 'read', value };
 }
 
-function readingOf<Value>(name: string, reading: Reading<Value>): Value {
-  if (reading.kind === 'wrong') throw invalid(`${name}: expected ${reading.expected}`);
-  return reading.value;
+function expected(what: string): Reading<never> {
+  return { kind: 'wrong', expected: what };
 }
 
 function invalid(detail: string): Refused {

@@ -3,6 +3,7 @@
  * (api.ts). What takes long becomes a job.
  */
 import { resumeAccount, suspendAccount } from '../../auth/accounts.ts';
+import { endConsoleSession } from '../../auth/console-sessions.ts';
 import { createKey, hashKey, isKeyId } from '../../auth/key.ts';
 import { rotateKey } from '../../auth/key-rotation.ts';
 import { addKey, revokeKey } from '../../auth/keys.ts';
@@ -19,14 +20,24 @@ import {
   readScopes,
 } from '../../config/terms.ts';
 import { openAccess } from '../../history/access.ts';
+import { noteOperation } from '../../history/operation-note.ts';
 import { pauseIngest, resumeIngest } from '../../ingest/subscribers.ts';
-import { RELEASES, requireStatus } from '../../ingest/window-release.ts';
+import { RELEASES, type Release, requireStatus } from '../../ingest/window-release.ts';
 import { Refused } from '../../refused.ts';
-import type { Database } from '../../store/database.ts';
+import { type Database, writing } from '../../store/database.ts';
 import { withReserve } from '../../store/reserve.ts';
 import { formatMs } from '../../time.ts';
 import { findWindow } from '../../windows/ledger.ts';
-import { ActionBody, readExport, readTime, readWindowStart } from './action-body.ts';
+import {
+  list,
+  number,
+  optional,
+  readBody,
+  readExport,
+  readTime,
+  readWindowStart,
+  text,
+} from './action-body.ts';
 import type { ActionResult } from './api.ts';
 import { beginBackup, beginRequest, beginScrub } from './begin-jobs.ts';
 import type { Sources } from './sources.ts';
@@ -44,8 +55,8 @@ interface Acting {
 }
 
 const ACTIONS: ReadonlyMap<string, (acting: Acting) => ActionResult> = new Map([
-  ['ingest-pause', pause],
-  ['ingest-resume', resume],
+  ['ingest-pause', bare(pause)],
+  ['ingest-resume', bare(resume)],
   ['ingest-replay', replay],
   ['window-reset', (acting: Acting) => release(acting, 'reset')],
   ['window-accept', (acting: Acting) => release(acting, 'accept')],
@@ -55,8 +66,9 @@ const ACTIONS: ReadonlyMap<string, (acting: Acting) => ActionResult> = new Map([
   ['key-revoke', revoke],
   ['account-suspend', suspend],
   ['account-resume', resumeKeys],
-  ['backup', backup],
-  ['scrub', scrub],
+  ['backup', bare((acting) => beginBackup(acting, changing))],
+  ['scrub', bare((acting) => beginScrub(acting, changing))],
+  ['session-end', endSession],
 ]);
 
 /** @returns JSON text; @throws Refused */
@@ -83,14 +95,20 @@ function changing<Result>({ sources, by, command }: Acting, work: (access: Datab
   });
 }
 
+/** Of an action whose body has no members. */
+function bare(run: (acting: Acting) => ActionResult): (acting: Acting) => ActionResult {
+  return (acting) => {
+    readBody(acting.body, {});
+    return run(acting);
+  };
+}
+
 function pause(acting: Acting): ActionResult {
-  new ActionBody(acting.body, []);
   const since = changing(acting, (access) => pauseIngest(access, acting.nowMs));
   return { text: `Ingest is paused since ${formatMs(since)}. Dropped files stay where they are.` };
 }
 
 function resume(acting: Acting): ActionResult {
-  new ActionBody(acting.body, []);
   const was = changing(acting, resumeIngest);
   return {
     text: was === null ? 'Ingest was not paused.' : `Ingest goes on. It was paused since ${formatMs(was)}.`,
@@ -98,73 +116,72 @@ function resume(acting: Acting): ActionResult {
 }
 
 function replay(acting: Acting): ActionResult {
-  const body = new ActionBody(acting.body, ['from', 'to']);
-  const from = body.optional('from', readTime, 0);
-  const to = body.optional('to', readTime, Number.MAX_SAFE_INTEGER);
+  const { from, to } = readBody(acting.body, {
+    from: optional(text(readTime), 0),
+    to: optional(text(readTime), Number.MAX_SAFE_INTEGER),
+  });
   if (from >= to) throw new Refused('invalid_request', 'from: it must be before to');
-  const request = { kind: 'replay', from, to } as const;
-  return beginRequest(acting, changing, { kind: 'ingest-replay', subject: '', request });
+  return beginRequest(acting, changing, {
+    kind: 'ingest-replay',
+    subject: '',
+    request: { kind: 'replay', from, to },
+  });
 }
 
-function windowOf(body: ActionBody) {
-  const name = body.text('export', readExport);
-  const start = body.text('window_start', readWindowStart);
-  return { name, start, subject: `${name} ${formatMs(start)}` };
+function windowOf({ body }: Acting) {
+  const window = readBody(body, { export: text(readExport), window_start: text(readWindowStart) });
+  return { window, subject: `${window.export} ${formatMs(window.window_start)}` };
 }
 
-function release(acting: Acting, which: 'reset' | 'accept'): ActionResult {
-  const { name, start, subject } = windowOf(new ActionBody(acting.body, ['export', 'window_start']));
+function release(acting: Acting, which: Release['name']): ActionResult {
+  const { window, subject } = windowOf(acting);
+  const { export: name, window_start: start } = window;
   const db = acting.sources.detections();
-  const status = db === null ? undefined : findWindow(db, name, start)?.status;
   const wanted = RELEASES.find((one) => one.name === which);
   if (wanted === undefined) throw new Error(`there is no release ${which}`);
-  requireStatus(status, wanted, name, start);
-  const request = { kind: 'reset', export: name, window_start: start, from: wanted.from } as const;
+  requireStatus(db === null ? undefined : findWindow(db, name, start)?.status, wanted, name, start);
+  const request = { kind: 'reset', ...window, from: wanted.from } as const;
   return beginRequest(acting, changing, { kind: `window-${which}`, subject, request });
 }
 
 function expect(acting: Acting): ActionResult {
-  const { name, start, subject } = windowOf(new ActionBody(acting.body, ['export', 'window_start']));
-  if (start > acting.nowMs)
+  const { window, subject } = windowOf(acting);
+  if (window.window_start > acting.nowMs)
     throw new Refused('invalid_request', 'window_start: the window has not begun: expected one that has');
-  const request = { kind: 'expect', export: name, window_start: start } as const;
+  const request = { kind: 'expect', ...window } as const;
   return beginRequest(acting, changing, { kind: 'window-expect', subject, request });
 }
 
 function create(acting: Acting): ActionResult {
-  const { sources, nowMs } = acting;
-  const body = new ActionBody(acting.body, [
-    ...['account', 'name', 'scopes', 'subscriptions', 'expires_at', 'allow_addresses', 'daily_rows'],
-  ]);
-  const prefix = sources.settings.key_prefix;
-  const { id, key } = createKey(prefix);
-  const expires_at = body.optional('expires_at', readExpires, null);
-  if (expires_at !== null && expires_at <= nowMs)
+  const { account, ...terms } = readBody(acting.body, {
+    account: text(readAccountId),
+    name: text(readName),
+    scopes: list(readScopes),
+    subscriptions: list(readKeySubscriptions),
+    expires_at: optional(text(readExpires), null),
+    allow_addresses: optional(list(readAddresses), []),
+    daily_rows: optional(number(readDailyRows), null),
+  });
+  if (terms.expires_at !== null && terms.expires_at <= acting.nowMs)
     throw new Refused('invalid_request', 'expires_at: expected a time in the future');
-  const added = {
-    id,
-    prefix,
-    hash: hashKey(key),
-    account_id: body.text('account', readAccountId),
-    name: body.text('name', readName),
-    scopes: body.list('scopes', readScopes),
-    subscriptions: body.list('subscriptions', readKeySubscriptions),
-    expires_at,
-    allow_addresses: body.optionalList('allow_addresses', readAddresses, []),
-    daily_rows: body.number('daily_rows', readDailyRows, null),
-  };
-  changing(acting, (access) => addKey(access, added, nowMs));
-  return { text: `Created key ${id}. It is shown only once.`, key: { id, key } };
+  const { made, hashed } = newKey(acting);
+  changing(acting, (access) => addKey(access, { ...hashed, account_id: account, ...terms }, acting.nowMs));
+  return { text: `Created key ${made.id}. It is shown only once.`, key: made };
+}
+
+function newKey({ sources }: Acting) {
+  const prefix = sources.settings.key_prefix;
+  const made = createKey(prefix);
+  return { made, hashed: { id: made.id, prefix, hash: hashKey(made.key) } };
 }
 
 function rotate(acting: Acting): ActionResult {
-  const { sources, nowMs } = acting;
-  const body = new ActionBody(acting.body, ['id', 'overlap']);
-  const id = body.text('id', readKeyId);
-  const overlapMs = body.optional('overlap', readOverlap, OVERLAP_DEFAULT_MS);
-  const prefix = sources.settings.key_prefix;
-  const made = createKey(prefix);
-  const hashed = { id: made.id, prefix, hash: hashKey(made.key) };
+  const { nowMs } = acting;
+  const { id, overlap: overlapMs } = readBody(acting.body, {
+    id: text(readKeyId),
+    overlap: optional(text(readOverlap), OVERLAP_DEFAULT_MS),
+  });
+  const { made, hashed } = newKey(acting);
   const { old } = changing(acting, (access) =>
     rotateKey(access, id, hashed, { overlapMs, expires_at: undefined }, nowMs),
   );
@@ -175,31 +192,33 @@ function rotate(acting: Acting): ActionResult {
 }
 
 function revoke(acting: Acting): ActionResult {
-  const id = new ActionBody(acting.body, ['id']).text('id', readKeyId);
+  const { id } = readBody(acting.body, { id: text(readKeyId) });
   const { wasRevoked } = changing(acting, (access) => revokeKey(access, id, acting.nowMs));
   return { text: wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.` };
 }
 
 function suspend(acting: Acting): ActionResult {
-  const id = new ActionBody(acting.body, ['id']).text('id', readAccountId);
+  const { id } = readBody(acting.body, { id: text(readAccountId) });
   changing(acting, (access) => suspendAccount(access, id, acting.nowMs));
   return { text: `Account ${id} is suspended: none of its keys works until it is resumed.` };
 }
 
 function resumeKeys(acting: Acting): ActionResult {
-  const id = new ActionBody(acting.body, ['id']).text('id', readAccountId);
+  const { id } = readBody(acting.body, { id: text(readAccountId) });
   changing(acting, (access) => resumeAccount(access, id));
   return { text: `The keys of account ${id} work again.` };
 }
 
-function backup(acting: Acting): ActionResult {
-  new ActionBody(acting.body, []);
-  return beginBackup(acting, changing);
-}
-
-function scrub(acting: Acting): ActionResult {
-  new ActionBody(acting.body, []);
-  return beginScrub(acting, changing);
+/** The person's own: whoever knows the id of a session has it. */
+function endSession(acting: Acting): ActionResult {
+  const { id } = readBody(acting.body, { id: text((value) => ({ kind: 'read', value })) });
+  const end = (access: Database) =>
+    writing(access, () => {
+      endConsoleSession(access, id, acting.nowMs);
+      noteOperation(access, { kind: 'session-end' }, acting.nowMs);
+    });
+  changing(acting, end);
+  return { text: 'The session has ended.' };
 }
 
 function readKeyId(text: string): Reading<string> {

@@ -1,7 +1,8 @@
 /** Tells what has changed, by name, while anybody wants to know: SQLite is asked whether others have committed since. */
 import { statSync } from 'node:fs';
 import { now } from '../../clock.ts';
-import { createFileReader } from '../../store/file-reader.ts';
+import { reasonOf } from '../../refused.ts';
+import { createFileReader, type FileReader } from '../../store/file-reader.ts';
 import type { DataFolder } from '../../store/folder.ts';
 import { MINUTE_MS, SECOND_MS } from '../../time.ts';
 import type { EventName } from './api.ts';
@@ -15,15 +16,14 @@ const LOOK_EVERY_MS = SECOND_MS;
 const USAGE_EVERY_MS = 5 * SECOND_MS;
 
 export function watchChanges(folder: DataFolder, tell: (events: EventName[]) => void): Changes {
-  const usage = new Watched(() => versionOf(usageReader), USAGE_EVERY_MS);
-  const usageReader = createFileReader(folder.usage);
-  const detectionsReader = createFileReader(folder.detections);
-  const accessReader = createFileReader(folder.access);
+  const detections = createFileReader(folder.detections);
+  const access = createFileReader(folder.access);
+  const usage = createFileReader(folder.usage);
   const watched: readonly (readonly [Watched, readonly EventName[]])[] = [
-    [new Watched(() => versionOf(detectionsReader)), ['overview', 'windows', 'detections', 'customers']],
-    [new Watched(() => versionOf(accessReader)), ['overview', 'customers']],
-    [usage, ['overview', 'customers']],
-    [new Watched(() => statSync(folder.alerts, { throwIfNoEntry: false })?.mtimeMs), ['overview']],
+    [new Watched(() => stateOf(detections)), ['overview', 'windows', 'detections', 'customers']],
+    [new Watched(() => stateOf(access)), ['overview', 'customers']],
+    [new Watched(() => stateOf(usage), USAGE_EVERY_MS), ['overview', 'customers']],
+    [new Watched(() => stateOf(folder.alerts)), ['overview']],
     // What is shown with its age.
     [new Watched(() => Math.floor(now() / MINUTE_MS)), ['overview', 'windows']],
   ];
@@ -40,6 +40,16 @@ export function watchChanges(folder: DataFolder, tell: (events: EventName[]) => 
       timer = setInterval(look, LOOK_EVERY_MS);
     },
   };
+}
+
+/** Differs when the file was written, or another connection has committed. What cannot be read is told by who reads it. */
+export function stateOf(from: string | FileReader): unknown {
+  try {
+    if (typeof from === 'string') return statSync(from, { throwIfNoEntry: false })?.mtimeMs;
+    return from.db()?.pragma('data_version', { simple: true });
+  } catch (error) {
+    return reasonOf(error);
+  }
 }
 
 class Watched {
@@ -60,16 +70,5 @@ class Watched {
     this.#last = value;
     this.#toldAtMs = performance.now();
     return true;
-  }
-}
-
-/** Differs when another connection has committed since; whatever cannot be read is told by an alert. */
-function versionOf(reader: ReturnType<typeof createFileReader>): unknown {
-  try {
-    const db = reader.db();
-    return db === null ? null : `${db.name} ${db.pragma('data_version', { simple: true })}`;
-  } catch {
-    reader.close();
-    return null;
   }
 }

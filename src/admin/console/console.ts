@@ -13,7 +13,7 @@ import type { Session } from './api.ts';
 import { NotReadable, type OpenSession, SESSION_MS, type Sessions } from './sessions.ts';
 import { createStreams } from './streams.ts';
 import { createConsoleThread } from './thread-client.ts';
-import type { ConsoleSettings, Told } from './thread-messages.ts';
+import { type ConsoleSettings, problem, type Told } from './thread-messages.ts';
 
 export const CONSOLE = '/console/';
 
@@ -73,18 +73,19 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
     const path = target.slice(CONSOLE.length);
     const isChange = request.method === 'POST';
     if (!isChange && request.method !== 'GET')
-      return refusal(405, 'Only GET and POST.', { Allow: 'GET, POST' });
+      return { ...problem(405, 'Only GET and POST.'), headers: { Allow: 'GET, POST' } };
     if (isChange) {
       const refused = whyForeign(request);
       if (refused !== null) return refused;
     }
     if (isChange && path === 'session') return login(request, listening);
     const session = sessionOf(request, listening);
-    if (session === null) return refusal(401, NO_SESSION);
+    if (session === null) return problem(401, NO_SESSION);
     if (!isChange) return reading(path, query, { session, request, response, listening });
     if (path === 'session/end') {
-      sessions.end(session);
-      return { status: 200, body: '{}', headers: { 'Set-Cookie': cookie(listening, '', 0) } };
+      const ended = await act('session-end', JSON.stringify({ id: session.id }), session.name);
+      const headers = { 'Set-Cookie': cookie(listening, '', 0) };
+      return ended.status === 200 ? { ...ended, headers } : ended;
     }
     return acting(path, request, session);
   }
@@ -94,14 +95,17 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
     const rate = logins.take(address, now());
     if (!rate.allowed) {
       const wait = `${rate.reset_seconds}`;
-      return refusal(429, `Too many attempts. Wait ${wait} seconds.`, { 'Retry-After': wait });
+      return {
+        ...problem(429, `Too many attempts. Wait ${wait} seconds.`),
+        headers: { 'Retry-After': wait },
+      };
     }
     const token = tokenOf(await readBody(request, BODY_BYTES_MAX, BODY_MS));
     const sealed = token === null ? null : sessions.redeem(token, now());
     const session = sealed === null ? null : sessions.open(sealed, now());
     if (sealed === null || session === null) {
       log.warn({ address }, 'a link into the console was refused');
-      return refusal(401, BAD_LINK);
+      return problem(401, BAD_LINK);
     }
     const { name, read_only } = session;
     log.info({ name, read_only, address }, 'a session of the console began');
@@ -142,7 +146,7 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
       request.socket.setTimeout(0);
       response.setHeaders(new Headers(STREAM_HEAD));
       if (!streams.add(response, () => isStillOpen(request, listening)))
-        return refusal(503, 'Too many consoles are open. Close one of them.');
+        return problem(503, 'Too many consoles are open. Close one of them.');
       response.writeHead(200);
       response.flushHeaders();
       return null;
@@ -153,14 +157,16 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
 
   async function acting(path: string, request: IncomingMessage, session: OpenSession): Promise<Answer> {
     const [, action] = /^actions\/([a-z-]{1,40})$/.exec(path) ?? [];
-    if (action === undefined) return refusal(404, `There is no ${CONSOLE}${path} to post to.`);
+    if (action === undefined) return problem(404, `There is no ${CONSOLE}${path} to post to.`);
     if (session.read_only)
-      return refusal(403, 'This session may only read: it was made with wirewatch console --read-only.');
+      return problem(403, 'This session may only read: it was made with wirewatch console --read-only.');
     const body = await readBody(request, BODY_BYTES_MAX, BODY_MS);
-    if (body.kind !== 'whole') return refusal(400, 'The body is too large, too slow or broken.');
-    const by = session.name;
-    const unreadable = options.unreadable();
-    const done = await thread.ask({ kind: 'act', action, body: body.bytes.toString(), by, unreadable });
+    if (body.kind !== 'whole') return problem(400, 'The body is too large, too slow or broken.');
+    return act(action, body.bytes.toString(), session.name);
+  }
+
+  async function act(action: string, body: string, by: string): Promise<Answer> {
+    const done = await thread.ask({ kind: 'act', action, body, by, unreadable: options.unreadable() });
     if (done.status === 200) log.info({ action, by }, 'something was done from the console');
     return told(done);
   }
@@ -189,7 +195,7 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
     answer: (request, response, listening) =>
       answer(request, response, listening).catch((error: unknown) => {
         if (!(error instanceof NotReadable)) throw error;
-        return refusal(503, 'Sessions cannot be checked: access.db cannot be read. See the alerts.');
+        return problem(503, 'Sessions cannot be checked: access.db cannot be read. See the alerts.');
       }),
     async close() {
       streams.close();
@@ -202,30 +208,17 @@ const NO_SESSION = 'There is no session, or it has ended. Get a link with: wirew
 const BAD_LINK =
   'This link was used already, has expired, or is for another installation. Get another with: wirewatch console';
 
-const TITLES: Readonly<Record<number, string>> = {
-  401: 'No session',
-  403: 'Forbidden',
-  405: 'Method not allowed',
-  415: 'Unsupported media type',
-  429: 'Too many requests',
-  503: 'Unavailable',
-};
-
-export function refusal(status: number, detail: string, headers: Record<string, string> = {}): Answer {
-  return { status, body: JSON.stringify({ title: TITLES[status] ?? 'Refused', status, detail }), headers };
-}
-
 /** Null when the request comes from the console's own pages. */
 function whyForeign(request: IncomingMessage): Answer | null {
   const { host, origin, 'sec-fetch-site': site, 'content-type': type = '' } = request.headers;
   const isOwn = site === undefined ? origin !== undefined && hostOf(origin) === host : site === 'same-origin';
   if (!isOwn)
-    return refusal(
+    return problem(
       403,
       'This must come from the pages of the console: Sec-Fetch-Site or Origin says otherwise.',
     );
   // A form cannot send it.
-  return /^application\/json\s*(;|$)/i.test(type) ? null : refusal(415, 'Send it as application/json.');
+  return /^application\/json\s*(;|$)/i.test(type) ? null : problem(415, 'Send it as application/json.');
 }
 
 function hostOf(origin: string): string | null {

@@ -1,8 +1,11 @@
-/** Accounts with what they may read, what they use, and how far their followers are (api-records.ts). */
-import { type Account, listAccounts } from '../../auth/accounts.ts';
-import { type Key, keyStatus, listKeys } from '../../auth/keys.ts';
+/**
+ * Accounts, subscriptions and keys as the commands print them with --json, with what they use, how far their followers
+ * are, and what can be done (api-records.ts).
+ */
+import { type Account, accountDocument, listAccounts } from '../../auth/accounts.ts';
+import { type Key, keyDocument, keyStatus, listKeys } from '../../auth/keys.ts';
 import { SCOPES } from '../../auth/scopes.ts';
-import { listSubscriptions, type Subscription } from '../../auth/subscriptions.ts';
+import { listSubscriptions, type Subscription, subscriptionDocument } from '../../auth/subscriptions.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import {
   type KeyUsage,
@@ -15,7 +18,7 @@ import { parseParameters } from '../../query/parameters.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import { followerState, streamsOfKey } from '../followers.ts';
-import { accountActions, keyActions, offered } from './action-offers.ts';
+import type { Action } from './api.ts';
 import type { AccountEntry, Customers, Follower, KeyEntry } from './api-records.ts';
 import type { Read } from './reads.ts';
 import { readableOrNull, type Sources } from './sources.ts';
@@ -46,17 +49,14 @@ export function readCustomers(sources: Sources, { query, mayAct }: Read, nowMs: 
     nowMs,
   };
   const entryOf = (account: Account): AccountEntry => ({
-    id: account.id,
-    name: account.name,
-    suspended_at: timeOf(account.suspended_at),
-    print_metadata: account.print_metadata,
+    ...accountDocument(account),
     daily_rows: account.daily_rows ?? sources.settings.daily_rows,
     rows_today: rows?.get(accountUsageId(account)) ?? 0,
     subscriptions: subscriptions
       .filter(({ account_id }) => account_id === account.id)
-      .map(({ id, name, time_zone, content_types }) => ({ id, name, time_zone, content_types })),
+      .map(subscriptionDocument),
     keys: (keys.get(account.id) ?? []).map((key) => keyEntry(key, known)),
-    actions: offered(mayAct, accountActions(account)),
+    actions: mayAct ? accountActions(account) : [],
   });
   return { at: formatMs(nowMs), accounts: listAccounts(access).map(entryOf), scopes: SCOPES };
 }
@@ -65,19 +65,11 @@ function keyEntry(key: Key, known: Known): KeyEntry {
   const { usage, refusals, mayAct, nowMs } = known;
   const used = usage.get(key.id);
   return {
-    id: key.id,
-    name: key.name,
-    status: keyStatus(key, nowMs),
-    scopes: key.scopes,
+    ...keyDocument(key, nowMs),
     subscriptions: key.subscriptions.flatMap(
       ({ id, content_types }) => content_types?.map((type) => `${id}:${type}`) ?? [`${id}`],
     ),
-    allow_addresses: key.allow_addresses,
-    created_at: formatMs(key.created_at),
-    expires_at: timeOf(key.expires_at),
-    revoked_at: timeOf(key.revoked_at),
-    last_used_at: timeOf(used?.last_used_at ?? null),
-    daily_rows: key.daily_rows,
+    last_used_at: used === undefined || used.last_used_at === null ? null : formatMs(used.last_used_at),
     rows_today: used?.rows_today ?? 0,
     refused: (refusals.get(key.id) ?? []).map(({ code, count, last_at }) => ({
       code,
@@ -85,7 +77,7 @@ function keyEntry(key: Key, known: Known): KeyEntry {
       last_at: formatMs(last_at),
     })),
     follower: followerOf(key, used, known),
-    actions: offered(mayAct, keyActions(key, nowMs)),
+    actions: mayAct ? keyActions(key, nowMs) : [],
   };
 }
 
@@ -96,6 +88,14 @@ function followerOf(key: Key, used: KeyUsage | undefined, known: Known): Followe
   return { ...state, silent_since: formatMs(used.last_used_at ?? nowMs) };
 }
 
-function timeOf(ms: number | null): string | null {
-  return ms === null ? null : formatMs(ms);
+function accountActions({ id, suspended_at }: Account): Action[] {
+  return [{ kind: suspended_at === null ? 'account-suspend' : 'account-resume', id }];
+}
+
+function keyActions(key: Key, nowMs: number): Action[] {
+  const { id } = key;
+  const status = keyStatus(key, nowMs);
+  if (status === 'revoked') return [];
+  const revoke: Action = { kind: 'key-revoke', id };
+  return status === 'active' ? [{ kind: 'key-rotate', id }, revoke] : [revoke];
 }

@@ -1,17 +1,13 @@
 /** What each path of the console reads (api.ts). Runs on the console's thread. */
 
-import { counted } from '../../counted.ts';
-import type { ExportName } from '../../detection/content-type.ts';
-import { judgeHealth } from '../../health/rules.ts';
 import { fileDocument, filesPage } from '../../ingest/file-record.ts';
 import { COUNTED, type Counted, MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readRequestHistory } from '../../limits/usage.ts';
 import { parseParameters, readText } from '../../query/parameters.ts';
 import { Refused } from '../../refused.ts';
-import { formatMs, MINUTE_MS, parseInstant, SECOND_MS } from '../../time.ts';
-import { VERSION } from '../../version.ts';
-import { readOverview, type Standing } from '../overview.ts';
-import { alertActions, offered } from './action-offers.ts';
+import { formatMs, MINUTE_MS, SECOND_MS } from '../../time.ts';
+import { readOverview } from '../overview.ts';
+import { alertActions } from './alert-actions.ts';
 import type { FilesPage, Jobs, Minutes, Overview } from './api.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
@@ -72,57 +68,17 @@ async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number
   const { folder, settings, enabled, detections } = sources;
   const { drop, backup } = settings;
   const access = sources.access();
-  const standing = await readOverview({ folder, drop, enabled, access, detections, backup }, nowMs);
-  const { ingest, exports, alerts, disks, database, scrub, keys } = standing;
-  const { waiting = 0, waiting_files = [], reading = null, applying = [] } = ingest ?? {};
+  const from = { folder, drop, enabled, access, detections, backup };
+  const { running: _, alerts, ...standing } = await readOverview(from, nowMs);
+  const { paused_since } = standing.health;
   return {
-    at: formatMs(nowMs),
-    version: VERSION,
-    health: healthOf(sources, standing, nowMs),
-    exports,
+    ...standing,
     alerts: alerts.map((alert) => ({
       ...alert,
-      actions: offered(mayAct, alertActions(sources, alert, ingest?.paused_since ?? null)),
+      actions: mayAct ? alertActions(sources, alert, paused_since) : [],
     })),
-    ingest: { drop, waiting, waiting_files, reading, applying },
-    not_applied: (ingest?.not_applied ?? []).slice(0, FILES_SHOWN),
     minutes: minutesOf(sources, nowMs),
-    disks,
-    database,
-    backup: standing.backup,
-    scrub,
-    keys,
   };
-}
-
-const FILES_SHOWN = 20;
-/** What GET /v1/health says, and why. */
-function healthOf(
-  sources: Sources,
-  { alerts, exports, ingest }: Standing,
-  nowMs: number,
-): Overview['health'] {
-  const paused_since = ingest?.paused_since ?? null;
-  const end = (name: ExportName) => parseInstant(exports[name].newest_done ?? '');
-  const newest_done = { newswire: end('newswire'), imagewire: end('imagewire') };
-  const situation = { newest_done, enabled: sources.enabled, is_paused: paused_since !== null };
-  const { status } = judgeHealth(situation, alerts, nowMs);
-  return { status, paused_since, reason: reasonOfHealth(status, alerts, paused_since) };
-}
-
-function reasonOfHealth(
-  status: Overview['health']['status'],
-  alerts: Standing['alerts'],
-  pausedSince: string | null,
-): string {
-  const [urgent, ...others] = alerts.filter(({ page_worthy }) => page_worthy);
-  if (urgent !== undefined) {
-    const more = others.length === 0 ? '' : ` ${counted(others.length, 'more alert')} cannot wait.`;
-    return `${urgent.name}: ${urgent.detail}.${more}`;
-  }
-  if (pausedSince !== null) return `Ingest is paused since ${pausedSince}.`;
-  if (status === 'degraded') return 'An export has finished no window that ended within the last hour.';
-  return alerts.length === 0 ? 'Nothing is wrong.' : `${counted(alerts.length, 'alert')} can wait.`;
 }
 
 /** Each minute of the last day, the one that is not over included. */

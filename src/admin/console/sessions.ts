@@ -1,7 +1,7 @@
 /**
  * Who may use the console: one-time links and the sessions that they become. Both are sealed with a key derived from the
- * appliance's secret: none can be made up, sessions outlive a restart, and they end with the secret, or all at once by
- * the epoch in access.db.
+ * appliance's secret: none can be made up, sessions outlive a restart, and they end with the secret, or by what
+ * access.db says (auth/console-sessions.ts).
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { deriveKey } from '../../store/derived-key.ts';
@@ -22,7 +22,7 @@ interface Ticket extends Person {
   readonly kind: 'link' | 'session';
   /** Random: no two are alike. */
   readonly id: string;
-  /** Of {@link readConsoleEpoch}. */
+  /** In which it was made (auth/console-sessions.ts). */
   readonly epoch: number;
   /** Epoch milliseconds. */
   readonly made_at: number;
@@ -35,7 +35,7 @@ export interface OpenSession extends Person {
 
 const ID_BYTES = 16;
 /** Far more than anybody makes in the life of a process. */
-const IDS_MAX = 10_000;
+const USED_MAX = 10_000;
 /** Of a name in characters of four bytes, twice encoded, and all else. */
 const TICKET_CHARACTERS_MAX = 2000;
 
@@ -47,19 +47,19 @@ export function makeLink(secret: Buffer, person: Person, epoch: number, nowMs: n
 /** access.db cannot be read, so nobody knows whether a session has ended. */
 export class NotReadable extends Error {}
 
+/** Whether a link or a session was not ended before its time. @throws NotReadable; so do all below, then */
+export type IsSessionOpen = (ticket: Pick<Ticket, 'id' | 'epoch'>) => boolean;
+
 export class Sessions {
   readonly #key: Buffer;
-  readonly #epoch: () => number;
+  readonly #isOpen: IsSessionOpen;
   /** Links that were used: a link works once. Those from before the start have ended with it. */
   readonly #used = new Set<string>();
-  /** Sessions that were ended one by one. */
-  readonly #ended = new Set<string>();
   readonly #startedMs: number;
 
-  /** @param epoch throws NotReadable; so do all below, then */
-  constructor(secret: Buffer, epoch: () => number, startedMs: number) {
+  constructor(secret: Buffer, isOpen: IsSessionOpen, startedMs: number) {
     this.#key = keyOf(secret);
-    this.#epoch = epoch;
+    this.#isOpen = isOpen;
     this.#startedMs = startedMs;
   }
 
@@ -67,7 +67,9 @@ export class Sessions {
   redeem(link: string, nowMs: number): string | null {
     const ticket = this.#read(link, 'link', LINK_MS, nowMs);
     if (ticket === null || ticket.made_at < this.#startedMs || this.#used.has(ticket.id)) return null;
-    remember(this.#used, ticket.id);
+    this.#used.add(ticket.id);
+    const [oldest] = this.#used;
+    if (this.#used.size > USED_MAX && oldest !== undefined) this.#used.delete(oldest);
     const { name, read_only, epoch } = ticket;
     return seal(this.#key, { kind: 'session', name, read_only, epoch, ...fresh(nowMs) });
   }
@@ -75,18 +77,14 @@ export class Sessions {
   /** @returns null when it is no session, or has ended */
   open(sealed: string, nowMs: number): OpenSession | null {
     const ticket = this.#read(sealed, 'session', SESSION_MS, nowMs);
-    if (ticket === null || this.#ended.has(ticket.id)) return null;
+    if (ticket === null) return null;
     const { id, name, read_only, made_at } = ticket;
     return { id, name, read_only, expiresMs: made_at + SESSION_MS };
   }
 
-  end({ id }: OpenSession): void {
-    remember(this.#ended, id);
-  }
-
   #read(sealed: string, kind: Ticket['kind'], lastsMs: number, nowMs: number): Ticket | null {
     const ticket = unseal(this.#key, sealed);
-    if (ticket === null || ticket.kind !== kind || ticket.epoch !== this.#epoch()) return null;
+    if (ticket === null || ticket.kind !== kind || !this.#isOpen(ticket)) return null;
     // One of the future was made before the clock was set back: nobody can say how old it is.
     const ageMs = nowMs - ticket.made_at;
     return ageMs >= 0 && ageMs < lastsMs ? ticket : null;
@@ -118,10 +116,4 @@ function unseal(key: Buffer, sealed: string): Ticket | null {
 
 function macOf(key: Buffer, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest();
-}
-
-function remember(ids: Set<string>, id: string): void {
-  ids.add(id);
-  const [oldest] = ids;
-  if (ids.size > IDS_MAX && oldest !== undefined) ids.delete(oldest);
 }

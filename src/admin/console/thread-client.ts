@@ -1,9 +1,20 @@
-/** The main thread's end of the console's thread, which the first request starts. One that died is started again. */
+/**
+ * The main thread's end of the console's thread, which the first request starts. One that died is started again: at
+ * once where somebody asks, and soon where somebody only wants to hear of changes.
+ */
 import type { Worker } from 'node:worker_threads';
+import { paced } from '../../pace.ts';
 import { startWorker } from '../../packed.ts';
 import { SECOND_MS } from '../../time.ts';
-import type { EventName } from './api.ts';
-import type { Ask, ConsoleSettings, FromConsole, ToConsole, Told } from './thread-messages.ts';
+import { EVENTS, type EventName } from './api.ts';
+import {
+  type Ask,
+  type ConsoleSettings,
+  type FromConsole,
+  problem,
+  type ToConsole,
+  type Told,
+} from './thread-messages.ts';
 
 export interface ConsoleThread {
   /** Never rejects. */
@@ -16,20 +27,24 @@ export interface ConsoleThread {
 /** More than consoles that are open ask at once: behind them nobody waits who is not answered soon. */
 const WAITING_MAX = 100;
 const STOP_MS = 2 * SECOND_MS;
+const AGAIN_AFTER_MS = paced(SECOND_MS);
+const CHANGES = EVENTS.filter((name) => name !== 'end');
 
 export function createConsoleThread(
   settings: ConsoleSettings,
   onChanged: (events: readonly EventName[]) => void,
   /** Told of what ended the thread while nobody waited for it. */
   onFault: (error: Error) => void,
+  startThread = () => startWorker({ role: 'console', settings }),
 ): ConsoleThread {
   const waiting = new Map<number, (told: Told) => void>();
   let thread: Worker | null = null;
+  let again: NodeJS.Timeout | undefined;
   let isWatched = false;
   let last = 0;
 
   function start(): Worker {
-    const worker = startWorker({ role: 'console', settings });
+    const worker = startThread();
     worker.on('message', (message: FromConsole) => {
       if (message.kind === 'changed') return onChanged(message.events);
       const { kind: _, id, ...told } = message;
@@ -45,9 +60,17 @@ export function createConsoleThread(
       thread = null;
       for (const settle of waiting.values()) settle({ ...BUSY, fault: { message: fault, isDamage: false } });
       waiting.clear();
+      if (isWatched) again = setTimeout(startAgain, AGAIN_AFTER_MS);
     });
     if (isWatched) send(worker, { kind: 'watch', on: true });
     return worker;
+  }
+
+  function startAgain(): void {
+    if (!isWatched) return;
+    thread ??= start();
+    // What has changed meanwhile, nobody has seen.
+    onChanged(CHANGES);
   }
 
   return {
@@ -63,10 +86,12 @@ export function createConsoleThread(
     },
     watch(on) {
       isWatched = on;
-      if (on) thread ??= start();
       if (thread !== null) send(thread, { kind: 'watch', on });
+      else if (on) thread = start();
     },
     async close() {
+      isWatched = false;
+      clearTimeout(again);
       const ending = thread;
       if (ending === null) return;
       const ended = new Promise((resolve) => ending.once('exit', resolve));
@@ -78,14 +103,7 @@ export function createConsoleThread(
   };
 }
 
-const BUSY: Told = {
-  status: 503,
-  body: JSON.stringify({
-    title: 'Unavailable',
-    status: 503,
-    detail: 'The console is busy. Try again in a moment.',
-  }),
-};
+const BUSY = problem(503, 'The console is busy. Try again in a moment.');
 
 function send(worker: Worker, message: ToConsole): void {
   worker.postMessage(message);

@@ -1,4 +1,4 @@
-/** What the main thread and the thread of the console say to each other. */
+/** What the main thread and the thread of the console say to each other, and the one form of what was refused. */
 import type { ExportName } from '../../detection/content-type.ts';
 import type { EventName } from './api.ts';
 
@@ -59,3 +59,21 @@ export interface Told {
 export type FromConsole =
   | ({ readonly kind: 'told'; readonly id: number } & Told)
   | { readonly kind: 'changed'; readonly events: readonly EventName[] };
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'Bad request',
+  401: 'No session',
+  403: 'Forbidden',
+  404: 'Not found',
+  405: 'Method not allowed',
+  409: 'It cannot be done',
+  415: 'Unsupported media type',
+  429: 'Too many requests',
+  500: 'Internal error',
+  503: 'Unavailable',
+};
+
+/** RFC 9457, without a type. @param detail what is wrong, and what to do */
+export function problem(status: number, detail: string): Told {
+  return { status, body: JSON.stringify({ title: TITLES[status] ?? 'Refused', status, detail }) };
+}

@@ -2,20 +2,26 @@
  * The thread of the console: it reads and acts for every open console, so that neither a long look nor a wait for the
  * disk holds up the API.
  */
-import { statSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 import { now } from '../../clock.ts';
 import { Refused, type RefusedCode, reasonOf } from '../../refused.ts';
 import { openReader } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
-import { createFileReader, type FileReader } from '../../store/file-reader.ts';
+import { createFileReader } from '../../store/file-reader.ts';
 import { dataFolder } from '../../store/folder.ts';
 import { act } from './actions.ts';
-import { watchChanges } from './changes.ts';
+import { stateOf, watchChanges } from './changes.ts';
 import { Jobs } from './jobs.ts';
 import { read } from './reads.ts';
 import type { Sources } from './sources.ts';
-import type { Ask, ConsoleSettings, FromConsole, ToConsole, Told } from './thread-messages.ts';
+import {
+  type Ask,
+  type ConsoleSettings,
+  type FromConsole,
+  problem,
+  type ToConsole,
+  type Told,
+} from './thread-messages.ts';
 
 const STATUS: Readonly<Partial<Record<RefusedCode, number>>> = {
   invalid_request: 400,
@@ -24,13 +30,6 @@ const STATUS: Readonly<Partial<Record<RefusedCode, number>>> = {
   failed: 409,
   configuration: 409,
   unavailable: 503,
-};
-const TITLES: Readonly<Record<number, string>> = {
-  400: 'Bad request',
-  404: 'Not found',
-  409: 'It cannot be done',
-  500: 'Internal error',
-  503: 'Unavailable',
 };
 
 export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
@@ -65,16 +64,6 @@ export function runConsole(port: MessagePort, settings: ConsoleSettings): void {
   });
 }
 
-/** Differs when the file was written, or another connection has committed. What cannot be read is told by who reads it. */
-function stateOf(from: string | FileReader): unknown {
-  try {
-    if (typeof from === 'string') return statSync(from, { throwIfNoEntry: false })?.mtimeMs;
-    return from.db()?.pragma('data_version', { simple: true });
-  } catch (error) {
-    return reasonOf(error);
-  }
-}
-
 /** Never rejects. */
 async function tell(sources: Sources, ask: Ask): Promise<Told> {
   try {
@@ -105,10 +94,6 @@ function isSound(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-export function problem(status: number, detail: string): Told {
-  return { status, body: JSON.stringify({ title: TITLES[status] ?? 'Refused', status, detail }) };
 }
 
 function post(port: MessagePort, message: FromConsole): void {

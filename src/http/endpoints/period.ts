@@ -3,13 +3,7 @@ import type { Credential } from '../../auth/authorize.ts';
 import type { ContentType } from '../../detection/content-type.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { jsonBaseUrl } from '../../query/base-url.ts';
-import {
-  type Period,
-  requireFewShards,
-  requireRecords,
-  resolvePeriod,
-  wholeSeconds,
-} from '../../query/period.ts';
+import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../query/period.ts';
 import { type PeriodPage, readPeriodPage } from '../../query/period-page.ts';
 import { type PeriodParameters, parsePeriodParameters } from '../../query/period-parameters.ts';
 import { type PeriodRequest, readPeriodRequest } from '../../query/period-request.ts';
@@ -30,6 +24,13 @@ export interface PeriodSources {
 /** Where a page begins. */
 type PeriodStart = Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null };
 
+/** A request, with what the key reads of it. */
+export interface PeriodCall {
+  readonly call: KeyedCall;
+  readonly asked: PeriodParameters;
+  readonly request: PeriodRequest;
+}
+
 const PATH = '/v1/detections';
 const DATA_START = Buffer.from('{"data":[');
 
@@ -44,32 +45,64 @@ export function periodRoute(sources: PeriodSources): KeyedRoute {
   };
 }
 
-function answerPeriod(sources: PeriodSources, call: KeyedCall, { subscriptions }: Credential): Answer {
+function answerPeriod(sources: PeriodSources, call: KeyedCall, credential: Credential): Answer {
+  const period = periodCall(sources, call, credential);
+  const { walk, page } = firstPage(sources, period, jsonBaseUrl(sources.baseUrl()));
+  const { rows } = page;
+  const rest = endOf(sources, period, walk, page);
+  const end = `],${JSON.stringify(rest).slice(1)}`;
+  const body = rows === 0 ? `{"data":[${end}` : [DATA_START, ...page.data, Buffer.from(end)];
+  return { status: 200, rows, body, headers: nextHeaders(sources, PATH, call, rest.next_cursor) };
+}
+
+/** @throws Refused `invalid_request` */
+export function periodCall(
+  { enabledContentTypes }: PeriodSources,
+  call: KeyedCall,
+  { subscriptions }: Credential,
+): PeriodCall {
   const asked = parsePeriodParameters(call.query);
-  const request = readPeriodRequest(asked, subscriptions, sources.enabledContentTypes);
+  return { call, asked, request: readPeriodRequest(asked, subscriptions, enabledContentTypes) };
+}
+
+/**
+ * The page that was asked for, with the walk that it belongs to.
+ *
+ * @param baseUrl of {@link jsonBaseUrl}: what the appliance's own addresses begin with
+ * @throws Refused `invalid_request`, `daily_allowance`
+ */
+export function firstPage(
+  sources: PeriodSources,
+  period: PeriodCall,
+  baseUrl: Buffer,
+): { walk: PeriodStart; page: PeriodPage } {
+  const { call, asked, request } = period;
   // On one snapshot: when the records begin, and what there is. Each snapshot costs system calls, too.
-  const { walk, page } = reading(sources.detections(), () => {
+  return reading(sources.detections(), () => {
     const walk = startOf(sources, asked, request, call.nowMs);
     call.requireAllowance();
-    const page = readPeriodPage(sources.detections(), {
-      streams: request.streams,
-      content_types: request.content_types,
-      filters: asked.filters,
-      period: walk.period,
-      sort: asked.sort,
-      after: walk.place,
-      limit: request.limit,
-      projection: asked.projection,
-      baseUrl: jsonBaseUrl(sources.baseUrl()),
-    });
-    return { walk, page };
+    return { walk, page: pageOf(sources, period, walk, baseUrl) };
   });
-  const cursor =
-    page.next === null ? null : sources.cursors.encode(request.hash, { ...walk, place: page.next });
-  const as_of = formatAsOf(page.as_of_ms, call.nowMs);
-  const body = renderPage(page, cursor, walk.period, { time_zone: walk.time_zone, as_of });
-  const headers = cursor === null ? [] : nextLink(sources.baseUrl(), PATH, call.query, cursor);
-  return { status: 200, rows: page.rows, body, headers };
+}
+
+/** @param baseUrl as for {@link firstPage} */
+export function pageOf(
+  { detections }: PeriodSources,
+  { asked, request }: PeriodCall,
+  { period, place }: PeriodStart,
+  baseUrl: Buffer,
+): PeriodPage {
+  return readPeriodPage(detections(), {
+    streams: request.streams,
+    content_types: request.content_types,
+    filters: asked.filters,
+    period,
+    sort: asked.sort,
+    after: place,
+    limit: request.limit,
+    projection: asked.projection,
+    baseUrl,
+  });
 }
 
 /**
@@ -94,19 +127,24 @@ function startOf(
   return { period: wholeSeconds(resolved, nowMs), time_zone, place: null };
 }
 
-function renderPage(
-  { data, rows }: PeriodPage,
-  cursor: string | null,
-  { from, to }: Period,
-  told: { readonly time_zone: string; readonly as_of: string | null },
-): string | Buffer[] {
-  const rest = {
-    next_cursor: cursor,
-    has_more: cursor !== null,
-    from: formatSeconds(from),
-    to: formatSeconds(to),
-    ...told,
+/** What an answer says beside its rows. */
+export function endOf(
+  { cursors }: PeriodSources,
+  { call, request }: PeriodCall,
+  { period, time_zone }: PeriodStart,
+  { next: place, as_of_ms }: PeriodPage,
+) {
+  const next = place === null ? null : cursors.encode(request.hash, { period, time_zone, place });
+  return {
+    next_cursor: next,
+    has_more: next !== null,
+    from: formatSeconds(period.from),
+    to: formatSeconds(period.to),
+    time_zone,
+    as_of: formatAsOf(as_of_ms, call.nowMs),
   };
-  const end = `],${JSON.stringify(rest).slice(1)}`;
-  return rows === 0 ? `{"data":[${end}` : [DATA_START, ...data, Buffer.from(end)];
+}
+
+export function nextHeaders({ baseUrl }: PeriodSources, path: string, call: KeyedCall, next: string | null) {
+  return next === null ? [] : nextLink(baseUrl(), path, call.query, next);
 }

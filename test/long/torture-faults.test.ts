@@ -1,0 +1,26 @@
+/** A small share of the torture's part `faults`: see test/torture/faults.ts. */
+import { tortureTest } from '../support/torture-test.ts';
+import { faults } from '../torture/faults.ts';
+
+const CALLS = [
+  'create',
+  'open',
+  'read',
+  'pread64',
+  'write',
+  'pwrite64',
+  'fsync',
+  'rename',
+  'statx',
+  'scandir64',
+];
+
+tortureTest(faults, {
+  share: 0.003,
+  fired: [
+    ...CALLS.map((call) => `EIO from ${call}`),
+    'ENOSPC from pwrite64',
+    'EBUSY from rename',
+    'ESTALE from statx',
+  ],
+});

@@ -1,0 +1,44 @@
+/** The power cut at a hundredth of its size; and that it finds a sync that is missing, wherever that is. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import type { Story } from '../torture/power/story.ts';
+import { cutPower, recordPower } from '../torture/power.ts';
+
+const skip = spawnSync('gcc', ['--version']).error !== undefined && 'gcc is not installed';
+const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+const order = { seed: 20261122, share: 0.01, folder, tell: () => {} };
+let story: Story;
+
+before(async () => {
+  if (skip === false) story = await recordPower(order);
+});
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+test('what clients were told holds after a power cut', { skip }, async () => {
+  const { failures, figures } = await cutPower(story, order);
+  assert.deepEqual(failures, []);
+  assert.equal(figures.images, 200);
+});
+
+/** What is not synced any more, and the files or folders whose fsyncs are left out of the record. */
+const FORGOTTEN: readonly [what: string, paths: RegExp][] = [
+  ['the log', /\/data\/log\/\d+\.zst(\.tmp)?$/],
+  ['the folder of the log', /\/data\/log$/],
+  ['the access log', /\/data\/access-log\/\d+\.zst(\.tmp)?$/],
+  ['the data folder', /\/data$/],
+  ['the name of the data folder', /\/recorded$/],
+  ['the archive', /\/drop\/archive(\/[^/]+)?$/],
+  ['the backup', /\/backup\//],
+];
+
+for (const [what, paths] of FORGOTTEN) {
+  test(`an fsync of ${what} that is missing is found`, { skip }, async () => {
+    const { failures, figures } = await cutPower(story, order, (path) => paths.test(path));
+    assert.ok(Number(figures['syncs left out']) > 0);
+    assert.ok(failures.length > 0);
+  });
+}

@@ -1,0 +1,185 @@
+/**
+ * Every call by which the program's own code changes files, in order, and what a power cut would take at any point:
+ * content that was written and not synced, names in a folder that was not synced since. SQLite's own calls are not seen.
+ */
+import fs, { existsSync, lstatSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { dirname, resolve } from 'node:path';
+
+/** Paths are absolute. */
+export type DiskCall =
+  | { readonly call: 'create' | 'write' | 'sync' | 'remove'; readonly path: string }
+  | { readonly call: 'rename' | 'link'; readonly path: string; readonly to: string };
+
+const WRITES = [
+  ...['writeSync', 'ftruncateSync', 'truncateSync', 'writeFileSync', 'appendFileSync', 'write', 'writev'],
+];
+
+type Call = (...args: unknown[]) => unknown;
+
+/** Patches `node:fs` in this thread. @param tell called before each call takes effect @returns ends it */
+export function recordDiskCalls(tell: (call: DiskCall) => void): () => void {
+  const originals = new Map<string, unknown>();
+  const files = new Map<unknown, string>();
+  const at = (path: unknown) =>
+    typeof path === 'number' ? (files.get(path) ?? `descriptor ${path}`) : resolve(String(path));
+  const patch = (name: string, patched: (call: Call, args: unknown[]) => unknown) => {
+    const own: unknown = Reflect.get(fs, name);
+    if (typeof own !== 'function') throw new Error(`node:fs has no ${name}`);
+    const call: Call = (...args) => Reflect.apply(own, fs, args);
+    Reflect.set(fs, name, (...args: unknown[]) => patched(call, args));
+    originals.set(name, own);
+  };
+  patch('openSync', (call, args) => {
+    const path = at(args[0]);
+    const flags = String(args[1] ?? 'r');
+    const isNew = /[wa]/.test(flags) && !existsSync(path);
+    if (isNew) tell({ call: 'create', path });
+    else if (/w/.test(flags) && !flags.includes('x')) tell({ call: 'write', path });
+    const file = call(...args);
+    files.set(file, path);
+    return file;
+  });
+  for (const name of ['closeSync', 'close'])
+    patch(name, (call, args) => {
+      files.delete(args[0]);
+      return call(...args);
+    });
+  // As streams do it.
+  patch('open', (call, args) => {
+    const done = args.at(-1);
+    if (typeof done !== 'function') throw new Error('fs.open: expected a callback');
+    const path = at(args[0]);
+    if (!existsSync(path)) tell({ call: 'create', path });
+    return call(...args.slice(0, -1), (error: unknown, file: unknown) => {
+      if (error === null) files.set(file, path);
+      done(error, file);
+    });
+  });
+  for (const name of WRITES)
+    patch(name, (call, args) => {
+      const path = at(args[0]);
+      if (typeof args[0] !== 'number' && !existsSync(path)) tell({ call: 'create', path });
+      tell({ call: 'write', path });
+      return call(...args);
+    });
+  for (const name of ['fsyncSync', 'fdatasyncSync', 'fsync', 'fdatasync'])
+    patch(name, (call, args) => {
+      tell({ call: 'sync', path: at(args[0]) });
+      return call(...args);
+    });
+  patch('copyFileSync', (call, args) => {
+    const path = at(args[1]);
+    if (!existsSync(path)) tell({ call: 'create', path });
+    tell({ call: 'write', path });
+    return call(...args);
+  });
+  for (const [name, kind] of [
+    ['renameSync', 'rename'],
+    ['linkSync', 'link'],
+  ] as const)
+    patch(name, (call, args) => {
+      const result = call(...args);
+      tell({ call: kind, path: at(args[0]), to: at(args[1]) });
+      return result;
+    });
+  for (const name of ['rmSync', 'unlinkSync'])
+    patch(name, (call, args) => {
+      const path = at(args[0]);
+      if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) tell({ call: 'remove', path });
+      return call(...args);
+    });
+  patch('mkdirSync', (call, args) => {
+    const path = at(args[0]);
+    if (!existsSync(path)) tell({ call: 'create', path });
+    return call(...args);
+  });
+  syncBuiltinESMExports();
+  return () => {
+    for (const [name, own] of originals) Reflect.set(fs, name, own);
+    syncBuiltinESMExports();
+  };
+}
+
+/** Runs work, and says what it did. */
+export async function diskCallsOf(work: () => unknown): Promise<DiskCall[]> {
+  const calls: DiskCall[] = [];
+  const end = recordDiskCalls((call) => calls.push(call));
+  try {
+    await work();
+  } finally {
+    end();
+  }
+  return calls;
+}
+
+/** What would be lost if the power was cut now. */
+export class Unsynced {
+  readonly #content = new Set<string>();
+  readonly #names = new Set<string>();
+  readonly #gone = new Set<string>();
+  /** Files that got a name before their content was on the disk: a power cut could leave the name alone. */
+  readonly tooEarly: string[] = [];
+
+  constructor(calls: Iterable<DiskCall> = []) {
+    for (const call of calls) this.note(call);
+  }
+
+  /** Files with content that is not on the disk. */
+  get content(): string[] {
+    return [...this.#content];
+  }
+
+  /** Names that are not on the disk: of new files and folders, and of those that were renamed or linked. */
+  get names(): string[] {
+    return [...this.#names];
+  }
+
+  /** Names that a rename has taken away, and that a power cut could bring back. */
+  get gone(): string[] {
+    return [...this.#gone];
+  }
+
+  /** Takes note of one call more. */
+  note(call: DiskCall): void {
+    const { path } = call;
+    switch (call.call) {
+      case 'create':
+        this.#names.add(path);
+        return;
+      case 'write':
+        this.#content.add(path);
+        return;
+      case 'sync':
+        this.#content.delete(path);
+        for (const set of [this.#names, this.#gone])
+          for (const name of [...set]) if (dirname(name) === path) set.delete(name);
+        return;
+      case 'remove':
+        this.#forget(path);
+        return;
+      default:
+        this.#name(call);
+    }
+  }
+
+  #name({ call, path, to }: Extract<DiskCall, { to: string }>): void {
+    if (this.#content.has(path)) this.tooEarly.push(to);
+    // What had that name before is gone.
+    if (call === 'rename') this.#content.delete(to);
+    const isWithin = (each: string) => each === path || each.startsWith(`${path}/`);
+    for (const set of [this.#content, this.#names])
+      for (const each of [...set].filter(isWithin)) {
+        if (call === 'rename') set.delete(each);
+        set.add(to + each.slice(path.length));
+      }
+    this.#names.add(to);
+    this.#gone.delete(to);
+    if (call === 'rename') this.#gone.add(path);
+  }
+
+  #forget(path: string): void {
+    for (const set of [this.#content, this.#names, this.#gone])
+      for (const each of [...set]) if (each === path || each.startsWith(`${path}/`)) set.delete(each);
+  }
+}

@@ -1,0 +1,75 @@
+/** Clients that follow the change stream and keep a copy, as the contract tells them to. */
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { formatMs, HOUR_MS } from '../../src/time.ts';
+import type { Detection } from './appliance.ts';
+
+const PATIENCE_MS = 60_000;
+
+export interface Page {
+  readonly data: Detection[];
+  readonly next_cursor: string | null;
+  readonly has_more: boolean;
+}
+
+/** Asks the appliance that runs at present. */
+export type Get = (path: string) => Promise<Page>;
+
+/** A copy as the contract wants it kept: the higher version, and never an older one over a newer. */
+export class Follower {
+  readonly copy = new Map<string, Detection>();
+  readonly #limit: number;
+  /** Where it stands: at first so long ago that no clock that was set matters. */
+  position: string;
+
+  constructor(limit = 1000) {
+    this.#limit = limit;
+    this.position = `since=${formatMs(Date.now() - 3 * HOUR_MS)}`;
+  }
+
+  /** To the end of what is there now. @param pagesMax or so many pages on */
+  async follow(get: Get, pagesMax = Number.POSITIVE_INFINITY): Promise<void> {
+    for (let pages = 0; pages < pagesMax; pages += 1) {
+      const page = await get(`/v1/detections/changes?${this.position}&limit=${this.#limit}`);
+      for (const { event: _, ...row } of page.data) {
+        const known = this.copy.get(row.id);
+        if (known === undefined || row.version > known.version) this.copy.set(row.id, row);
+      }
+      this.position = `cursor=${page.next_cursor}`;
+      if (!page.has_more) return;
+    }
+  }
+}
+
+/** What a client that begins now gets. */
+export async function fresh(get: Get): Promise<Follower> {
+  const client = new Follower();
+  await client.follow(get);
+  return client;
+}
+
+const content = ({ version: _, exported_at: __, ...shown }: Detection) => JSON.stringify(shown);
+
+/** @returns what is wrong with a copy; null: nothing */
+export function faultOf({ copy }: Follower, { copy: server }: Follower): string | null {
+  for (const [id, row] of server) {
+    const own = copy.get(id);
+    if (own === undefined) return `${id} was skipped`;
+    if (own.last_scored_at < row.last_scored_at)
+      return `${id}: version ${own.version} is kept, which is older than version ${row.version}`;
+    if (own.last_scored_at === row.last_scored_at && content(own) !== content(row))
+      return `${id}: versions ${own.version} and ${row.version} differ`;
+  }
+  return null;
+}
+
+/** Follows until all copies are what a fresh client has; a proof of a lost end takes a poll to be made up for. */
+export async function settle(followers: readonly Follower[], get: Get): Promise<Follower> {
+  for (const untilMs = performance.now() + PATIENCE_MS; ; await sleep(50)) {
+    for (const follower of followers) await follower.follow(get);
+    const client = await fresh(get);
+    const faults = followers.map((follower) => faultOf(follower, client)).filter((fault) => fault !== null);
+    if (faults.length === 0) return client;
+    assert.ok(performance.now() < untilMs, faults.join('; '));
+  }
+}

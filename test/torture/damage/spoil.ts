@@ -1,0 +1,82 @@
+/** Ways in which files are damaged, each at a random place. */
+import { randomBytes } from 'node:crypto';
+import { basename, dirname, join } from 'node:path';
+import type { Prng } from '../../../src/generate/prng.ts';
+
+/** Files by their paths. */
+export type Files = ReadonlyMap<string, Buffer>;
+
+const BLOCK_BYTES = 64;
+const PAGE_BYTES = 4096;
+
+export const SPOILS = ['bit', 'block', 'page', 'torn end', 'lost', 'doubled', 'swapped'] as const;
+export type Spoil = (typeof SPOILS)[number];
+
+/** @param offset of the first byte that may be damaged in a file */
+export interface SpoilOptions {
+  readonly prng: Prng;
+  readonly paths: readonly string[];
+}
+
+/** @returns what the files are now; equal where a way of damage comes to nothing here */
+export function spoiled(files: Files, spoil: Spoil, { prng, paths }: SpoilOptions): Files {
+  const path = prng.pick(paths);
+  const bytes = Buffer.from(files.get(path) ?? '');
+  const result = new Map(files);
+  const set = (content: Buffer) => result.set(path, content);
+  switch (spoil) {
+    case 'bit': {
+      const at = prng.below(bytes.length);
+      bytes.writeUInt8(bytes.readUInt8(at) ^ (1 << prng.below(8)), at);
+      return set(bytes);
+    }
+    case 'block': {
+      const at = prng.below(Math.max(1, bytes.length - BLOCK_BYTES));
+      return set(overwritten(bytes, at, Buffer.from(randomOf(prng, BLOCK_BYTES))));
+    }
+    case 'page': {
+      // Another page of the same file, as where a disk writes to the wrong place; or nothing at all.
+      const pages = Math.ceil(bytes.length / PAGE_BYTES);
+      const [to, from] = [prng.below(pages) * PAGE_BYTES, prng.below(pages) * PAGE_BYTES];
+      const page = prng.chance(0.5) ? Buffer.alloc(PAGE_BYTES) : bytes.subarray(from, from + PAGE_BYTES);
+      return set(overwritten(bytes, to, Buffer.from(page)));
+    }
+    case 'torn end':
+      return set(bytes.subarray(0, prng.below(bytes.length)));
+    case 'lost':
+      result.delete(path);
+      return result;
+    case 'doubled':
+      if (prng.chance(0.5)) return set(Buffer.concat([bytes, bytes]));
+      return result.set(join(dirname(path), nextName(basename(path), prng)), bytes);
+    case 'swapped': {
+      const other = prng.pick(paths);
+      result.set(path, files.get(other) ?? bytes);
+      return result.set(other, bytes);
+    }
+  }
+}
+
+function overwritten(bytes: Buffer, at: number, piece: Buffer): Buffer {
+  return Buffer.concat([
+    bytes.subarray(0, at),
+    piece.subarray(0, bytes.length - at),
+    bytes.subarray(at + piece.length),
+  ]);
+}
+
+function randomOf(prng: Prng, length: number): number[] {
+  return Array.from({ length }, () => prng.below(256));
+}
+
+/** Under which a second one of a segment could lie. */
+function nextName(name: string, prng: Prng): string {
+  const number = Number.parseInt(name, 10);
+  return Number.isNaN(number)
+    ? `${name}.${randomBytes(2).toString('hex')}`
+    : `${`${number + 1 + prng.below(3)}`.padStart(12, '0')}.zst`;
+}
+
+export function isSame(a: Files, b: Files): boolean {
+  return a.size === b.size && [...a].every(([path, bytes]) => b.get(path)?.equals(bytes) === true);
+}

@@ -1,0 +1,364 @@
+/**
+ * Random histories of a whole installation: files in any order and number, kills, clocks that are set, backups, restores,
+ * older files put back, a removal, several commands at once. Three clients follow, each in its own way. In the end all
+ * of them have what the model has, which knows nothing but the rows that were dropped.
+ */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import { DAY_MS, formatMs, HOUR_MS } from '../../src/time.ts';
+import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { programCommand } from '../support/command.ts';
+import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
+import { Follower, type Page, settle } from '../support/followers.ts';
+import { atRest } from '../support/rest.ts';
+import type { Order, Outcome, Part } from './part.ts';
+
+const HISTORIES = 300;
+const STEPS = 14;
+const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
+const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_SERVER_BASE_URL: 'https://api.example' };
+
+export const histories: Part = {
+  name: 'histories',
+  about: 'lives 300 random histories of files, kills, clocks, backups, restores and commands',
+  minutes: 60,
+  needs: [],
+  run,
+};
+
+async function run({ seed, share, tell }: Order): Promise<Outcome> {
+  const figures: Record<string, number> = { histories: 0 };
+  const failures: string[] = [];
+  for (let number = 0; number < Math.ceil(HISTORIES * share); number += 1) {
+    const history = new History(`${seed} ${number}`, figures);
+    try {
+      await history.live();
+    } catch (error) {
+      failures.push(
+        `seed ${seed}, history ${number}, after ${history.steps.join(', ')}: ${String(error).slice(0, 500)}`,
+      );
+    } finally {
+      history.remove();
+    }
+    figures.histories = number + 1;
+    tell(`history ${number + 1}: ${history.steps.join(', ')}`);
+  }
+  return { figures, failures };
+}
+
+/** What has to be there of a detection. */
+interface Expected {
+  readonly scoredAt: string;
+  readonly score: number;
+  readonly first: string;
+}
+
+class History {
+  readonly #prng: Prng;
+  readonly #figures: Record<string, number>;
+  readonly #installation: Installation;
+  #serving: Serving | null = null;
+  /** By id. */
+  readonly #model = new Map<string, Expected>();
+  readonly #dropped: { name: string; content: Buffer }[] = [];
+  readonly #baseMs: number;
+  #rows = 0;
+  #subscriptions = [7001, 7002];
+  #backups: string[] = [];
+  /** Copies of detections.db, and of the whole data folder. */
+  #copies: { databases: string[]; folders: string[] } = { databases: [], folders: [] };
+  /** One that is always at the end, one that comes seldom, one that takes a page now and then. */
+  readonly #eager = new Follower(3);
+  readonly #lazy = new Follower();
+  readonly #slow = new Follower(2);
+  readonly steps: string[] = [];
+
+  constructor(seed: string, figures: Record<string, number>) {
+    this.#prng = createPrng();
+    this.#prng.reseed(seedKey(seed, 'history'), 0, 0);
+    this.#figures = figures;
+    this.#baseMs = Math.floor((Date.now() - 25 * DAY_MS) / 1000) * 1000;
+    this.#installation = createInstallation(SETTINGS);
+  }
+
+  async live(): Promise<void> {
+    await this.#start();
+    await this.#drop();
+    const kinds = Object.entries(this.#kinds());
+    for (let step = 0; step < STEPS; step += 1) {
+      const [kind, carryOut] = this.#prng.pick(kinds);
+      this.steps.push(kind);
+      if ((await carryOut()) !== false) this.#figures[kind] = (this.#figures[kind] ?? 0) + 1;
+      await this.#followers();
+    }
+    await this.#rest();
+    const client = await settle([this.#eager, this.#lazy, this.#slow], this.#get);
+    this.#check(client);
+    await this.#stop();
+    const { status, stdout } = this.#installation.cli(['verify', '--json'], { anyStatus: true });
+    assert.equal(status, 0, stdout);
+  }
+
+  remove(): void {
+    this.#installation.remove();
+  }
+
+  /** What can happen; false: it cannot now. */
+  #kinds(): Record<string, () => Promise<unknown>> {
+    return {
+      drop: () => this.#drop(),
+      'drop several': async () => {
+        for (let files = 2 + this.#prng.below(3); files > 0; files -= 1) await this.#drop(false);
+        await this.#rest();
+      },
+      backfill: () => this.#drop(true, true),
+      'drop again': () => this.#dropAgain(),
+      'drop and kill': async () => {
+        await this.#drop(false);
+        await sleep(this.#prng.below(60));
+        await this.#kill();
+        await this.#start();
+      },
+      'kill while it starts': () => this.#killStarting(),
+      'set the clock': () => this.#setClock(),
+      'back up': async () => this.#backUp(),
+      restore: () => this.#restore(),
+      'copy the database': () => this.#copy('databases'),
+      'put the database back': () => this.#putDatabaseBack(),
+      'copy the folder': () => this.#copy('folders'),
+      'put the folder back': () => this.#putFolderBack(),
+      'remove a subscription': () => this.#removeSubscription(),
+      'several commands at once': () => this.#severalCommands(),
+    };
+  }
+
+  readonly #get = async (path: string): Promise<Page> => {
+    const headers = { authorization: `Bearer ${this.#installation.key}` };
+    for (let tries = 0; ; tries += 1) {
+      const answer = await fetch(`${this.#serving?.url}${path}`, { headers });
+      const text = await answer.text();
+      // A database that is made anew answers 500 until it is there, as the contract has clients retry.
+      if (answer.status === 200) return JSON.parse(text);
+      if (answer.status < 500 || tries > 200) throw new Error(`${path}: ${answer.status} ${text}`);
+      await sleep(50);
+    }
+  };
+
+  async #start(shiftMs = 0): Promise<void> {
+    const clock = { NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`, TEST_CLOCK_SHIFT_MS: String(shiftMs) };
+    this.#serving = await this.#installation.serve(shiftMs === 0 ? {} : clock);
+    await this.#rest();
+  }
+
+  async #stop(): Promise<void> {
+    await this.#serving?.stop();
+    this.#serving = null;
+  }
+
+  async #kill(): Promise<void> {
+    await this.#serving?.kill();
+    this.#serving = null;
+  }
+
+  async #rest(): Promise<void> {
+    if (this.#serving !== null) await atRest(this.#installation, this.#serving);
+  }
+
+  /** A file with detections that are seen again and again, and one that is new: so no file is without a change. */
+  async #drop(isAwaited = true, isBackfill = false): Promise<void> {
+    const startMs = nextWindowMs();
+    const rows = Array.from({ length: 1 + this.#prng.below(8) }, () => this.#row(1 + this.#prng.below(6)));
+    rows.push(this.#row(1000 + this.#rows));
+    const form = this.#prng.pick(['ndjson', 'ndjson.gz', 'csv.zst'] as const);
+    const name = isBackfill ? `newswire.backfill-${this.#rows}.${form}` : fileName('newswire', startMs, form);
+    const file = { name, content: contentOf(form, rows) };
+    this.#dropped.push(file);
+    putFile(this.#installation.drop, file.name, file.content);
+    if (isAwaited) await this.#rest();
+  }
+
+  #row(article: number): Row {
+    this.#rows += 1;
+    const subscription = this.#prng.pick(this.#subscriptions);
+    // In no order, and no time twice.
+    const scoredAt = formatMs(this.#baseMs + ((this.#rows * 7919) % 50_000) * 1000);
+    const row = {
+      subscription_id: subscription,
+      source_internal_id: 1 + this.#prng.below(2),
+      article_id: article,
+      first_detected_at: formatMs(this.#baseMs - this.#prng.below(1000) * 1000),
+      last_scored_at: scoredAt,
+      strength_score: this.#prng.below(99),
+    };
+    const id = `t.${subscription}.${row.source_internal_id}.${article}`;
+    const known = this.#model.get(id);
+    const isNewest = known === undefined || known.scoredAt < scoredAt;
+    this.#model.set(id, {
+      scoredAt: isNewest ? scoredAt : known.scoredAt,
+      score: isNewest ? row.strength_score : known.score,
+      first: known !== undefined && known.first < row.first_detected_at ? known.first : row.first_detected_at,
+    });
+    return row;
+  }
+
+  /** What was applied changes nothing. */
+  async #dropAgain(): Promise<boolean> {
+    if (this.#subscriptions.length === 1) return false;
+    const { name, content } = this.#prng.pick(this.#dropped);
+    putFile(this.#installation.drop, name, content);
+    await this.#rest();
+    return true;
+  }
+
+  async #killStarting(): Promise<void> {
+    await this.#kill();
+    for (let kills = 1 + this.#prng.below(2); kills > 0; kills -= 1) {
+      const starting = this.#installation.begin();
+      await sleep(100 + this.#prng.below(300));
+      await starting.kill();
+    }
+    await this.#start();
+  }
+
+  async #setClock(): Promise<void> {
+    await (this.#prng.chance(0.5) ? this.#stop() : this.#kill());
+    await this.#start(this.#prng.pick([-HOUR_MS, HOUR_MS]));
+    await this.#drop();
+    await this.#stop();
+    await this.#start();
+  }
+
+  #backUp(): void {
+    const path = this.#prng.chance(0.5) ? this.#beside('backup') : this.#beside(`${this.#rows}.tar`);
+    this.#installation.cli([
+      'backup',
+      path,
+      ...(existsSync(path) && path.endsWith('.tar') ? ['--force'] : []),
+    ]);
+    if (!this.#backups.includes(path)) this.#backups.push(path);
+  }
+
+  async #restore(): Promise<void> {
+    if (this.#backups.length === 0) this.#backUp();
+    await (this.#prng.chance(0.5) ? this.#stop() : this.#kill());
+    this.#installation.cli(['restore', this.#prng.pick(this.#backups), '--replace']);
+    await this.#start();
+  }
+
+  async #copy(what: 'databases' | 'folders'): Promise<void> {
+    await this.#stop();
+    const copy = this.#beside(`${what}-${this.#copies[what].length}`);
+    const { data } = this.#installation;
+    cpSync(what === 'folders' ? data : join(data, 'detections.db'), copy, {
+      recursive: true,
+      preserveTimestamps: true,
+    });
+    this.#copies[what].push(copy);
+    await this.#start();
+  }
+
+  /** With what is left of the newer one, now and then. */
+  async #putDatabaseBack(): Promise<void> {
+    if (this.#copies.databases.length === 0) await this.#copy('databases');
+    await (this.#prng.chance(0.5) ? this.#stop() : this.#kill());
+    const path = join(this.#installation.data, 'detections.db');
+    if (this.#prng.chance(0.5)) for (const end of ['-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+    cpSync(this.#prng.pick(this.#copies.databases), path);
+    await this.#start();
+  }
+
+  /** The archive stays: it is on another disk, say. That files are missing from the log is found by who is ahead. */
+  async #putFolderBack(): Promise<void> {
+    if (this.#copies.folders.length === 0) await this.#copy('folders');
+    await this.#rest();
+    await this.#eager.follow(this.#get);
+    await this.#stop();
+    const { data } = this.#installation;
+    const archive = this.#beside('archive');
+    rmSync(archive, { recursive: true, force: true });
+    cpSync(join(data, 'drop', 'archive'), archive, { recursive: true });
+    rmSync(data, { recursive: true });
+    cpSync(this.#prng.pick(this.#copies.folders), data, { recursive: true, preserveTimestamps: true });
+    cpSync(archive, join(data, 'drop', 'archive'), { recursive: true });
+    await this.#start();
+    // Nobody else proves it: one that is not ahead sees nothing of what is missing.
+    await this.#caughtUp();
+  }
+
+  /** Polls until what the model has is served again. */
+  async #caughtUp(): Promise<void> {
+    for (let tries = 0; ; tries += 1) {
+      await this.#eager.follow(this.#get);
+      await this.#rest();
+      const client = new Follower();
+      await client.follow(this.#get);
+      if ([...this.#model.keys()].every((id) => client.copy.has(id))) return;
+      assert.ok(tries < 200, 'what was lost with the end of the log is not read again');
+      await sleep(50);
+    }
+  }
+
+  /** Copies and backups of before know of it what is to be gone. */
+  async #removeSubscription(): Promise<boolean> {
+    if (this.#subscriptions.length === 1) return false;
+    await this.#rest();
+    this.#installation.cli(['subscription', 'remove', '7002', '--yes']);
+    this.#subscriptions = [7001];
+    for (const id of [...this.#model.keys()]) if (id.startsWith('t.7002.')) this.#model.delete(id);
+    [this.#backups, this.#copies] = [[], { databases: [], folders: [] }];
+    rmSync(this.#beside('backup'), { recursive: true, force: true });
+    return true;
+  }
+
+  /** While a file is read. Each ends well, or says what is in its way. */
+  async #severalCommands(): Promise<void> {
+    await this.#drop(false);
+    const commands = [
+      ['backup', this.#beside('several')],
+      ['backup', this.#beside('several')],
+      ['account', 'set', 'agency', '--daily-rows', '1000000'],
+      ['window', 'list', 'newswire'],
+      ['verify'],
+    ];
+    const codes = await Promise.all(commands.map((args) => this.#command(args)));
+    assert.ok(
+      codes.every((code) => code === 0 || code === 1),
+      `exit codes ${codes}`,
+    );
+    await this.#rest();
+  }
+
+  async #command(args: readonly string[]): Promise<number | null> {
+    const { command, args: all, options } = programCommand([...args, '--data', this.#installation.data]);
+    const child = spawn(command, all, { ...options, stdio: 'ignore' });
+    const [code] = await once(child, 'exit');
+    return typeof code === 'number' ? code : null;
+  }
+
+  async #followers(): Promise<void> {
+    await this.#eager.follow(this.#get);
+    if (this.#prng.chance(0.2)) await this.#lazy.follow(this.#get);
+    if (this.#prng.chance(0.5)) await this.#slow.follow(this.#get, 1 + this.#prng.below(3));
+  }
+
+  #check({ copy }: Follower): void {
+    assert.deepEqual([...copy.keys()].sort(), [...this.#model.keys()].sort());
+    for (const [id, { score, scoredAt, first }] of this.#model) {
+      const row = copy.get(id);
+      assert.deepEqual(
+        [row?.strength.score, row?.first_detected_at],
+        [score, first],
+        `${id}, scored at ${scoredAt}`,
+      );
+    }
+  }
+
+  #beside(name: string): string {
+    return join(this.#installation.data, '..', name);
+  }
+}

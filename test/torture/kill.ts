@@ -1,0 +1,22 @@
+/**
+ * The program killed before each call that changes something on the disk, and in the middle of each write; then it is
+ * started again, and what was interrupted is done again, as an operator would.
+ */
+import type { Part } from './part.ts';
+import { torment } from './scenario/trials.ts';
+
+export const kill: Part = {
+  name: 'kill',
+  about: 'killed at every call that changes a file, in a life that has it all',
+  minutes: 185,
+  needs: ['gcc'],
+  run: (order) =>
+    torment(order, {
+      counted: 'changes',
+      injections: ({ number, name }, prng) => [
+        { how: name.includes('write') && prng.chance(0.5) ? 'kill midway' : 'kill', at: number },
+      ],
+      judge: ({ events }) => (events.some((event) => event.endsWith('killed')) ? null : 'nobody was killed'),
+      kindsOf: ({ hit }) => [`${hit?.isMidway === true ? 'midway in' : 'before'} ${hit?.what.split(' ')[0]}`],
+    }),
+};

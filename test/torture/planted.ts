@@ -1,0 +1,208 @@
+/**
+ * Small faults put into the source, one at a time: each has to turn a test red. A fault that no test sees is a missing
+ * test.
+ *
+ * Each is planted in a copy of the project, where its test file alone is run. That its test is green without it is seen
+ * first.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { basename, join } from 'node:path';
+import { transform } from 'esbuild';
+import { createPrng, seedKey } from '../../src/generate/prng.ts';
+import { startsProgram } from '../support/starts-program.ts';
+import type { Order, Outcome, Part } from './part.ts';
+import { ACCESS_FAULTS } from './planted/access.ts';
+import { DISK_FAULTS } from './planted/disk.ts';
+import type { PlantedFault } from './planted/fault.ts';
+import { INGEST_FAULTS } from './planted/ingest.ts';
+import { LIMIT_FAULTS } from './planted/limits.ts';
+import { LOG_FAULTS } from './planted/log.ts';
+import { READ_FAULTS } from './planted/reads.ts';
+
+const PROJECT = join(import.meta.dirname, '..', '..');
+/** What a copy does without, or has as a link. */
+const NOT_COPIED = new Set(['node_modules', 'dist', '.git', 'wirewatch-data', 'wirewatch-demo']);
+const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
+/** Far longer than any of these tests takes. */
+const TEST_MS = 10 * 60_000;
+
+export const PLANTED_FAULTS: readonly PlantedFault[] = [
+  ...DISK_FAULTS,
+  ...LOG_FAULTS,
+  ...INGEST_FAULTS,
+  ...ACCESS_FAULTS,
+  ...READ_FAULTS,
+  ...LIMIT_FAULTS,
+];
+
+export const planted: Part = {
+  name: 'planted',
+  about: 'plants small faults in the source, each of which must turn a test red',
+  minutes: 5,
+  needs: [],
+  run: (order) => plantFaults(PLANTED_FAULTS, order),
+};
+
+export async function plantFaults(
+  all: readonly PlantedFault[],
+  { seed, share, folder, tell }: Order,
+): Promise<Outcome> {
+  const failures: string[] = [];
+  const faults = chosen(
+    all.filter((fault) => isInPlace(fault, failures)),
+    seed,
+    share,
+  );
+  const tests = [...new Set(faults.map(({ test }) => test))];
+  const copies = Array.from({ length: Math.min(2, availableParallelism()) }, (_, index) =>
+    makeCopy(join(folder, `copy-${index}`)),
+  );
+  await inEach(copies, tests, async (copy, test) => {
+    bundle(copy, test);
+    const { passed, failed } = await runTest(copy, test);
+    if (passed === 0 || failed.length > 0) failures.push(`test/${test}.test.ts is not green without a fault`);
+    tell(`${test}: ${passed} tests are green without a fault`);
+  });
+  let caught = 0;
+  await inEach(copies, faults, async (copy, fault) => {
+    const { seenBy, notSeen } = await plant(copy, fault);
+    if (notSeen === null) caught += 1;
+    else failures.push(`${fault.file}: ${oneLine(fault.find)}: ${notSeen} (${fault.breaks})`);
+    tell(`${fault.file}, ${fault.breaks}: ${notSeen ?? `seen by ${fault.test}: ${seenBy}`}`);
+  });
+  for (const copy of copies) rmSync(copy, { recursive: true });
+  return {
+    figures: {
+      'faults in the list': all.length,
+      planted: faults.length,
+      caught,
+      'test files': tests.length,
+    },
+    failures,
+  };
+}
+
+/** @param failures told where the list no longer fits the source */
+function isInPlace({ file, find, replace }: PlantedFault, failures: string[]): boolean {
+  const found = readFileSync(join(PROJECT, 'src', file), 'utf8').split(find).length - 1;
+  if (found !== 1 || replace === find)
+    failures.push(`${file} has ${found} times: ${oneLine(find)}. Correct the list of planted faults`);
+  return found === 1;
+}
+
+function chosen(faults: readonly PlantedFault[], seed: number, share: number): PlantedFault[] {
+  const prng = createPrng();
+  prng.reseed(seedKey(`${seed}`, 'planted'), 0, 0);
+  return faults
+    .map((fault) => ({ fault, at: prng.below(1_000_000) }))
+    .sort((a, b) => a.at - b.at)
+    .slice(0, Math.ceil(faults.length * share))
+    .map(({ fault }) => fault);
+}
+
+function makeCopy(copy: string): string {
+  cpSync(PROJECT, copy, { recursive: true, filter: (path) => !NOT_COPIED.has(basename(path)) });
+  symlinkSync(join(PROJECT, 'node_modules'), join(copy, 'node_modules'));
+  return copy;
+}
+
+/** Works through a list, with one worker for each copy. */
+async function inEach<Item>(
+  copies: readonly string[],
+  items: readonly Item[],
+  work: (copy: string, item: Item) => Promise<void>,
+): Promise<void> {
+  const waiting = [...items];
+  const worker = async (copy: string) => {
+    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await work(copy, item);
+  };
+  await Promise.all(copies.map(worker));
+}
+
+/** @returns `notSeen`: why it does not count as seen; null where a test failed */
+async function plant(
+  copy: string,
+  { file, find, replace, test }: PlantedFault,
+): Promise<{ seenBy: string; notSeen: string | null }> {
+  const path = join(copy, 'src', file);
+  const sound = readFileSync(path, 'utf8');
+  const faulty = sound.replace(find, () => replace);
+  try {
+    await transform(faulty, { loader: 'ts' });
+    writeFileSync(path, faulty);
+    bundle(copy, test);
+    const { passed, failed, isOver } = await runTest(copy, test);
+    const [seenBy = ''] = failed;
+    if (!isOver) return { seenBy, notSeen: `test/${test}.test.ts does not end` };
+    if (passed + failed.length === 0) return { seenBy, notSeen: `test/${test}.test.ts cannot be run` };
+    return { seenBy, notSeen: failed.length > 0 ? null : `no test of test/${test}.test.ts turns red` };
+  } finally {
+    writeFileSync(path, sound);
+  }
+}
+
+/** Only what starts the program needs it bundled. */
+function bundle(copy: string, test: string): void {
+  if (!startsProgram(testPath(copy, test), join(copy, 'test'))) return;
+  execFileSync(process.execPath, [join(copy, 'build', 'bundle.mjs')], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+}
+
+interface TestRun {
+  readonly passed: number;
+  /** Names of tests. */
+  readonly failed: readonly string[];
+  readonly isOver: boolean;
+}
+
+async function runTest(copy: string, test: string): Promise<TestRun> {
+  const {
+    NODE_TEST_CONTEXT: _,
+    WIREWATCH_TEST_TEMPLATE: __,
+    WIREWATCH_PROGRAM: ___,
+    ...inherited
+  } = process.env;
+  const env = { ...inherited, WIREWATCH_HASTE: '20', NODE_COMPILE_CACHE: join(copy, 'dist', 'compiled') };
+  const args = [...TEXT_IMPORTS, '--test-reporter=tap', '--test-force-exit', testPath(copy, test)];
+  const child = spawn(process.execPath, args, {
+    cwd: copy,
+    env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+    detached: true,
+  });
+  const timer = setTimeout(() => endGroup(child.pid), TEST_MS);
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (piece) => {
+    text += piece;
+  });
+  const [code] = await once(child, 'close');
+  clearTimeout(timer);
+  endGroup(child.pid);
+  const named = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, name = '']) => name);
+  return {
+    passed: named(/^ *ok \d+ - (.*?)(?: # .*)?$/gm).length,
+    failed: named(/^ *not ok \d+ - (.*?)(?: # .*)?$/gm),
+    isOver: code !== null,
+  };
+}
+
+/** A test that failed may leave a program running that it started. */
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch {
+    // Nothing is left of it.
+  }
+}
+
+function testPath(copy: string, test: string): string {
+  return join(copy, 'test', `${test}.test.ts`);
+}
+
+function oneLine(text: string): string {
+  return text.trim().replace(/\s+/g, ' ');
+}

@@ -1,0 +1,196 @@
+/** Faults in who may read what: ownership, revocation, expiry, scopes, secrets in the log. */
+import { faultsIn, type PlantedFault } from './fault.ts';
+
+export const ACCESS_FAULTS: readonly PlantedFault[] = [
+  ...faultsIn('auth/access-reader.ts', [
+    ['version !== store.keysVersion || ', '', 'a revoked key is not kept', 'auth'],
+    [' AND s.account_id = k.account_id', '', 'a key reads subscriptions of its own account', 'auth'],
+    [
+      'keyTypes === null ? types : types.filter((type) => keyTypes.includes(type))',
+      'types',
+      'a key reads the types that it names',
+      'auth',
+    ],
+    [
+      'proves(kept ?? NO_KEY) && kept !== undefined',
+      'kept !== undefined',
+      'a kept key is proven again',
+      'auth',
+    ],
+  ]),
+  ...faultsIn('auth/authorize.ts', [
+    ['stored.revoked_at !== null || ', '', 'a revoked key is refused', 'auth'],
+    ['nowMs >= stored.expires_at', 'nowMs > stored.expires_at', 'a key ends at its time', 'auth'],
+    [
+      '  if (stored.account.suspended_at !== null) {\n',
+      '  if (false) {\n',
+      'a suspended account is refused',
+      'auth',
+    ],
+    [
+      'allowed.length > 0 && !isAddressListed(allowed, address)',
+      'false',
+      'a key holds for its addresses',
+      'auth',
+    ],
+    [
+      'stored.scopes.filter((scope) => token.scopes.includes(scope))',
+      'stored.scopes',
+      'a token has its own scopes',
+      'token-grant',
+    ],
+    [
+      '  if (credential.scopes.includes(scope)) return;\n',
+      '  return;\n',
+      'a scope that is missing is refused',
+      'auth',
+    ],
+    [' || !isCurrent', '', 'a token ends', 'token-grant'],
+  ]),
+  ...faultsIn('auth/token.ts', [
+    [
+      'nowMs < issuedMs + TOKEN_LIFETIME_MS',
+      'nowMs <= issuedMs + TOKEN_LIFETIME_MS',
+      'a token lasts 3,600 seconds',
+      'token-parts',
+    ],
+    [
+      'const SET_BACK_MAX_MS = 60_000;',
+      'const SET_BACK_MAX_MS = 3_600_000;',
+      'a clock that was set back does not prolong a token',
+      'token-parts',
+    ],
+    [
+      '.update(head).update(claims).update(hash)',
+      '.update(head).update(claims)',
+      'a token ends with its key',
+      'token-parts',
+    ],
+    ['.update(head).update(claims)', '.update(head)', 'a token says what it was issued with', 'token-parts'],
+  ]),
+  ...faultsIn('auth/client-credentials.ts', [
+    [' || isEnded(key, nowMs)', '', 'a revoked key gets no token', 'token-refusal'],
+    [
+      "  if (refusal !== null) return { kind: 'invalid_client', description: refusal };\n",
+      '',
+      'a suspended account gets no token',
+      'token-refusal',
+    ],
+    [
+      'return names.every((name) => scopes.some((scope) => scope === name)) ? scopes : null;',
+      'return scopes;',
+      'a scope that the key lacks is refused',
+      'token-refusal',
+    ],
+    [
+      'SCOPES.filter((scope) => has.includes(scope) && ',
+      'SCOPES.filter((scope) => ',
+      'a token has no scope that its key lacks',
+      'token-refusal',
+    ],
+  ]),
+  ...faultsIn('auth/addresses.ts', [
+    [
+      '  return isIP(mapped) === 4 ? mapped : address;\n',
+      '  return address;\n',
+      'a mapped address is the IPv4 address',
+      'addresses',
+    ],
+  ]),
+  ...faultsIn('query/streams.ts', [
+    [
+      '  if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id))) {\n',
+      '  if (false) {\n',
+      'a foreign subscription is refused',
+      'query-parameters',
+    ],
+    [
+      '      if (!subscription.content_types.includes(contentType)) continue;\n',
+      '',
+      'a key reads its own types',
+      'query-parameters',
+    ],
+    [
+      '      if (enabled.has(contentType)) streams',
+      '      streams',
+      'an export that is off has no streams',
+      'query-parameters',
+    ],
+  ]),
+  ...faultsIn('query/one-detection.ts', [
+    [
+      '  if (!streams.includes(streamOfId(id))) return null;\n',
+      '',
+      'a foreign detection does not exist',
+      'query-changes-page',
+    ],
+  ]),
+  ...faultsIn('query/stored-streams.ts', [
+    [
+      '  if (streams.length < names.length) checkStreams(db);\n',
+      '',
+      'a stream that is not found is not taken for empty',
+      'stream-check',
+    ],
+  ]),
+  ...faultsIn('query/stream-cursor.ts', [
+    ['block.readBigUInt64BE(0) !== 0n || ', '', 'a cursor is one that was given', 'query-stream-cursor'],
+    [" || bytes.toString('base64url') !== text", '', 'a cursor has one spelling', 'query-stream-cursor'],
+  ]),
+  ...faultsIn('query/query-cursor.ts', [
+    [
+      '      if (!timingSafeEqual(bytes.subarray(-MAC_BYTES), mac(content))) throw notOurs();\n',
+      '',
+      'a cursor of the period endpoint is one that was given',
+      'period-cursor',
+    ],
+    [
+      '      if (!content.subarray(HASH_START, NUMBERS_START).equals(request)) {\n',
+      '      if (false) {\n',
+      'a cursor holds for its own request',
+      'period-cursor',
+    ],
+  ]),
+  ...faultsIn('query/period-request.ts', [
+    ['    normalForm(filters),\n', '', 'filters are fixed for a walk', 'period-parameters'],
+    ['    sort,\n', '', 'the sort is fixed for a walk', 'period-parameters'],
+    [
+      'selection.subscription_ids?.toSorted(compare) ?? null',
+      'null',
+      'subscriptions are fixed for a walk',
+      'period-parameters',
+    ],
+  ]),
+  ...faultsIn('log.ts', [
+    ['!bare && isSecretName(name) ? REDACTED : ', '', 'a secret in a field is not logged', 'redaction'],
+    [
+      'return text.replace(SECRET_IN_TEXT',
+      'return text.replace(/^$/',
+      'a secret in a text is not logged',
+      'redaction',
+    ],
+    [
+      '    message: cleanText(error.message),\n',
+      '    message: error.message,\n',
+      'a secret in an error is not logged',
+      'redaction',
+    ],
+    [
+      "    stack: cleanText(error.stack ?? ''),\n",
+      "    stack: error.stack ?? '',\n",
+      'a secret in a stack is not logged',
+      'redaction',
+    ],
+    ['cleanValue(error.cause, depth + 1)', 'error.cause', 'a secret in a cause is not logged', 'redaction'],
+  ]),
+  ...faultsIn('http/logged-path.ts', [
+    ['.replace(RUN_OR_ESCAPE, shown)', '', 'a key in a path is not logged', 'http-units'],
+    [' && !KEY_OR_TOKEN.test(plain)', '', 'a key that was cut off is not logged', 'http-units'],
+    [
+      'const CHARACTERS_MAX = 256;',
+      'const CHARACTERS_MAX = 2560;',
+      'a path in the log is short',
+      'http-units',
+    ],
+  ]),
+];

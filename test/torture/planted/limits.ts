@@ -1,0 +1,216 @@
+/** Off by one at each limit of the contract. */
+import { faultsIn, type PlantedFault } from './fault.ts';
+
+export const LIMIT_FAULTS: readonly PlantedFault[] = [
+  ...faultsIn('limits/contract-limits.ts', [
+    ['PAGE_ROWS_MAX = 1000', 'PAGE_ROWS_MAX = 1001', 'limit is at most 1000', 'query-parameters'],
+    ['PAGE_ROWS_DEFAULT = 100;', 'PAGE_ROWS_DEFAULT = 101;', 'limit is 100 unless given', 'query-parameters'],
+    ['STREAMS_MAX = 20;', 'STREAMS_MAX = 21;', 'a request reads 20 streams', 'conformance-stream'],
+    ['SUBSCRIPTIONS_MAX = 4;', 'SUBSCRIPTIONS_MAX = 5;', 'four subscriptions', 'query-parameters'],
+    ['PUBLISHERS_MAX = 50;', 'PUBLISHERS_MAX = 51;', '50 publishers', 'query-parameters'],
+    ['DOMAINS_MAX = 20;', 'DOMAINS_MAX = 21;', '20 domains', 'query-parameters'],
+    [
+      'SOURCE_ID_CHARACTERS_MAX = 200;',
+      'SOURCE_ID_CHARACTERS_MAX = 201;',
+      '200 characters of a source id',
+      'query-parameters',
+    ],
+    [
+      'PERIOD_ROWS_MAX = 200;',
+      'PERIOD_ROWS_MAX = 201;',
+      '200 rows over several streams',
+      'period-parameters',
+    ],
+    ['PERIOD_DAYS_MAX = 31;', 'PERIOD_DAYS_MAX = 32;', '31 calendar days', 'period-parameters'],
+    ['DAY_MS + HOUR_MS;', 'DAY_MS + HOUR_MS + 1;', '31 x 24 hours and one more', 'period-parameters'],
+    ['SHARDS_MAX = 64;', 'SHARDS_MAX = 65;', '64 shards', 'period-parameters'],
+    [
+      'SINCE_AGE_MAX_MS = 31 * DAY_MS;',
+      'SINCE_AGE_MAX_MS = 31 * DAY_MS + 1;',
+      'since is at most 31 x 24 hours ago',
+      'query-parameters',
+    ],
+    ['PAGE_CHUNKS_MAX = 50;', 'PAGE_CHUNKS_MAX = 51;', 'a page reads 50 chunks', 'query-changes-page'],
+    [
+      'TOKEN_BODY_BYTES_MAX = 4096;',
+      'TOKEN_BODY_BYTES_MAX = 4097;',
+      '4,096 bytes of a token request',
+      'token-refusal',
+    ],
+    [
+      'TOKEN_LIFETIME_MS = HOUR_MS;',
+      'TOKEN_LIFETIME_MS = HOUR_MS + 1000;',
+      'a token lasts 3,600 seconds',
+      'token-parts',
+    ],
+    ['90 * DAY_MS;', '91 * DAY_MS;', 'gaps of 90 days', 'me'],
+    ['DATA_GAPS_MAX = 200;', 'DATA_GAPS_MAX = 201;', 'at most 200 gaps', 'me'],
+    ['ME_CACHE_SECONDS = 60;', 'ME_CACHE_SECONDS = 61;', 'cached for up to a minute', 'me'],
+    [
+      'RATE_WINDOW_MS = MINUTE_MS;',
+      'RATE_WINDOW_MS = MINUTE_MS - 1000;',
+      'requests are counted by the minute',
+      'limits',
+    ],
+  ]),
+  ...faultsIn('query/changes-parameters.ts', [
+    [
+      'sinceMs < nowMs - SINCE_AGE_MAX_MS',
+      'sinceMs <= nowMs - SINCE_AGE_MAX_MS',
+      'exactly 31 x 24 hours ago is accepted',
+      'query-parameters',
+    ],
+    ['  if (sinceMs > nowMs) throw', '  if (sinceMs >= nowMs) throw', 'since may be now', 'query-parameters'],
+    [
+      '  if (cursor !== null && since !== null)\n',
+      '  if (false)\n',
+      'since and cursor exclude each other',
+      'query-parameters',
+    ],
+  ]),
+  ...faultsIn('query/common-parameters.ts', [
+    [
+      "readInteger(parameters, 'limit', 1, PAGE_ROWS_MAX)",
+      "readInteger(parameters, 'limit', 0, PAGE_ROWS_MAX)",
+      'limit is at least 1',
+      'query-parameters',
+    ],
+    ["'min_score', 0, 100", "'min_score', 0, 101", 'min_score is at most 100', 'query-parameters'],
+    [
+      '[...text].length > SOURCE_ID_CHARACTERS_MAX',
+      '[...text].length >= SOURCE_ID_CHARACTERS_MAX',
+      '200 characters are accepted',
+      'query-parameters',
+    ],
+    [
+      '[...text].length > SOURCE_ID',
+      'text.length > SOURCE_ID',
+      'characters are counted, not halves of them',
+      'query-parameters',
+    ],
+  ]),
+  ...faultsIn('query/period.ts', [
+    [
+      'daysFromTo(from.day, lastDay) > PERIOD_DAYS_MAX',
+      'daysFromTo(from.day, lastDay) >= PERIOD_DAYS_MAX',
+      '31 calendar days are accepted',
+      'period-parameters',
+    ],
+    [
+      'toMs - fromMs > PERIOD_MAX_MS',
+      'toMs - fromMs >= PERIOD_MAX_MS',
+      '31 x 24 hours and one more are accepted',
+      'period-parameters',
+    ],
+    ['shards <= SHARDS_MAX', 'shards < SHARDS_MAX', '64 shards are accepted', 'period-parameters'],
+    [
+      'Math.floor((to_ms - 1) / DAY_MS)',
+      'Math.floor(to_ms / DAY_MS)',
+      'a period that ends at midnight does not reach the next day',
+      'period-parameters',
+    ],
+  ]),
+  ...faultsIn('query/period-request.ts', [
+    [
+      'read.length > SUBSCRIPTIONS_MAX',
+      'read.length >= SUBSCRIPTIONS_MAX',
+      'four subscriptions are accepted',
+      'period-parameters',
+    ],
+    [
+      'streams.length > 1 ? Math.min',
+      'streams.length > 2 ? Math.min',
+      '200 rows over two streams',
+      'period-parameters',
+    ],
+  ]),
+  ...faultsIn('http/body.ts', [
+    ['?? 0) > bytesMax', '?? 0) >= bytesMax', '4,096 announced bytes are accepted', 'token-refusal'],
+  ]),
+  ...faultsIn('limits/request-rate.ts', [
+    ['window.count < limit', 'window.count <= limit', 'so many requests a minute', 'limits'],
+    [
+      'nowMs < window.startMs + RATE_WINDOW_MS',
+      'nowMs <= window.startMs + RATE_WINDOW_MS',
+      'after the reset the whole allowance is there',
+      'limits',
+    ],
+    ['nowMs >= window.startMs && ', '', 'a clock that was set back locks nobody out', 'http-units'],
+    [
+      '    if (windows.size <= keysMax && isRunning(window, nowMs)) return;\n',
+      '    if (isRunning(window, nowMs)) return;\n',
+      'what is remembered is bounded',
+      'http-units',
+    ],
+  ]),
+  ...faultsIn('limits/daily-allowance.ts', [
+    [
+      'usedByAccount >= ofAccount',
+      'usedByAccount > ofAccount',
+      'an allowance that is used is used',
+      'limits',
+    ],
+    ['usedByKey < ofKey', 'usedByKey <= ofKey', "a key's allowance that is used is used", 'limits'],
+    ["      rows.add('key', reader.key_id, count, nowMs);\n", '', 'rows count for the key', 'limits'],
+  ]),
+  ...faultsIn('limits/daily-rows.ts', [
+    [
+      '(dayOf(nowMs) + 1) * DAY_MS',
+      '(dayOf(nowMs) + 1) * DAY_MS + 1',
+      'an allowance resets at midnight',
+      'limits',
+    ],
+    ['const DAYS_MAX = 3;', 'const DAYS_MAX = 1;', 'no day is given out twice', 'limits'],
+    [
+      'count !== undefined && count.rows === rows',
+      'count !== undefined',
+      'rows read while counts are written are written',
+      'limits',
+    ],
+  ]),
+  ...faultsIn('limits/unseen-key-ids.ts', [
+    ['const SEEN_MS = DAY_MS;', 'const SEEN_MS = DAY_MS + 1;', 'a key is known for a day', 'limits'],
+    [
+      '      if (isSeen(keyId, address, nowMs)) return null;\n',
+      '',
+      'a key that was proven is not counted',
+      'limits',
+    ],
+  ]),
+  ...faultsIn('limits/token-rate.ts', [
+    [
+      'seen.isSeen(clientId, address, nowMs) ? owners : strangers',
+      'strangers',
+      'nobody uses up what the owner may ask',
+      'token-parts',
+    ],
+  ]),
+  ...faultsIn('limits/usage-keeper.ts', [
+    [
+      '      if (timer !== null) clearInterval(timer);\n',
+      '',
+      'a keeper that is closed has no timer',
+      'timers',
+    ],
+  ]),
+  ...faultsIn('http/judgement.ts', [
+    [
+      '  exchange.rate = judge.rate.take(credential.key_id, nowMs);\n',
+      '  exchange.rate = judge.rate.current(credential.key_id, nowMs);\n',
+      'requests are counted',
+      'http-judgement',
+    ],
+    [
+      '    judge.allowance.require(again, atMs);\n',
+      '',
+      'after a wait the allowance is asked again',
+      'long-poll',
+    ],
+    [
+      '    if (route.scope !== null) requireScope(again, route.scope);\n',
+      '',
+      'after a wait the scope is asked again',
+      'long-poll',
+    ],
+  ]),
+];

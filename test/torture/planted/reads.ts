@@ -1,0 +1,155 @@
+/** Faults in what a page says: rows, cursor, has_more, as_of, filters. */
+import { faultsIn, type PlantedFault } from './fault.ts';
+
+export const READ_FAULTS: readonly PlantedFault[] = [
+  ...faultsIn('query/changes-page.ts', [
+    [
+      'const position = Math.max(after, standing.head);',
+      'const position = standing.head;',
+      'a cursor never goes back',
+      'query-changes-page',
+    ],
+    [
+      'const position = reached ?? standing.head;',
+      'const position = reached ?? after;',
+      'at the end a cursor moves on',
+      'query-changes-page',
+    ],
+    [
+      '      has_more: reached !== null,\n',
+      '      has_more: false,\n',
+      'a page says that there is more',
+      'query-changes-page',
+    ],
+    ['skipped: SCAN_ROWS_MAX - 1', 'skipped: SCAN_ROWS_MAX', 'a page reads 50 chunks', 'query-changes-page'],
+    ['  checkPlaces(page.places, from, to);\n', '', 'a page has every row', 'stream-check'],
+    [
+      '  if (to === ends) checkEnd(page.last, streams);\n',
+      '',
+      'the last page ends where the stream does',
+      'stream-check',
+    ],
+    ['    checkHead(db, standing.head);\n', '', 'the head of all streams is checked', 'stream-check'],
+    ['  checkText(page.data, page);\n', '', 'a page holds text', 'stream-check'],
+    [
+      'Math.min(from + query.limit, stream.sequence)',
+      'from + query.limit + 1',
+      'a page has no more rows than asked for',
+      'query-changes-page',
+    ],
+    [
+      'page.rows === query.limit ? page.last : bound',
+      'bound',
+      'a page with filters is gone on with behind its last row',
+      'query-changes-page',
+    ],
+    [' AND position <= @bound$', '$', 'a page ends at its bound', 'query-changes-page'],
+    [
+      'withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data',
+      'page.data',
+      'photo addresses begin with the base address',
+      'query-changes-page',
+    ],
+  ]),
+  ...faultsIn('query/stream-check.ts', [
+    [
+      'if (!isOfStream || !isBefore || !isBehind)',
+      'if (!isOfStream || !isBefore)',
+      'an index that leads too early is found',
+      'stream-check',
+    ],
+    ['  if (endings !== rows) throw', '  if (false) throw', 'a damaged row is found', 'stream-check'],
+    [
+      'if (recorded !== head || delivered !== head)',
+      'if (recorded !== head)',
+      'the last transaction is held against the head',
+      'stream-check',
+    ],
+    [
+      '  if (!ends.every((end, stream) => end === next[stream])) throw',
+      '  if (false) throw',
+      'rows that are missing at the end are found',
+      'stream-check',
+    ],
+  ]),
+  ...faultsIn('query/delivery.ts', [
+    [
+      '(recent.get(position) ?? Infinity) >= sinceMs',
+      '(recent.get(position) ?? 0) >= sinceMs',
+      'a change that is not stamped is not passed over',
+      'query-changes-page',
+    ],
+    ['delivered_at >= @since', 'delivered_at > @since', 'since is inclusive', 'query-changes-page'],
+    [
+      'return first === Infinity ? null : first - 1;',
+      'return first === Infinity ? null : first;',
+      'since starts with its first change',
+      'query-changes-page',
+    ],
+    [
+      'before.delivered_at >= sinceMs)',
+      'false)',
+      'an index of times that lacks one is found',
+      'stream-check',
+    ],
+  ]),
+  ...faultsIn('query/as-of.ts', [
+    ['done < earliest', 'done > earliest', 'as_of is the earliest of the exports', 'query-changes-page'],
+    [
+      '    if (done === null) return null;\n',
+      '    if (done === null) continue;\n',
+      'as_of is null while an export has none',
+      'query-changes-page',
+    ],
+    ['startMs + WINDOW_MS', 'startMs', 'as_of is the end of a window', 'query-changes-page'],
+    ['Math.min(asOf, nowMs)', 'asOf', 'as_of is not in the future', 'conformance-stream'],
+    [" AND status = 'done')", ')', 'as_of is of finished windows', 'query-changes-page'],
+  ]),
+  ...faultsIn('query/filters.ts', [
+    ['const ROUNDING = 0.5;', 'const ROUNDING = 0.4;', 'min_score rounds half up', 'query-changes-page'],
+    ['band >= @min_band', 'band > @min_band', 'min_band includes its band', 'query-changes-page'],
+    [' IS NULL OR ', ' IS NOT NULL AND ', 'exclusions keep what has no value', 'query-changes-page'],
+    ['filters.print ? 1 : 0', 'filters.print ? 0 : 1', 'print is what is asked for', 'query-changes-page'],
+  ]),
+  ...faultsIn('query/data-gaps.ts', [
+    ['    limit: DATA_GAPS_MAX,\n', '    limit: DATA_GAPS_MAX + 1,\n', 'at most 200 gaps', 'me'],
+    ['    from: nowMs - DATA_GAP_AGE_MAX_MS,\n', '    from: 0,\n', 'gaps of 90 days', 'me'],
+    ["'missing', 'abandoned', 'failed'", "'missing', 'failed'", 'abandoned windows are gaps', 'me'],
+    [
+      '  ORDER BY window_start DESC LIMIT @limit`;\n\nconst',
+      '  ORDER BY window_start LIMIT @limit`;\n\nconst',
+      'gaps are newest first',
+      'me',
+    ],
+  ]),
+  ...faultsIn('query/period-page.ts', [
+    [
+      'limit: query.limit - rows',
+      'limit: query.limit',
+      'a page of a period has no more rows than asked for',
+      'period-page',
+    ],
+  ]),
+  ...faultsIn('query/period.ts', [
+    [
+      'const toMs = Math.min(askedToMs, nowMs);',
+      'const toMs = askedToMs;',
+      'a future to is now',
+      'period-parameters',
+    ],
+    ['  if (toMs <= fromMs) {\n', '  if (toMs < fromMs) {\n', 'a period is not empty', 'period-parameters'],
+  ]),
+  ...faultsIn('http/waiting.ts', [
+    ['          clearTimeout(timer);\n', '', 'a wait that is over has no timer', 'timers'],
+    [
+      "          socket.removeListener('close', leave).removeListener('end', leave);\n",
+      '',
+      'a wait that is over leaves no listener',
+      'timers',
+    ],
+    ['      for (const wake of [...waiters]) wake(false);\n', '', 'a stop ends all waits', 'timers'],
+  ]),
+  ...faultsIn('http/body.ts', [
+    ['      clearTimeout(timer);\n', '', 'a body that was read has no timer', 'timers'],
+  ]),
+];

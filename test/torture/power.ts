@@ -1,0 +1,210 @@
+/**
+ * The power cut: what the real program does to its files is recorded, and from the record are made the disks that a
+ * power cut may leave, at any moment of it. Each is brought back; what clients had been told must still be so.
+ */
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import type { Order, Outcome, Part } from './part.ts';
+import { type Checked, checkImage } from './power/check.ts';
+import { Disk, differences } from './power/disk.ts';
+import { LEFTS, type Leaving, pickLeaving, writeImage } from './power/image.ts';
+import { commandsByPrint, type Known, learn, NOTHING_KNOWN } from './power/known.ts';
+import { type IoEvent, readRecord } from './power/record.ts';
+import { startOn } from './power/start.ts';
+import { recordStory, type Story } from './power/story.ts';
+
+const IMAGES = 20_000;
+const STARTS = 200;
+/** How often the power is cut again while the real program brings an image back. */
+const CUTS_A_START = 10;
+/** One in so many is compared with its log; of one in so many, the backup is read. */
+const SCRUB_EVERY = 10;
+const BACKUP_EVERY = 4;
+/** One cause makes many fail. */
+const FAILURES_MAX = 10;
+const TELL_EVERY = 500;
+
+export const power: Part = {
+  name: 'power',
+  about: 'the power is cut at any moment, with any part of what was not synced',
+  minutes: 40,
+  needs: ['gcc'],
+  run: async (order) => cutPower(await recordPower(order), order),
+};
+
+/** A life of the real program, recorded in the folder of the order. */
+export function recordPower({ seed, folder }: Order): Promise<Story> {
+  const prng = createPrng();
+  prng.reseed(seedKey(`${seed}`, 'power story'), 0, 0);
+  return recordStory(folder, prng);
+}
+
+/** @param isForgotten syncs that are left out of the record, as if the program did not make them */
+export async function cutPower(
+  story: Story,
+  order: Order,
+  isForgotten: (path: string) => boolean = () => false,
+): Promise<Outcome> {
+  order.tell(`recorded ${story.events.length} calls and answers`);
+  // In memory, where there is such a place: an image is read once.
+  const images = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : order.folder, 'wirewatch-power-'));
+  try {
+    const cuts = new Cuts(story, order, join(images, 'image'));
+    for (const [index, event] of story.events.entries()) {
+      await cuts.cutBefore(index);
+      if (cuts.failures.length >= FAILURES_MAX) break;
+      const isSync = event.kind === 'sync' || event.kind === 'sync folder';
+      cuts.play(event, isSync && isForgotten(event.path));
+    }
+    return { figures: cuts.figures(), failures: [...cuts.failures, ...cuts.doubts()] };
+  } finally {
+    rmSync(images, { recursive: true, force: true });
+  }
+}
+
+class Cuts {
+  readonly failures: string[] = [];
+  readonly #story: Story;
+  readonly #disk: Disk;
+  readonly #order: Order;
+  readonly #image: string;
+  readonly #images: number;
+  readonly #starts: number;
+  readonly #printed: ReturnType<typeof commandsByPrint>;
+  readonly #counts = new Map<string, number>();
+  #known: Known = NOTHING_KNOWN;
+  #number = 0;
+
+  constructor(story: Story, order: Order, image: string) {
+    this.#story = story;
+    this.#disk = new Disk(story.root);
+    this.#order = order;
+    this.#image = image;
+    this.#images = Math.max(1, Math.round(IMAGES * order.share));
+    this.#starts = Math.max(1, Math.round(STARTS * order.share));
+    this.#printed = commandsByPrint(story.events);
+  }
+
+  play(event: IoEvent, isForgotten: boolean): void {
+    if (isForgotten) this.#count('syncs left out');
+    else this.#disk.play(event);
+    this.#known = learn(this.#known, event, this.#story, this.#printed);
+  }
+
+  /** Makes the images of this moment, spread evenly over the record. */
+  async cutBefore(index: number): Promise<void> {
+    const until = ((index + 1) / this.#story.events.length) * this.#images;
+    for (; this.#number < until && this.failures.length < FAILURES_MAX; this.#number += 1) {
+      await this.#cut(index, this.#number);
+      if (this.#number % TELL_EVERY === 0)
+        this.#order.tell(`${this.#number} of ${this.#images} images, ${this.failures.length} failures`);
+    }
+  }
+
+  async #cut(index: number, number: number): Promise<void> {
+    const prng = createPrng();
+    prng.reseed(seedKey(`${this.#order.seed}`, 'power image'), number, 0);
+    const leaving = pickLeaving(prng);
+    this.#countLeft(leaving);
+    writeImage(this.#disk, leaving, prng, this.#image);
+    const every = this.#images / this.#starts;
+    const isStarted = Math.floor(number / every) !== Math.floor((number - 1) / every);
+    try {
+      if (isStarted) {
+        await this.#start(prng);
+      } else this.#countChecked(await this.#check(number));
+    } catch (error) {
+      this.#fail(index, number, leaving, error);
+    }
+  }
+
+  /** By the real program; then the power is cut again while that brings it back. */
+  async #start(prng: Prng): Promise<void> {
+    const disk = new Disk(this.#image);
+    disk.load();
+    const record = join(this.#order.folder, 'record-of-start');
+    await startOn(this.#image, this.#story, this.#known, record);
+    this.#count('started by the real program');
+    const events = readRecord(record);
+    const cuts = Array.from({ length: CUTS_A_START }, () => prng.below(events.length)).sort((a, b) => a - b);
+    const again = `${this.#image}-again`;
+    let known = this.#known;
+    for (const [index, event] of events.entries()) {
+      for (; cuts[0] === index; cuts.shift()) {
+        writeImage(disk, pickLeaving(prng), prng, again);
+        await checkImage(again, this.#story, known, { scrub: false, backup: false });
+        this.#count('cut again while it was brought back');
+      }
+      disk.play(event);
+      known = learn(known, event, this.#story, this.#printed);
+    }
+    const [missed] = differences(disk);
+    if (missed !== undefined) throw new Error(`the record of a start is not what became of ${missed}`);
+  }
+
+  async #check(number: number): Promise<Checked> {
+    const depth = { scrub: number % SCRUB_EVERY === 0, backup: number % BACKUP_EVERY === 0 };
+    const checked = await checkImage(this.#image, this.#story, this.#known, depth);
+    if (depth.scrub) this.#count('compared with the log');
+    if (depth.backup && this.#known.hasBackup) this.#count('with a backup that was read');
+    return checked;
+  }
+
+  /** Leaves the image as the power cut left it. */
+  #fail(index: number, number: number, { content, names }: Leaving, error: unknown): void {
+    const prng = createPrng();
+    prng.reseed(seedKey(`${this.#order.seed}`, 'power image'), number, 0);
+    const left = join(this.#order.folder, `image-${number}`);
+    writeImage(this.#disk, pickLeaving(prng), prng, left);
+    const event = this.#story.events[index];
+    const before = event === undefined || !('path' in event) ? event?.kind : `${event.kind} ${event.path}`;
+    const message = error instanceof Error ? error.message : String(error);
+    this.failures.push(
+      `seed ${this.#order.seed}, image ${number}, cut before call ${index} (${before}), of what was not synced ${content} of the content and ${names} of the names: ${message}`,
+    );
+  }
+
+  #countLeft({ content, names }: Leaving): void {
+    this.#count('images');
+    if (this.#disk.unsynced.size > 0) this.#count(`with unsynced content: ${content} of it left`);
+    if (this.#disk.pending.length > 0) this.#count(`with unsynced names: ${names} of them left`);
+  }
+
+  #countChecked({ applied, madeAnew }: Checked): void {
+    if (applied > 0) this.#count('whose database was behind the log');
+    if (madeAnew) this.#count('whose database was made anew');
+  }
+
+  #count(what: string): void {
+    this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
+  }
+
+  figures(): Record<string, number> {
+    const calls = this.#story.events.filter(({ kind }) => !['answer', 'print', 'note'].includes(kind));
+    const counted = Object.fromEntries([...this.#counts].sort(([one], [other]) => (one < other ? -1 : 1)));
+    return {
+      'calls recorded': calls.length,
+      'syncs recorded': calls.filter(({ kind }) => kind.startsWith('sync')).length,
+      'pages of the follower': this.#story.pages.size,
+      ...counted,
+    };
+  }
+
+  /** What makes it doubtful that all held: a call that was not recorded, a kind of power cut that did not happen. */
+  doubts(): string[] {
+    if (this.failures.length > 0) return [];
+    const wanted = [
+      ...LEFTS.map((left) => `with unsynced content: ${left} of it left`),
+      ...LEFTS.filter((left) => left !== 'torn').map((left) => `with unsynced names: ${left} of them left`),
+      'whose database was behind the log',
+      'with a backup that was read',
+      'compared with the log',
+      'started by the real program',
+      'cut again while it was brought back',
+    ];
+    const missed = differences(this.#disk).map((path) => `the record is not what became of ${path}`);
+    const unfired = wanted.filter((what) => !this.#counts.has(what)).map((what) => `no image ${what}`);
+    return [...missed, ...unfired];
+  }
+}

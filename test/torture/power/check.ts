@@ -1,0 +1,165 @@
+/** Brings an image back as a start does, with the program's own code, and holds it against what had been told. */
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { findSource } from '../../../src/backup/source.ts';
+import { verifyBackup } from '../../../src/backup/verify-backup.ts';
+import { streamName } from '../../../src/detection/content-type.ts';
+import { openAccess } from '../../../src/history/access.ts';
+import { recoverDetections } from '../../../src/history/recover.ts';
+import { scrub } from '../../../src/history/scrub.ts';
+import { jsonBaseUrl } from '../../../src/query/base-url.ts';
+import { readChangesPage } from '../../../src/query/changes-page.ts';
+import { createStreamCursors } from '../../../src/query/stream-cursor.ts';
+import type { Database } from '../../../src/store/database.ts';
+import { type DataFolder, dataFolder, ensureFolder } from '../../../src/store/folder.ts';
+import { completeRestore } from '../../../src/store/incoming.ts';
+import { readSecret } from '../../../src/store/secret.ts';
+import { refuseNewer } from '../../../src/store/writer.ts';
+import { NO_FILTERS } from '../../support/filters.ts';
+import { checkStreams } from '../../support/streams.ts';
+import type { Known } from './known.ts';
+import { BACKUP, DATA, REMOVED, SETTINGS, type Story } from './story.ts';
+
+export interface Checked {
+  /** Entries of the log that the database lacked. */
+  readonly applied: number;
+  readonly madeAnew: boolean;
+}
+
+/** How far a check goes: what takes long is done for some images only. */
+export interface Depth {
+  /** Compare the database with the log, column by column. */
+  readonly scrub: boolean;
+  /** Read the backup through. */
+  readonly backup: boolean;
+}
+
+const STREAMS = [streamName(7001, 'text'), streamName(7001, 'image'), streamName(7002, 'text')];
+const BASE_URL = jsonBaseUrl(SETTINGS.WIREWATCH_SERVER_BASE_URL);
+
+/** @throws Error for what is not as it had been told */
+export async function checkImage(root: string, story: Story, known: Known, depth: Depth): Promise<Checked> {
+  const folder = dataFolder(join(root, DATA));
+  checkFiles(join(folder.root, 'drop'), known);
+  ensureFolder(folder);
+  completeRestore(folder);
+  refuseNewer(folder);
+  checkKeys(folder, known);
+  const { db, log, applied, madeAnew } = await recoverDetections({
+    folder,
+    program: 'torture',
+    onReadable: () => {},
+    onBegin: () => {},
+    onProgress: () => {},
+    between: async () => {},
+  });
+  log.close();
+  try {
+    checkStream(db, folder, known);
+    checkDetections(db, folder, story, known);
+    // While a stream is taken away, its head is there without its rows.
+    if (known.removal !== 'asked for') checkStreams(db);
+  } finally {
+    db.close();
+  }
+  if (depth.scrub) {
+    const { findings } = await scrub({ folder, between: async () => {}, onProgress: () => {} });
+    assert.deepEqual(findings, [], 'the database is not what the log comes to');
+  }
+  if (depth.backup && known.hasBackup) {
+    const { findings } = await verifyBackup(findSource(join(root, BACKUP)), () => {});
+    assert.deepEqual(findings, [], 'a backup that was complete is damaged');
+  }
+  return { applied, madeAnew: madeAnew !== null };
+}
+
+/** What was dropped is somewhere. */
+function checkFiles(drop: string, { dropped }: Known): void {
+  const there = new Set(filesBelow(drop).map((path) => digest(readFileSync(path))));
+  for (const [name, content] of dropped)
+    assert.ok(there.has(digest(content)), `${name} was dropped, and is nowhere`);
+}
+
+function filesBelow(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true, recursive: true }).flatMap((entry) =>
+    entry.isFile() ? [join(entry.parentPath, entry.name)] : [],
+  );
+}
+
+function digest(content: Buffer): string {
+  return createHash('sha1').update(content).digest('hex');
+}
+
+function checkKeys(folder: DataFolder, { keys }: Known): void {
+  const db = openAccess(folder.root, {
+    create: true,
+    kind: 'appliance',
+    operation: { kind: 'start' },
+    compare: true,
+  });
+  try {
+    const rows = db
+      .prepare<[], { id: string; revoked_at: number | null }>('SELECT id, revoked_at FROM api_key')
+      .all();
+    const found = new Map(rows.map(({ id, revoked_at }) => [id, revoked_at !== null]));
+    for (const [id, isRevoked] of keys) {
+      assert.ok(found.has(id), `key ${id} was shown, and is gone`);
+      assert.ok(!isRevoked || found.get(id) === true, `key ${id} was revoked, and works again`);
+    }
+  } finally {
+    db.close();
+  }
+}
+
+/** What the follower has is what the stream begins with, and its cursor goes on where that ends. */
+function checkStream(db: Database, folder: DataFolder, { rows, cursor }: Known): void {
+  const all = walk(db, 0);
+  if (cursor === null) return;
+  assert.ok(all.startsWith(rows), 'what a client has seen is not in the stream, or is changed');
+  const rest = walk(db, createStreamCursors(readSecret(folder)).decode(cursor));
+  assert.ok(
+    all === (rest === '' ? rows : `${rows},${rest}`),
+    'the cursor of a client does not go on where it was given',
+  );
+}
+
+function walk(db: Database, from: number): string {
+  const pages: string[] = [];
+  for (let position = from; ; ) {
+    const page = readChangesPage(db, {
+      streams: STREAMS,
+      content_types: ['text', 'image'],
+      filters: NO_FILTERS,
+      start: { kind: 'after', position },
+      limit: 1000,
+      projection: null,
+      baseUrl: BASE_URL,
+      recentDeliveries: new Map(),
+    });
+    if (page.rows > 0) pages.push(page.data.toString());
+    if (!page.has_more) return pages.join(',');
+    position = page.position;
+  }
+}
+
+/** What lies in the archive was applied whole; nothing is there that no file has. */
+function checkDetections(db: Database, folder: DataFolder, { files }: Story, known: Known): void {
+  const ids = new Set(db.prepare<[], string>('SELECT id FROM detection').pluck().all());
+  const archive = join(folder.root, 'drop', 'archive');
+  for (const path of filesBelow(archive)) {
+    const name = path.slice(path.lastIndexOf('/') + 1);
+    const content = known.dropped.get(name);
+    if (content === undefined) continue;
+    assert.ok(readFileSync(path).equals(content), `${relative(archive, path)} is not what was dropped`);
+    for (const id of files.get(name) ?? [])
+      assert.ok(ids.has(id), `${relative(archive, path)} is in the archive, and ${id} is unknown`);
+  }
+  const dropped = new Set([...known.dropped.keys()].flatMap((name) => files.get(name) ?? []));
+  for (const id of ids) {
+    const isRemoved = id.split('.')[1] === `${REMOVED}`;
+    assert.ok(isRemoved ? known.removal !== 'done' : dropped.has(id), `${id} is there, and should not be`);
+  }
+}

@@ -1,0 +1,134 @@
+/** What io.c writes: each change below a folder in the order in which it took effect, and what was told meanwhile. */
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** What one line says. Paths are absolute; inodes are those of the file system. */
+export type IoEvent = { readonly pid: number } & (
+  | { readonly kind: 'create' | 'make folder'; readonly path: string; readonly inode: number }
+  | { readonly kind: 'write'; readonly path: string; readonly inode: number; readonly change: Written }
+  | { readonly kind: 'truncate'; readonly path: string; readonly inode: number; readonly change: Truncated }
+  | { readonly kind: 'sync' | 'sync folder'; readonly path: string; readonly inode: number }
+  | { readonly kind: 'rename' | 'link'; readonly path: string; readonly other: string }
+  | { readonly kind: 'unlink' | 'remove folder'; readonly path: string }
+  /** Durable at once: what somebody else put there, who is not asked what became of it after a power cut. */
+  | { readonly kind: 'put'; readonly path: string; readonly inode: number; readonly content: Buffer }
+  /** The beginning of an answer; the beginning of what a command prints; a note of the one who records. */
+  | { readonly kind: 'answer' | 'print' | 'note'; readonly text: string }
+);
+
+export interface Written {
+  readonly at: number;
+  readonly data: Buffer;
+  /** Of the file, after it. */
+  readonly modifiedNs: bigint;
+}
+
+export interface Truncated {
+  readonly size: number;
+  readonly modifiedNs: bigint;
+}
+
+const HEADER_BYTES = 48;
+const KINDS: Readonly<Record<string, IoEvent['kind']>> = {
+  C: 'create',
+  D: 'make folder',
+  W: 'write',
+  T: 'truncate',
+  F: 'sync',
+  G: 'sync folder',
+  R: 'rename',
+  L: 'link',
+  U: 'unlink',
+  X: 'remove folder',
+  P: 'put',
+  A: 'answer',
+  O: 'print',
+  N: 'note',
+};
+
+/** Makes the library of `io.c`. @param folder where it is put; @returns its path */
+export function buildRecorder(folder: string): string {
+  const library = join(folder, 'io.so');
+  const source = join(import.meta.dirname, '..', 'io.c');
+  const flags = ['-O2', '-Wall', '-Werror', '-shared', '-fPIC'];
+  execFileSync('gcc', [...flags, '-o', library, source, '-ldl', '-lpthread']);
+  return library;
+}
+
+/** @throws Error when the record holds a call that the recorder does not understand */
+export function readRecord(path: string): IoEvent[] {
+  const record = readFileSync(path);
+  const events: IoEvent[] = [];
+  for (let begin = 0; begin < record.length; ) {
+    const bytes = record.readUInt32LE(begin);
+    events.push(parseLine(record.subarray(begin, begin + bytes)));
+    begin += bytes;
+  }
+  return events;
+}
+
+function parseLine(line: Buffer): IoEvent {
+  const mark = String.fromCharCode(line.readUInt32LE(4));
+  const inode = Number(line.readBigUInt64LE(8));
+  const at = Number(line.readBigInt64LE(16));
+  const modifiedNs = line.readBigInt64LE(24);
+  const pid = line.readUInt32LE(32);
+  const pathEnd = HEADER_BYTES + line.readUInt32LE(36);
+  const otherEnd = pathEnd + line.readUInt32LE(40);
+  const path = line.toString('utf8', HEADER_BYTES, pathEnd);
+  const other = line.toString('utf8', pathEnd, otherEnd);
+  const data = line.subarray(otherEnd);
+  const kind = KINDS[mark];
+  switch (kind) {
+    case 'write':
+      return { pid, kind, path, inode, change: { at, data, modifiedNs } };
+    case 'truncate':
+      return { pid, kind, path, inode, change: { size: at, modifiedNs } };
+    case 'create':
+    case 'make folder':
+    case 'sync':
+    case 'sync folder':
+      return { pid, kind, path, inode };
+    case 'put':
+      return { pid, kind, path, inode, content: data };
+    case 'rename':
+    case 'link':
+      return { pid, kind, path, other };
+    case 'unlink':
+    case 'remove folder':
+      return { pid, kind, path };
+    case 'answer':
+    case 'print':
+    case 'note':
+      return { pid, kind, text: data.toString() };
+    default:
+      throw new Error(`the recorder does not understand ${path}`);
+  }
+}
+
+/** Adds a line of the one who records, in its place among those of the program. */
+export function note(record: string, text: string): void {
+  appendLine(record, 'N', { data: Buffer.from(text) });
+}
+
+/** Notes what is about to be put there: before the program can see it. */
+export function notePut(record: string, path: string, inode: number, content: Buffer): void {
+  appendLine(record, 'P', { path, inode, data: content });
+}
+
+function appendLine(
+  record: string,
+  kind: string,
+  { path = '', inode = 0, data }: { path?: string; inode?: number; data: Buffer },
+): void {
+  const name = Buffer.from(path);
+  const header = Buffer.alloc(HEADER_BYTES);
+  header.writeUInt32LE(HEADER_BYTES + name.length + data.length, 0);
+  header.writeUInt32LE(kind.charCodeAt(0), 4);
+  header.writeBigUInt64LE(BigInt(inode), 8);
+  header.writeUInt32LE(process.pid, 32);
+  header.writeUInt32LE(name.length, 36);
+  header.writeUInt32LE(data.length, 44);
+  appendFileSync(record, Buffer.concat([header, name, data]));
+}

@@ -1,0 +1,91 @@
+/** Starts the real program on an image: a client goes on with its cursor, and what was dropped is read to its end. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { formatMs, HOUR_MS } from '../../../src/time.ts';
+import { isComplaint } from '../../support/crashes.ts';
+import { contentOf, fileName, idOf, newRow, nextWindowMs } from '../../support/export-files.ts';
+import type { RunningProgram } from '../../support/program.ts';
+import { Follower } from './follower.ts';
+import type { Known } from './known.ts';
+import { notePut } from './record.ts';
+import { DATA, runRecorded, type Story } from './story.ts';
+
+const PATIENCE_MS = 60_000;
+
+/** @param record a file, in which is recorded what it does; @throws Error for what is not as it had been told */
+export async function startOn(
+  image: string,
+  { files, key, library }: Story,
+  known: Known,
+  record: string,
+): Promise<void> {
+  const telling = { library, record, root: image };
+  writeFileSync(record, '');
+  const program = runRecorded(['serve', '--port', '0'], telling);
+  try {
+    const url = await program.url();
+    const drop = join(image, DATA, 'drop');
+    if (await isPaused(url)) await runRecorded(['ingest', 'resume'], telling).ended;
+    const added = dropNew(record, drop, files);
+    await settled(drop, program);
+    if (known.cursor !== null)
+      await followOn(url, key, { ...known, cursor: known.cursor }, { files, drop, added });
+    program.kill('SIGTERM');
+    assert.equal(await program.ended, 0, 'it did not end well');
+    assert.deepEqual(program.log().filter(isComplaint), [], 'a power cut is no reason to complain');
+  } finally {
+    program.kill('SIGKILL');
+    await program.ended;
+  }
+}
+
+async function isPaused(url: string): Promise<boolean> {
+  const health: { alerts: { paused: number } } = JSON.parse(await (await fetch(`${url}/v1/health`)).text());
+  return health.alerts.paused === 1;
+}
+
+/** @returns the id of its detection */
+function dropNew(record: string, drop: string, files: Story['files']): string {
+  const row = newRow();
+  const name = fileName('newswire', nextWindowMs());
+  const draft = `${drop}-draft`;
+  const content = contentOf('ndjson', [row]);
+  writeFileSync(draft, content);
+  notePut(record, join(drop, name), statSync(draft).ino, content);
+  renameSync(draft, join(drop, name));
+  files.set(name, [idOf(row)]);
+  return idOf(row);
+}
+
+async function settled(drop: string, program: RunningProgram): Promise<void> {
+  const waiting = () =>
+    [drop, join(drop, '.taken')].flatMap((folder) => readdirSync(folder)).filter(isExport);
+  const deadline = performance.now() + PATIENCE_MS;
+  while (waiting().length > 0) {
+    if (performance.now() > deadline) throw new Error(`not read: ${waiting()}; it told ${program.told()}`);
+    await sleep(20);
+  }
+}
+
+function isExport(name: string): boolean {
+  return /(news|image)wire\./.test(name);
+}
+
+async function followOn(
+  url: string,
+  key: string,
+  { rows, cursor, dropped }: Known & { readonly cursor: string },
+  { files, drop, added }: { files: Story['files']; drop: string; added: string },
+): Promise<void> {
+  const all = await Follower.readAll(url, key, `since=${formatMs(Date.now() - HOUR_MS)}`);
+  const rest = await Follower.readAll(url, key, `cursor=${cursor}`);
+  assert.ok([rows, ...rest].join() === all.join(), 'a client does not go on where it was');
+  const stream: { id: string }[] = JSON.parse(`[${all.join()}]`);
+  const ids = new Set(stream.map(({ id }) => id));
+  assert.ok(ids.has(added), 'what is dropped afterwards does not reach the stream');
+  for (const name of dropped.keys())
+    for (const id of existsSync(join(drop, 'held', name)) ? [] : (files.get(name) ?? []))
+      assert.ok(ids.has(id), `${name} was read, and ${id} is not in the stream`);
+}

@@ -1,0 +1,338 @@
+/** A life of the real program that has it all, recorded: what it did to its files, and what clients were told when. */
+import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExportName } from '../../../src/detection/content-type.ts';
+import type { Prng } from '../../../src/generate/prng.ts';
+import { FORMS } from '../../../src/ingest/export-name.ts';
+import { formatMs, formatWindowStart } from '../../../src/time.ts';
+import { TEST_SETTINGS } from '../../support/appliance.ts';
+import { contentOf, fileName, idOf, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
+import { type RunningProgram, runProgram } from '../../support/program.ts';
+import { Follower, type Page } from './follower.ts';
+import { buildRecorder, type IoEvent, note, notePut, readRecord } from './record.ts';
+
+/** Of the program that is begun again on an image, too; photos' links are the same at every start. */
+export const SETTINGS = {
+  ...TEST_SETTINGS,
+  WIREWATCH_INGEST_QUIET_MS: '0',
+  WIREWATCH_SERVER_BASE_URL: 'https://wire.example',
+};
+
+/** In the root of the disk. */
+export const DATA = 'data';
+export const BACKUP = 'backup';
+
+/** Removed in the middle of the story. */
+export const REMOVED = 7003;
+
+export interface Story {
+  readonly events: readonly IoEvent[];
+  /** The folder in which it took place, as it is in the end; empty before the first event. */
+  readonly root: string;
+  /** Of {@link buildRecorder}. */
+  readonly library: string;
+  /** By the id of the request. */
+  readonly pages: ReadonlyMap<string, Page>;
+  /** Ids of the detections in each file that is good, by its name; what is dropped afterwards is added. */
+  readonly files: Map<string, readonly string[]>;
+  /** Of the follower; only the program itself could tell it again. */
+  readonly key: string;
+}
+
+/** What is noted of a command that has ended well. */
+export interface Done {
+  readonly done: string;
+  /** Keys that it made or revoked, and what has become of them. */
+  readonly keys: readonly { readonly id: string; readonly status: string }[];
+}
+
+/** A backfill is applied in transactions of 20,000 rows; most are of detections that it has. */
+const BACKFILL_ROWS = 40_010;
+const BACKFILL_DETECTIONS = 60;
+const PATIENCE_MS = 60_000;
+/** After so many changes of its files the program is killed: at its start, while it reads a file, while it rests. */
+const KILLS = [12, 45, 80, 130, 210, 320] as const;
+
+/** @param folder where it may take place, and what is needed for it may lie */
+export async function recordStory(folder: string, prng: Prng): Promise<Story> {
+  const telling = {
+    library: buildRecorder(folder),
+    record: join(folder, 'record'),
+    root: join(folder, 'recorded'),
+    drafts: join(folder, 'drafts'),
+    prng,
+  };
+  mkdirSync(telling.root);
+  mkdirSync(telling.drafts);
+  const { library, root } = telling;
+  const teller = new Teller(telling);
+  try {
+    const key = await teller.tell();
+    const { files, pages } = teller;
+    return { events: readRecord(telling.record), root, library, pages, files, key };
+  } finally {
+    teller.end();
+  }
+}
+
+/** Starts the program on the data folder in a root. */
+export function runRecorded(
+  args: readonly string[],
+  { library, record, root }: Pick<Telling, 'library' | 'record' | 'root'>,
+  settings: Readonly<Record<string, string>> = {},
+): RunningProgram {
+  const recorded = { LD_PRELOAD: library, IO_ROOT: root, IO_RECORD: record };
+  return runProgram([...args, '--data', join(root, DATA)], { ...SETTINGS, ...recorded, ...settings });
+}
+
+interface Telling {
+  /** Of {@link buildRecorder}. */
+  readonly library: string;
+  /** The file that is written. */
+  readonly record: string;
+  readonly root: string;
+  /** Where files are written before they are dropped. */
+  readonly drafts: string;
+  readonly prng: Prng;
+}
+
+class Teller {
+  readonly files = new Map<string, readonly string[]>();
+  readonly #telling: Telling;
+  readonly #root: string;
+  readonly #drop: string;
+  #follower: Follower | null = null;
+  readonly #seen: Record<ExportName, Row[]> = { newswire: [], imagewire: [] };
+  #program: RunningProgram | null = null;
+  #files = 0;
+
+  constructor(telling: Telling) {
+    this.#telling = telling;
+    this.#root = telling.root;
+    this.#drop = join(telling.root, DATA, 'drop');
+  }
+
+  get pages(): ReadonlyMap<string, Page> {
+    return this.#follower?.pages ?? new Map();
+  }
+
+  end(): void {
+    this.#follower?.stop();
+    this.#program?.kill('SIGKILL');
+  }
+
+  /** @returns the key of the follower */
+  async tell(): Promise<string> {
+    await this.#command('account', 'add', 'agency', '--name', 'Agency');
+    await this.#command('subscription', 'add', '7001', '--account', 'agency');
+    await this.#command('subscription', 'add', '7002', '--account', 'agency');
+    const { key } = await this.#createKey('7001,7002');
+    this.#follower = new Follower(key, `since=${formatMs(Date.now() - 60_000)}`);
+    await this.#begin();
+    await this.#windows(3);
+    const [first] = await this.#changeKeys();
+    await this.#backUp();
+    await this.#badFiles();
+    await this.#backfill();
+    await this.#pause();
+    await this.#command('key', 'rotate', first ?? '', '--overlap', '1h');
+    await this.#command('key', 'revoke', first ?? '', '--yes');
+    await this.#removal();
+    await this.#command('verify');
+    await this.#windows(2);
+    await this.#backUp();
+    await this.#end();
+
+    for (const changes of KILLS) await this.#killed(changes);
+    await this.#begin();
+    await this.#windows(2);
+    await this.#command('ingest', 'replay');
+    await this.#end();
+
+    await this.#command('rebuild', '--log');
+    await this.#changeKeys();
+    await this.#begin();
+    await this.#windows(1);
+    await this.#backUp();
+    await this.#windows(1);
+    await this.#end();
+    await this.#command('restore', join(this.#root, BACKUP), '--replace');
+    await this.#begin();
+    await this.#windows(2);
+    await this.#end();
+    return key;
+  }
+
+  async #begin(settings: Readonly<Record<string, string>> = {}): Promise<RunningProgram> {
+    const program = this.#run(['serve', '--port', '0'], settings);
+    this.#program = program;
+    const listening = program.url().then((url) => this.#follower?.at(url));
+    if (settings.IO_KILL === undefined) await listening;
+    else listening.catch(() => {});
+    return program;
+  }
+
+  async #end(): Promise<void> {
+    this.#follower?.at(null);
+    this.#program?.kill('SIGTERM');
+    const code = await this.#program?.ended;
+    if (code !== 0) throw new Error(`the program ended with ${code}: ${this.#program?.told()}`);
+    this.#program = null;
+  }
+
+  /** Killed after so many changes of its files, with some dropped before and meanwhile. */
+  async #killed(changes: number): Promise<void> {
+    this.#write('newswire');
+    const program = await this.#begin({ IO_KILL: `${changes}` });
+    let isOver = false;
+    void program.ended.then(() => {
+      isOver = true;
+    });
+    const deadline = performance.now() + PATIENCE_MS;
+    while (!isOver) {
+      if (performance.now() > deadline) throw new Error(`it did not come to ${changes} changes`);
+      await sleep(100);
+      if (!isOver) this.#write(this.#telling.prng.pick(['newswire', 'imagewire']));
+    }
+    this.#follower?.at(null);
+    if ((await program.ended) !== null) throw new Error(`it ended by itself: ${program.told()}`);
+  }
+
+  #run(args: readonly string[], settings?: Readonly<Record<string, string>>): RunningProgram {
+    return runRecorded(args, this.#telling, settings);
+  }
+
+  /** Runs a command to its end, and notes when it began and ended. @returns what it printed */
+  async #command(...args: string[]): Promise<string> {
+    const { record } = this.#telling;
+    const command = args.slice(0, 2).join(' ');
+    note(record, JSON.stringify({ begun: command }));
+    const program = this.#run([...args, '--json']);
+    const code = await program.ended;
+    if (code !== 0) throw new Error(`wirewatch ${args.join(' ')} ended with ${code}: ${program.told()}`);
+    const told: { id: string } | undefined = args[0] === 'key' ? JSON.parse(program.printed()) : undefined;
+    const status = args[1] === 'revoke' ? 'revoked' : 'active';
+    const keys = told === undefined ? [] : [{ id: told.id, status }];
+    note(record, JSON.stringify({ done: command, keys } satisfies Done));
+    return program.printed();
+  }
+
+  /** Makes three and revokes two. @returns their ids */
+  async #changeKeys(): Promise<string[]> {
+    const ids: string[] = [];
+    for (let count = 0; count < 3; count += 1) {
+      const { id } = await this.#createKey('7001');
+      ids.push(id);
+    }
+    for (const id of ids.slice(1)) {
+      await this.#command('key', 'revoke', id, '--yes');
+    }
+    return ids;
+  }
+
+  async #createKey(subscriptions: string): Promise<{ id: string; key: string }> {
+    const options = ['--account', 'agency', '--subscriptions', subscriptions, '--scopes', 'detections:read'];
+    return JSON.parse(await this.#command('key', 'create', '--name', 'k', ...options));
+  }
+
+  async #backUp(): Promise<void> {
+    await this.#command('backup', join(this.#root, BACKUP));
+  }
+
+  /** One good file of each export for so many windows. */
+  async #windows(count: number): Promise<void> {
+    for (let window = 0; window < count; window += 1) {
+      this.#write('newswire');
+      this.#write('imagewire');
+      await this.#settled();
+    }
+  }
+
+  async #badFiles(): Promise<void> {
+    const startMs = nextWindowMs();
+    this.#put(fileName('newswire', startMs), Buffer.from('no JSON\n'));
+    await this.#settled();
+    this.#write('newswire', { startMs });
+    await this.#settled();
+    await this.#command('window', 'reset', 'newswire', formatWindowStart(startMs));
+    await this.#settled();
+  }
+
+  async #backfill(): Promise<void> {
+    const rows = Array.from({ length: BACKFILL_DETECTIONS }, () =>
+      newRow({ subscription_id: 7002, exported_at: '2026-11-01T00:00:00Z' }),
+    );
+    const all = Array.from({ length: BACKFILL_ROWS }, (_, index) => rows[index % rows.length] ?? {});
+    const name = 'newswire.backfill-history.csv.zst';
+    this.#put(name, contentOf('csv.zst', all));
+    this.files.set(
+      name,
+      rows.map((row) => idOf(row)),
+    );
+    this.#write('newswire');
+    await this.#settled();
+  }
+
+  async #pause(): Promise<void> {
+    await this.#command('ingest', 'pause');
+    this.#write('newswire');
+    await sleep(100);
+    await this.#command('ingest', 'resume');
+    await this.#settled();
+  }
+
+  async #removal(): Promise<void> {
+    await this.#command('subscription', 'add', `${REMOVED}`, '--account', 'agency');
+    this.#write('newswire', { subscription: REMOVED });
+    this.#write('imagewire', { subscription: REMOVED });
+    await this.#settled();
+    await this.#command('subscription', 'remove', `${REMOVED}`, '--yes');
+  }
+
+  /** A file of new rows and of some that are scored again. */
+  #write(
+    exportName: ExportName,
+    { startMs = nextWindowMs(), subscription = 7001 }: { startMs?: number; subscription?: number } = {},
+  ): void {
+    const { prng } = this.#telling;
+    const form = FORMS[this.#files % FORMS.length] ?? 'ndjson';
+    const scored = { last_scored_at: formatMs(startMs), exported_at: formatMs(startMs + 1000) };
+    const again = subscription === 7001 ? this.#seen[exportName].filter(() => prng.chance(0.05)) : [];
+    const rows = Array.from({ length: 1 + prng.below(8) }, () =>
+      newRow({ ...scored, subscription_id: subscription, strength_score: prng.below(100) }),
+    );
+    const all = [...rows, ...again.map((row) => ({ ...row, ...scored, strength_score: prng.below(100) }))];
+    if (subscription === 7001) this.#seen[exportName].push(...rows);
+    const name = fileName(exportName, startMs, form);
+    this.#put(name, contentOf(form, all));
+    if (subscription === 7001)
+      this.files.set(
+        name,
+        all.map((row) => idOf(row, exportName)),
+      );
+  }
+
+  #put(name: string, content: Buffer): void {
+    const draft = join(this.#telling.drafts, name);
+    writeFileSync(draft, content);
+    notePut(this.#telling.record, join(this.#drop, name), statSync(draft).ino, content);
+    renameSync(draft, join(this.#drop, name));
+    this.#files += 1;
+  }
+
+  /** Waits until nothing waits. */
+  async #settled(): Promise<void> {
+    const waiting = () =>
+      [this.#drop, join(this.#drop, '.taken')]
+        .flatMap((folder) => readdirSync(folder))
+        .filter((name) => name.includes('wire.'));
+    const deadline = performance.now() + PATIENCE_MS;
+    while (waiting().length > 0) {
+      if (performance.now() > deadline) throw new Error(`these were not read: ${waiting()}`);
+      await sleep(5);
+    }
+    // Until it rests, and its databases are checkpointed.
+    await sleep(60);
+  }
+}

@@ -1,0 +1,131 @@
+/** What must hold of an installation after each stage, whatever has befallen it: follower, fresh client and model agree, and so do files, log and database. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { Detection, LogLine } from '../../support/appliance.ts';
+import { isComplaint, loggedFiles } from '../../support/crashes.ts';
+import { type Folder, type Model, sha256Of, type Version } from './model.ts';
+import type { World } from './world.ts';
+
+const FOLDERS: readonly Folder[] = ['archive', 'failed', 'held', 'refused'];
+/** Alerts that nothing in the scenario, and no crash, gives a reason for. */
+const NEVER = ['log damaged', 'end of log lost'];
+const DAMAGED = 'database damaged';
+
+/**
+ * Starts it once more, and holds what it says against the model.
+ *
+ * @param reference the rows of an undisturbed run; null: this is it
+ * @param mayRebuild whether something gave a reason to take detections.db for damaged, and to make it from the log
+ * @throws AssertionError
+ */
+export async function checkWorld(
+  world: World,
+  model: Model,
+  reference: readonly Detection[] | null,
+  mayRebuild = false,
+): Promise<void> {
+  if (existsSync(join(world.backup, 'backup.json'))) await mustEnd(world, ['verify', 'BACKUP']);
+  await world.start();
+  await world.until('it comes to rest', () => world.isAtRest());
+  await world.follow();
+  const { rows } = await world.fresh();
+  sameList(rows.map(versionOf), model.stream, 'a fresh client has what the model has');
+  if (reference !== null) sameList(rows, reference, 'every row is as in an undisturbed run');
+  checkFollower(world.copy.rows, rows);
+  await checkKeys(world, model);
+  const log = world.logs.at(-1)?.() ?? [];
+  await world.stop();
+  const complaints = log.filter((line) => isComplaint(line) && !(mayRebuild && isOfRebuilding(line)));
+  assert.deepEqual(complaints.map(shown), [], 'nothing to complain about after a start');
+  const never = mayRebuild ? NEVER : [...NEVER, DAMAGED];
+  const opened = world.logs.flatMap((lines) => lines().filter(({ alert }) => never.includes(String(alert))));
+  assert.deepEqual(opened.map(shown), [], 'no alert without a reason');
+  checkFiles(world, model);
+  await mustEnd(world, ['verify']);
+}
+
+/** A client is told to come again while the database is made from the log. */
+function isOfRebuilding({ msg, err }: LogLine): boolean {
+  return (
+    msg === 'fault' && String(Object(err).message).startsWith('detections.db is being rebuilt from the log')
+  );
+}
+
+/** What it has that the server has no more is of a subscription that was removed. */
+function checkFollower(copied: readonly Detection[], rows: readonly Detection[]): void {
+  const streams = new Set(rows.map(({ subscription_id }) => subscription_id));
+  const own = copied.filter(({ subscription_id }) => streams.has(subscription_id));
+  sameList(own, rows, 'the follower has what a fresh client has, each version once');
+}
+
+function versionOf({ id, version, strength, event }: Detection): Version {
+  assert.equal(event, version === 1 ? 'created' : 'updated');
+  return { id, version, score: strength.score };
+}
+
+async function checkKeys(world: World, model: Model): Promise<void> {
+  for (const [label, isValid] of model.keys) {
+    const key = world.keys[label];
+    // A command that was killed after it was carried out has shown it to nobody.
+    if (key === undefined) continue;
+    const { status } = await world.get('/v1/me', key);
+    assert.equal(status, isValid ? 200 : 401, `the key "${label}"`);
+  }
+}
+
+/** Everything that was dropped lies once in the folder where it belongs, and nothing else does. */
+function checkFiles({ drop, data }: World, { files }: Model): void {
+  const found = FOLDERS.flatMap((folder) =>
+    readdirSync(join(drop, folder), { withFileTypes: true, recursive: true })
+      .filter((entry) => entry.isFile() && !entry.name.endsWith('.reason.json'))
+      .map((entry) => ({ folder, path: join(entry.parentPath, entry.name) })),
+  );
+  const left = [...files];
+  for (const { folder, path } of found) {
+    const sha256 = sha256Of(readFileSync(path));
+    const at = left.findIndex((file) => file.sha256 === sha256 && file.folders.includes(folder));
+    assert.ok(at >= 0, `${path} is not what was dropped, or lies there a second time`);
+    left.splice(at, 1);
+  }
+  assert.deepEqual(left, [], 'every file that was dropped is there');
+  assert.deepEqual(readdirSync(drop).sort(), ['.taken', ...FOLDERS].sort());
+  checkRecords(
+    data,
+    drop,
+    found.map(({ path }) => path),
+  );
+}
+
+/** The log's last word about each file says where it lies, and no file was applied under two numbers. */
+function checkRecords(data: string, drop: string, found: readonly string[]): void {
+  const last = new Map(loggedFiles(data).map((record) => [record.number, record]));
+  const records = [...last.values()];
+  const lying = found.map((path) => path.slice(drop.length + 1));
+  const stated = records.flatMap(({ destination }) => destination ?? []);
+  assert.deepEqual(lying.toSorted(), stated.toSorted(), 'each file lies where its record says');
+  const applied = records.filter(({ outcome }) => outcome === 'applied').map(({ sha256 }) => sha256);
+  assert.equal(new Set(applied).size, applied.length, 'no content was applied twice');
+}
+
+async function mustEnd(world: World, args: readonly string[]): Promise<void> {
+  const { code, told, printed } = await world.command(args);
+  assert.equal(code, 0, `${args.join(' ')}: ${told}${printed}`);
+}
+
+/** A difference of two whole lists is too long to read, and takes seconds to be found. */
+function sameList(actual: readonly unknown[], expected: readonly unknown[], what: string): void {
+  const at = expected.findIndex((item, index) => !isDeepStrictEqual(item, actual[index]));
+  if (at < 0 && actual.length === expected.length) return;
+  const [found, wanted] = [actual, expected].map((list) =>
+    JSON.stringify(list.at(at < 0 ? expected.length : at)),
+  );
+  assert.fail(
+    `${what}: not at ${at} of ${expected.length} (${actual.length} found): ${found}, expected ${wanted}`,
+  );
+}
+
+function shown(line: LogLine): string {
+  return JSON.stringify(line);
+}

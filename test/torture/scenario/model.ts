@@ -1,0 +1,66 @@
+/** What the scenario must come to: the stream, the files and the keys, worked out without the program. */
+import { createHash } from 'node:crypto';
+import type { ExportName } from '../../../src/detection/content-type.ts';
+import { idOf, type Row } from '../../support/export-files.ts';
+
+export type Folder = 'archive' | 'failed' | 'held' | 'refused';
+
+/** One row of the stream. */
+export interface Version {
+  readonly id: string;
+  readonly version: number;
+  readonly score: unknown;
+}
+
+export class Model {
+  /** In the order in which they come. */
+  stream: Version[] = [];
+  /** Where each file may lie, by SHA-256 of what is in it; a content that was dropped twice is there twice. */
+  readonly files: { readonly sha256: string; folders: readonly Folder[] }[] = [];
+  /** By the label of a key: whether it is valid. */
+  readonly keys = new Map<string, boolean>();
+  readonly #newest = new Map<string, { version: number; row: Row }>();
+
+  /** The rows of a file, as an export of that name; of each detection the row that was scored last counts. */
+  apply(exportName: ExportName, rows: readonly Row[]): void {
+    for (const row of rows) {
+      const id = idOf(row, exportName);
+      const known = this.#newest.get(id);
+      if (known === undefined) this.#add(id, 1, row);
+      else if (String(row.last_scored_at) > String(known.row.last_scored_at)) {
+        if (row.strength_score !== known.row.strength_score) this.#add(id, known.version + 1, row);
+        else known.row = row;
+      }
+    }
+  }
+
+  /** Addresses of print articles are shown from now on, and all files were read again. */
+  showPrint(): void {
+    for (const [id, { version, row }] of this.#newest)
+      if (row.article_print === true) this.#add(id, version + 1, row);
+  }
+
+  remove(subscription: number): void {
+    this.stream = this.stream.filter(({ id }) => id.split('.')[1] !== String(subscription));
+  }
+
+  file(content: Buffer, ...folders: Folder[]): void {
+    this.files.push({ sha256: sha256Of(content), folders });
+  }
+
+  /** A file that was put away is put away elsewhere. */
+  move(content: Buffer, ...folders: Folder[]): void {
+    const found = this.files.find(({ sha256 }) => sha256 === sha256Of(content));
+    if (found === undefined) throw new Error('no such file');
+    found.folders = folders;
+  }
+
+  #add(id: string, version: number, row: Row): void {
+    this.#newest.set(id, { version, row });
+    this.stream.push({ id, version, score: row.strength_score });
+  }
+}
+
+export function sha256Of(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex');
+}

@@ -1,0 +1,41 @@
+/**
+ * The bundled program with two constants made small, so that a short life has it all: segments that close, and a
+ * backfill in parts.
+ */
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const PROJECT = join(import.meta.dirname, '..', '..', '..');
+const DIST = join(PROJECT, 'dist');
+
+const SMALLER = [
+  { constant: 'SEGMENT_BYTES = 64 * 1024 * 1024', small: 'SEGMENT_BYTES = 6 * 1024' },
+  { constant: 'TRANSACTION_ROWS = 2e4', small: 'TRANSACTION_ROWS = 500' },
+];
+
+/**
+ * @param parent where it gets a folder of its own
+ * @returns its entry
+ */
+export function makeSmallProgram(parent: string): string {
+  const folder = join(parent, 'program');
+  mkdirSync(folder);
+  symlinkSync(join(PROJECT, 'node_modules'), join(folder, 'node_modules'));
+  for (const name of ['main.cjs', 'licenses.json', 'console.json'])
+    cpSync(join(DIST, name), join(folder, name));
+  const sources = ['program.cjs', 'worker.cjs'].map((name) => {
+    const source = readFileSync(join(DIST, name), 'utf8');
+    return {
+      name,
+      source,
+      small: SMALLER.reduce((text, { constant, small }) => text.replace(constant, small), source),
+    };
+  });
+  for (const { constant } of SMALLER)
+    if (!sources.some(({ source }) => source.includes(constant)))
+      throw new Error(
+        `the bundle does not say "${constant}": test/torture/scenario/small-program.ts must follow it`,
+      );
+  for (const { name, small } of sources) writeFileSync(join(folder, name), small);
+  return join(folder, 'main.cjs');
+}

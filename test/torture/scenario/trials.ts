@@ -1,0 +1,145 @@
+/** Many lives of the scenario's stages, each with one call hit: chosen, lived side by side, counted. */
+
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { createPrng, type Prng, seedKey } from '../../../src/generate/prng.ts';
+import type { Call, Counted, Injection } from '../io/inject.ts';
+import type { Order, Outcome } from '../part.ts';
+import { type Life, type LivedStage, live, type Trial } from './life.ts';
+
+/** More would only wait for each other's disk. */
+const LANES_MAX = 4;
+const TOLD_EVERY = 25;
+/** A run makes now a call more, now one less; near the end there may be none to hit. */
+const EARLIER = 0.9;
+const TRIES_MAX = 4;
+
+export interface Torment {
+  readonly counted: Counted;
+  /** What is done to each call, in turn. */
+  readonly injections: (call: Call, prng: Prng) => readonly Injection[];
+  /** What else must hold of what came of it; null: it does. */
+  readonly judge: (trial: Trial, injection: Injection) => string | null;
+  /** Under which names it is counted, once it has fired. */
+  readonly kindsOf: (trial: Trial, injection: Injection) => readonly string[];
+}
+
+interface Chosen {
+  readonly stage: LivedStage;
+  readonly injection: Injection;
+}
+
+/** One that can be chosen, and with what it is alike. */
+interface Case extends Chosen {
+  /** In what is done to which call: `fail EIO fsync`. */
+  readonly deed: string;
+  /** And where: in which stage, to which file. */
+  readonly place: string;
+}
+
+/**
+ * As many as the share says, so that every deed comes first, then each of them in every place, then all else.
+ *
+ * With TORTURE_CASE set to what a failure says repeats it, that one alone.
+ */
+export async function torment(
+  order: Order,
+  { counted, injections, judge, kindsOf }: Torment,
+): Promise<Outcome> {
+  const life = await live(order.folder, counted, order.tell);
+  const all = life.stages.flatMap((stage) => casesOf(stage, injections, order.seed));
+  const chosen = choose(all, order);
+  const figures: Record<string, number> = {
+    'calls of the whole scenario': life.stages.reduce((sum, { calls }) => sum + calls.length, 0),
+    'cases in all': all.length,
+    cases: chosen.length,
+  };
+  const count = (what: string) => {
+    figures[what] = (figures[what] ?? 0) + 1;
+  };
+  const failures: string[] = [];
+  let done = 0;
+  await inLanes(chosen, order.folder, life, async (each, trial) => {
+    const { injection } = each;
+    const failure = trial.failure ?? (trial.hit === null ? 'nothing was hit' : judge(trial, injection));
+    if (trial.hit !== null) {
+      count('fired');
+      for (const kind of kindsOf(trial, injection)) count(`  ${kind}`);
+    }
+    if (failure !== null)
+      failures.push(
+        `TORTURE_CASE='${caseOf(each)}' (${trial.hit?.what}): ${failure}\n    ${trial.events.join('\n    ')}`,
+      );
+    done += 1;
+    if (done % TOLD_EVERY === 0 || failure !== null)
+      order.tell(
+        `${done} of ${chosen.length}, ${failures.length} wrong${failure === null ? '' : `: ${failures.at(-1)}`}`,
+      );
+  });
+  return { figures, failures };
+}
+
+function casesOf(stage: LivedStage, injections: Torment['injections'], seed: number): Case[] {
+  return stage.calls.flatMap((call) => {
+    const prng = createPrng();
+    prng.reseed(seedKey(String(seed), stage.stage.name), call.number, 0);
+    return injections(call, prng).map((injection) => {
+      const deed = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
+      return { stage, injection, deed, place: `${deed} ${stage.stage.name} ${plain(call.path)}` };
+    });
+  });
+}
+
+/** A path without what is another in each run. */
+function plain(path: string): string {
+  return path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '*').replace(/\d+/g, '*');
+}
+
+function choose(all: readonly Case[], { share, seed }: Order): Case[] {
+  const wanted = process.env.TORTURE_CASE;
+  if (wanted !== undefined) return all.filter((each) => caseOf(each) === wanted);
+  const prng = createPrng();
+  prng.reseed(seedKey(String(seed), 'choice'), 0, 0);
+  const shuffled = all.map((item) => ({ item, at: prng.unit() })).sort((one, other) => one.at - other.at);
+  const places = ranks(shuffled, ({ item }) => item.place).sort((one, other) => one.rank - other.rank);
+  const deeds = ranks(places, ({ of }) => of.item.deed);
+  const first = deeds.filter(({ rank }) => rank === 0);
+  const rest = deeds.filter(({ rank }) => rank > 0);
+  return [...first, ...rest].slice(0, Math.ceil(all.length * share)).map(({ of }) => of.of.item);
+}
+
+/** Which one of its kind each is, in their order. */
+function ranks<Item>(items: readonly Item[], kindOf: (item: Item) => string): { of: Item; rank: number }[] {
+  const seen = new Map<string, number>();
+  return items.map((of) => {
+    const rank = seen.get(kindOf(of)) ?? 0;
+    seen.set(kindOf(of), rank + 1);
+    return { of, rank };
+  });
+}
+
+/** What repeats it. */
+function caseOf({ stage: { stage }, injection }: Chosen): string {
+  return `${stage.name}, ${injection.how} ${injection.how === 'fail' ? `${injection.error} ` : ''}${injection.at}`;
+}
+
+async function inLanes(
+  chosen: readonly Chosen[],
+  folder: string,
+  life: Life,
+  done: (each: Chosen, trial: Trial) => Promise<void>,
+): Promise<void> {
+  const waiting = [...chosen].values();
+  const lanes = Array.from({ length: Math.min(LANES_MAX, availableParallelism()) }, async (_, index) => {
+    const lane = life.lane(join(folder, `lane-${index}`));
+    for (const each of waiting) await done(each, await untilHit(lane, each));
+  });
+  await Promise.all(lanes);
+}
+
+async function untilHit(lane: ReturnType<Life['lane']>, { stage, injection }: Chosen): Promise<Trial> {
+  for (let tries = 1, at = injection.at; ; tries += 1, at = Math.max(1, Math.floor(at * EARLIER))) {
+    const trial = await lane(stage, { ...injection, at });
+    if (trial.hit !== null || trial.failure !== null || tries === TRIES_MAX) return trial;
+  }
+}

@@ -1,0 +1,309 @@
+/** A folder with an installation, the appliance on it while it runs, and a client that follows its stream. */
+import assert from 'node:assert/strict';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HOUR_MS } from '../../../src/time.ts';
+import { type Detection, type LogLine, putFile } from '../../support/appliance.ts';
+import { type RunningProgram, runProgram } from '../../support/program.ts';
+import type { Injector } from '../io/inject.ts';
+import type { Act, Keys, Stage } from './stages.ts';
+
+const SETTINGS = {
+  WIREWATCH_SERVER_BASE_URL: 'https://api.example',
+  WIREWATCH_INGEST_QUIET_MS: '0',
+  WIREWATCH_INGEST_RESCAN_SECONDS: '0.2',
+  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
+  WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
+};
+/** Far longer than anything takes. */
+const PATIENCE_MS = 60_000;
+const LOOK_EVERY_MS = 10;
+/** How often something is begun again after it was hit, before it counts as lost. */
+const TRIES_MAX = 4;
+
+/** What a promise of the program is held against: everything that the client has. */
+export interface Copy {
+  readonly cursor: string | null;
+  readonly rows: readonly Detection[];
+}
+
+/** Between two stages. */
+export interface Snapshot {
+  readonly folder: string;
+  readonly keys: Keys;
+  readonly copy: Copy;
+}
+
+/** What became of the program when it was hit, in words: `the appliance: killed`, `command verify: 1 …`. */
+export type Event = string;
+
+export class World {
+  readonly root: string;
+  readonly data: string;
+  readonly drop: string;
+  readonly backup: string;
+  readonly #injector: Injector;
+  readonly #main: string;
+  readonly #since = new Date(Date.now() - HOUR_MS).toISOString();
+  keys: Record<string, string> = {};
+  copy: Copy = { cursor: null, rows: [] };
+  readonly events: Event[] = [];
+  /** The log lines of every run of the appliance. */
+  readonly logs: (() => LogLine[])[] = [];
+  #stageSettings: Readonly<Record<string, string>> = {};
+  #server: { readonly run: RunningProgram; readonly url: string; exit: number | null | undefined } | null =
+    null;
+
+  /** @param main the program's entry; @param folder of the injector */
+  constructor(main: string, folder: string, injector: Injector) {
+    this.#main = main;
+    this.#injector = injector;
+    this.root = folder;
+    this.data = join(folder, 'data');
+    this.drop = join(this.data, 'drop');
+    this.backup = join(folder, 'backup');
+  }
+
+  get url(): string {
+    if (this.#server === null) throw new Error('the appliance does not run');
+    return this.#server.url;
+  }
+
+  save(folder: string): Snapshot {
+    cpSync(this.root, folder, { recursive: true, preserveTimestamps: true });
+    return { folder, keys: { ...this.keys }, copy: this.copy };
+  }
+
+  /** @param snapshot null: nothing is installed */
+  load(snapshot: Snapshot | null): void {
+    rmSync(this.root, { recursive: true, force: true });
+    mkdirSync(this.root);
+    this.events.length = 0;
+    this.logs.length = 0;
+    this.keys = { ...snapshot?.keys };
+    this.copy = snapshot?.copy ?? { cursor: null, rows: [] };
+    if (snapshot === null) return;
+    cpSync(snapshot.folder, this.root, { recursive: true, preserveTimestamps: true });
+    noteCopy(join(this.data, 'detections.db'));
+  }
+
+  /** From a start to a stop, whatever is hit on the way. */
+  async carryOut(stage: Stage): Promise<void> {
+    this.#stageSettings = stage.settings ?? {};
+    for (const name of stage.without ?? []) rmSync(join(this.data, name));
+    if (stage.serves) await this.start();
+    for (const act of stage.acts) await (act.kind === 'drop' ? this.#put(act) : this.#command(act));
+    if (stage.serves) await this.stop();
+    this.#stageSettings = {};
+  }
+
+  async start(): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      const run = this.#run(['serve', '--port', '0'], this.#stageSettings);
+      this.logs.push(run.log);
+      const url = await run.url().catch(() => null);
+      if (url !== null) {
+        const server = { run, url, exit: undefined as number | null | undefined };
+        void run.ended.then((code) => {
+          server.exit = code;
+        });
+        this.#server = server;
+        return;
+      }
+      this.#ended('start', await run.ended, run);
+      assert.ok(tries < TRIES_MAX && this.#injector.hit() !== null, `it does not start: ${run.told()}`);
+    }
+  }
+
+  async stop(): Promise<void> {
+    const server = this.#server;
+    this.#server = null;
+    if (server === null) return;
+    server.run.kill('SIGTERM');
+    const code = await within('the appliance to stop', server.run.ended);
+    if (code !== 0) this.#ended('stop', code, server.run);
+  }
+
+  /** Ends it, whatever it does. */
+  async end(): Promise<void> {
+    this.#server?.run.kill('SIGKILL');
+    await this.#server?.run.ended;
+    this.#server = null;
+  }
+
+  async get(path: string, key = this.keys.reader): Promise<{ status: number; text: string }> {
+    const answer = await fetch(`${this.url}${path}`, { headers: { authorization: `Bearer ${key}` } });
+    return { status: answer.status, text: await answer.text() };
+  }
+
+  /** Reads what has come since. */
+  async follow(): Promise<void> {
+    this.copy = await this.read(this.copy);
+  }
+
+  /** @returns what a client that begins now gets */
+  fresh(): Promise<Copy> {
+    return this.read({ cursor: null, rows: [] });
+  }
+
+  async read(from: Copy): Promise<Copy> {
+    const rows = [...from.rows];
+    let { cursor } = from;
+    for (const untilMs = performance.now() + PATIENCE_MS; ; ) {
+      const start = cursor === null ? `since=${this.#since}` : `cursor=${cursor}`;
+      const { status, text } = await this.get(`/v1/detections/changes?${start}&limit=500`);
+      if (status === 500 || status === 503) {
+        assert.ok(performance.now() < untilMs, `the stream cannot be read: ${status} ${text}`);
+        await sleep(50);
+        continue;
+      }
+      assert.equal(status, 200, text);
+      const page = JSON.parse(text);
+      rows.push(...page.data);
+      cursor = page.next_cursor;
+      if (!page.has_more) return { cursor, rows };
+    }
+  }
+
+  /** Whether nothing waits in the drop folder, and everything that was taken lies where it belongs. */
+  isAtRest(): boolean {
+    const waits = (name: string) => /^(newswire|imagewire)\./.test(name);
+    // In the order in which a file goes through them.
+    return !readdirSync(this.drop).some(waits) && readdirSync(join(this.drop, '.taken')).length === 0;
+  }
+
+  /** Waits until it holds; starts the appliance again where it was hit. */
+  async until(what: string, condition: () => boolean): Promise<void> {
+    for (const untilMs = performance.now() + PATIENCE_MS; !condition(); await sleep(LOOK_EVERY_MS)) {
+      assert.ok(performance.now() < untilMs, `${what}: not within ${PATIENCE_MS} ms${this.#shown()}`);
+      await this.#revive();
+    }
+  }
+
+  /** Runs a command once. */
+  async command(args: readonly string[]): Promise<{ code: number | null; printed: string; told: string }> {
+    const run = this.#run(args.map((arg) => (arg === 'BACKUP' ? this.backup : arg)));
+    let code: number | null | undefined;
+    void run.ended.then((ended) => {
+      code = ended;
+    });
+    try {
+      await this.until(args.join(' '), () => code !== undefined);
+    } finally {
+      run.kill('SIGKILL');
+    }
+    return { code: code ?? null, printed: run.printed(), told: run.told() };
+  }
+
+  async #put({ name, content, waits }: Extract<Act, { kind: 'drop' }>): Promise<void> {
+    putFile(this.drop, name, content);
+    if (waits === true) return;
+    await this.until(`that ${name} is processed`, () => this.isAtRest());
+    await this.follow().catch((error) => this.#notFollowed(error));
+  }
+
+  /** A client that finds nobody comes again; what it is told that is wrong is an error all the same. */
+  #notFollowed(error: unknown): void {
+    if (!(error instanceof TypeError)) throw error;
+  }
+
+  async #command({ args, makes, again }: Extract<Act, { kind: 'command' }>): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      const given = args(this.keys);
+      const { code, printed, told } = await this.command(given);
+      if (code === 0) {
+        if (makes !== undefined) this.keys[makes] = String(JSON.parse(printed).key);
+        return;
+      }
+      const line = `command ${given.slice(0, 2).join(' ')}`;
+      if (tries > 1 && again?.test(told)) return;
+      this.events.push(
+        code === null ? `${line}: killed` : `${line}: ${code} ${told.trim() || printed.trim()}`,
+      );
+      const isHit = this.#injector.hit() !== null;
+      assert.ok(tries < TRIES_MAX && isHit, `${line} does not work: ${code} ${told} ${printed}`);
+      if (/Restart Wirewatch/.test(told + printed)) await this.#restart();
+    }
+  }
+
+  /** As a command that found damage says, where the appliance runs: it makes the database anew. */
+  async #restart(): Promise<void> {
+    if (this.#server === null) return;
+    await this.stop();
+    await this.start();
+    await this.until('the database is made anew', () => !existsSync(join(this.data, 'detections.db-damage')));
+  }
+
+  /** Starts the appliance again where it has ended, or says that only a start helps. */
+  async #revive(): Promise<void> {
+    const server = this.#server;
+    if (server === null) return;
+    if (server.exit !== undefined) {
+      this.#ended('run', server.exit, server.run);
+      return this.start();
+    }
+    const stopped = server.run
+      .log()
+      .find(({ msg, alert }) => String(msg).startsWith('ingest stopped') || alert === 'database damaged');
+    if (stopped === undefined) return;
+    this.events.push(`the appliance: ${JSON.stringify(stopped.msg)} ${JSON.stringify(stopped.err)}`);
+    await this.stop();
+    await this.start();
+  }
+
+  #ended(when: 'start' | 'run' | 'stop', code: number | null, run: RunningProgram): void {
+    this.#keepAsFound();
+    const last = run.told().trim().split('\n').slice(-2).join(' | ');
+    this.events.push(`the appliance, ${when}: ${code === null ? 'killed' : `exit code ${code} ${last}`}`);
+  }
+
+  /** What it was left as, to look at where what follows goes wrong. */
+  #keepAsFound(): void {
+    const found = `${this.root}-as-found`;
+    rmSync(found, { recursive: true, force: true });
+    cpSync(this.root, found, { recursive: true, preserveTimestamps: true });
+    if (!existsSync(this.data)) return;
+    const stats = readdirSync(this.data).map((name) => {
+      const { dev, ino, size, mtimeNs } = statSync(join(this.data, name), { bigint: true });
+      return `${name}: device ${dev}, inode ${ino}, ${size} bytes, ${mtimeNs}\n`;
+    });
+    writeFileSync(join(found, 'files'), stats.join(''));
+  }
+
+  #shown(): string {
+    return `. Its log:\n${this.#server?.run.told().split('\n').slice(-30).join('\n') ?? 'it does not run'}`;
+  }
+
+  #run(args: readonly string[], settings: Readonly<Record<string, string>> = {}): RunningProgram {
+    const all = { ...SETTINGS, ...settings, ...this.#injector.settings };
+    return runProgram([...args, '--data', this.data], all, {
+      through: (program, [, ...rest]) => [program, [this.#main, ...rest]],
+    });
+  }
+}
+
+async function within<Value>(what: string, promise: Promise<Value>): Promise<Value> {
+  const late = sleep(PATIENCE_MS, null, { ref: false }).then(() => {
+    throw new Error(`${what}: not within ${PATIENCE_MS} ms`);
+  });
+  return Promise.race([promise, late]);
+}
+
+/** A copy stands for the very file that was there (store/file-identity.ts), or it would have to prove itself. */
+function noteCopy(path: string): void {
+  const note = `${path}-identity`;
+  if (!existsSync(note)) return;
+  const { dev, ino, size, mtimeNs } = statSync(path, { bigint: true });
+  const now = { device: `${dev}`, inode: `${ino}`, bytes: `${size}`, modified_ns: `${mtimeNs}` };
+  writeFileSync(note, `${JSON.stringify({ ...JSON.parse(readFileSync(note, 'utf8')), ...now })}\n`);
+}
