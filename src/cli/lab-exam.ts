@@ -41,7 +41,7 @@ export function registerExam(command: Command): void {
     )
     .action((flags: ExamFlags, self: Command) => examine(self, flags));
   stateOwn(command, { data: LAB_DATA, json: 'print the findings as JSON' });
-  addExamples(command, [`lab exam --client 'python3 client.py' --copy 'python3 print-copy.py'`]);
+  addExamples(command, ['lab exam --client ./run-client --copy ./print-copy']);
 }
 
 async function examine(command: Command, { client, copy, patience }: ExamFlags): Promise<void> {
