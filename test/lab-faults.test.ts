@@ -354,6 +354,7 @@ test('a fault has to make sense', async () => {
   assert.match(await refused({ status: 418 }), /^status: expected one of 400, 401/);
   assert.match(await refused({ status: 500, code: 'rate_limited' }), /belongs to the status 429, not to 500/);
   assert.match(await refused({ code: 'daily_allowance', retry_after: 5 }), /waits until 00:00 UTC/);
+  assert.match(await refused({ status: 503, pages: 2 }), /^pages: says how far duplicate goes back/);
   assert.match(await refused({ delay: 'soon' }), /^delay: expected a duration such as 500ms/);
   assert.match(await refused({ status: 500, endpoint: 'getEverything' }), /^endpoint: expected one of/);
 });

@@ -47,7 +47,7 @@ async function main(): Promise<void> {
 const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
 
 /** Files that wait long, for locks and timeouts of their own: begun last, they would be waited for alone. */
-const FIRST = ['together', 'tls', 'pull', 'http-slow'];
+const FIRST = ['lab-exam', 'together', 'tls', 'pull', 'http-slow'];
 
 function testFiles(folder: string): string[] {
   const isFirst = (file: string) => FIRST.includes(path.basename(file, '.test.ts'));

@@ -14,6 +14,8 @@ const FOLDERS: Readonly<Record<InstallationKind, string>> = {
 };
 /** Lies in the folder of a lab, and in no other. */
 export const LAB_FILE = 'wirewatch-lab.json';
+/** In the folder of a lab: its API key, for the exam. */
+export const LAB_KEY_FILE = 'key.txt';
 
 /**
  * @returns the absolute path; the store checks whether it exists and who owns it

@@ -143,23 +143,30 @@ async function ask(command: Command, method: string, path: string, body?: unknow
 }
 
 /** @throws Refused `failed` where no lab runs; with what the lab says where it refuses */
-async function call(command: Command, method: string, path: string, body?: unknown): Promise<unknown> {
+function call(command: Command, method: string, path: string, body?: unknown): Promise<unknown> {
+  return callLab(runningLab(command).url, method, path, body);
+}
+
+/** @throws Refused `failed` where no lab runs */
+export function runningLab(command: Command): { readonly root: string; readonly url: string } {
   const root = resolveDataFolder(commonOptions(command), { kind: 'lab' });
   const running = readRunning(dataFolder(root));
-  if (running.kind !== 'running' || running.url === null)
-    throw new Refused(
-      'failed',
-      `no lab runs in ${root}. Start one with: wirewatch lab, or name its folder with --data`,
-    );
+  if (running.kind === 'running' && running.url !== null) return { root, url: running.url };
+  throw new Refused(
+    'failed',
+    `no lab runs in ${root}. Start one with: wirewatch lab, or name its folder with --data`,
+  );
+}
+
+/** @throws Refused with what the lab says where it refuses */
+export async function callLab(url: string, method: string, path: string, body?: unknown): Promise<unknown> {
   const sent =
     body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
-  const response = await fetch(`${running.url}${CONTROL}/${path}`, { method, ...sent }).catch(
-    (error: unknown) => {
-      throw new Refused('failed', `the lab at ${running.url} does not answer: ${reasonOf(error)}`, {
-        cause: error,
-      });
-    },
-  );
+  const response = await fetch(`${url}${CONTROL}/${path}`, { method, ...sent }).catch((error: unknown) => {
+    throw new Refused('failed', `the lab at ${url} does not answer: ${reasonOf(error)}`, {
+      cause: error,
+    });
+  });
   const answer: unknown = await response.json();
   if (response.ok) return answer;
   const detail =

@@ -23,8 +23,9 @@ import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { linkInto, readEpoch } from './console.ts';
-import { LAB_FILE } from './data-folder.ts';
+import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
 import { LAB_DATA, registerLabCommands } from './lab-commands.ts';
+import { registerExam } from './lab-exam.ts';
 import { operationOf } from './operation.ts';
 import { addExamples, addSettingFlags, commonOptions, pathValue, stateOwn } from './options.ts';
 import { print } from './output.ts';
@@ -63,6 +64,7 @@ export function register(command: Command): void {
     .option('--scenario <file>', 'play a script of times and steps, as JSON or TOML', pathValue)
     .action((options: LabStart, self: Command) => start(self, options));
   registerLabCommands(command);
+  registerExam(command.command('exam'));
   stateOwn(command, {
     data: LAB_DATA,
     json: 'print the result as JSON',
@@ -94,6 +96,7 @@ async function start(command: Command, options: LabStart): Promise<void> {
       const root = config.dataFolder;
       await beginAnew(root);
       key = prepareAccess(command, config, options);
+      writeWhole(join(root, LAB_KEY_FILE), `${key}\n`);
       lab = new Lab({
         seed: options.seed,
         root,

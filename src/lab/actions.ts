@@ -117,6 +117,9 @@ const FAULT = {
       'Answer a request for changes with the rows of the page before once more. Waits for such a request.',
     ),
   ),
+  pages: optional(
+    whole(1, 1000, 'With duplicate: the page with rows that was so many before, alone. Default: 1.'),
+  ),
   times: optional(
     whole(1, 1_000_000, 'How many requests it applies to. Default: 1; with a probability, no limit.'),
   ),

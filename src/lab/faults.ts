@@ -108,6 +108,8 @@ function check(spec: FaultSpec): void {
     throw wrong(`a fault needs an effect: expected at least one of ${EFFECTS.join(', ')}`);
   if (status !== undefined && code !== undefined && statusOfCode(code) !== status)
     throw wrong(`code: ${code} belongs to the status ${statusOfCode(code)}, not to ${status}`);
+  if (spec.pages !== undefined && spec.duplicate !== true)
+    throw wrong('pages: says how far duplicate goes back; add duplicate');
   if (retry_after !== undefined && codeOf(spec) === null && (status ?? 0) < 500)
     throw wrong('retry_after: needs a status such as 429 or 503');
   if (retry_after !== undefined && code === 'daily_allowance')

@@ -201,12 +201,12 @@ export class Lab {
     const [path = '', query = ''] = (request.url ?? '').split('?');
     if (fault.spec.duplicate !== true) return fault;
     const parameters = new URLSearchParams(query);
-    const before = this.#report.pageBefore(parameters.get('cursor') ?? '');
+    const before = this.#report.pageBefore(parameters.get('cursor') ?? '', fault.spec.pages);
     if (before === null) {
       this.#faults.giveBack(fault);
       return null;
     }
-    for (const name of ['cursor', 'since']) {
+    for (const name of ['cursor', 'since', ...(fault.spec.pages === undefined ? [] : ['limit'])]) {
       parameters.delete(name);
       if (before[name] !== undefined) parameters.set(name, before[name]);
     }

@@ -107,12 +107,16 @@ export class Report {
   /**
    * The parameters of the request whose page ended with this cursor and had rows; those of empty pages between are
    * gone through. Null where there was none.
+   *
+   * @param pages how many pages with rows to go back; with more than one, the parameters give that page alone
    */
-  pageBefore(cursor: string): Readonly<Record<string, string>> | null {
+  pageBefore(cursor: string, pages = 1): Readonly<Record<string, string>> | null {
     let wanted = cursor;
+    let left = pages;
     for (const { endpoint, cursor_given, rows, parameters } of this.#requests.toReversed()) {
       if (endpoint !== 'listChanges' || cursor_given !== wanted) continue;
-      if ((rows ?? 0) > 0) return parameters;
+      if ((rows ?? 0) > 0) left -= 1;
+      if (left === 0) return pages === 1 ? parameters : { ...parameters, limit: `${rows}` };
       if (parameters.cursor === undefined) return null;
       wanted = parameters.cursor;
     }

@@ -25,6 +25,7 @@ import security from './security.md' with { type: 'text' };
 import service from './service.md' with { type: 'text' };
 import settings from './settings.md' with { type: 'text' };
 import speed from './speed.md' with { type: 'text' };
+import testingYourClient from './testing-your-client.md' with { type: 'text' };
 import tokens from './tokens.md' with { type: 'text' };
 import troubleshooting from './troubleshooting.md' with { type: 'text' };
 import yourExports from './your-exports.md' with { type: 'text' };
@@ -90,6 +91,11 @@ export const PARTS: readonly Part[] = [
         name: 'client-guide',
         title: 'writing a client: the copy, the stream, errors, testing',
         markdown: clientGuide,
+      },
+      {
+        name: 'testing-your-client',
+        title: 'bad days on command: the lab, with curl, pytest and node:test; the exam',
+        markdown: testingYourClient,
       },
       {
         name: 'change-stream',

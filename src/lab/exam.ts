@@ -1,0 +1,343 @@
+/**
+ * The exam: an hour of bad days, played by the lab's clock against a client that knows only the address and a key.
+ * What is played here is noted in the lab's report; exam-grades.ts grades the client by that.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FaultSpec } from './actions.ts';
+import type { ClientProcess } from './exam-client.ts';
+import { type Evidence, isGoodPage, type Lower, type Moment, type Versions } from './exam-grades.ts';
+import type { RequestRecord } from './report.ts';
+
+/** The lab that runs, and the client. */
+export interface ExamOptions {
+  /** Asks the lab: a path below `/_lab/`. Throws what the lab refuses. */
+  readonly ask: (method: string, path: string, body?: unknown) => Promise<unknown>;
+  /** Reads the API itself, without being seen in the evidence; the JSON body of a good answer. */
+  readonly read: (target: string) => Promise<unknown>;
+  /** Null: the user runs it. */
+  readonly client: ClientProcess | null;
+  /** Has the user kill the client and start it again; false: nobody can be asked. */
+  readonly restart: () => Promise<boolean>;
+  /** Null: it cannot be asked for its copy. */
+  readonly copy: (() => Promise<Versions>) | null;
+  /** How long one act may take, in milliseconds of the real clock. */
+  readonly patienceMs: number;
+  readonly onAct: (name: string) => void;
+}
+
+/** What marks the exam's own requests to the API. */
+export const EXAMINER = 'wirewatch-lab-exam';
+
+const POLL_MS = 20;
+const START_AGAIN_MS = 500;
+const WATCH_401_MS = 5_000;
+/** After a page was sent, the client is killed that much later. */
+const KILLS_MS = [0, 3, 10, 30];
+const SLOW_BYTES_A_SECOND = 200;
+const RETRY_AFTER = 2;
+const LOWER_TRIES = 3;
+/** Behind every request: for their count alone. */
+const NEWER = 999_999_999_999_999;
+const MONTH_MS = 31 * 24 * 3_600_000;
+
+class Unfinished extends Error {}
+
+interface Detection {
+  readonly id: string;
+  readonly version: number;
+  readonly content_type: string;
+  readonly strength: { readonly score: number };
+}
+
+/** @throws what the lab or the command of the copy throws; a client that does not finish is in the evidence */
+export async function playExam(options: ExamOptions): Promise<Evidence> {
+  const exam = new Exam(options);
+  await exam.begin();
+  try {
+    for (const [name, act] of exam.acts()) {
+      options.onAct(name);
+      await options.ask('POST', 'clock', { advance: '6m' });
+      try {
+        await act();
+      } catch (error) {
+        if (!(error instanceof Unfinished)) throw error;
+        exam.unfinished = `${name}: ${error.message}`;
+        break;
+      }
+    }
+    return await exam.evidence();
+  } finally {
+    await options.client?.kill();
+    await options.ask('DELETE', 'faults');
+  }
+}
+
+class Exam {
+  unfinished: string | null = null;
+  readonly #options: ExamOptions;
+  readonly #moments: Moment[] = [];
+  readonly #damaging = new Set<string>();
+  readonly #atKills = new Set<string>();
+  #first = 0;
+  #unauthorizedAfter: number | null = null;
+  #gapAfter: number | null = null;
+  #lower: Lower | null = null;
+  #copy: Evidence['copy'] = null;
+  #isRestarted: boolean;
+
+  constructor(options: ExamOptions) {
+    this.#options = options;
+    this.#isRestarted = options.client !== null;
+  }
+
+  async begin(): Promise<void> {
+    await this.#options.ask('DELETE', 'faults');
+    this.#first = (await this.#report(NEWER)).total;
+  }
+
+  /** In the order in which they are played; 401 comes last, since a client may end with it. */
+  acts(): (readonly [name: string, act: () => Promise<void>])[] {
+    return [
+      ['the first pages, one of them empty', () => this.#through([{ empty_page: true }], 0)],
+      [
+        '429 with Retry-After',
+        () => this.#through([{ status: 429, code: 'rate_limited', retry_after: RETRY_AFTER, times: 2 }]),
+      ],
+      ['500 and 503', () => this.#through([{ status: 503 }, { status: 500 }, { status: 503 }])],
+      ['bodies that end early', () => this.#through([{ cut_after: 200 }, { truncate: 150 }])],
+      ['no answer, and the error of a proxy', () => this.#through([{ reset: true }, { status: 502 }])],
+      ['restarts', () => this.#restarts()],
+      ['a version that was delivered before', () => this.#lowerVersion()],
+      ['a gap, and its late file', () => this.#gap()],
+      ['the copy', () => this.#readCopy()],
+      ['401', () => this.#unauthorized()],
+    ];
+  }
+
+  async evidence(): Promise<Evidence> {
+    await this.#noteEnd();
+    const { requests } = await this.#report(this.#first);
+    return {
+      requests,
+      moments: this.#moments,
+      damaging: this.#damaging,
+      unauthorizedAfter: this.#unauthorizedAfter,
+      gapAfter: this.#gapAfter,
+      unfinished: this.unfinished,
+      isRestarted: this.#isRestarted,
+      copy: this.#copy,
+      atKills: this.#atKills,
+      lower: this.#lower,
+    };
+  }
+
+  /** New detections behind a row of faults, and the client reads on until it has them. */
+  async #through(faults: readonly FaultSpec[], rows = 4): Promise<void> {
+    if (rows > 0) await this.#options.ask('POST', 'drop', { rows });
+    for (const fault of faults) await this.#fault(fault);
+    await this.#caughtUp();
+  }
+
+  async #fault(spec: FaultSpec): Promise<string> {
+    const { id } = (await this.#options.ask('POST', 'faults', { endpoint: 'listChanges', ...spec })) as {
+      id: string;
+    };
+    if (spec.cut_after !== undefined || spec.truncate !== undefined) this.#damaging.add(id);
+    return id;
+  }
+
+  /** Until every fault has fired, and a page behind the last of them says that there is no more. */
+  async #caughtUp(): Promise<void> {
+    const { total } = await this.#report(NEWER);
+    await this.#until('it did not read on to a page with has_more false', total, async (requests) => {
+      const faults = (await this.#options.ask('GET', 'faults')) as readonly { left: number | null }[];
+      if (faults.some(({ left }) => left !== 0)) return false;
+      const last = requests.findLast(({ endpoint }) => endpoint === 'listChanges');
+      return (
+        last?.has_more === false && last.fault === null && isGoodPage(last, { damaging: this.#damaging })
+      );
+    });
+  }
+
+  async #restarts(): Promise<void> {
+    const { client, ask } = this.#options;
+    for (const afterMs of KILLS_MS) {
+      const { total } = await this.#report(NEWER);
+      await this.#dropBeforeKill();
+      await this.#until('it did not ask for changes', total, (requests) =>
+        requests.some((one) => (one.rows ?? 0) > 0 && isGoodPage(one, { damaging: this.#damaging })),
+      );
+      await sleep(afterMs);
+      if (!(await this.#restart())) return;
+      await this.#caughtUp();
+    }
+    const { total } = await this.#report(NEWER);
+    await this.#dropBeforeKill();
+    const id = await this.#fault({ slow: SLOW_BYTES_A_SECOND });
+    await this.#until('it did not ask for changes', total, (requests) =>
+      requests.some(({ fault }) => fault === id),
+    );
+    if (client !== null) await this.#restart();
+    await ask('DELETE', `faults/${id}`);
+    await this.#caughtUp();
+  }
+
+  async #dropBeforeKill(): Promise<void> {
+    const { files } = (await this.#options.ask('POST', 'drop', { rows: 3 })) as {
+      files: readonly { ids: readonly string[] }[];
+    };
+    for (const id of files.flatMap(({ ids }) => ids)) this.#atKills.add(id);
+  }
+
+  async #restart(): Promise<boolean> {
+    const { client, restart } = this.#options;
+    if (client !== null) {
+      await this.#kill(client);
+      client.start();
+    } else {
+      this.#isRestarted = await restart();
+      if (this.#isRestarted) await this.#note('killed', null);
+    }
+    return this.#isRestarted;
+  }
+
+  async #kill(client: ClientProcess): Promise<void> {
+    if (await this.#noteEnd()) return;
+    await client.kill();
+    await this.#note('killed', null);
+  }
+
+  /** @returns whether the client has ended by itself */
+  async #noteEnd(): Promise<boolean> {
+    const code = this.#options.client?.takeEnd();
+    if (code !== undefined) await this.#note('ended', code);
+    return code !== undefined;
+  }
+
+  async #note(kind: Moment['kind'], code: number | null): Promise<void> {
+    const { total } = await this.#report(NEWER);
+    this.#moments.push({ kind, after: total, code });
+  }
+
+  /**
+   * Two new versions, each on a page of its own; then the first page again, and the copy while the second is held back
+   * by 429.
+   */
+  async #lowerVersion(): Promise<void> {
+    const { ask, copy } = this.#options;
+    if (copy === null) return;
+    const detections = await this.#expected();
+    const text = detections.findLast(({ content_type }) => content_type === 'text');
+    if (text === undefined) return;
+    const { id, version, strength } = text;
+    const other = strength.score >= 1 ? strength.score - 1 : strength.score + 1;
+    for (const score of [other, strength.score]) {
+      await ask('POST', 'correct', { id, score });
+      await this.#caughtUp();
+    }
+    for (let tries = 0; tries < LOWER_TRIES && this.#lower === null; tries += 1) {
+      const { total } = await this.#report(NEWER);
+      const wall = await this.#fault({ status: 429, retry_after: RETRY_AFTER, times: 1000, after: 1 });
+      const lower = await this.#fault({ duplicate: true, pages: 2 });
+      await this.#until('it did not ask for changes', total, (requests) =>
+        requests.some(({ fault }) => fault === wall),
+      );
+      const { requests } = await this.#report(total);
+      // It meets no fault where it asked in between, or where it began anew.
+      const wasDelivered = requests.some(({ fault, rows }) => fault === lower && rows === 1);
+      const copied = (await copy()).get(id) ?? null;
+      if (wasDelivered) this.#lower = { id, delivered: version + 1, stored: version + 2, copied };
+      await ask('DELETE', 'faults');
+      await this.#caughtUp();
+    }
+  }
+
+  async #gap(): Promise<void> {
+    const { ask } = this.#options;
+    this.#gapAfter = (await this.#report(NEWER)).total;
+    await ask('POST', 'gap', { export: 'newswire', status: 'missing' });
+    await this.#caughtUp();
+    await ask('POST', 'late', { rows: 2, export: 'newswire' });
+    await this.#caughtUp();
+  }
+
+  async #readCopy(): Promise<void> {
+    const { copy, client } = this.#options;
+    if (copy === null) return;
+    const expected = await this.#expected();
+    // A client that runs on may still be storing its last page.
+    if (client !== null) await this.#kill(client);
+    const versions = await copy();
+    this.#copy = { versions, expected: new Map(expected.map(({ id, version }) => [id, version])) };
+  }
+
+  /** A client may end; one that runs on is watched for a while. */
+  async #unauthorized(): Promise<void> {
+    const { client } = this.#options;
+    const { total } = await this.#report(NEWER);
+    this.#unauthorizedAfter = total;
+    await this.#options.ask('POST', 'faults', { endpoint: 'listChanges', status: 401, times: 1000 });
+    await this.#until('it did not ask for changes', total, (requests) =>
+      requests.some(({ status }) => status === 401),
+    );
+    const untilMs = performance.now() + WATCH_401_MS;
+    while (performance.now() < untilMs && client?.isRunning !== false) await sleep(POLL_MS);
+  }
+
+  /** The stream as the client follows it, each detection in its latest version. */
+  async #expected(): Promise<Detection[]> {
+    const { requests } = await this.#report(this.#first);
+    const asked = requests.find(({ endpoint, status }) => endpoint === 'listChanges' && status === 200);
+    const { cursor, since = '', limit, fields, ...filters } = asked?.parameters ?? {};
+    const { now } = (await this.#options.ask('GET', 'clock')) as { now: string };
+    const oldest = Date.parse(now) - MONTH_MS + 60_000;
+    const start = new Date(Math.max(Date.parse(since) || oldest, oldest)).toISOString();
+    const found = new Map<string, Detection>();
+    for (let next: Record<string, string> = cursor === undefined ? { since: start } : { cursor }; ; ) {
+      const query = new URLSearchParams({ ...filters, ...next, limit: '1000' });
+      const page = (await this.#options.read(`/v1/detections/changes?${query}`)) as {
+        data: readonly Detection[];
+        next_cursor: string;
+        has_more: boolean;
+      };
+      for (const detection of page.data) found.set(detection.id, detection);
+      if (!page.has_more) return [...found.values()];
+      next = { cursor: page.next_cursor };
+    }
+  }
+
+  /**
+   * Looks at the client's requests since one until it holds; a client that has ended is started again meanwhile.
+   *
+   * @throws Unfinished when the patience is over
+   */
+  async #until(
+    what: string,
+    after: number,
+    holds: (requests: readonly RequestRecord[]) => boolean | Promise<boolean>,
+  ): Promise<void> {
+    const { client, patienceMs } = this.#options;
+    const untilMs = performance.now() + patienceMs;
+    let startMs = 0;
+    while (performance.now() < untilMs) {
+      const { requests } = await this.#report(after);
+      if (await holds(requests)) return;
+      if (client?.isRunning === false && performance.now() >= startMs) {
+        await this.#noteEnd();
+        client.start();
+        startMs = performance.now() + START_AGAIN_MS;
+      }
+      await sleep(POLL_MS);
+    }
+    throw new Unfinished(`${what} within ${Math.round(patienceMs / 1000)} seconds`);
+  }
+
+  async #report(after: number): Promise<{ total: number; requests: RequestRecord[] }> {
+    const { requests_total, requests } = (await this.#options.ask('GET', `report?after=${after}`)) as {
+      requests_total: number;
+      requests: RequestRecord[];
+    };
+    const own = requests.filter(({ endpoint, user_agent }) => endpoint !== null && user_agent !== EXAMINER);
+    return { total: requests_total, requests: own };
+  }
+}
