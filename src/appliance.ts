@@ -180,7 +180,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   const detections = reader.db;
   const health = watchHealth(config, folder, { detections, access, conditions, log });
   begun.push(health.close);
-  const parts = { ingest, detections, recentDeliveries, dailyRows, waiting, secret };
+  const lab = options.intervene?.({ ingest, detections, recentDeliveries, dailyRows, waiting, secret });
   const server = await startServer({
     config,
     stores: { detections, access },
@@ -195,7 +195,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     traffic: metrics,
     log,
     now,
-    ...(options.intervene && { interventions: options.intervene(parts) }),
+    ...(lab && { interventions: lab }),
   });
   begun.push(() => server.close(0));
   noteAddress(folder.address, server.url, (reason) =>
@@ -203,7 +203,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   );
   begun.push(() => rmSync(folder.address, { force: true }));
   const opened = { folder, secret, conditions, monitor: health, detections, server, dailyRows, keyUses };
-  const admin = metrics && (await openAdmin(metrics, { ...options, ...opened }));
+  const admin = metrics && (await openAdmin(metrics, { ...options, ...opened, lab: lab?.shown ?? null }));
   begun.push(() => admin?.close());
   const usage = keepUsage(folder.usage, { rows: dailyRows, uses: keyUses, requests: metrics && counts }, log);
   begun.push(usage.close);

@@ -67,6 +67,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     response.on('error', () => {});
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
+    // The console tells ages by it, in a lab, too.
+    response.setHeader('Date', new Date(now()).toUTCString());
     answer(request, response, answers).catch((error: unknown) => {
       log.error({ err: error }, 'a page of the administration failed');
       send(request, response, 500, { contentType: PLAIN, body: 'This page failed; see the log.\n' });

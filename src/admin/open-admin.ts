@@ -24,6 +24,7 @@ export interface OpenAdminOptions
   readonly secret: Buffer;
   readonly conditions: Conditions;
   readonly server: Pick<AdminOptions, 'connections' | 'certificateExpiresMs'> & { readonly url: string };
+  readonly lab: ConsoleOptions['lab'];
 }
 
 /** A demonstration and a lab have it on, at whatever port is free. */
@@ -67,7 +68,7 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions): Pr
 }
 
 async function consoleOptions(
-  { config, kind, folder, secret, monitor, detections, server, log }: OpenAdminOptions,
+  { config, kind, folder, secret, monitor, detections, server, lab, log }: OpenAdminOptions,
   access: FileReader,
 ): Promise<ConsoleOptions> {
   const { NotReadable, Sessions } = await import('./console/sessions.ts');
@@ -90,8 +91,9 @@ async function consoleOptions(
       key_prefix: config.keys.prefix,
       base_url: config.server.base_url === '' ? server.url : config.server.base_url,
     },
-    sessions: new Sessions(secret, isOpen, now()),
-    isDemo: kind !== 'appliance',
+    sessions: new Sessions(secret, isOpen, Date.now()),
+    isDemo: kind === 'demo',
+    lab,
     unreadable() {
       if (monitor.isDamaged()) return 'detections.db is damaged. Restart Wirewatch: it is made anew then.';
       try {
@@ -103,6 +105,6 @@ async function consoleOptions(
     },
     onDamage: (message) => monitor.noteFault(new DatabaseDamage(message)),
     log,
-    now,
+    now: Date.now,
   };
 }

@@ -221,7 +221,8 @@ async function introduce(
   const person = { name: String(operationOf(command).actor), read_only: false };
   const link = linkInto(appliance.consoleUrl ?? '', folder, person, {
     epoch: readEpoch(folder),
-    nowMs: now(),
+    // The console's sessions go by the clock of the machine.
+    nowMs: Date.now(),
   });
   const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
   if (keyFile !== undefined) writeWhole(keyFile, `${key}\n`);

@@ -9,6 +9,7 @@ import { Detections } from './detections.ts';
 import { Files } from './files.ts';
 import { count, instant } from './format.ts';
 import { History } from './history.ts';
+import { Lab } from './lab.ts';
 import { Manual } from './manual.ts';
 import { missingIn, Overview } from './overview.ts';
 import { type Children, code, failed, Heading, mark } from './parts.ts';
@@ -26,6 +27,8 @@ interface View {
   readonly show: (props: ViewProps) => VNode;
   /** How many things of it want somebody. */
   readonly badge?: (overview: OverviewAnswer) => number;
+  /** Left out: always. */
+  readonly isShown?: (session: Session) => boolean;
 }
 
 /** By what the address calls them, in their order. */
@@ -36,6 +39,7 @@ const VIEWS: Readonly<Record<string, View>> = {
   customers: { title: 'Customers', show: Customers, badge: ({ keys }) => keys.behind },
   detections: { title: 'Detections', show: Detections },
   history: { title: 'History', show: History },
+  lab: { title: 'Lab', show: Lab, isShown: ({ lab }) => lab },
   manual: { title: 'Manual', show: Manual },
 };
 
@@ -106,15 +110,16 @@ function side(
   overview: OverviewAnswer | undefined,
   connected: boolean | null,
 ): VNode {
-  const { name, read_only, expires_at, version, demo } = session;
-  const links = Object.entries(VIEWS).map(([view, { title, badge }]) => {
+  const { name, read_only, expires_at, version, demo, lab } = session;
+  const views = Object.entries(VIEWS).filter(([, { isShown }]) => isShown?.(session) ?? true);
+  const links = views.map(([view, { title, badge }]) => {
     const open = overview === undefined ? 0 : (badge?.(overview) ?? 0);
     const isUrgent = view === 'overview' && overview?.alerts.some(({ page_worthy }) => page_worthy);
     const shown = html`<span class=${`badge ${isUrgent && 'urgent'}`}>${count(open)}<span class="hidden"> open</span></span>`;
     return html`<li><a href=${linkTo(view)} aria-current=${view === route.view ? 'page' : undefined}>${title}${open > 0 && shown}</a></li>`;
   });
   return html`<header class="side">
-    <a class="brand" href=${linkTo('overview')}>Wirewatch${demo && html`<span class="tag">demo</span>`}</a>
+    <a class="brand" href=${linkTo('overview')}>Wirewatch${(demo || lab) && html`<span class="tag">${lab ? 'lab' : 'demo'}</span>`}</a>
     <nav aria-label="Views"><ul>${links}</ul></nav>
     <div class="foot soft">
       <p class="connection" role="status">${mark(connected === null ? 'abandoned' : connected ? 'done' : 'warning')} ${connected === null ? 'Connecting' : connected ? 'Live' : 'Not connected: what is shown may be old. Trying again.'}</p>

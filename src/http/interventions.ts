@@ -17,6 +17,8 @@ export interface Interventions {
    * @param baseUrl as of problemAnswer
    */
   begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): Intervention;
+  /** What the console shows of it: a LabState. */
+  readonly shown: () => object;
 }
 
 /** What is done to one request, in the order of its steps. */

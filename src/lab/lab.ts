@@ -4,6 +4,7 @@
  * ingest thread, the counts of the allowance.
  */
 
+import type { LabState } from '../admin/console/api-records.ts';
 import type { LabParts } from '../appliance.ts';
 import { getAccount } from '../auth/accounts.ts';
 import { removeSubscription } from '../auth/removal.ts';
@@ -73,6 +74,7 @@ export class Lab {
     this.#parts = parts;
     return {
       control: (request, response) => answerControl(this, request, response),
+      shown: () => this.#shown(),
       begin: (request, exchange, route, baseUrl) => {
         const endpoint =
           OPERATIONS.find(({ path, method }) => path === route?.path && method !== 'head')?.id ?? null;
@@ -121,6 +123,24 @@ export class Lab {
     const { seed } = this.#options;
     const head = { seed, started_at: this.#startedAt, ...this.clock(), real_now: new Date().toISOString() };
     return { ...head, faults: this.faults(), ...this.#report.read(after) };
+  }
+
+  #shown(): LabState {
+    const nowMs = now();
+    const faults = this.faults().map(({ id, fired, seen, left, ...members }) => ({
+      id,
+      members,
+      fired,
+      seen,
+      left,
+    }));
+    return {
+      now: formatMs(nowMs),
+      real_now: formatMs(Date.now()),
+      seed: this.#options.seed,
+      faults,
+      fired: this.#report.fired(),
+    };
   }
 
   clearReport(): void {

@@ -52,6 +52,7 @@ export interface ActionRecord {
 
 const REQUESTS_MAX = 20_000;
 const ACTIONS_MAX = 2_000;
+const FIRED_MAX = 100;
 
 export class Report {
   #requests: RequestRecord[] = [];
@@ -130,6 +131,16 @@ export class Report {
       requests_total: this.#count,
       requests: this.#requests.filter(({ number }) => number > after),
     };
+  }
+
+  /** The newest requests that a fault befell, the newest first, for the console. */
+  fired() {
+    const fired = [];
+    for (const { number, at, fault, endpoint, status, user_agent } of this.#requests.toReversed()) {
+      if (fault !== null) fired.push({ number, at, fault, endpoint, status, user_agent });
+      if (fired.length === FIRED_MAX) break;
+    }
+    return fired;
   }
 
   /** Forgets what was; numbers go on. */

@@ -96,6 +96,7 @@ function session(nowMs: number): Session {
     expires_at: iso(nowMs + DAY_MS / 2),
     version: '0.1.0',
     demo: false,
+    lab: false,
     now: iso(nowMs),
     base_url: 'http://127.0.0.1:8080',
   };

@@ -180,3 +180,32 @@ export interface ManualTopic {
   readonly title: string;
   readonly html: string;
 }
+
+/** `GET lab`: what a lab does to its clients. 404 for what is no lab. */
+export interface LabState {
+  /** The lab's clock, and that of its machine. */
+  readonly now: Time;
+  readonly real_now: Time;
+  readonly seed: string;
+  /** In the order in which they were added: of those that fit a request, the first befalls it. */
+  readonly faults: readonly {
+    readonly id: string;
+    /** Its effect and where it strikes, as `POST /_lab/faults` takes them. */
+    readonly members: Readonly<Record<string, unknown>>;
+    readonly fired: number;
+    /** Requests to its endpoint since it was added. */
+    readonly seen: number;
+    /** Null: no limit. */
+    readonly left: number | null;
+  }[];
+  /** Requests that a fault befell, the newest first, at most 100. */
+  readonly fired: readonly {
+    readonly number: number;
+    readonly at: Time;
+    readonly fault: string;
+    readonly endpoint: string | null;
+    /** What the client got; null: no answer. */
+    readonly status: number | null;
+    readonly user_agent: string | null;
+  }[];
+}

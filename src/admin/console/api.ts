@@ -34,6 +34,8 @@ export interface Session {
   readonly version: string;
   /** Of an appliance with sample data. */
   readonly demo: boolean;
+  /** Of a lab: then there is `GET lab`. */
+  readonly lab: boolean;
   /** The clock of the server. */
   readonly now: Time;
   /** Where clients reach the API. */

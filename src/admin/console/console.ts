@@ -22,11 +22,14 @@ export interface ConsoleOptions {
   readonly sessions: Sessions;
   /** Of an appliance with sample data. */
   readonly isDemo: boolean;
+  /** What `GET lab` tells, a LabState; null for what is no lab. */
+  readonly lab: (() => object) | null;
   /** Why detections.db must not be read now; null when it may. */
   readonly unreadable: () => string | null;
   /** Told of damage of detections.db that the thread met. */
   readonly onDamage: (message: string) => void;
   readonly log: Logger;
+  /** Of the machine, also in a lab: links are made by other processes, and a session outlives a clock that is moved. */
   readonly now: Now;
 }
 
@@ -151,6 +154,8 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
       response.flushHeaders();
       return null;
     }
+    // Here, since the lab lives in this thread.
+    if (path === 'lab' && options.lab !== null) return { status: 200, body: JSON.stringify(options.lab()) };
     const mayAct = !session.read_only;
     return told(await thread.ask({ kind: 'read', path, query, mayAct, unreadable: options.unreadable() }));
   }
@@ -186,6 +191,7 @@ export function createConsole(options: ConsoleOptions): ConsoleServer {
       expires_at: formatMs(expiresMs),
       version: VERSION,
       demo: options.isDemo,
+      lab: options.lab !== null,
       now: formatMs(now()),
       base_url: settings.base_url,
     };
