@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { createKey, hashKey, parseKey } from '../auth/key.ts';
 import { addKey } from '../auth/keys.ts';
@@ -19,6 +20,7 @@ import { parseDuration, parseLabTime } from '../lab/actions.ts';
 import { Lab } from '../lab/lab.ts';
 import { playScenario, readScenario } from '../lab/scenario.ts';
 import { Refused } from '../refused.ts';
+import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
@@ -86,6 +88,7 @@ async function start(command: Command, options: LabStart): Promise<void> {
   beginMovableClock(options.clock ?? Date.now());
   let lab: Lab | null = null;
   let key = '';
+  let month = Promise.resolve();
   const serving = await serveAppliance(command, 'lab', {
     ingestThread: bootIngestThread(),
     graceMs: 0,
@@ -102,14 +105,17 @@ async function start(command: Command, options: LabStart): Promise<void> {
         dailyRows: config.limits.daily_rows,
       });
       mkdirSync(config.ingest.drop, { recursive: true });
-      await lab.feed.dropMonth();
+      const { feed } = lab;
+      // Drawn while the ingest thread starts, for which the start would otherwise wait.
+      month = nextTurn().then(() => feed.dropMonth());
+      month.catch(() => {});
       return config;
     },
     intervene: (parts) => begun(lab).join(parts),
   });
   const running: Lab = begun(lab);
   const ended = untilSignal(serving, removeReadyFile);
-  await serving.appliance.readable;
+  await Promise.all([serving.appliance.readable, month]);
   await running.rested();
   running.onMoved = playScenario(
     steps,
@@ -170,30 +176,33 @@ function prepareAccess(command: Command, config: Config, { seed, key: given, key
     operation: operationOf(command),
   });
   try {
-    const nowMs = now();
-    prepareAccount(access, nowMs);
     const key = given ?? seededKey(config.keys.prefix, seed);
     const parsed = parseKey(key);
     if (parsed === null) throw new Error('the key of the lab has not the form of one');
-    addKey(
-      access,
-      {
-        id: parsed.id,
-        prefix: parsed.prefix,
-        hash: hashKey(key),
-        account_id: SAMPLE_ACCOUNT.id,
-        name: 'lab',
-        scopes: ['detections:read'],
-        subscriptions: SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null })),
-        expires_at: keyExpires === undefined ? null : nowMs + keyExpires,
-        allow_addresses: [],
-        daily_rows: null,
-      },
-      nowMs,
-    );
-    const window_start = newestEndedWindow(nowMs);
-    for (const name of EXPORT_NAMES)
-      addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
+    const nowMs = now();
+    // In one transaction: each one more is synced to the disk while somebody waits.
+    writing(access, () => {
+      prepareAccount(access, nowMs);
+      addKey(
+        access,
+        {
+          id: parsed.id,
+          prefix: parsed.prefix,
+          hash: hashKey(key),
+          account_id: SAMPLE_ACCOUNT.id,
+          name: 'lab',
+          scopes: ['detections:read'],
+          subscriptions: SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null })),
+          expires_at: keyExpires === undefined ? null : nowMs + keyExpires,
+          allow_addresses: [],
+          daily_rows: null,
+        },
+        nowMs,
+      );
+      const window_start = newestEndedWindow(nowMs);
+      for (const name of EXPORT_NAMES)
+        addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
+    });
     return key;
   } finally {
     access.close();

@@ -29,8 +29,10 @@ import { type ActionBody, parseDuration, parseLabTime } from './actions.ts';
 /** Where drawing begins: history lies before it, drops behind it. */
 const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
 const HISTORY_WINDOWS = 30 * 144;
-/** A story an hour, and a photo every two: drawing more would hold up the start. */
-const HISTORY_ROWS: Readonly<Record<ExportName, number>> = { newswire: 720, imagewire: 360 };
+/** A story every two hours, and a photo every four: more would hold up the start. */
+const HISTORY_ROWS: Readonly<Record<ExportName, number>> = { newswire: 360, imagewire: 180 };
+/** Of files of one window, and of backfills. Dropped in another, what is read first would depend on the moment. */
+const READING_ORDER = EXPORT_NAMES.toSorted();
 const ROWS_DEFAULT = 10;
 const LATE_AGE_MS = 2 * HOUR_MS;
 /** About one row in ten is not new. */
@@ -38,6 +40,8 @@ const DRAWN_PER_ROW = 2;
 const DRAWN_MIN = 20;
 const WINDOWS_BACK_MAX = 90 * 144;
 const MARK = 'lab';
+/** The columns that are times. */
+const TIMES = [...new Set(Object.values(COLUMNS).flat())].filter((column) => column.endsWith('_at'));
 
 export interface FeedOptions {
   readonly seed: string;
@@ -68,17 +72,17 @@ export class Feed {
     this.#options = options;
   }
 
-  /** Before the appliance starts: the month before the newest window, and that window. */
+  /** The newest window, and the month before it: while the appliance starts. */
   async dropMonth(): Promise<void> {
     const newestMs = newestEndedWindow(now());
-    for (const exportName of EXPORT_NAMES) {
+    await this.#dropNew(newestMs, {});
+    for (const exportName of READING_ORDER) {
       const windowStartMs = FIRST_WINDOW_MS - HISTORY_WINDOWS * WINDOW_MS;
       const drawn = { ...this.#drawing(exportName, windowStartMs), rows: HISTORY_ROWS[exportName] };
       const rows = [...historyRows({ ...drawn, windows: HISTORY_WINDOWS })];
       await this.#write(`${exportName}.backfill-${MARK}-month`, moved(rows, newestMs - FIRST_WINDOW_MS));
       if (exportName === 'imagewire') this.#unpictured.push(...rows);
     }
-    await this.#dropNew(newestMs, {});
   }
 
   async drop({ age = '0s', ...wanted }: ActionBody<'drop'>): Promise<{ files: Dropped[] }> {
@@ -149,19 +153,19 @@ export class Feed {
     const known = SAMPLE_SUBSCRIPTIONS.map(({ id }) => id);
     if (subscription !== undefined && !known.some((id) => id === subscription))
       throw new Refused('invalid_request', `subscription: expected one of ${known.join(', ')}`);
-    const exports = EXPORT_NAMES.filter((name) => only === undefined || name === only);
+    const exports = READING_ORDER.filter((name) => only === undefined || name === only);
     const drawnMs = FIRST_WINDOW_MS + this.#drops * WINDOW_MS;
     this.#drops += 1;
     const dropped: Dropped[] = [];
     for (const [index, exportName] of exports.entries()) {
-      const count = Math.floor((rows + exports.length - 1 - index) / exports.length);
+      const count = Math.floor((rows + index) / exports.length);
       const drawing = this.#drawing(exportName, drawnMs, subscription);
       const drawn = exportRows({ ...drawing, rows: DRAWN_MIN + count * DRAWN_PER_ROW });
       const fresh = [...drawn].filter((row) => (parseInstant(row.first_detected_at) ?? 0) >= drawnMs);
       const own = moved(fresh.slice(0, count), windowMs - drawnMs);
       const file = await this.#write(`${exportName}.${formatWindowStart(windowMs)}`, own);
       if (exportName === 'imagewire') this.#unpictured.push(...own);
-      dropped.push({ file, export: exportName, window_start: formatMs(windowMs), ids: own.map(idOf) });
+      dropped.unshift({ file, export: exportName, window_start: formatMs(windowMs), ids: own.map(idOf) });
     }
     return dropped;
   }
@@ -194,12 +198,14 @@ export class Feed {
 /** Rows with all their times moved; the appliance signs the addresses of photos itself, as the agency has no host. */
 function moved(rows: readonly SampleRow[], byMs: number): SampleRow[] {
   return rows.map((row) => {
-    const at = Object.entries(row).map(([name, value]) => {
-      const ms = name.endsWith('_at') && typeof value === 'string' ? parseInstant(value) : null;
-      return [name, ms === null ? value : formatMs(ms + byMs)];
-    });
-    const own: SampleRow = Object.fromEntries(at);
-    return 'source_image_url' in own ? { ...own, source_image_url: null } : own;
+    const own: Record<string, unknown> & SampleRow = { ...row };
+    for (const name of TIMES) {
+      const value = own[name];
+      const ms = typeof value === 'string' ? parseInstant(value) : null;
+      if (ms !== null) own[name] = formatMs(ms + byMs);
+    }
+    if ('source_image_url' in own) own.source_image_url = null;
+    return own;
   });
 }
 
