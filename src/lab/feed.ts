@@ -16,7 +16,7 @@ import {
 import { columnOf, FIELDS } from '../detection/fields.ts';
 import { streamOfId } from '../detection/id.ts';
 import { COLUMNS, trailerLine } from '../generate/lines.ts';
-import { exportRows, historyRows, type SampleRow } from '../generate/rows.ts';
+import { exportRows, historyRows, type SampleRow, type SampleSubscription } from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { readOneDetection } from '../query/one-detection.ts';
 import { Refused } from '../refused.ts';
@@ -24,7 +24,7 @@ import type { Database } from '../store/database.ts';
 import { formatMs, formatWindowStart, HOUR_MS, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { findWindow, listWindows } from '../windows/ledger.ts';
 import { overdueBeforeMs } from '../windows/transitions.ts';
-import { type ActionBody, parseDuration, parseLabTime } from './actions.ts';
+import { type ActionBody, parseDuration } from './actions.ts';
 
 /** Where drawing begins: history lies before it, drops behind it. */
 const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
@@ -65,6 +65,7 @@ export class Feed {
   readonly #options: FeedOptions;
   /** Rows of which the photos are not written. */
   #unpictured: SampleRow[] = [];
+  #subscriptions: readonly SampleSubscription[] = SAMPLE_SUBSCRIPTIONS;
   #drops = 0;
   #backfills = 0;
 
@@ -128,6 +129,20 @@ export class Feed {
     return { file, export: exportName, window_start: null, ids: [id] };
   }
 
+  /** @throws Refused `invalid_request` for one that was removed, too */
+  requireSubscription(subscription: number): void {
+    const known = this.#subscriptions.map(({ id }) => id);
+    if (known.includes(subscription)) return;
+    const expected =
+      known.length === 0 ? 'all are removed, start the lab anew' : `expected ${known.join(' or ')}`;
+    throw new Refused('invalid_request', `subscription: ${expected}, found ${subscription}`);
+  }
+
+  /** From now on, no detections are drawn for it. */
+  endSubscription(subscription: number): void {
+    this.#subscriptions = this.#subscriptions.filter(({ id }) => id !== subscription);
+  }
+
   /** Drops a file that cannot be read. @returns the start of its window, epoch milliseconds */
   async fail(exportName: ExportName, windowMs: number | null): Promise<number> {
     const startMs = windowMs ?? this.#unknownWindow(exportName, newestEndedWindow(now()));
@@ -150,9 +165,7 @@ export class Feed {
 
   async #dropNew(windowMs: number, wanted: Omit<ActionBody<'drop'>, 'age'>): Promise<Dropped[]> {
     const { rows = ROWS_DEFAULT, export: only, subscription } = wanted;
-    const known = SAMPLE_SUBSCRIPTIONS.map(({ id }) => id);
-    if (subscription !== undefined && !known.some((id) => id === subscription))
-      throw new Refused('invalid_request', `subscription: expected one of ${known.join(', ')}`);
+    if (subscription !== undefined) this.requireSubscription(subscription);
     const exports = READING_ORDER.filter((name) => only === undefined || name === only);
     const drawnMs = FIRST_WINDOW_MS + this.#drops * WINDOW_MS;
     this.#drops += 1;
@@ -171,7 +184,7 @@ export class Feed {
   }
 
   #drawing(exportName: ExportName, windowStartMs: number, subscription?: number) {
-    const subscriptions = SAMPLE_SUBSCRIPTIONS.filter(({ id }) => id === (subscription ?? id));
+    const subscriptions = this.#subscriptions.filter(({ id }) => id === (subscription ?? id));
     return { seed: this.#options.seed, exportName, windowStartMs, subscriptions };
   }
 
@@ -231,12 +244,4 @@ function rowOf(detection: object, exportName: ExportName): Record<string, unknow
     return [column, column === 'source_image_url' && String(value).startsWith('/') ? null : value];
   });
   return Object.fromEntries(columns);
-}
-
-/** Reads the start of a window. @throws Refused `invalid_request` */
-export function windowOf(text: string | undefined): number | null {
-  if (text === undefined) return null;
-  const ms = parseLabTime(text);
-  if (ms !== null && ms % WINDOW_MS === 0) return ms;
-  throw new Refused('invalid_request', 'window: expected the start of a ten-minute window');
 }
