@@ -75,6 +75,7 @@ test('one seed gives one month of detections and one key, whatever the clock sho
         assert.ok(daysAgo > 28 && daysAgo < 32, `data start ${daysAgo} days ago`);
         assert.deepEqual(me.data_gaps, { text: [], image: [] });
         assert.equal((await lab.read('/v1/health')).status, 'ok');
+        assert.doesNotMatch(lab.run.told(), /backfill-lab-month/, 'the month is not logged');
         seen.push({ ids: rows.map(({ id, version }) => `${id} ${version}`), key: lab.key });
       });
     });
