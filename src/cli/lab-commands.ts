@@ -40,7 +40,11 @@ export function registerLabCommands(lab: Command): void {
     if (name === 'clock') registerClock(command);
     else registerAction(command, name as ActionName, argument);
   }
-  const fault = lab.command('fault').description('add, list and remove faults of answers');
+  const fault = lab
+    .command('fault')
+    .description(
+      'add, list and remove faults of answers. A client can also ask for one itself, with a header such as Prefer: code=503',
+    );
   const add = fault.command('add').description(optionText(ACTIONS.faults.summary));
   state(add, EXAMPLES.faults);
   registerAction(add, 'faults', null);
@@ -124,9 +128,11 @@ function typed(value: unknown): unknown {
 }
 
 function placeholder(schema: Member): string {
-  if (schema.type === 'integer' || schema.type === 'number') return 'number';
+  const [choice] = schema.anyOf ?? [];
+  if (schema.type === 'integer' || schema.type === 'number' || typeof choice?.const === 'number')
+    return 'number';
   if (schema.format === undefined) return 'name';
-  return schema.format === 'lab-time' ? 'time' : 'duration';
+  return schema.format === 'lab-time' || schema.format === 'lab-window' ? 'time' : 'duration';
 }
 
 /** A description of the table as the help of a command or an option. */

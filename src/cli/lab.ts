@@ -3,22 +3,23 @@ import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { createKey, hashKey, parseKey } from '../auth/key.ts';
-import { addKey } from '../auth/keys.ts';
+import { createKey, parseKey } from '../auth/key.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
-import { prepareAccount } from '../demo/agency.ts';
+import { addSampleKey, prepareAccount } from '../demo/agency.ts';
 import { newestEndedWindow } from '../demo/exports.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
-import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
+import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { openAccess } from '../history/access.ts';
 import { bootIngestThread } from '../ingest/ingest-client.ts';
 import { addRequest } from '../ingest/requests.ts';
 import { parseDuration, parseLabTime } from '../lab/actions.ts';
 import { Lab } from '../lab/lab.ts';
 import { playScenario, readScenario } from '../lab/scenario.ts';
+import { nearest } from '../nearest.ts';
 import { Refused } from '../refused.ts';
+import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
@@ -43,26 +44,49 @@ interface LabStart {
   readonly scenario?: string;
 }
 
+const KEY_VALUE = parsed(
+  (text) => (parseKey(text) === null ? null : text),
+  'a whole API key, as "wirewatch key generate" prints',
+);
+const DURATION_VALUE = parsed(
+  (text) => ((parseDuration(text) ?? 0) > 0 ? parseDuration(text) : null),
+  'a duration such as 90m, 26h or 30d',
+);
+const CLOCK_VALUE = parsed(parseLabTime, 'a time between 2001 and 2099 such as 2026-03-29T00:00Z');
 const LAB_MARK = '{"made_by":"wirewatch lab"}\n';
 
 export function register(command: Command): void {
   addSettingFlags(command, { drop: false })
     .option('--seed <text>', 'seed of the detections, the key and chance: a number or any text', '1')
-    .addOption(new Option('--key <key>', 'the API key (default: one made from the seed)').argParser(keyValue))
+    .addOption(
+      new Option('--key <key>', 'the API key (default: one made from the seed)').argParser(KEY_VALUE),
+    )
     .option('--key-file <file>', 'write the API key to this file, for clients', pathValue)
     .option(
       '--key-expires <duration>',
       'the key expires that long after the start, such as 30d',
-      durationValue,
+      DURATION_VALUE,
     )
-    .option('--clock <time>', 'what the clock shows at the start, such as 2026-03-29T00:00Z', clockValue)
+    .option('--clock <time>', 'what the clock shows at the start, such as 2026-03-29T00:00Z', CLOCK_VALUE)
     .option(
       '--ready-file <file>',
       'write url and key to this file, as JSON, when the lab is ready',
       pathValue,
     )
     .option('--scenario <file>', 'play a script of times and steps, as JSON or TOML', pathValue)
-    .action((options: LabStart, self: Command) => start(self, options));
+    // Else a mistyped command would be called an argument too many.
+    .allowExcessArguments()
+    .action((options: LabStart, self: Command) => {
+      const [name] = self.args;
+      if (name === undefined) return start(self, options);
+      const near = nearest(
+        name,
+        self.commands.map((one) => one.name()),
+        3,
+      );
+      const next = near === null ? 'List the commands with: wirewatch lab --help' : `Did you mean ${near}?`;
+      throw new Refused('usage', `unknown command "lab ${name}". ${next}`);
+    });
   registerLabCommands(command);
   registerExam(command.command('exam'));
   stateOwn(command, {
@@ -88,6 +112,7 @@ async function start(command: Command, options: LabStart): Promise<void> {
   beginMovableClock(options.clock ?? Date.now());
   let lab: Lab | null = null;
   let key = '';
+  let month = Promise.resolve();
   const serving = await serveAppliance(command, 'lab', {
     ingestThread: bootIngestThread(),
     graceMs: 0,
@@ -105,19 +130,24 @@ async function start(command: Command, options: LabStart): Promise<void> {
         dailyRows: config.limits.daily_rows,
       });
       mkdirSync(config.ingest.drop, { recursive: true });
-      await lab.feed.dropMonth();
+      month = lab.begin();
       return config;
     },
     intervene: (parts) => begun(lab).join(parts),
   });
   const running: Lab = begun(lab);
+  const { log } = serving;
+  const { level } = log;
+  // What the month does says nothing to somebody who waits for the address.
+  if (level === 'info') log.level = 'warn';
   const ended = untilSignal(serving, removeReadyFile);
-  await serving.appliance.readable;
+  await Promise.all([serving.appliance.readable, month]);
   await running.rested();
+  log.level = level;
   running.onMoved = playScenario(
     steps,
     (action, body) => running.run(action, body),
-    (step, err) => serving.log.error({ err, step }, 'a step of the scenario failed'),
+    (step, err) => log.error({ err, step }, 'a step of the scenario failed'),
   );
   await introduce(command, serving, key, options);
   await running.feed.writePhotos();
@@ -173,30 +203,18 @@ function prepareAccess(command: Command, config: Config, { seed, key: given, key
     operation: operationOf(command),
   });
   try {
-    const nowMs = now();
-    prepareAccount(access, nowMs);
     const key = given ?? seededKey(config.keys.prefix, seed);
-    const parsed = parseKey(key);
-    if (parsed === null) throw new Error('the key of the lab has not the form of one');
-    addKey(
-      access,
-      {
-        id: parsed.id,
-        prefix: parsed.prefix,
-        hash: hashKey(key),
-        account_id: SAMPLE_ACCOUNT.id,
-        name: 'lab',
-        scopes: ['detections:read'],
-        subscriptions: SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null })),
-        expires_at: keyExpires === undefined ? null : nowMs + keyExpires,
-        allow_addresses: [],
-        daily_rows: null,
-      },
-      nowMs,
-    );
-    const window_start = newestEndedWindow(nowMs);
-    for (const name of EXPORT_NAMES)
-      addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
+    const nowMs = now();
+    const expires_at = keyExpires === undefined ? null : nowMs + keyExpires;
+    const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
+    // In one transaction: each one more is synced to the disk while somebody waits.
+    writing(access, () => {
+      prepareAccount(access, nowMs);
+      addSampleKey(access, key, { name: 'lab', subscriptions, expires_at }, nowMs);
+      const window_start = newestEndedWindow(nowMs);
+      for (const name of EXPORT_NAMES)
+        addRequest(access, { kind: 'expect', export: name, window_start }, nowMs);
+    });
     return key;
   } finally {
     access.close();
@@ -253,21 +271,11 @@ function begun(lab: Lab | null): Lab {
   return lab;
 }
 
-function keyValue(value: string): string {
-  if (parseKey(value) === null)
-    throw new InvalidArgumentError('Expected a whole API key, as "wirewatch key generate" prints.');
-  return value;
-}
-
-function durationValue(value: string): number {
-  const ms = parseDuration(value);
-  if (ms === null || ms <= 0) throw new InvalidArgumentError('Expected a duration such as 90m, 26h or 30d.');
-  return ms;
-}
-
-function clockValue(value: string): number {
-  const ms = parseLabTime(value);
-  if (ms === null)
-    throw new InvalidArgumentError('Expected a time between 2001 and 2099 such as 2026-03-29T00:00Z.');
-  return ms;
+/** How an option's value is read. @param read null: not what is expected */
+function parsed<Value>(read: (text: string) => Value | null, expected: string): (text: string) => Value {
+  return (text) => {
+    const value = read(text);
+    if (value === null) throw new InvalidArgumentError(`Expected ${expected}.`);
+    return value;
+  };
 }

@@ -43,7 +43,7 @@ const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'lab',
     description:
-      'run Wirewatch for tests of clients: with a clock that can be set, new detections and faults on command',
+      'run Wirewatch for tests of clients: with a clock that can be set, new detections and faults on command; each start begins anew',
     load: () => import('./lab.ts'),
   },
   {

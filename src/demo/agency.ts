@@ -1,7 +1,7 @@
 /** The sample agency in the demonstration's store: an account, two subscriptions, and new keys at every start. */
 import { addAccount, findAccount } from '../auth/accounts.ts';
-import { createKey, hashKey } from '../auth/key.ts';
-import { addKey, listKeys, revokeKey } from '../auth/keys.ts';
+import { createKey, hashKey, parseKey } from '../auth/key.ts';
+import { addKey, listKeys, type NewKey, revokeKey } from '../auth/keys.ts';
 import { addSubscription, findSubscription } from '../auth/subscriptions.ts';
 import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import type { Database } from '../store/database.ts';
@@ -38,22 +38,7 @@ export function prepareAgency(access: Database, prefix: string, nowMs: number): 
   }
   return KEYS.map(({ name, subscriptions }) => {
     const { id, key } = createKey(prefix);
-    addKey(
-      access,
-      {
-        id,
-        prefix,
-        hash: hashKey(key),
-        account_id: SAMPLE_ACCOUNT.id,
-        name,
-        scopes: ['detections:read'],
-        subscriptions,
-        expires_at: null,
-        allow_addresses: [],
-        daily_rows: null,
-      },
-      nowMs,
-    );
+    addSampleKey(access, key, { name, subscriptions, expires_at: null }, nowMs);
     const reads = subscriptions.map((one) =>
       one.content_types === null ? `${one.id}` : `${one.id}:${one.content_types}`,
     );
@@ -75,4 +60,19 @@ export function prepareAccount(access: Database, nowMs: number): void {
       nowMs,
     );
   }
+}
+
+/** Adds a key to the account, which reads detections. @param key all of it, as createKey makes it */
+export function addSampleKey(
+  access: Database,
+  key: string,
+  terms: Pick<NewKey, 'name' | 'subscriptions' | 'expires_at'>,
+  nowMs: number,
+): void {
+  const parsed = parseKey(key);
+  if (parsed === null) throw new Error('a key of the sample agency does not have the form of a key');
+  const { id, prefix } = parsed;
+  const account_id = SAMPLE_ACCOUNT.id;
+  const free = { scopes: ['detections:read' as const], allow_addresses: [], daily_rows: null };
+  addKey(access, { id, prefix, hash: hashKey(key), account_id, ...free, ...terms }, nowMs);
 }

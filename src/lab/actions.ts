@@ -4,14 +4,15 @@
  */
 import { FormatRegistry, type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { shown } from '../config/given.ts';
+import { isTable, shown } from '../config/given.ts';
 import { expectation } from '../config/schema.ts';
 import { EXPORT_NAMES, NUMBER_MAX } from '../detection/content-type.ts';
 import { isDetectionId } from '../detection/id.ts';
+import { PROBLEMS } from '../http/problem.ts';
 import { nearest } from '../nearest.ts';
 import { OPERATIONS } from '../openapi/operations.ts';
 import { listed, Refused } from '../refused.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant, SECOND_MS } from '../time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 const YEARS_MAX_MS = 200 * 366 * DAY_MS;
@@ -22,6 +23,7 @@ const CLOCK_MAX_MS = Date.UTC(2099);
 FormatRegistry.Set('lab-duration', (text) => parseDuration(text) !== null);
 FormatRegistry.Set('lab-span', (text) => (parseDuration(text) ?? -1) >= 0);
 FormatRegistry.Set('lab-time', (text) => parseLabTime(text) !== null);
+FormatRegistry.Set('lab-window', (text) => (parseLabTime(text) ?? Number.NaN) % WINDOW_MS === 0);
 FormatRegistry.Set('lab-detection-id', isDetectionId);
 
 /** Reads `250ms`, `30s`, `10m`, `26h` or `3d`, with an optional sign; milliseconds, or null. */
@@ -51,11 +53,11 @@ const time = (description: string) =>
 const whole = (minimum: number, maximum: number, description: string) =>
   Type.Integer({ minimum, maximum, description });
 const flag = (description: string) => Type.Boolean({ description });
-const choice = <const Text extends string>(values: readonly Text[], description: string) =>
+const choice = <const One extends string | number>(values: readonly One[], description: string) =>
   Type.Union(
     values.map((value) => Type.Literal(value)),
     { description },
-  ) as TSchema & { static: Text };
+  ) as TSchema & { static: One };
 const optional = Type.Optional;
 const closed = { additionalProperties: false };
 
@@ -69,29 +71,30 @@ const ID = Type.String({
 const ROWS = whole(0, 10_000, 'New detections, over all files together. Default: 10.');
 const TIMES = whole(1, 1_000_000, 'How many answers. Default: 1.');
 
-/** The statuses of the contract that are errors, and those of a proxy. */
-const STATUSES = [400, 401, 403, 404, 405, 413, 429, 500, 502, 503, 504] as const;
-export const FAULT_CODES = [
-  ...['invalid_request', 'unauthorized', 'forbidden', 'not_found', 'method_not_allowed', 'content_too_large'],
-  ...['rate_limited', 'daily_allowance', 'internal', 'unavailable'],
-  ...['invalid_client', 'invalid_scope', 'unsupported_grant_type'],
-];
-export const ENDPOINTS = OPERATIONS.filter(({ method }) => method !== 'head').map(({ id }) => id);
+/** The status of each error code of the contract: of its problems, and of OAuth's own errors. */
+export const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map([
+  ...Object.entries(PROBLEMS).map(([code, { status }]) => [code, status] as const),
+  ...([
+    ['invalid_client', 401],
+    ['invalid_scope', 400],
+    ['unsupported_grant_type', 400],
+  ] as const),
+]);
+const PROXY_STATUSES = [502, 504];
+const STATUSES = [...new Set([...STATUS_OF_CODE.values(), ...PROXY_STATUSES])].sort();
+const ENDPOINTS = OPERATIONS.filter(({ method }) => method !== 'head').map(({ id }) => id);
 
 const FAULT = {
   endpoint: optional(choice(ENDPOINTS, 'Only requests to this endpoint (operationId). Default: all.')),
   status: optional(
-    Type.Union(
-      STATUSES.map((status) => Type.Literal(status)),
-      {
-        description:
-          'Answer with this status: its true body and headers, or for 502 and 504 those of a proxy.',
-      },
-    ) as TSchema & { static: (typeof STATUSES)[number] },
+    choice(
+      STATUSES,
+      'Answer with this status: its true body and headers, or for 502 and 504 those of a proxy.',
+    ),
   ),
   code: optional(
     choice(
-      FAULT_CODES,
+      [...STATUS_OF_CODE.keys()],
       'The error code, where a status has several: daily_allowance in place of rate_limited.',
     ),
   ),
@@ -162,7 +165,13 @@ export const ACTIONS = {
   gap: action('Let a window of an export be missing, failed or abandoned.', 'export', {
     export: EXPORT,
     status: choice(['missing', 'failed', 'abandoned'], 'What becomes of the window.'),
-    window: optional(time('Start of the window. Default: the newest one that it can happen to.')),
+    window: optional(
+      Type.String({
+        format: 'lab-window',
+        expected: 'the start of a ten-minute window such as 2026-03-29T00:10Z',
+        description: 'Start of the window. Default: the newest one that it can happen to.',
+      }),
+    ),
   }),
   'remove-subscription': action('Remove a subscription with all its detections.', 'subscription', {
     subscription: SUBSCRIPTION,
@@ -181,7 +190,7 @@ export const ACTIONS = {
     endpoint: optional(choice(['listChanges', 'listDetections'], 'The endpoint. Default: listChanges.')),
   }),
   faults: action(
-    'Add a fault: to requests, in the order in which faults were added, one a request.',
+    'Add a fault. A request meets one at most, the first that was added; X-Wirewatch-Lab in its answer says which.',
     null,
     FAULT,
   ),
@@ -202,34 +211,24 @@ export function readBody<Name extends ActionName>(name: Name, value: unknown): A
   const schema: TObject = ACTIONS[name].body;
   const problems = problemsOf(schema, value);
   if (problems.length > 0) throw new Refused('invalid_request', listed(problems, 'members are wrong'));
-  if (!Value.Check(schema, value)) throw new Error('a body without problems does not match its schema');
   return value as ActionBody<Name>;
 }
 
-function problemsOf(schema: TObject, value: unknown): string[] {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return [`expected an object, found ${shown(value)}`];
-  const names = Object.keys(schema.properties);
-  const unknown = Object.keys(value).filter((name) => !names.includes(name));
-  const missing = (schema.required ?? []).filter((name) => !Object.hasOwn(value, name));
-  const wrong = Object.entries(value).filter(([name, member]) => {
-    const own = schema.properties[name];
-    return own !== undefined && !Value.Check(own, member);
-  });
-  return [
-    ...unknown.map((name) => {
+function problemsOf({ properties, required = [] }: TObject, value: unknown): string[] {
+  if (!isTable(value)) return [`expected an object, found ${shown(value)}`];
+  const given = new Map<string, unknown>(Object.entries(value));
+  return [...new Set([...given.keys(), ...required])].flatMap((name) => {
+    const member = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (member === undefined) {
+      const names = Object.keys(properties);
       const near = nearest(name, names, 3);
-      return `${name}: unknown${near === null ? `; expected ${names.join(', ') || 'nothing'}` : `; did you mean ${near}?`}`;
-    }),
-    ...missing.map((name) => `${name}: required; expected ${expectation(memberOf(schema, name))}`),
-    ...wrong.map(
-      ([name, member]) => `${name}: expected ${expectation(memberOf(schema, name))}, found ${shown(member)}`,
-    ),
-  ];
-}
-
-function memberOf(schema: TObject, name: string): TSchema {
-  return schema.properties[name] ?? Type.Unknown();
+      const known = near === null ? `expected ${names.join(', ') || 'nothing'}` : `did you mean ${near}?`;
+      return `${name}: unknown; ${known}`;
+    }
+    if (!given.has(name)) return `${name}: required; expected ${expectation(member)}`;
+    if (Value.Check(member, given.get(name))) return [];
+    return `${name}: expected ${expectation(member)}, found ${shown(given.get(name))}`;
+  });
 }
 
 /** @param argument the member that the command takes without an option's name */

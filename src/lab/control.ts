@@ -1,82 +1,92 @@
 /**
- * The lab's own endpoints under `/_lab/`, on the port of the API: for this machine alone, under a name that only this
- * machine can have (a web page elsewhere could otherwise have its name lead here), and not for pages of other origins.
+ * The lab's own endpoints under `/_lab/`, on the port of the API, and their OpenAPI document: for this machine alone,
+ * under a name that only this machine can have (a web page elsewhere could otherwise have its name lead here), and not
+ * for pages of other origins.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { TObject } from '@sinclair/typebox';
 import { isHostTaken } from '../admin/host.ts';
 import { readBody as readRequestBody } from '../http/body.ts';
+import { isProblemCode, PROBLEMS } from '../http/problem.ts';
 import { splitTarget } from '../http/routes.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
-import { ACTIONS, type ActionName, isActionName } from './actions.ts';
+import { ACTIONS, type ActionName } from './actions.ts';
+import type { Lab } from './lab.ts';
 
 export const CONTROL = '/_lab';
 const BODY_BYTES_MAX = 64 * 1024;
 const BODY_MS = 10 * SECOND_MS;
-const STATUS: Readonly<Record<string, number>> = {
-  invalid_request: 400,
-  forbidden: 403,
-  not_found: 404,
-  method_not_allowed: 405,
-  content_too_large: 413,
-  failed: 409,
-};
+const JSON_TYPE = 'application/json';
 
-/** What the endpoints do. */
-export interface Controlled {
-  run(action: ActionName, body: unknown): Promise<unknown>;
-  clock(): unknown;
-  faults(): unknown;
-  /** @param id null: all */
-  removeFaults(id: string | null): void;
-  /** @param after only requests with greater numbers */
-  report(after: number): unknown;
-  clearReport(): void;
-  openApi(): unknown;
+interface Endpoint {
+  readonly operationId: string;
+  readonly method: string;
+  /** Behind {@link CONTROL}; `{id}` is that of a fault. */
+  readonly path: string;
+  readonly summary: string;
+  /** Null where it takes none. */
+  readonly body: TObject | null;
+  /** @param id of a fault; @returns what the answer says */
+  run(lab: Lab, request: IncomingMessage, id: string): unknown;
 }
 
+const reading = (on: string, operationId: string, summary: string, run: Endpoint['run']): Endpoint => {
+  const [method = '', path = ''] = on.split(' ');
+  return { operationId, method, path, summary, body: null, run };
+};
+
+const ENDPOINTS: readonly Endpoint[] = [
+  ...Object.entries(ACTIONS).map(([name, { summary, body }]) => ({
+    operationId: `post ${name}`.replaceAll(/[ -](\w)/g, (_, letter: string) => letter.toUpperCase()),
+    method: 'POST',
+    path: name,
+    summary,
+    body,
+    run: async (lab: Lab, request: IncomingMessage) => lab.run(name as ActionName, await bodyOf(request)),
+  })),
+  reading('GET clock', 'getClock', 'What the clock shows.', (lab) => lab.clock()),
+  reading('GET faults', 'getFaults', 'The faults, with how often each has fired.', (lab) => lab.faults()),
+  reading('DELETE faults', 'deleteFaults', 'Remove all faults.', (lab) => lab.removeFaults(null)),
+  reading('DELETE faults/{id}', 'deleteFault', 'Remove a fault.', (lab, _, id) => lab.removeFaults(id)),
+  reading('GET report', 'getReport', 'What clients did, and what was done to them.', (lab, request) =>
+    lab.report(afterOf(request)),
+  ),
+  reading('DELETE report', 'deleteReport', 'Forget the requests and actions so far.', (lab) =>
+    lab.clearReport(),
+  ),
+  reading('GET openapi.json', 'getDocument', 'This document.', () => labDocument()),
+];
+
 /** @returns false, with nothing done, for a path that is not the lab's */
-export function answerControl(lab: Controlled, request: IncomingMessage, response: ServerResponse): boolean {
-  const { path, query } = splitTarget(request.url ?? '');
+export function answerControl(lab: Lab, request: IncomingMessage, response: ServerResponse): boolean {
+  const { path } = splitTarget(request.url ?? '');
   if (path !== CONTROL && !path.startsWith(`${CONTROL}/`)) return false;
   response.on('error', () => {});
-  answer(lab, request, path.slice(CONTROL.length + 1), query).then(
+  answer(lab, request, path.slice(CONTROL.length + 1)).then(
     (value) => reply(response, 200, value ?? {}),
-    (error: unknown) => {
-      const status = error instanceof Refused ? (STATUS[error.code] ?? 500) : 500;
-      const detail = reasonOf(error);
-      reply(response, status, { status, detail });
-    },
+    (error: unknown) =>
+      reply(response, statusOf(error), { status: statusOf(error), detail: reasonOf(error) }),
   );
   return true;
 }
 
-async function answer(
-  lab: Controlled,
-  request: IncomingMessage,
-  name: string,
-  query: string,
-): Promise<unknown> {
+async function answer(lab: Lab, request: IncomingMessage, name: string): Promise<unknown> {
   refuseOthers(request);
-  const { method = '' } = request;
-  const [, fault] = /^faults\/(f\d+)$/.exec(name) ?? [];
-  if (method === 'DELETE' && fault !== undefined) return lab.removeFaults(fault);
-  const reading: Readonly<Record<string, () => unknown>> = {
-    'GET clock': () => lab.clock(),
-    'GET faults': () => lab.faults(),
-    'DELETE faults': () => lab.removeFaults(null),
-    'GET report': () => lab.report(afterOf(query)),
-    'DELETE report': () => lab.clearReport(),
-    'GET openapi.json': () => lab.openApi(),
-  };
-  const read = reading[`${method} ${name}`];
-  if (read !== undefined) return read();
-  if (isActionName(name) && method === 'POST') return lab.run(name, await bodyOf(request));
-  const known = [...Object.keys(reading), ...Object.keys(ACTIONS).map((action) => `POST ${action}`)];
-  const methods = known.filter((one) => one.endsWith(` ${name}`)).map((one) => one.split(' ', 1)[0]);
-  if (methods.length > 0)
-    throw new Refused('method_not_allowed', `${CONTROL}/${name} takes ${methods.join(', ')}, not ${method}`);
+  const path = name.replace(/^faults\/f\d+$/, 'faults/{id}');
+  const there = ENDPOINTS.filter((one) => one.path === path);
+  const endpoint = there.find(({ method }) => method === request.method);
+  if (endpoint !== undefined) return endpoint.run(lab, request, name.slice('faults/'.length));
+  const methods = there.map(({ method }) => method).join(', ');
+  if (methods !== '')
+    throw new Refused('method_not_allowed', `${CONTROL}/${name} takes ${methods}, not ${request.method}`);
   throw new Refused('not_found', `the lab has no ${CONTROL}/${name}. See GET ${CONTROL}/openapi.json`);
+}
+
+function statusOf(error: unknown): number {
+  if (!(error instanceof Refused)) return 500;
+  if (error.code === 'failed') return 409;
+  return isProblemCode(error.code) ? PROBLEMS[error.code].status : 500;
 }
 
 function refuseOthers({ socket, headers }: IncomingMessage): void {
@@ -113,8 +123,8 @@ async function bodyOf(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-function afterOf(query: string): number {
-  const text = new URLSearchParams(query).get('after') ?? '0';
+function afterOf({ url = '' }: IncomingMessage): number {
+  const text = new URLSearchParams(splitTarget(url).query).get('after') ?? '0';
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new Refused('invalid_request', 'after: expected the number of a request');
 }
@@ -123,9 +133,62 @@ function reply(response: ServerResponse, status: number, value: unknown): void {
   if (response.destroyed || response.headersSent) return;
   const body = JSON.stringify(value);
   response.writeHead(status, {
-    'Content-Type': 'application/json',
+    'Content-Type': JSON_TYPE,
     'Cache-Control': 'no-store',
     'Content-Length': Buffer.byteLength(body),
   });
   response.end(body);
+}
+
+/** For tests in any language. */
+function labDocument() {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const endpoint of ENDPOINTS) {
+    const path = `${CONTROL}/${endpoint.path}`;
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint) };
+  }
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Wirewatch lab',
+      version: '1',
+      summary: 'Clock, feed and faults of a lab.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/', description: 'The lab itself, asked from its own machine.' }],
+    security: [],
+    paths,
+  };
+}
+
+function operation({ operationId, summary, path, body }: Endpoint) {
+  const content = (schema: unknown) => ({ content: { [JSON_TYPE]: { schema } } });
+  const responses = {
+    200: { description: 'Done.', ...content({ type: 'object' }) },
+    '4XX': { description: 'Refused; detail says why.', ...content({ type: 'object' }) },
+  };
+  const after = { name: 'after', in: 'query', description: 'Only requests with greater numbers.' };
+  return {
+    operationId,
+    summary,
+    ...(path === 'faults/{id}' && {
+      parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }],
+    }),
+    ...(operationId === 'getReport' && {
+      parameters: [{ ...after, schema: { type: 'integer', minimum: 0 } }],
+    }),
+    ...(body !== null && {
+      requestBody: { required: (body.required ?? []).length > 0, ...content(printed(body)) },
+    }),
+    responses,
+  };
+}
+
+/** Without what only our own checks know. */
+function printed(schema: object): unknown {
+  return JSON.parse(
+    JSON.stringify(schema, (name, value) =>
+      name === 'expected' || (name === 'format' && String(value).startsWith('lab-')) ? undefined : value,
+    ),
+  );
 }

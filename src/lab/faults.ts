@@ -5,7 +5,7 @@
 import { createPrng, seedKey } from '../generate/prng.ts';
 import { PROBLEMS } from '../http/problem.ts';
 import { Refused } from '../refused.ts';
-import type { FaultSpec } from './actions.ts';
+import { ACTIONS, type FaultSpec, STATUS_OF_CODE } from './actions.ts';
 
 export interface Fault {
   /** What `X-Wirewatch-Lab` says. */
@@ -22,16 +22,9 @@ interface Armed extends Fault {
 }
 
 const FAULTS_MAX = 1000;
-const EFFECTS = [
-  ...['status', 'code', 'delay', 'slow', 'cut_after', 'truncate', 'corrupt'],
-  ...['close', 'reset', 'empty_page', 'duplicate'],
-];
-/** Statuses of the OAuth errors; all others are in the table of problems. */
-const OAUTH_STATUS: Readonly<Record<string, number>> = {
-  invalid_client: 401,
-  invalid_scope: 400,
-  unsupported_grant_type: 400,
-};
+/** What says which requests a fault applies to, and how. All else has an effect. */
+const NO_EFFECTS = ['endpoint', 'times', 'after', 'probability', 'retry_after', 'pages'];
+const EFFECTS = Object.keys(ACTIONS.faults.body.properties).filter((name) => !NO_EFFECTS.includes(name));
 
 export class Faults {
   readonly #prng = createPrng();
@@ -80,7 +73,10 @@ export class Faults {
   /** @param id null: all. @throws Refused `not_found` */
   remove(id: string | null): void {
     if (id !== null && !this.#armed.some((fault) => fault.id === id))
-      throw new Refused('not_found', `there is no fault ${id}. GET /_lab/faults lists them.`);
+      throw new Refused(
+        'not_found',
+        `there is no fault ${id}. List them with: wirewatch lab fault list, or GET /_lab/faults`,
+      );
     this.#armed = id === null ? [] : this.#armed.filter((fault) => fault.id !== id);
   }
 
@@ -91,7 +87,7 @@ export class Faults {
 
 /** The status of a code; undefined for none of the contract's. */
 export function statusOfCode(code: string): number | undefined {
-  return OAUTH_STATUS[code] ?? Object.entries(PROBLEMS).find(([name]) => name === code)?.[1].status;
+  return STATUS_OF_CODE.get(code);
 }
 
 /** The error code that a fault stands for; null for a proxy's answer, and where it leaves the answer its status. */

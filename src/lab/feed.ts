@@ -16,7 +16,7 @@ import {
 import { columnOf, FIELDS } from '../detection/fields.ts';
 import { streamOfId } from '../detection/id.ts';
 import { COLUMNS, trailerLine } from '../generate/lines.ts';
-import { exportRows, historyRows, type SampleRow } from '../generate/rows.ts';
+import { exportRows, historyRows, type SampleRow, type SampleSubscription } from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { readOneDetection } from '../query/one-detection.ts';
 import { Refused } from '../refused.ts';
@@ -24,13 +24,15 @@ import type { Database } from '../store/database.ts';
 import { formatMs, formatWindowStart, HOUR_MS, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { findWindow, listWindows } from '../windows/ledger.ts';
 import { overdueBeforeMs } from '../windows/transitions.ts';
-import { type ActionBody, parseDuration, parseLabTime } from './actions.ts';
+import { type ActionBody, parseDuration } from './actions.ts';
 
 /** Where drawing begins: history lies before it, drops behind it. */
 const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
 const HISTORY_WINDOWS = 30 * 144;
-/** A story an hour, and a photo every two: drawing more would hold up the start. */
-const HISTORY_ROWS: Readonly<Record<ExportName, number>> = { newswire: 720, imagewire: 360 };
+/** A story every two hours, and a photo every four: more would hold up the start. */
+const HISTORY_ROWS: Readonly<Record<ExportName, number>> = { newswire: 360, imagewire: 180 };
+/** Of files of one window, and of backfills. Dropped in another, what is read first would depend on the moment. */
+const READING_ORDER = EXPORT_NAMES.toSorted();
 const ROWS_DEFAULT = 10;
 const LATE_AGE_MS = 2 * HOUR_MS;
 /** About one row in ten is not new. */
@@ -38,6 +40,8 @@ const DRAWN_PER_ROW = 2;
 const DRAWN_MIN = 20;
 const WINDOWS_BACK_MAX = 90 * 144;
 const MARK = 'lab';
+/** The columns that are times. */
+const TIMES = [...new Set(Object.values(COLUMNS).flat())].filter((column) => column.endsWith('_at'));
 
 export interface FeedOptions {
   readonly seed: string;
@@ -61,6 +65,7 @@ export class Feed {
   readonly #options: FeedOptions;
   /** Rows of which the photos are not written. */
   #unpictured: SampleRow[] = [];
+  #subscriptions: readonly SampleSubscription[] = SAMPLE_SUBSCRIPTIONS;
   #drops = 0;
   #backfills = 0;
 
@@ -68,17 +73,17 @@ export class Feed {
     this.#options = options;
   }
 
-  /** Before the appliance starts: the month before the newest window, and that window. */
+  /** The newest window, and the month before it: while the appliance starts. */
   async dropMonth(): Promise<void> {
     const newestMs = newestEndedWindow(now());
-    for (const exportName of EXPORT_NAMES) {
+    await this.#dropNew(newestMs, {});
+    for (const exportName of READING_ORDER) {
       const windowStartMs = FIRST_WINDOW_MS - HISTORY_WINDOWS * WINDOW_MS;
       const drawn = { ...this.#drawing(exportName, windowStartMs), rows: HISTORY_ROWS[exportName] };
       const rows = [...historyRows({ ...drawn, windows: HISTORY_WINDOWS })];
       await this.#write(`${exportName}.backfill-${MARK}-month`, moved(rows, newestMs - FIRST_WINDOW_MS));
       if (exportName === 'imagewire') this.#unpictured.push(...rows);
     }
-    await this.#dropNew(newestMs, {});
   }
 
   async drop({ age = '0s', ...wanted }: ActionBody<'drop'>): Promise<{ files: Dropped[] }> {
@@ -124,6 +129,20 @@ export class Feed {
     return { file, export: exportName, window_start: null, ids: [id] };
   }
 
+  /** @throws Refused `invalid_request` for one that was removed, too */
+  requireSubscription(subscription: number): void {
+    const known = this.#subscriptions.map(({ id }) => id);
+    if (known.includes(subscription)) return;
+    const expected =
+      known.length === 0 ? 'all are removed, start the lab anew' : `expected ${known.join(' or ')}`;
+    throw new Refused('invalid_request', `subscription: ${expected}, found ${subscription}`);
+  }
+
+  /** From now on, no detections are drawn for it. */
+  endSubscription(subscription: number): void {
+    this.#subscriptions = this.#subscriptions.filter(({ id }) => id !== subscription);
+  }
+
   /** Drops a file that cannot be read. @returns the start of its window, epoch milliseconds */
   async fail(exportName: ExportName, windowMs: number | null): Promise<number> {
     const startMs = windowMs ?? this.#unknownWindow(exportName, newestEndedWindow(now()));
@@ -146,28 +165,26 @@ export class Feed {
 
   async #dropNew(windowMs: number, wanted: Omit<ActionBody<'drop'>, 'age'>): Promise<Dropped[]> {
     const { rows = ROWS_DEFAULT, export: only, subscription } = wanted;
-    const known = SAMPLE_SUBSCRIPTIONS.map(({ id }) => id);
-    if (subscription !== undefined && !known.some((id) => id === subscription))
-      throw new Refused('invalid_request', `subscription: expected one of ${known.join(', ')}`);
-    const exports = EXPORT_NAMES.filter((name) => only === undefined || name === only);
+    if (subscription !== undefined) this.requireSubscription(subscription);
+    const exports = READING_ORDER.filter((name) => only === undefined || name === only);
     const drawnMs = FIRST_WINDOW_MS + this.#drops * WINDOW_MS;
     this.#drops += 1;
     const dropped: Dropped[] = [];
     for (const [index, exportName] of exports.entries()) {
-      const count = Math.floor((rows + exports.length - 1 - index) / exports.length);
+      const count = Math.floor((rows + index) / exports.length);
       const drawing = this.#drawing(exportName, drawnMs, subscription);
       const drawn = exportRows({ ...drawing, rows: DRAWN_MIN + count * DRAWN_PER_ROW });
       const fresh = [...drawn].filter((row) => (parseInstant(row.first_detected_at) ?? 0) >= drawnMs);
       const own = moved(fresh.slice(0, count), windowMs - drawnMs);
       const file = await this.#write(`${exportName}.${formatWindowStart(windowMs)}`, own);
       if (exportName === 'imagewire') this.#unpictured.push(...own);
-      dropped.push({ file, export: exportName, window_start: formatMs(windowMs), ids: own.map(idOf) });
+      dropped.unshift({ file, export: exportName, window_start: formatMs(windowMs), ids: own.map(idOf) });
     }
     return dropped;
   }
 
   #drawing(exportName: ExportName, windowStartMs: number, subscription?: number) {
-    const subscriptions = SAMPLE_SUBSCRIPTIONS.filter(({ id }) => id === (subscription ?? id));
+    const subscriptions = this.#subscriptions.filter(({ id }) => id === (subscription ?? id));
     return { seed: this.#options.seed, exportName, windowStartMs, subscriptions };
   }
 
@@ -194,12 +211,14 @@ export class Feed {
 /** Rows with all their times moved; the appliance signs the addresses of photos itself, as the agency has no host. */
 function moved(rows: readonly SampleRow[], byMs: number): SampleRow[] {
   return rows.map((row) => {
-    const at = Object.entries(row).map(([name, value]) => {
-      const ms = name.endsWith('_at') && typeof value === 'string' ? parseInstant(value) : null;
-      return [name, ms === null ? value : formatMs(ms + byMs)];
-    });
-    const own: SampleRow = Object.fromEntries(at);
-    return 'source_image_url' in own ? { ...own, source_image_url: null } : own;
+    const own: Record<string, unknown> & SampleRow = { ...row };
+    for (const name of TIMES) {
+      const value = own[name];
+      const ms = typeof value === 'string' ? parseInstant(value) : null;
+      if (ms !== null) own[name] = formatMs(ms + byMs);
+    }
+    if ('source_image_url' in own) own.source_image_url = null;
+    return own;
   });
 }
 
@@ -225,12 +244,4 @@ function rowOf(detection: object, exportName: ExportName): Record<string, unknow
     return [column, column === 'source_image_url' && String(value).startsWith('/') ? null : value];
   });
   return Object.fromEntries(columns);
-}
-
-/** Reads the start of a window. @throws Refused `invalid_request` */
-export function windowOf(text: string | undefined): number | null {
-  if (text === undefined) return null;
-  const ms = parseLabTime(text);
-  if (ms !== null && ms % WINDOW_MS === 0) return ms;
-  throw new Refused('invalid_request', 'window: expected the start of a ten-minute window');
 }

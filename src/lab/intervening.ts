@@ -5,11 +5,10 @@ import type { Intervention } from '../http/interventions.ts';
 import { nextLink } from '../http/next-link.ts';
 import type { Exchange } from '../http/reply.ts';
 import { type Answer, type Route, splitTarget } from '../http/routes.ts';
-import { parseDuration } from './actions.ts';
 import { codeOf, type Fault } from './faults.ts';
 import { allowOf, type Situation, throwAtCredential, throwAtEndpoint, tokenAnswer } from './problems.ts';
 import type { RequestRecord } from './report.ts';
-import { cutConnection, sendAsProxy, sendTampered } from './sending.ts';
+import { cutConnection, delayOf, sendAsProxy, sendTampered } from './sending.ts';
 
 export interface Begun {
   readonly request: IncomingMessage;
@@ -90,7 +89,7 @@ export class Intervening implements Intervention {
   }
 
   send(answer: Answer, closing: boolean): Promise<void> {
-    const { exchange, record, fault: met, request } = this.#begun;
+    const { exchange, record, fault: met } = this.#begun;
     const fault = met !== null && this.#wasApplied(met, answer) ? met : null;
     if (met !== null && fault === null) this.#around.onUnused(met);
     record.key_id = exchange.key_id ?? answer.key_id ?? exchange.claimed_key_id;
@@ -106,11 +105,7 @@ export class Intervening implements Intervention {
     if (fault?.id === 'prefer') headers.push('Preference-Applied', `code=${answer.status}`);
     const at = headers.indexOf('Retry-After');
     record.retry_after = at < 0 ? null : Number(headers[at + 1]);
-    return sendTampered(
-      { request, exchange, closing, delayMs: delayOf(fault) },
-      { ...answer, headers },
-      fault,
-    );
+    return sendTampered(exchange, { ...answer, headers }, closing, fault);
   }
 
   /** Runs what throws where the fault applies. */
@@ -165,8 +160,4 @@ export class Intervening implements Intervention {
     const body = { ...health, status: 'degraded', alerts: more };
     return { ...answer, status: 503, body: JSON.stringify(body) };
   }
-}
-
-function delayOf(fault: Fault | null): number {
-  return parseDuration(fault?.spec.delay ?? '0ms') ?? 0;
 }

@@ -3,7 +3,7 @@
  * as its {@link Interventions}, and does what it is asked through the ordinary ways: export files, requests to the
  * ingest thread, the counts of the allowance.
  */
-
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LabState } from '../admin/console/api-records.ts';
 import type { LabParts } from '../appliance.ts';
 import { getAccount } from '../auth/accounts.ts';
@@ -24,10 +24,9 @@ import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { type ActionBody, type ActionName, parseDuration, parseLabTime, readBody } from './actions.ts';
 import { answerControl } from './control.ts';
-import { type Fault, Faults, statusOfCode } from './faults.ts';
-import { Feed, windowOf } from './feed.ts';
+import { type Fault, Faults } from './faults.ts';
+import { Feed } from './feed.ts';
 import { Intervening } from './intervening.ts';
-import { labDocument } from './openapi.ts';
 import { Report } from './report.ts';
 
 export interface LabOptions {
@@ -95,6 +94,13 @@ export class Lab {
     };
   }
 
+  /** Drops the month before all that is asked for; drawn once the ingest thread was started, which takes its time. */
+  begin(): Promise<void> {
+    const month = nextTurn().then(() => this.feed.dropMonth());
+    this.#last = month.catch(() => {});
+    return month;
+  }
+
   /** @throws Refused where the action cannot be done */
   async run(action: ActionName, body: unknown): Promise<unknown> {
     const read = readBody(action, body);
@@ -147,10 +153,6 @@ export class Lab {
     this.#report.clear();
   }
 
-  openApi() {
-    return labDocument();
-  }
-
   /** Settles when all that was dropped is read. */
   rested(): Promise<void> {
     return this.#has().ingest.rested();
@@ -175,7 +177,7 @@ export class Lab {
     correct: ({ id, score }) => this.feed.score(id, score),
     rescore: ({ id }) => this.feed.score(id),
     gap: async ({ export: name, status, window }) => {
-      const wanted = windowOf(window);
+      const wanted = window === undefined ? null : parseLabTime(window);
       if (status === 'failed') {
         const start = await this.feed.fail(name, wanted);
         return { export: name, window_start: formatMs(start), status };
@@ -185,9 +187,11 @@ export class Lab {
       return { export: name, window_start: formatMs(window_start), status };
     },
     'remove-subscription': async ({ subscription }) => {
+      this.feed.requireSubscription(subscription);
       await this.#ask({ kind: 'remove', subscriptions: [subscription] }, (db) =>
         removeSubscription(db, subscription),
       );
+      this.feed.endSubscription(subscription);
       return { subscription };
     },
     restore: async () => {
@@ -279,7 +283,6 @@ export class Lab {
 function preferred(header: string | string[] | undefined): Fault | null {
   const [, value = ''] = /(?:^|,)\s*code\s*=\s*"?(\w+)"?\s*(?:[;,]|$)/i.exec(String(header ?? '')) ?? [];
   const spec = /^\d{3}$/.test(value) ? { status: Number(value) } : { code: value };
-  if (value === '' || ('code' in spec && statusOfCode(value) === undefined)) return null;
   try {
     return { id: 'prefer', spec: readBody('faults', spec) };
   } catch {

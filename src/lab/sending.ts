@@ -2,12 +2,13 @@
  * How a lab sends what was tampered with: late, slowly, in part, changed, or not at all. Every such answer says by which
  * fault, and every answer has the lab's date.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { now } from '../clock.ts';
 import { type Exchange, sendAnswer, writeHead } from '../http/reply.ts';
 import type { Answer } from '../http/routes.ts';
+import { parseDuration } from './actions.ts';
 import type { Fault } from './faults.ts';
 import type { RequestRecord } from './report.ts';
 
@@ -18,28 +19,31 @@ const PIECES_A_SECOND = 10;
 const CORRUPTED_BYTES = 8;
 const REASONS: Readonly<Record<number, string>> = { 502: 'Bad Gateway', 504: 'Gateway Time-out' };
 
-export interface Way {
-  readonly request: IncomingMessage;
-  readonly exchange: Exchange;
-  readonly closing: boolean;
-  readonly delayMs: number;
-}
-
 /** Sends an answer, with what the fault does to it; never rejects. @param fault null: nothing */
-export async function sendTampered(way: Way, plain: Answer, fault: Fault | null): Promise<void> {
-  const { exchange, closing, delayMs } = way;
+export async function sendTampered(
+  exchange: Exchange,
+  plain: Answer,
+  closing: boolean,
+  fault: Fault | null,
+): Promise<void> {
   const headers = [...(plain.headers ?? []), 'Date', new Date(now()).toUTCString()];
   if (fault !== null) headers.push(TAMPERED, fault.id);
   const answer = { ...plain, headers };
+  const delayMs = delayOf(fault);
   if (delayMs > 0) await sleep(delayMs);
   try {
     if (fault === null || !touchesBody(fault) || exchange.response.destroyed)
       await sendAnswer(exchange, answer, closing);
-    else await sendBody(way, answer, fault);
+    else await sendBody(exchange, answer, closing, fault);
   } catch {
     // Nobody but the client could be told, and its connection is cut.
     exchange.response.destroy();
   }
+}
+
+/** How much later it answers; milliseconds. */
+export function delayOf(fault: Fault | null): number {
+  return parseDuration(fault?.spec.delay ?? '0ms') ?? 0;
 }
 
 /** Answers as nginx does for a server behind it that fails (502) or is too slow (504). */
@@ -70,7 +74,12 @@ function touchesBody({ spec }: Fault): boolean {
   return slow !== undefined || cut_after !== undefined || truncate !== undefined || corrupt === true;
 }
 
-async function sendBody({ exchange, closing, request }: Way, answer: Answer, { spec }: Fault): Promise<void> {
+async function sendBody(
+  exchange: Exchange,
+  answer: Answer,
+  closing: boolean,
+  { spec }: Fault,
+): Promise<void> {
   const { response } = exchange;
   const whole = await bytesOf(answer.body);
   const body = whole.subarray(0, spec.truncate ?? whole.length);
@@ -86,7 +95,7 @@ async function sendBody({ exchange, closing, request }: Way, answer: Answer, { s
   }
   if (cut === null) response.end();
   // What was written must have left: the client is to get that much.
-  else setImmediate(() => cutConnection(request.socket, spec.reset));
+  else setImmediate(() => cutConnection(response.req.socket, spec.reset));
 }
 
 /** A copy, which may be changed. */
