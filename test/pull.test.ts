@@ -463,7 +463,10 @@ test('a full copy that was broken off goes on without a stream that the key has 
 /** What a copy that was refused has. */
 function rowsRead(path: string): unknown {
   const db = new DatabaseSync(path);
-  const { rows } = db.prepare('SELECT (SELECT count(*) FROM detections) + (SELECT count(cursor) FROM state) AS rows').get() ?? {};
+  const { rows } =
+    db
+      .prepare('SELECT (SELECT count(*) FROM detections) + (SELECT count(cursor) FROM state) AS rows')
+      .get() ?? {};
   db.close();
   return rows;
 }

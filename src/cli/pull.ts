@@ -52,7 +52,7 @@ export function register(command: Command): void {
   const key = 'file that contains the API key, the output of key create --json, or an access token';
   const full = 'copy the complete history first; without it, a new copy starts with changes from now on';
   const since = 'start with the changes delivered at or after this time, at most 31 days ago';
-  const some = 'only these subscriptions (at most 4 with --full), such as 7001,7002';
+  const some = 'only these subscriptions (at most 4), such as 7001,7002';
   const poll = `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`;
   const format =
     'format of the copy (default: by the extension .ndjson or .csv of the file, otherwise sqlite)';
@@ -104,29 +104,31 @@ async function run(options: PullOptions, json: boolean): Promise<void> {
     sums.stored += stored;
     shown.update(`${what}, rows`, sums.rows_read);
   };
+  let detections: number | null = null;
   try {
     const work = { api, copy, onPage, start: await startOf(api, copy, options) };
     if (compare === true) {
       const comparison = await compareCopy(work);
-      shown.end();
       const equal = comparison.differences.length === 0;
       if (!equal) process.exitCode = 1;
+      shown.end();
       return print({ into, equal, ...comparison }, { json, text: () => comparisonText(into, comparison) });
     }
-    await pull(work, options, signal).catch((error: unknown) => {
-      // What was stored is complete, and the same command continues from there: with --follow, stopping is no failure.
-      if (!signal.aborted) throw error;
-      if (follow !== true) process.exitCode = 1;
-    });
-    shown.end();
-    const pulled = { into, ...sums, detections: copy.count() };
-    print(pulled, { json, text: () => pulledText(pulled, startsNow) });
+    await pull(work, options, signal);
   } catch (error) {
-    throw signal.aborted ? new Refused('failed', 'stopped before anything was complete') : error;
+    if (!signal.aborted) throw error;
+    if (compare === true) throw new Refused('failed', 'stopped before the comparison was complete');
+    // What was stored is complete, and the same command continues from there: with --follow, stopping is no failure.
+    if (follow !== true) process.exitCode = 1;
   } finally {
     shown.end();
+    detections = copy.count();
     copy.close();
   }
+  print(
+    { into, ...sums, detections },
+    { json, text: () => pulledText(into, sums.stored, detections, startsNow) },
+  );
 }
 
 async function pull(work: Work, options: PullOptions, signal: AbortSignal): Promise<void> {
@@ -155,19 +157,17 @@ async function open(api: Api, options: PullOptions): Promise<Copy> {
 
 /** @throws Refused `usage` for options that do not fit the copy, `failed` for one that cannot be compared yet */
 async function startOf(api: Api, copy: Copy, options: PullOptions): Promise<Start> {
-  const { into, since, compare, subscription: subscription_id = null, contentType = null } = options;
+  const { into, since, compare } = options;
+  const { subscription: subscription_id = null, contentType: content_type = null } = options;
   const { cursor, walk, selection } = copy.position();
-  const asked: Selection = { subscription_id, content_type: contentType };
+  const asked = { subscription_id, content_type };
   const noted = selection ?? { subscription_id: null, content_type: null };
-  const chosen = {
-    ...noted,
-    ...(subscription_id && { subscription_id }),
-    ...(contentType && { content_type: contentType }),
-  };
+  const isOther =
+    ![null, noted.subscription_id].includes(subscription_id) ||
+    ![null, noted.content_type].includes(content_type);
   // The cursor is past rows of other streams that the copy never had.
-  if (cursor !== null && optionsOf(chosen) !== optionsOf(noted)) {
-    const next =
-      'Leave out --subscription and --content-type to continue it, or name another file with --into.';
+  if (cursor !== null && isOther) {
+    const next = 'Leave out --subscription and --content-type to continue it, or name another file.';
     throw new Refused('usage', `${into} was started ${optionsOf(noted)}. ${next}`);
   }
   if (cursor !== null && since !== undefined)
@@ -183,29 +183,26 @@ async function startOf(api: Api, copy: Copy, options: PullOptions): Promise<Star
   return { me, dateMs, since: from, selection: cursor === null ? asked : noted };
 }
 
-/** In the form of the command line; equal for equal selections. */
 function optionsOf({ subscription_id, content_type }: Selection): string {
-  const ids = subscription_id === null ? [] : [`--subscription ${subscription_id}`];
-  const type = content_type === null ? [] : [`--content-type ${content_type}`];
-  const options = [...ids, ...type].join(' ');
-  return options === '' ? 'without --subscription and --content-type' : `with ${options}`;
+  const ids = subscription_id === null ? '' : ` --subscription ${subscription_id}`;
+  const type = content_type === null ? '' : ` --content-type ${content_type}`;
+  return ids + type === '' ? 'without --subscription and --content-type' : `with${ids}${type}`;
 }
 
-function pulledText(
-  { into, stored, detections }: { into: string; stored: number; detections: number | null },
-  startsNow: boolean,
-): string {
+function pulledText(into: string, stored: number, detections: number | null, startsNow: boolean): string {
   const done =
     detections === null
       ? `${counted(stored, 'line')} added to ${into}.`
       : `${counted(stored, 'detection')} added or changed in ${into}, which now has ${grouped(detections)}.`;
-  const next = `${done} Run the same command again to fetch later changes.`;
-  if (!startsNow) return next;
-  return `${next}\nThis new copy starts with changes from now on. To copy the history as well, delete the copy and run the command again with --full.`;
+  const start = startsNow
+    ? '\nThis new copy starts with changes from now on. To copy the history as well, delete the copy and run the command again with --full.'
+    : '';
+  return `${done} Run the same command again to fetch later changes.${start}`;
 }
 
 function comparisonText(into: string, { detections, changed_since, differences }: Comparison): string {
   const all = counted(detections, 'detection');
+  const count = counted(differences.length, 'difference');
   const shown = table(differences.slice(0, DIFFERENCES_SHOWN_MAX), [
     { title: 'DETECTION', value: ({ id }) => id },
     { title: 'DIFFERENCE', value: ({ kind }) => kind },
@@ -213,32 +210,25 @@ function comparisonText(into: string, { detections, changed_since, differences }
     { title: 'SERVICE', value: ({ service_version }) => service_version, align: 'right' },
   ]);
   const more = differences.length - DIFFERENCES_SHOWN_MAX;
+  const left = more > 0 ? `\nand ${grouped(more)} more; --json lists all of them` : '';
   const result =
     differences.length === 0
-      ? [`The copy ${into} matches the service: ${all} compared.`]
-      : [
-          shown,
-          ...(more > 0 ? [`and ${grouped(more)} more; --json lists all of them`] : []),
-          `The copy ${into} differs from the service: ${counted(differences.length, 'difference')} in ${all}.`,
-        ];
-  if (changed_since > 0)
-    result.push(
-      `Not compared, since they changed after the copy was updated: ${counted(changed_since, 'detection')}.`,
-    );
-  return result.join('\n');
+      ? `The copy ${into} matches the service: ${all} compared.`
+      : `${shown}${left}\nThe copy ${into} differs from the service: ${count} in ${all}.`;
+  if (changed_since === 0) return result;
+  return `${result}\nNot compared: ${counted(changed_since, 'detection')}, changed after the copy was updated.`;
 }
 
 /** The key in a file that contains the key alone, or the document that `key create --json` prints. */
 function readKey(path: string): string {
-  if (!existsSync(path)) {
-    const next = 'Create it, with the API key as its only content.';
-    throw new Refused('failed', `there is no key file ${path}. ${next}`);
-  }
+  if (!existsSync(path))
+    throw new Refused(
+      'failed',
+      `there is no key file ${path}. Create it, with the API key as its only content.`,
+    );
   const content = readFileSync(path, 'utf8').trim();
   const key: unknown = Object(parseJson(content)).key ?? content;
   if (typeof key === 'string' && /^[\w.~+/=-]+$/.test(key)) return key;
-  throw new Refused(
-    'failed',
-    `${path} does not contain an API key: expected the key alone, or the output of key create --json`,
-  );
+  const expected = 'expected the key alone, or the output of key create --json';
+  throw new Refused('failed', `${path} does not contain an API key: ${expected}`);
 }

@@ -24,19 +24,13 @@ export const PeriodPage = Type.Object({ ...Rows, next_cursor: TextOrNull, as_of:
 const Last = Type.Object({ id: Type.String(), first_detected_at: Type.String() });
 const Digest = Type.Object({ cursor: TextOrNull, last: Last, digest: Type.String() });
 export const DigestsPage = Type.Object({ ...Rows, data: Type.Array(Digest), next_cursor: TextOrNull });
-const Subscription = Type.Object({
-  id: Type.Integer(),
-  content_types: Type.Array(Type.String()),
-  data_starts: Type.Record(Type.String(), TextOrNull),
-});
+const Types = Type.Array(Type.String());
+const Starts = Type.Record(Type.String(), TextOrNull);
+const Subscription = Type.Object({ id: Type.Integer(), content_types: Types, data_starts: Starts });
 export const Me = Type.Object({ subscriptions: Type.Array(Subscription) });
 export type Me = Static<typeof Me>;
-const Field = Type.Object({
-  path: Type.String(),
-  column: Type.String(),
-  type: Type.String(),
-  content_types: Type.Array(Type.String()),
-});
+const Text = Type.String();
+const Field = Type.Object({ path: Text, column: Text, type: Text, content_types: Types });
 export const Schema = Type.Object({ fields: Type.Array(Field, { minItems: 1 }) });
 export type Schema = Static<typeof Schema>;
 
