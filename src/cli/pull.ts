@@ -104,7 +104,12 @@ async function run(options: PullOptions, json: boolean): Promise<void> {
     sums.stored += stored;
     shown.update(`${what}, rows`, sums.rows_read);
   };
-  let detections: number | null = null;
+  const end = () => {
+    shown.end();
+    const detections = copy.count();
+    const text = () => pulledText(into, sums.stored, detections, startsNow);
+    print({ into, ...sums, detections }, { json, text });
+  };
   try {
     const work = { api, copy, onPage, start: await startOf(api, copy, options) };
     if (compare === true) {
@@ -115,20 +120,17 @@ async function run(options: PullOptions, json: boolean): Promise<void> {
       return print({ into, equal, ...comparison }, { json, text: () => comparisonText(into, comparison) });
     }
     await pull(work, options, signal);
+    end();
   } catch (error) {
     if (!signal.aborted) throw error;
     if (compare === true) throw new Refused('failed', 'stopped before the comparison was complete');
     // What was stored is complete, and the same command continues from there: with --follow, stopping is no failure.
     if (follow !== true) process.exitCode = 1;
+    end();
   } finally {
     shown.end();
-    detections = copy.count();
     copy.close();
   }
-  print(
-    { into, ...sums, detections },
-    { json, text: () => pulledText(into, sums.stored, detections, startsNow) },
-  );
 }
 
 async function pull(work: Work, options: PullOptions, signal: AbortSignal): Promise<void> {
