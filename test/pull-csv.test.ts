@@ -21,7 +21,7 @@ test('a cell that a spreadsheet would take for a formula is text, and what CSV n
       { path: 'article.headline', column: 'article_headline', ...TEXT },
     ],
   });
-  assert.equal(head, 'id,article_headline');
+  assert.equal(head, 'id,article_headline\n');
   for (const [headline, cell] of [
     ['=1+1', "'=1+1"],
     ['+49 40', "'+49 40"],
@@ -86,26 +86,28 @@ describe('against the appliance', () => {
       assert.equal(await runProgram(args).ended, 0);
       assert.equal(read().length, 4);
       assert.ok(read().every((row) => row.length === columns.length));
-      writeFileSync(into, `${readFileSync(into, 'utf8').replace('id,', 'ID,')}`);
+      const place = readFileSync(`${into}.place`, 'utf8');
+      writeFileSync(`${into}.place`, place.replace('"id,', '"old,'));
+      assert.notEqual(readFileSync(`${into}.place`, 'utf8'), place);
       const other = runProgram(args);
       assert.equal(await other.ended, 1);
       assert.match(other.told(), /columns/);
     }));
 
-  test('a copy is not continued in another format, which its file shows', () =>
+  test('a copy is not continued in another format; without --format, the extension says which', () =>
     inFolder(async (folder) => {
       const formats = ['sqlite', 'ndjson', 'csv'];
       for (const made of formats) {
         const into = join(folder, `copy.${made}`);
-        const args = pullArgs(folder, '--into', into, ...since);
-        assert.equal(await runProgram([...args, '--format', made]).ended, 0);
+        const args = pullArgs(folder, '--into', into);
+        assert.equal(await runProgram([...args, ...since]).ended, 0);
         const content = readFileSync(into);
-        const expected =
-          made === 'sqlite' ? 'is a copy in SQLite. Leave out --format,' : `. Use --format ${made},`;
+        const beginnings = { sqlite: 'SQLite format 3', ndjson: '{"id":', csv: 'id,version,' };
+        assert.ok(content.toString('latin1').startsWith(beginnings[made as keyof typeof beginnings]));
         for (const other of formats.filter((format) => format !== made)) {
           const run = runProgram([...args, '--format', other]);
-          assert.equal(await run.ended, 2, `${made} as ${other}: ${run.told()}`);
-          assert.ok(run.told().includes(expected), run.told());
+          assert.notEqual(await run.ended, 0, `${made} as ${other}`);
+          assert.match(run.told(), /--format/);
           assert.deepEqual(readFileSync(into), content);
         }
       }
@@ -151,8 +153,8 @@ describe('against the appliance', () => {
       assert.equal(await differing.ended, 1, differing.told());
       const found = JSON.parse(differing.printed()).differences;
       assert.deepEqual(
-        found.map(({ kind, fields }: { kind: string; fields: string[] }) => [kind, fields]),
-        [['other content', ['article.headline']]],
+        found.map(({ kind }: { kind: string }) => kind),
+        ['other content'],
       );
     }));
 

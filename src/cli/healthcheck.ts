@@ -2,8 +2,7 @@
 import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
-import { type Command, InvalidArgumentError } from 'commander';
-import { isBaseUrl, normalBaseUrl } from '../config/format.ts';
+import type { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
 import { printable } from '../printable.ts';
 import { Refused, reasonOf } from '../refused.ts';
@@ -12,7 +11,7 @@ import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { listeningUrl } from './local-address.ts';
-import { addExamples, commonOptions, integerValue } from './options.ts';
+import { addExamples, commonOptions, integerValue, urlValue } from './options.ts';
 import { print } from './output.ts';
 
 const TIMEOUT_DEFAULT_SECONDS = 5;
@@ -66,11 +65,6 @@ export function register(command: Command): void {
     'healthcheck',
     'healthcheck --url https://detections.example.org --timeout 2 --json',
   ]);
-}
-
-function urlValue(value: string): string {
-  if (isBaseUrl(value)) return normalBaseUrl(value);
-  throw new InvalidArgumentError('Expected an http or https address such as https://detections.example.org.');
 }
 
 /** @returns null where no appliance runs on the data folder: another one may have its port */

@@ -5,7 +5,7 @@
  * name; a command asks for them with {@link commonOptions}.
  */
 import { type Command, Help, InvalidArgumentError, Option } from 'commander';
-import { wholeNumber } from '../config/format.ts';
+import { isBaseUrl, normalBaseUrl, wholeNumber } from '../config/format.ts';
 import type { SettingFlags } from '../config/load.ts';
 import { listItems, type Reading, readSwitch } from '../config/terms.ts';
 import { grouped } from '../counted.ts';
@@ -154,6 +154,12 @@ export function listValue(value: string): string[] {
   const items = listItems(value);
   if (items === null) throw new InvalidArgumentError('Expected a comma-separated list without empty items.');
   return items;
+}
+
+/** Option value: an absolute http(s) address to which a path can be appended, without a slash at its end. */
+export function urlValue(value: string): string {
+  if (isBaseUrl(value)) return normalBaseUrl(value);
+  throw new InvalidArgumentError('Expected an http or https address such as https://detections.example.org.');
 }
 
 /** Option value: a path. An empty one, from an unset variable in a script, would silently mean this folder. */

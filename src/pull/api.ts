@@ -11,52 +11,36 @@ import { Value } from '@sinclair/typebox/value';
 import { Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, SECOND_MS } from '../time.ts';
 
-const TextOrNull = Type.Union([Type.String(), Type.Null()]);
-const DataStart = Type.Optional(TextOrNull);
-const ContentTypes = Type.Array(Type.String());
+export const TextOrNull = Type.Union([Type.String(), Type.Null()]);
+export const ContentType = Type.Union([Type.Literal('text'), Type.Literal('image')]);
 
 /** Members that are not named here are kept: clients ignore what is new. */
 export const Detection = Type.Object({ id: Type.String(), version: Type.Integer({ minimum: 1 }) });
 export type Detection = Static<typeof Detection> & { readonly [member: string]: unknown };
 
-export const ChangesPage = Type.Object({
-  data: Type.Array(Detection),
-  next_cursor: Type.String(),
-  has_more: Type.Boolean(),
-});
-export const RangePage = Type.Object({
-  data: Type.Array(Detection),
-  next_cursor: TextOrNull,
-  has_more: Type.Boolean(),
-  as_of: TextOrNull,
-});
+const Rows = { data: Type.Array(Detection), has_more: Type.Boolean() };
+export const ChangesPage = Type.Object({ ...Rows, next_cursor: Type.String() });
+export const PeriodPage = Type.Object({ ...Rows, next_cursor: TextOrNull, as_of: TextOrNull });
 const Last = Type.Object({ id: Type.String(), first_detected_at: Type.String() });
 const Digest = Type.Object({ cursor: TextOrNull, last: Last, digest: Type.String() });
-export type DigestsPage = Static<typeof DigestsPage>;
-export const DigestsPage = Type.Object({ data: Type.Array(Digest), next_cursor: TextOrNull });
-export const Me = Type.Object({
-  subscriptions: Type.Array(
-    Type.Object({
-      id: Type.Integer(),
-      content_types: ContentTypes,
-      data_starts: Type.Object({ text: DataStart, image: DataStart }),
-    }),
-  ),
-});
-const Field = {
-  path: Type.String(),
-  column: Type.String(),
-  type: Type.String(),
-  content_types: ContentTypes,
-};
-export const Schema = Type.Object({ fields: Type.Array(Type.Object(Field), { minItems: 1 }) });
+export const DigestsPage = Type.Object({ ...Rows, data: Type.Array(Digest), next_cursor: TextOrNull });
+const Types = Type.Array(Type.String());
+const Starts = Type.Record(Type.String(), TextOrNull);
+const Subscription = Type.Object({ id: Type.Integer(), content_types: Types, data_starts: Starts });
+export const Me = Type.Object({ subscriptions: Type.Array(Subscription) });
 export type Me = Static<typeof Me>;
+const Text = Type.String();
+const Field = Type.Object({ path: Text, column: Text, type: Text, content_types: Types });
+export const Schema = Type.Object({ fields: Type.Array(Field, { minItems: 1 }) });
 export type Schema = Static<typeof Schema>;
 
-/** What every stream of a key is read with. */
+/** Rows of a page: the most that the service allows. */
 export const LIMIT = 1000;
 
-export interface Reply<Body> {
+/** Parameters; undefined and null ones are left out. */
+type Query = Readonly<Record<string, string | number | null | undefined>>;
+
+interface Reply<Body> {
   readonly body: Body;
   /** The server's clock when it answered, epoch milliseconds; the client's own is never relied on. */
   readonly dateMs: number;
@@ -64,30 +48,13 @@ export interface Reply<Body> {
   readonly hasWaited: boolean;
 }
 
-export interface ApiOptions {
+interface ApiOptions {
   /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly key: string;
   /** Called for every wait, with its reason in words. */
   readonly onWait: (reason: string, waitMs: number) => void;
   readonly signal: AbortSignal;
-}
-
-/** Parameters; undefined and null ones are left out. */
-export type Query = Readonly<Record<string, string | number | null | undefined>>;
-
-export interface Api {
-  /**
-   * @param schema what the answer must be
-   * @param waitSeconds how long the service may wait for a change before it answers with an empty page (RFC 7240)
-   * @throws Refused `failed` for an answer that must not be retried, `not_found` for a 404
-   */
-  get<Body extends TSchema>(
-    path: string,
-    schema: Body,
-    query?: Query,
-    waitSeconds?: number,
-  ): Promise<Reply<Static<Body>>>;
 }
 
 const FIRST_WAIT_MS = SECOND_MS;
@@ -97,25 +64,51 @@ const PAUSE_MS_MAX = DAY_MS;
 const TIMEOUT_MS = 60 * SECOND_MS;
 const RETRIED = new Set([429, 500, 502, 503, 504]);
 
-export function createApi(options: ApiOptions): Api {
-  return {
-    async get(path, schema, query = {}, waitSeconds = 0) {
-      const url = new URL(`${options.baseUrl}${path}`);
-      for (const [name, value] of Object.entries(query))
-        if (value !== undefined && value !== null) url.searchParams.set(name, `${value}`);
-      for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, WAIT_MS_MAX)) {
-        const answer = await attempt(url, options, waitSeconds);
-        if (answer.again === undefined) {
-          if (Value.Check(schema, answer.body)) return { ...answer, body: answer.body };
-          const told = `the answer of ${path} is not that of a Detection Reporting API. Check --base-url.`;
-          throw new Refused('failed', told);
-        }
-        const pauseMs = Math.min(answer.afterMs ?? waitMs, PAUSE_MS_MAX);
-        options.onWait(answer.again, pauseMs);
-        await sleep(pauseMs, undefined, { signal: options.signal });
+export type Api = ReturnType<typeof createApi>;
+
+export function createApi(options: ApiOptions) {
+  /**
+   * @param schema what the answer must be
+   * @param waitSeconds how long the service may wait for a change before it answers with an empty page (RFC 7240)
+   * @throws Refused `failed` for an answer that must not be retried, `not_found` for a 404
+   */
+  async function get<Body extends TSchema>(
+    path: string,
+    schema: Body,
+    query: Query = {},
+    waitSeconds = 0,
+  ): Promise<Reply<Static<Body>>> {
+    const url = new URL(`${options.baseUrl}${path}`);
+    for (const [name, value] of Object.entries(query))
+      if (value !== undefined && value !== null) url.searchParams.set(name, `${value}`);
+    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, WAIT_MS_MAX)) {
+      const answer = await attempt(url, options, waitSeconds);
+      if (answer.again === undefined) {
+        if (Value.Check(schema, answer.body)) return { ...answer, body: answer.body };
+        const told = `the answer of ${path} is not that of a Detection Reporting API. Check --base-url.`;
+        throw new Refused('failed', told);
       }
-    },
-  };
+      const pauseMs = Math.min(answer.afterMs ?? waitMs, PAUSE_MS_MAX);
+      options.onWait(answer.again, pauseMs);
+      await sleep(pauseMs, undefined, { signal: options.signal });
+    }
+  }
+
+  /** The pages of a change stream, a period or its digests, until `has_more` is false; parameters as of {@link get}. */
+  async function* pages<Page extends typeof ChangesPage | typeof PeriodPage | typeof DigestsPage>(
+    path: string,
+    schema: Page,
+    query: Query,
+    waitSeconds = 0,
+  ): AsyncGenerator<Reply<Static<Page>>, void> {
+    for (let next = query; ; ) {
+      const reply = await get(path, schema, next, waitSeconds);
+      yield reply;
+      if (!reply.body.has_more) return;
+      next = { ...query, since: null, cursor: reply.body.next_cursor };
+    }
+  }
+  return { get, pages };
 }
 
 /** @returns a good answer, or in words why to ask again */
@@ -128,9 +121,10 @@ async function attempt(url: URL, { key, signal }: ApiOptions, waitSeconds: numbe
     .then(async (response) => ({ response, body: parseJson(await response.text()) }))
     .catch((error: unknown) => {
       signal.throwIfAborted();
-      return `${url.origin} cannot be reached (${unreached(error)})`;
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+      return reasonOf(cause instanceof AggregateError ? cause.errors[0] : cause);
     });
-  if (typeof received === 'string') return { again: received };
+  if (typeof received === 'string') return { again: `${url.origin} cannot be reached (${received})` };
   const { response, body } = received;
   const { status, statusText } = response;
   const dateMs = Date.parse(response.headers.get('date') ?? '');
@@ -160,10 +154,4 @@ export function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** What keeps a client from a service, of what fetch threw. */
-function unreached(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return reasonOf(cause instanceof AggregateError ? cause.errors[0] : cause);
 }

@@ -1,138 +1,59 @@
 /**
- * A client's own copy of the detections: rows and position in one transaction, so that a crash never separates them.
+ * A client's own copy of the detections. Rows and position are stored together, so that a crash never separates them.
  *
- * Other programs can read `detections` and `state`.
+ * This file has what a copy is, and the copy as an SQLite database, of which other programs can read `detections` and
+ * `state`; {@link ./lines.ts} has those of lines.
  */
+import { existsSync } from 'node:fs';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { Refused } from '../refused.ts';
 import { type Database, openInspector, writing } from '../store/database.ts';
-import { type Schema, UnknownSchema } from '../store/schema.ts';
+import { UnknownSchema } from '../store/schema.ts';
 import { openWriter } from '../store/writer.ts';
-import { Detection, parseJson } from './api.ts';
+import { ContentType, Detection, parseJson, TextOrNull } from './api.ts';
 
-const SQL = `
-CREATE TABLE detections (id TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
+/** The parameters that choose streams; null: everything that the key reads. */
+const Selection = Type.Object({
+  subscription_id: TextOrNull,
+  content_type: Type.Union([ContentType, Type.Null()]),
+});
+export type Selection = Static<typeof Selection>;
 
--- One row: where the change stream goes on; null until it has begun.
-CREATE TABLE state (cursor TEXT) STRICT;
-INSERT INTO state (cursor) VALUES (NULL);
+/** A period of one stream; both days are included. */
+const Step = Type.Object({
+  subscription_id: Type.Integer(),
+  content_type: ContentType,
+  from: Type.String(),
+  to: Type.String(),
+});
+export type Step = Static<typeof Step>;
 
--- One row while a full copy is under way, as JSON.
-CREATE TABLE walk (progress TEXT NOT NULL) STRICT;
-
--- One row once the copy is begun, as JSON: the streams it is of.
-CREATE TABLE selection (streams TEXT NOT NULL) STRICT;
-`;
-
-/** SQLite's number for a copy. */
-export const APPLICATION_ID = 0x77770014;
-
-const SCHEMA: Schema = { application_id: APPLICATION_ID, sql: SQL };
-
-/** Delivery is at least once and in no order across procedures: the higher version stays. */
-const UPSERT_DETECTION = `
-  INSERT INTO detections (id, version, body) VALUES (?, ?, ?)
-  ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body
-  WHERE excluded.version > detections.version`;
-const COUNT_DETECTIONS = 'SELECT count(*) FROM detections';
-const SELECT_ROWS = 'SELECT id, body FROM detections WHERE id > ? ORDER BY id LIMIT ?';
-const SELECT_NOTES = `SELECT (SELECT cursor FROM state) AS cursor, (SELECT progress FROM walk) AS walk,
-  (SELECT streams FROM selection) AS selection`;
-const SET_CURSOR = 'UPDATE state SET cursor = ?';
-const DELETE_WALK = 'DELETE FROM walk';
-const INSERT_WALK = 'INSERT INTO walk (progress) VALUES (?)';
-const DELETE_SELECTION = 'DELETE FROM selection';
-const INSERT_SELECTION = 'INSERT INTO selection (streams) VALUES (?)';
-
-/** Rows read in one go: no read transaction stays open meanwhile, which would let the log of a following pull grow. */
-const BATCH_ROWS = 1000;
-
-/** What a copy keeps beside its rows. */
-export interface Notes {
-  /** The cursor of the change stream; null before it has begun. */
-  readonly cursor: string | null;
-  /** The progress of an interrupted full copy; null if there is none. */
-  readonly walk: string | null;
-  /** The streams of the copy; null if they were never noted. */
-  readonly selection: string | null;
-}
+/** Everything that is needed to continue. */
+export const Position = Type.Object({
+  /** Of the change stream; null before it has begun. */
+  cursor: TextOrNull,
+  /** What a full copy has left: its periods, the present one first, and the cursor of that one's next page. */
+  walk: Type.Union([Type.Object({ steps: Type.Array(Step), cursor: TextOrNull }), Type.Null()]),
+  /** Missing before the copy has begun: everything. */
+  selection: Type.Optional(Selection),
+});
+export type Position = Static<typeof Position>;
 
 /** The file that detections are copied into. */
 export interface Copy {
-  notes(): Notes;
+  position(): Position;
   /**
-   * Stores the rows of a page together with the notes that change with it, or neither.
+   * Stores the rows of a page together with the position after it, or neither.
    *
    * @returns how many of the rows were new to the copy, or newer than what it had
    */
-  store(rows: readonly Detection[], changes: Partial<Notes>): number;
+  store(rows: readonly Detection[], position: Position): number;
   /** How many detections it has; null where that is not known. */
   count(): number | null;
   /** Every row as it is now, so all that lies before the cursor; of lines, one detection can come several times. */
   rows(): AsyncIterable<Detection>;
   close(): void;
-}
-
-/** A page that was read and stored: what it is of, in words; its rows; of {@link Copy.store}. */
-export type OnPage = (page: { what: string; rows: number; stored: number }) => void;
-
-/** @param isRead whether it is only read, maybe while a pull updates it; @throws Refused `failed` for another file */
-export function openCopy(path: string, isRead = false): Copy {
-  const db = isRead ? openInspector(path) : openOwn(path);
-  try {
-    notesOf(db);
-  } catch (error) {
-    db.close();
-    const detail = `${path} was not made by pull. To compare the copy of another client, give it as NDJSON, one detection per line: --format ndjson`;
-    throw new Refused('failed', detail, { cause: error });
-  }
-  return {
-    notes: () => notesOf(db),
-    store: (rows, changes) => writing(db, () => store(db, rows, changes)),
-    count: () => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0,
-    rows: () => rowsOf(db),
-    close: () => db.close(),
-  };
-}
-
-function openOwn(path: string): Database {
-  try {
-    return openWriter(path, SCHEMA);
-  } catch (error) {
-    if (!(error instanceof UnknownSchema)) throw error;
-    throw new Refused('failed', `${error.message} To start a new copy, name another file with --into.`);
-  }
-}
-
-function notesOf(db: Database): Notes {
-  return db.prepare<[], Notes>(SELECT_NOTES).get() ?? { cursor: null, walk: null, selection: null };
-}
-
-function store(
-  db: Database,
-  rows: readonly Detection[],
-  { cursor, walk, selection }: Partial<Notes>,
-): number {
-  const upsert = db.prepare(UPSERT_DETECTION);
-  const changes = rows.map((row) => upsert.run(row.id, row.version, bodyOf(row)).changes);
-  if (cursor !== undefined) db.prepare(SET_CURSOR).run(cursor);
-  if (walk !== undefined) db.prepare(DELETE_WALK).run();
-  if (typeof walk === 'string') db.prepare(INSERT_WALK).run(walk);
-  if (selection !== undefined) {
-    db.prepare(DELETE_SELECTION).run();
-    db.prepare(INSERT_SELECTION).run(selection);
-  }
-  return changes.reduce((sum, one) => sum + one, 0);
-}
-
-async function* rowsOf(db: Database): AsyncIterable<Detection> {
-  const select = db.prepare<[string, number], { id: string; body: string }>(SELECT_ROWS);
-  for (let after = ''; ; ) {
-    const rows = select.all(after, BATCH_ROWS);
-    for (const { body } of rows) yield readDetection(body);
-    if (rows.length < BATCH_ROWS) return;
-    after = rows.at(-1)?.id ?? '';
-  }
 }
 
 /** A detection as the period and id endpoints return it: `event` belongs to the stream, not to the detection. */
@@ -141,11 +62,97 @@ export function bodyOf({ event: _, ...detection }: Detection): string {
 }
 
 /** @param place its place in the copy, for the message; @throws Refused `failed` for what is no detection */
-export function readDetection(text: string, place = 'the copy'): Detection {
+export function readDetection(text: string, place: string): Detection {
   const row = parseJson(text);
   if (Value.Check(Detection, row)) return row;
   throw new Refused(
     'failed',
     `${place}: expected a detection as the service returns it, with id and version`,
   );
+}
+
+const SQL = `
+CREATE TABLE detections (id TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
+
+-- One row: where the change stream goes on, null until it has begun; as JSON, the rest of the position.
+CREATE TABLE state (cursor TEXT, notes TEXT NOT NULL) STRICT;
+INSERT INTO state (cursor, notes) VALUES (NULL, '{"walk":null}');
+`;
+/** SQLite's number for a copy. */
+const SCHEMA = { application_id: 0x77770014, sql: SQL };
+
+/** Delivery is at least once and in no order across procedures: the higher version stays. */
+const UPSERT_DETECTION = `
+  INSERT INTO detections (id, version, body) VALUES (?, ?, ?)
+  ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body
+  WHERE excluded.version > detections.version`;
+const COUNT_DETECTIONS = 'SELECT count(*) FROM detections';
+const SELECT_ROWS = 'SELECT id, body FROM detections WHERE id > ? ORDER BY id LIMIT ?';
+const SELECT_STATE = 'SELECT cursor, notes FROM state';
+const SET_STATE = 'UPDATE state SET cursor = ?, notes = ?';
+
+/** Rows read in one go: no read transaction stays open meanwhile, which would let the log of a following pull grow. */
+const BATCH_ROWS = 1000;
+
+/** @param isRead whether it is only read, maybe while a pull updates it; @throws Refused `failed` for another file */
+export function openDatabase(path: string, isRead: boolean): Copy {
+  const db = isRead ? openInspector(path) : openOwn(path);
+  try {
+    positionIn(db, path);
+  } catch (error) {
+    db.close();
+    if (error instanceof Refused) throw error;
+    const detail = `${path} was not made by pull. To compare the copy of another client, give it as NDJSON, one detection per line: --format ndjson`;
+    throw new Refused('failed', detail, { cause: error });
+  }
+  return {
+    position: () => positionIn(db, path),
+    store: (rows, { cursor, ...notes }) =>
+      writing(db, () => {
+        const upsert = db.prepare(UPSERT_DETECTION);
+        const stored = rows.filter((row) => upsert.run(row.id, row.version, bodyOf(row)).changes > 0);
+        db.prepare(SET_STATE).run(cursor, JSON.stringify(notes));
+        return stored.length;
+      }),
+    count: () => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0,
+    rows: () => rowsIn(db, path),
+    close: () => db.close(),
+  };
+}
+
+function openOwn(path: string): Database {
+  if (existsSync(`${path}.place`))
+    throw new Refused('usage', `${path} is a copy of lines. Name its format with --format, or another file.`);
+  try {
+    return openWriter(path, SCHEMA);
+  } catch (error) {
+    if (!(error instanceof UnknownSchema)) throw error;
+    throw new Refused('failed', `${error.message} To start a new copy, name another file with --into.`);
+  }
+}
+
+function positionIn(db: Database, path: string): Position {
+  const row = db.prepare<[], { cursor: string | null; notes: string }>(SELECT_STATE).get();
+  return checkPosition(Position, { ...Object(parseJson(row?.notes ?? '')), cursor: row?.cursor }, path);
+}
+
+/** @param path what it was read from; @throws Refused `failed` for what is no position */
+export function checkPosition<Schema extends TSchema>(
+  schema: Schema,
+  value: unknown,
+  path: string,
+): Static<Schema> {
+  if (Value.Check(schema, value)) return value;
+  const told = `${path} does not contain the position of a copy.`;
+  throw new Refused('failed', `${told} Name another file with --into to start a new copy.`);
+}
+
+async function* rowsIn(db: Database, path: string): AsyncIterable<Detection> {
+  const select = db.prepare<[string, number], { id: string; body: string }>(SELECT_ROWS);
+  for (let after = ''; ; ) {
+    const rows = select.all(after, BATCH_ROWS);
+    for (const { id, body } of rows) yield readDetection(body, `${path}, ${id}`);
+    if (rows.length < BATCH_ROWS) return;
+    after = rows.at(-1)?.id ?? '';
+  }
 }

@@ -5,15 +5,7 @@
 import type { Readable } from 'node:stream';
 import { parse } from 'csv-parse';
 import type { Detection, Schema } from './api.ts';
-
-/** How a detection becomes a line, and lines become detections again. */
-export interface LineForm {
-  /** The first line of the file; null: none. */
-  readonly head: string | null;
-  readonly line: (detection: Detection) => string;
-  /** Each detection as JSON text. */
-  readonly read: (input: Readable) => AsyncIterable<string>;
-}
+import type { LineForm } from './lines.ts';
 
 /**
  * What a spreadsheet would take for a formula (OWASP, CSV Injection, which also names line feeds and the full-width
@@ -25,7 +17,7 @@ export function csvForm(schema: Schema): LineForm {
   // `event` is of the stream, not of the detection; a copy holds detections.
   const fields = schema.fields.filter(({ path }) => path !== 'event');
   return {
-    head: fields.map(({ column }) => column).join(','),
+    head: `${fields.map(({ column }) => column).join(',')}\n`,
     line: (detection) => fields.map(({ path }) => cell(valueAt(detection, path))).join(','),
     read: (input) => readCsv(input, schema),
   };

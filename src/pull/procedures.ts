@@ -1,42 +1,22 @@
 /**
  * The procedures of the contract (Client procedures): the gap-free full copy, month by month back to `data_starts`, and
- * incremental loading from the `as_of` of its first page on, or from any time.
+ * incremental loading.
  *
- * A full copy reads one stream at a time: that is one request's width in stream-days for a whole month, and pages of a
- * thousand rows. What changes meanwhile reaches the change stream after that `as_of`.
+ * A full copy begins the change stream with the `as_of` of its first page before it reads on, and follows it afterwards
+ * from the cursor that this gave: a cursor never expires, so the copy may take, or be interrupted for, longer than the
+ * 31 days of a `since`. It reads one stream at a time: that is one request's width in stream-days for a whole month.
  */
-import { type Static, Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
 import { counted } from '../counted.ts';
 import { CONTENT_TYPES } from '../detection/content-type.ts';
-import { Refused } from '../refused.ts';
 import { DAY_MS, formatMs, MINUTE_MS, utcDay } from '../time.ts';
-import { type Api, ChangesPage, LIMIT, type Me, parseJson, RangePage } from './api.ts';
-import type { Copy, OnPage } from './copy.ts';
-import { isSelected, parametersOf, type Selection } from './selection.ts';
+import { type Api, ChangesPage, type Detection, LIMIT, type Me, PeriodPage } from './api.ts';
+import type { Copy, Selection, Step } from './copy.ts';
 
-/** `since` goes back 31 days: an older walk starts again, and a newer one has a day left for its rest. */
+export const CHANGES = '/v1/detections/changes';
+export const PERIOD = '/v1/detections';
+
+/** `since` goes back 31 days; a day is left for waiting until the stream has begun. */
 const SINCE_AGE_MS_MAX = 30 * DAY_MS;
-
-/** A period of one stream; both days are included. */
-const Step = Type.Object({
-  subscription_id: Type.Integer(),
-  content_type: Type.Union(CONTENT_TYPES.map((type) => Type.Literal(type))),
-  from: Type.String(),
-  to: Type.String(),
-});
-export type Step = Static<typeof Step>;
-
-/** Everything that is needed to continue an interrupted walk. */
-const Walk = Type.Object({
-  /** Where the stream begins afterwards. */
-  since: Type.String(),
-  /** The periods that are left, the present one first. */
-  steps: Type.Array(Step),
-  /** Of the present period's next page. */
-  cursor: Type.Union([Type.String(), Type.Null()]),
-});
-type Walk = Static<typeof Walk>;
 
 /** What a run knows before it reads rows. */
 export interface Start {
@@ -44,87 +24,91 @@ export interface Start {
   /** The server's clock when it said so, epoch milliseconds. */
   readonly dateMs: number;
   readonly selection: Selection;
+  /** Where the change stream begins if the copy has no cursor. */
+  readonly since: string;
 }
 
-/**
- * Begins a walk, or continues an interrupted one.
- *
- * @param onAnew called if the interrupted walk is too old to be continued, and starts again
- * @returns the time from which the change stream is to be followed
- */
-export async function copyAll(
-  api: Api,
-  copy: Copy,
-  start: Start,
-  { onPage, onAnew }: { onPage: OnPage; onAnew: () => void },
-): Promise<string> {
-  const resumed = resumeWalk(copy, start.me);
-  const isTooOld = resumed !== null && isOlder(resumed.since, start.dateMs);
-  if (isTooOld) onAnew();
-  let walk = resumed === null || isTooOld ? await beginWalk(api, copy, start) : resumed;
-  for (let step = walk.steps[0]; step !== undefined; step = walk.steps[0]) {
-    const query = { ...queryOf(step), cursor: walk.cursor };
-    const { data, next_cursor, has_more } = (await api.get('/v1/detections', RangePage, query)).body;
-    walk = {
-      ...walk,
-      steps: has_more ? walk.steps : walk.steps.slice(1),
-      cursor: has_more ? next_cursor : null,
-    };
-    const stored = copy.store(data, { walk: JSON.stringify(walk) });
-    const what = `${shownStep(step)}, ${counted(walk.steps.length, 'period')} left`;
-    onPage({ what, rows: data.length, stored });
-  }
-  return walk.since;
+export interface Work {
+  readonly api: Api;
+  readonly copy: Copy;
+  readonly start: Start;
+  /** Called for a page that was read: what it is of, in words; its rows; how many of them were new to the copy. */
+  readonly onPage: (what: string, rows: number, stored: number) => void;
 }
 
-/** Without the streams that the key has lost meanwhile: their pages would be refused, and the walk would never end. */
-function resumeWalk(copy: Copy, { subscriptions }: Me): Walk | null {
-  const noted = copy.notes().walk;
-  if (noted === null) return null;
-  const walk = parseJson(noted);
-  if (!Value.Check(Walk, walk)) {
-    const told = 'the copy does not contain its progress.';
-    throw new Refused('failed', `${told} Name another file with --into to start a new copy.`);
-  }
-  const steps = walk.steps.filter(({ subscription_id, content_type }) =>
-    subscriptions.some(
-      ({ id, content_types }) => id === subscription_id && content_types.includes(content_type),
-    ),
-  );
-  return { ...walk, steps, cursor: steps[0] === walk.steps[0] ? walk.cursor : null };
-}
-
-/** Plans the walk, and asks each content type for its `as_of`. What is on these pages is read with the walk. */
-async function beginWalk(api: Api, copy: Copy, start: Start): Promise<Walk> {
+/** Plans a full copy, and begins the change stream that follows it: the service refuses what it cannot read. */
+export async function beginWalk({ api, copy, start, onPage }: Work): Promise<void> {
+  const { selection, dateMs } = start;
   const steps = stepsOf(start);
-  const beginnings = [formatMs(start.dateMs - MINUTE_MS)];
+  // What was delivered before `as_of` is there when a page is read; where no window is finished yet, or none for a
+  // month, the same holds for the server's own clock a minute before.
+  const times = [dateMs - MINUTE_MS];
   for (const type of CONTENT_TYPES) {
     const first = steps.find(({ content_type }) => content_type === type);
     if (first === undefined) continue;
-    const { body, dateMs } = await api.get('/v1/detections', RangePage, { ...queryOf(first), limit: 1 });
-    // What was delivered before `as_of` was there when the page was read; where no window is finished yet, or none for
-    // a month, the same holds for the server's own clock a minute before.
-    const isUsable = body.as_of !== null && !isOlder(body.as_of, dateMs);
-    beginnings.push(isUsable ? `${body.as_of}` : formatMs(dateMs - MINUTE_MS));
+    const { body } = await api.get(PERIOD, PeriodPage, { ...queryOf(first), limit: 1 });
+    const asOfMs = Date.parse(body.as_of ?? '');
+    if (asOfMs > dateMs - SINCE_AGE_MS_MAX) times.push(asOfMs);
   }
-  const walk: Walk = { since: beginnings.sort()[0] ?? '', steps, cursor: null };
-  copy.store([], { walk: JSON.stringify(walk) });
-  return walk;
+  const since = formatMs(Math.min(...times));
+  const { data, next_cursor } = (await api.get(CHANGES, ChangesPage, { ...selection, since, limit: 1 })).body;
+  const stored = copy.store(data, { cursor: next_cursor, walk: { steps, cursor: null }, selection });
+  onPage('change stream', data.length, stored);
 }
 
-/** Whether a time is too long ago for a stream to begin with it. */
-function isOlder(since: string, dateMs: number): boolean {
-  return Date.parse(since) < dateMs - SINCE_AGE_MS_MAX;
+/** Reads what a full copy has left, without the streams that the key has lost: their pages would be refused. */
+export async function finishWalk({ api, copy, start, onPage }: Work): Promise<void> {
+  const { walk } = copy.position();
+  if (walk === null) return;
+  const isRead = ({ subscription_id, content_type }: Step) =>
+    start.me.subscriptions.some(
+      (one) => one.id === subscription_id && one.content_types.includes(content_type),
+    );
+  const steps = walk.steps.filter(isRead);
+  for (const [index, step] of steps.entries()) {
+    const query = { ...queryOf(step), cursor: step === walk.steps[0] ? walk.cursor : null };
+    for await (const { body } of api.pages(PERIOD, PeriodPage, query)) {
+      const { data, next_cursor, has_more } = body;
+      const left = steps.slice(has_more ? index : index + 1);
+      const next = { steps: left, cursor: has_more ? next_cursor : null };
+      const stored = copy.store(data, { ...copy.position(), walk: next });
+      onPage(`${shownStep(step)}, ${counted(left.length, 'period')} left`, data.length, stored);
+    }
+  }
+  copy.store([], { ...copy.position(), walk: null });
+}
+
+/**
+ * Reads the change stream until it is caught up; rows and cursor are stored together, page by page.
+ *
+ * @param waitSeconds how long the service may wait for a change where there is none
+ * @returns whether the service waited or has more: if so, nothing is gained by waiting here
+ */
+export async function catchUp({ api, copy, start, onPage }: Work, waitSeconds: number): Promise<boolean> {
+  const { selection, since } = start;
+  const { cursor } = copy.position();
+  const query = { ...selection, ...(cursor === null ? { since } : { cursor }), limit: LIMIT };
+  let isWaitedFor = false;
+  for await (const { body, hasWaited } of api.pages(CHANGES, ChangesPage, query, waitSeconds)) {
+    const { data, next_cursor } = body;
+    // Nothing is written where nothing is new: a caught-up copy asks often.
+    const isNew = data.length > 0 || next_cursor !== copy.position().cursor;
+    const stored = isNew ? copy.store(data, { cursor: next_cursor, walk: null, selection }) : 0;
+    onPage('change stream', data.length, stored);
+    // An answer that brought something did not wait: the next one may.
+    isWaitedFor = hasWaited || (data.length > 0 && waitSeconds > 0);
+  }
+  return isWaitedFor;
 }
 
 /** The periods of a complete walk, one stream after the other, the present month of each first. */
 export function stepsOf({ me, dateMs, selection }: Start): Step[] {
-  return me.subscriptions.flatMap(({ id, data_starts }) =>
+  return me.subscriptions.flatMap(({ id: subscription_id, data_starts }) =>
     CONTENT_TYPES.flatMap((content_type) => {
-      const start = data_starts[content_type];
-      if (start === undefined || start === null || !isSelected(selection, id, content_type)) return [];
-      const months = monthsBack(utcDay(dateMs), start.slice(0, 10));
-      return months.map((month) => ({ subscription_id: id, content_type, ...month }));
+      const stream = { subscription_id, content_type };
+      const oldest = data_starts[content_type]?.slice(0, 10);
+      if (oldest === undefined || !isSelected(selection, stream)) return [];
+      return monthsBack(utcDay(dateMs), oldest).map((month) => ({ ...stream, ...month }));
     }),
   );
 }
@@ -140,37 +124,19 @@ function monthsBack(newest: string, oldest: string): { from: string; to: string 
   return months;
 }
 
+export function isSelected(
+  selection: Selection,
+  { subscription_id, content_type }: Pick<Step, 'subscription_id' | 'content_type'> | Detection,
+): boolean {
+  const ids = selection.subscription_id?.split(',');
+  const type = selection.content_type;
+  return (ids?.includes(`${subscription_id}`) ?? true) && (type === null || type === content_type);
+}
+
 export function queryOf(step: Step) {
   return { ...step, time_zone: 'UTC', limit: LIMIT };
 }
 
 export function shownStep({ subscription_id, content_type, from, to }: Step): string {
   return `${subscription_id} ${content_type}, ${from} to ${to}`;
-}
-
-/**
- * Reads the change stream until it is caught up; rows and cursor are stored together, page by page.
- *
- * @param since where to start when the copy has no cursor yet
- * @param waitSeconds how long the service may wait for a change where there is none
- * @returns whether the service waited: if so, nothing is gained by waiting here
- */
-export async function catchUp(
-  api: Api,
-  copy: Copy,
-  { selection, since, waitSeconds }: { selection: Selection; since: string; waitSeconds: number },
-  onPage: OnPage,
-): Promise<boolean> {
-  for (;;) {
-    const { cursor } = copy.notes();
-    const start = cursor === null ? { since } : { cursor };
-    const query = { ...start, ...parametersOf(selection), limit: LIMIT };
-    const { body, hasWaited } = await api.get('/v1/detections/changes', ChangesPage, query, waitSeconds);
-    const { data, next_cursor, has_more } = body;
-    const isNew = data.length > 0 || next_cursor !== cursor;
-    const stored = isNew ? copy.store(data, { cursor: next_cursor, walk: null }) : 0;
-    onPage({ what: 'change stream', rows: data.length, stored });
-    // One that brought something did not wait: the next one may.
-    if (!has_more && (waitSeconds === 0 || data.length === 0)) return hasWaited;
-  }
 }
