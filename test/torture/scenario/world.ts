@@ -163,7 +163,12 @@ export class World {
       const start = cursor === null ? `since=${this.#since}` : `cursor=${cursor}`;
       const { status, text } = await this.get(`/v1/detections/changes?${start}&limit=500`);
       if (status === 500 || status === 503) {
-        assert.ok(performance.now() < untilMs, `the stream cannot be read: ${status} ${text}`);
+        assert.ok(
+          performance.now() < untilMs,
+          `the stream cannot be read: ${status} ${text}${this.#shown()}`,
+        );
+        // A page that finds damage stops ingest, and every page is refused until the database is made anew.
+        await this.#revive();
         await sleep(50);
         continue;
       }
