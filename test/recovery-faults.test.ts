@@ -19,6 +19,7 @@ import { findTail } from '../src/history/log-reader.ts';
 import { LogWriter } from '../src/history/log-writer.ts';
 import { listSegments } from '../src/history/segment.ts';
 import { noteDamage } from '../src/store/damage.ts';
+import { open as openFile } from '../src/store/database.ts';
 import { openDetections } from '../src/store/detections.ts';
 import { checkpointNoted, isNotedFile } from '../src/store/file-identity.ts';
 import {
@@ -294,6 +295,45 @@ test('a checkpoint that is cut off once it has written leaves a file that is kno
     assert.throws(() => checkpointNoted(db, 'TRUNCATE'), Killed);
     db.pragma = pragma;
     assert.ok(isNotedFile(path));
+  }));
+
+/** As an earlier version left it that was killed while it turned a database that it had made anew to its write-ahead log. */
+function leaveJournal(path: string): void {
+  const db = openFile(path, {});
+  db.pragma('journal_mode = DELETE');
+  db.pragma('synchronous = OFF');
+  db.pragma('cache_size = 1');
+  db.exec('BEGIN IMMEDIATE; UPDATE stream_row SET score = score + 1');
+  const files = [path, `${path}-journal`].map((file) => ({ file, bytes: readFileSync(file) }));
+  db.exec('ROLLBACK');
+  db.close();
+  for (const { file, bytes } of files) writeFileSync(file, bytes);
+  assert.ok(statSync(`${path}-journal`).size > 0);
+  rmSync(`${path}-identity`);
+}
+
+test('a rollback journal beside the database is got past', () =>
+  withHistory(async (history, content) => {
+    leaveJournal(history.folder.detections);
+    assert.equal((await history.restart()).madeAnew, null);
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), content);
+    assert.ok(!existsSync(`${history.folder.detections}-journal`));
+  }));
+
+test('a rollback journal of an earlier state does no harm', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    leaveJournal(path);
+    const journal = readFileSync(`${path}-journal`);
+    await history.restart();
+    history.apply(rows(7000, 400));
+    history.stop();
+    const content = withoutOpenDelivery(contentOfDetections(history.folder.root));
+    writeFileSync(`${path}-journal`, journal);
+    assert.match((await history.restart()).madeAnew ?? '', /damaged/);
+    history.stop();
+    assertSameContent(withoutOpenDelivery(contentOfDetections(history.folder.root)), content);
   }));
 
 test('a file is known though its file system is another device since the machine was restarted', () =>

@@ -1,6 +1,7 @@
 /** The scrub: nothing is found where nothing is wrong, and each kind of damage is found, counted and named. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { after, before, describe, test } from 'node:test';
 import { endedStreams } from '../src/history/detection-rows.ts';
 import { type ScrubResult, scrub } from '../src/history/scrub.ts';
@@ -9,6 +10,7 @@ import { DELETE_DETECTIONS, DELETE_RESCORED, DELETE_STREAM_ROWS } from '../src/i
 import type { Database } from '../src/store/database.ts';
 import { openDetections } from '../src/store/detections.ts';
 import { placeOf, placesOf } from '../src/store/stream-place.ts';
+import { withFailingReads } from './support/failing-reads.ts';
 import { createHistory, type History, type HistoryRow } from './support/history.ts';
 
 /** The first row of the first stream. */
@@ -374,6 +376,53 @@ describe('damage is found', () => {
       rmdirSync(detections);
       writeFileSync(detections, sound);
     }
+  });
+
+  const scrubbedUnread = (times: number) =>
+    withFailingReads(listSegments(history.folder.log)[0]?.path ?? '', times, () => scrubbed(history));
+
+  test('not where a read of the log fails once: that is told, and nothing is called damaged', async () => {
+    const told = /cannot read .*000000000001\.zst: .*EIO.* Nothing was found to be damaged/;
+    await assert.rejects(scrubbedUnread(1), told);
+    await assert.rejects(scrubbedUnread(2), told, 'nor where the second one does, too');
+    await assertClean(history, 'afterwards');
+  });
+
+  test('a read of the log that fails again and again', async () => {
+    const { findings, not_compared } = await scrubbedUnread(Number.POSITIVE_INFINITY);
+    assert.deepEqual(
+      findings.map(({ kind, count }) => [kind, count]),
+      [['log damaged', 1]],
+    );
+    assert.match(findings[0]?.first[0] ?? '', /^cannot read .*000000000001\.zst: EIO/);
+    assert.equal(not_compared, 'the log is damaged');
+  });
+
+  test('not a segment that cannot be opened, but what is wrong with another one all the same', async () => {
+    const [first, second] = listSegments(history.folder.log);
+    assert.ok(first && second);
+    const { openSync } = fs;
+    fs.openSync = (path, ...rest) => {
+      if (path === first.path) throw Object.assign(new Error('EMFILE'), { code: 'EMFILE', syscall: 'open' });
+      return openSync(path, ...rest);
+    };
+    syncBuiltinESMExports();
+    const bytes = readFileSync(second.path);
+    try {
+      await assert.rejects(scrubbed(history), /cannot read .*000000000001\.zst: EMFILE\. Nothing was found/);
+      writeFileSync(second.path, bytes.subarray(0, bytes.length - 1));
+      const { findings } = await scrubbed(history);
+      assert.deepEqual(
+        findings.map(({ kind, count }) => [kind, count]),
+        [['log damaged', 1]],
+      );
+      assert.match(findings[0]?.first[0] ?? '', new RegExp(second.path));
+    } finally {
+      fs.openSync = openSync;
+      syncBuiltinESMExports();
+      writeFileSync(second.path, bytes);
+    }
+    await assertClean(history, 'afterwards');
   });
 
   test('it leaves no file behind', () => {

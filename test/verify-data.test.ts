@@ -4,11 +4,15 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { checkAccess } from '../src/history/check-access.ts';
+import { ScrubFindings } from '../src/history/scrub-findings.ts';
 import { openDetections } from '../src/store/detections.ts';
+import { dataFolder } from '../src/store/folder.ts';
 import { createInstallation, type Installation, putFile, type Serving } from './support/appliance.ts';
 import { programCommand } from './support/command.ts';
 import { assertSameContent, type Content, contentOfDetections } from './support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
+import { withFailingReads } from './support/failing-reads.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
 
@@ -55,6 +59,19 @@ describe('stopped', () => {
     const { verified, ...document } = JSON.parse(cli('verify', '--json').stdout);
     assert.equal(verified, installation.data);
     assert.deepEqual(document, { ok: true, entry: document.entry, findings: [], not_compared: null });
+  });
+
+  test('a read of access-log/ that fails once is no damage; one that fails again is', async () => {
+    const folder = dataFolder(installation.data);
+    const findings = new ScrubFindings();
+    const check = () => checkAccess(folder, findings);
+    await withFailingReads(firstSegment('access-log'), 1, check);
+    assert.deepEqual(findings.list(), []);
+    await withFailingReads(firstSegment('access-log'), Number.POSITIVE_INFINITY, check);
+    assert.deepEqual(
+      findings.list().map(({ kind, count }) => [kind, count]),
+      [['log damaged', 1]],
+    );
   });
 
   test('a changed row: exit code 1, by kind, and the next start makes the database anew', async () => {

@@ -2,7 +2,8 @@
 import type { Command } from 'commander';
 import { isInTheClear } from '../config/listening.ts';
 import { printable } from '../printable.ts';
-import { openReader } from '../store/database.ts';
+import { reasonOf } from '../refused.ts';
+import { type Database, openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { installationOptions } from './config.ts';
 import { firstSteps, firstStepsText } from './first-steps.ts';
@@ -31,8 +32,9 @@ function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving
 
 /** The steps to a first key; silent once there is an active key. */
 function adviseFirstSteps({ appliance, config, log }: Serving, command: Command): void {
-  const db = openReader(dataFolder(config.dataFolder).access);
+  let db: Database | null = null;
   try {
+    db = openReader(dataFolder(config.dataFolder).access);
     const next = firstSteps(db, installationOptions(command, config), Date.now());
     if (next.length === 0) return;
     if (process.stderr.isTTY) {
@@ -43,7 +45,10 @@ function adviseFirstSteps({ appliance, config, log }: Serving, command: Command)
       { next, drop: appliance.drop },
       'nobody can read yet: there is no key in use. See "wirewatch manual quick-start"',
     );
+  } catch (error) {
+    // It serves already: whoever checks keys says by an alert that access.db cannot be read.
+    log.warn({ detail: reasonOf(error) }, 'cannot check whether a key is in use');
   } finally {
-    db.close();
+    db?.close();
   }
 }

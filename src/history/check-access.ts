@@ -3,11 +3,10 @@ import { existsSync } from 'node:fs';
 import { reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { type Database, openInspector, reading } from '../store/database.ts';
-import { isDiskFull } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { requireSchema } from '../store/schema.ts';
 import { differingTables } from './access-log.ts';
-import { isLogError } from './log-error.ts';
+import { isLogError, LogFailure } from './log-error.ts';
 import { type ScrubFindings, throwUnlessOfContent } from './scrub-findings.ts';
 
 const PROBLEMS_MAX = 20;
@@ -23,7 +22,8 @@ export function checkAccess({ access, accessLog }: DataFolder, findings: ScrubFi
     requireSchema(db, access, ACCESS_SCHEMA);
     compare(db, accessLog, findings);
   } catch (error) {
-    if (isDiskFull(error) || !isLogError(error)) throwUnlessOfContent(error, access);
+    if (!isLogError(error)) throwUnlessOfContent(error, access);
+    if (error instanceof LogFailure && !error.isOfContent) throwUnlessOfContent(error.cause, error.path);
     findings.add(isLogError(error) ? 'log damaged' : 'database malformed', `access.db: ${reasonOf(error)}`);
   } finally {
     db?.close();
@@ -38,7 +38,17 @@ function compare(db: Database, accessLog: string, findings: ScrubFindings): void
     for (const { integrity_check: problem } of problems.all())
       if (problem !== 'ok') findings.add('database malformed', `access.db: ${problem}`);
     // Later entries may be of a command that is about to commit them.
-    for (const table of differingTables(db, accessLog))
+    for (const table of tablesThatDiffer(db, accessLog))
       findings.add('row differs', `access.db: its table ${table} differs from the log`);
   });
+}
+
+/** A read of the log that fails is done once more: only what fails again may be damage. */
+function tablesThatDiffer(db: Database, accessLog: string): string[] {
+  try {
+    return differingTables(db, accessLog);
+  } catch (error) {
+    if (!(error instanceof LogFailure)) throw error;
+    return differingTables(db, accessLog);
+  }
 }

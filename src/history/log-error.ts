@@ -13,6 +13,8 @@ export class LogFailure extends Error {
   readonly path: string;
   /** Whether what was written may not be on the disk. */
   readonly isWriteLost: boolean;
+  /** Whether the disk has not given what was written; a file that cannot be opened, say for want of rights, may be whole. */
+  readonly isOfContent: boolean;
 
   constructor(doing: string, path: string, cause: unknown) {
     const reason = cause instanceof Error ? cause.message : String(cause);
@@ -22,6 +24,7 @@ export class LogFailure extends Error {
     const code = errorCode(cause);
     const syscall = cause instanceof Error && 'syscall' in cause ? cause.syscall : undefined;
     this.isWriteLost = code === 'EIO' || syscall === 'fsync' || syscall === 'ftruncate';
+    this.isOfContent = code === 'EIO' || syscall === 'read';
     // Whatever the reason was, a full disk too: to wait for room and try again would not bring back what is lost.
     this.code = this.isWriteLost ? 'EIO' : code;
   }

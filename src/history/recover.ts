@@ -74,6 +74,7 @@ const LONG_BYTES = 256 * 1024;
 /** Checking a smaller database is not worth a word. */
 const LONG_CHECK_BYTES = 16 * 1024 * 1024;
 const WAL_ASIDE = '-wal-aside';
+const journalOf = (path: string) => `${path}-journal`;
 /** Frames between two turns of the event loop. */
 const FRAMES_A_TURN = 16;
 
@@ -84,7 +85,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
   try {
     swapInNewLog(folder.log, now());
     const tail = findTail(folder.log, 'detections', true);
-    const isOurs = isNotedFile(folder.detections);
+    const isOurs = isNotedFile(folder.detections) && !existsSync(journalOf(folder.detections));
     const found = open(options, tail, isOurs);
     db = found.kind === 'usable' ? found.db : null;
     requireReach(folder, tail, found);
@@ -154,6 +155,7 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean):
   if (!isOurs) setWalAside(path);
   let db: Database | null = null;
   try {
+    rollBackJournal(path);
     db = openDetections(path);
     if (!isOurs && sizeOf(path) > LONG_CHECK_BYTES)
       onBegin('the file was replaced since the last stop and is being checked');
@@ -275,7 +277,7 @@ async function makeAnew(tail: Tail, options: RecoverOptions): Promise<number> {
     throw error;
   }
   db.close();
-  rmSync(`${draft}-journal`, { force: true });
+  rmSync(journalOf(draft), { force: true });
   syncFile(draft);
   removeBeside(path);
   renameSync(draft, path);
@@ -297,7 +299,7 @@ function isContradiction(error: unknown): error is Error {
 function openDraft({ log }: DataFolder, draft: string): { db: Database; isResumed: boolean } {
   if (existsSync(draft)) {
     try {
-      if (existsSync(`${draft}-journal`)) rollBackJournal(draft);
+      rollBackJournal(draft);
       const db = openDetections(draft);
       const mark = readLogMark(db);
       if (mark === null || placeOf(log, 'detections', mark) === 'known') return { db, isResumed: true };
@@ -310,14 +312,19 @@ function openDraft({ log }: DataFolder, draft: string): { db: Database; isResume
   return { db: openDetections(draft), isResumed: false };
 }
 
-/** What a kill has left of a transaction: only a connection that may write can take it back. */
-function rollBackJournal(draft: string): void {
-  const db = openFile(draft, { fileMustExist: true });
+/**
+ * Ends what a kill has left of a transaction: only a connection that may write can take it back. A draft has a rollback
+ * journal, and so had a database in its place that an earlier version was about to turn to its write-ahead log.
+ */
+function rollBackJournal(path: string): void {
+  if (!existsSync(journalOf(path))) return;
+  const db = openFile(path, { fileMustExist: true });
   try {
     db.prepare('SELECT count(*) FROM sqlite_schema').get();
   } finally {
     db.close();
   }
+  rmSync(journalOf(path), { force: true });
 }
 
 async function apply(db: Database, { folder, onProgress, between }: RecoverOptions): Promise<number> {

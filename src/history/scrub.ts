@@ -21,12 +21,12 @@ import { type DataFolder, freeBytes } from '../store/folder.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
 import { requireSchema } from '../store/schema.ts';
 import { compareTables, digestOf } from './compare-tables.ts';
-import { isLogError, LogDamage } from './log-error.ts';
+import { LogDamage, LogFailure } from './log-error.ts';
 import { LogFollower } from './log-follower.ts';
 import type { LocatedPart } from './log-reader.ts';
 import { Projection } from './projection.ts';
 import { type ScrubFinding, ScrubFindings, throwUnlessOfContent } from './scrub-findings.ts';
-import { bytesOf, EntryReader, listSegments } from './segment.ts';
+import { bytesOf, EntryReader, listSegments, type Segment } from './segment.ts';
 
 export interface ScrubOptions {
   readonly folder: Pick<DataFolder, 'root' | 'log' | 'detections'>;
@@ -85,13 +85,12 @@ async function scrubOnce(options: ScrubOptions): Promise<ScrubResult> {
           onProgress: options.onProgress,
         });
     } else {
-      await checkSegments(options, findings);
+      await checkLog(options, findings, null);
     }
   } catch (error) {
-    if (isLogError(error)) {
-      made.giveUp('the log is damaged');
-      if (!(await checkSegments(options, findings))) findings.add('log damaged', reasonOf(error));
-    } else if (isDamage(error)) findings.add('database malformed', reasonOf(error));
+    if (error instanceof LogDamage || error instanceof LogFailure)
+      made.giveUp(await checkLog(options, findings, error));
+    else if (isDamage(error)) findings.add('database malformed', reasonOf(error));
     else if (isDiskFull(error)) made.giveUp(NO_ROOM);
     else throw error;
   } finally {
@@ -186,43 +185,60 @@ class Made {
 }
 
 /**
- * Each segment by itself: what is found in one does not hide what is wrong with the next.
+ * Each segment by itself: what is found in one does not hide what is wrong with the next. A read that fails is done once
+ * more: only what fails again may be damage.
  *
- * @returns whether something was found
+ * @param error what the log could not be read on for; null: it was not read
+ * @returns why nothing can be compared with the log
+ * @throws Refused `failed` where nothing was found, but not all of the log could be read
  */
-async function checkSegments({ folder, between }: ScrubOptions, findings: ScrubFindings): Promise<boolean> {
-  const segments = listSegments(folder.log);
-  let isFound = false;
-  const add = (detail: string) => {
-    isFound = true;
-    findings.add('log damaged', detail);
-  };
+async function checkLog(
+  options: ScrubOptions,
+  findings: ScrubFindings,
+  error: LogDamage | LogFailure | null,
+): Promise<string> {
+  const segments = listSegments(options.folder.log);
+  let unread = error instanceof LogFailure ? error : null;
+  let damage = error instanceof LogDamage ? error : null;
   for (const [index, segment] of segments.entries()) {
-    let reader: EntryReader | null = null;
-    try {
-      reader = new EntryReader(segment, 'detections');
-      while (reader.next(reader.last ?? undefined) !== null) await between();
-      const isClosed = index < listSegments(folder.log).length - 1;
-      if (!reader.isWhole && (isClosed || reader.entriesBehind().length > 0))
-        add(`${segment.path} is damaged at byte ${reader.end}`);
-      const next = segments[index + 1];
-      const last = reader.last?.entry;
-      if (
-        isClosed &&
-        last !== undefined &&
-        reader.isWhole &&
-        next !== undefined &&
-        next.firstEntry !== last + 1
-      )
-        add(
-          `${segment.path} ends with entry ${grouped(last)}, but the next segment begins with entry ${grouped(next.firstEntry)}`,
-        );
-    } catch (error) {
-      if (!isLogError(error)) throw error;
-      add(error instanceof LogDamage ? `${segment.path}: ${error.message}` : reasonOf(error));
-    } finally {
-      reader?.close();
+    const check = () => problemOf(segment, segments[index + 1], options);
+    let problem = await check();
+    if (problem instanceof LogFailure) problem = await check();
+    if (problem instanceof LogFailure && !problem.isOfContent) unread = problem;
+    else if (problem !== null) {
+      findings.add('log damaged', problem.message);
+      damage = null;
     }
   }
-  return isFound;
+  if (damage !== null) findings.add('log damaged', damage.message);
+  if (unread !== null && findings.list().length === 0) throwUnlessOfContent(unread.cause, unread.path);
+  return 'the log is damaged';
+}
+
+async function problemOf(
+  segment: Segment,
+  next: Segment | undefined,
+  { folder, between }: ScrubOptions,
+): Promise<LogDamage | LogFailure | null> {
+  const { path } = segment;
+  let reader: EntryReader | null = null;
+  try {
+    reader = new EntryReader(segment, 'detections');
+    while (reader.next(reader.last ?? undefined) !== null) await between();
+    const isClosed = segment.path !== listSegments(folder.log).at(-1)?.path;
+    if (!reader.isWhole && (isClosed || reader.entriesBehind().length > 0))
+      return new LogDamage(`${path} is damaged at byte ${reader.end}`);
+    const last = reader.last?.entry;
+    const isJoined = next === undefined || last === undefined || next.firstEntry === last + 1;
+    if (!isClosed || !reader.isWhole || isJoined) return null;
+    return new LogDamage(
+      `${path} ends with entry ${grouped(last)}, but the next segment begins with entry ${grouped(next.firstEntry)}`,
+    );
+  } catch (error) {
+    if (error instanceof LogFailure) return error;
+    if (error instanceof LogDamage) return new LogDamage(`${path}: ${error.message}`);
+    throw error;
+  } finally {
+    reader?.close();
+  }
 }

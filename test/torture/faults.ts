@@ -2,12 +2,11 @@
  * Every call on a file fails once, with one of four errors in turn: it is tried again, or an alert or an exit code says
  * what is wrong, and after a restart at the latest everything is there and goes on.
  */
-import type { Call, ErrorName, Injection } from './io/inject.ts';
+import { type Call, ERROR_NAMES, type ErrorName, type Injection } from './io/inject.ts';
 import type { Part } from './part.ts';
 import type { Trial } from './scenario/life.ts';
 import { torment } from './scenario/trials.ts';
 
-const OF_CHANGES: readonly ErrorName[] = ['EIO', 'ENOSPC', 'EBUSY', 'ESTALE'];
 /** What is only read takes no room. */
 const OF_READS: readonly ErrorName[] = ['EIO', 'EBUSY', 'ESTALE'];
 const READING =
@@ -22,8 +21,8 @@ export const faults: Part = {
     torment(order, {
       counted: 'changes and reads',
       injections: ({ number, name }: Call, prng) => {
-        const error = prng.pick(READING.test(name) ? OF_READS : OF_CHANGES);
-        return [{ how: 'fail', at: number, error }];
+        const error = prng.pick(READING.test(name) ? OF_READS : ERROR_NAMES);
+        return [{ how: 'fail', at: number, name, error }];
       },
       judge,
       kindsOf: (trial, injection) => [

@@ -14,7 +14,7 @@ export const kill: Part = {
     torment(order, {
       counted: 'changes',
       injections: ({ number, name }, prng) => [
-        { how: name.includes('write') && prng.chance(0.5) ? 'kill midway' : 'kill', at: number },
+        { how: name.includes('write') && prng.chance(0.5) ? 'kill midway' : 'kill', at: number, name },
       ],
       judge: ({ events }) => (events.some((event) => event.endsWith('killed')) ? null : 'nobody was killed'),
       kindsOf: ({ hit }) => [`${hit?.isMidway === true ? 'midway in' : 'before'} ${hit?.what.split(' ')[0]}`],

@@ -27,14 +27,15 @@ enum { CHANGES = 1, READS = 2 };
 
 struct control {
   uint64_t count;    /*  0: calls so far */
-  uint64_t at;       /*  8: the call that is hit; 0: none */
+  uint64_t at;       /*  8: the first call of that name from here on is hit; 0: none */
   uint32_t how;      /* 16 */
   uint32_t error;    /* 20: of FAIL */
   uint32_t classes;  /* 24: what is counted */
   uint32_t pid;      /* 28: of the process that was hit; 0: none yet */
   uint32_t tracing;  /* 32 */
   uint32_t midway;   /* 36: whether half of the write was done */
-  char what[472];    /* 40: the call that was hit */
+  char name[32];     /* 40: of the call that is to be hit */
+  char what[440];    /* 72: the call that was hit */
 };
 
 static struct control *control;
@@ -89,7 +90,9 @@ static int counted(uint32_t class, const char *call, int fd, const char *name) {
       int length = snprintf(line, sizeof line, "%lu\t%s\t%s\n", number, call, path + root_length);
       if (syscall(SYS_write, trace_file, line, length) < 0) abort();
     }
-    if (control->at == number) {
+    uint64_t at = control->at;
+    if (at != 0 && at <= number && strcmp(control->name, call) == 0 &&
+        __atomic_compare_exchange_n(&control->at, &at, 0, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
       snprintf(control->what, sizeof control->what, "%s %s", call, path + root_length);
       __atomic_store_n(&control->pid, (uint32_t)syscall(SYS_getpid), __ATOMIC_SEQ_CST);
       if (control->how == KILL) syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);

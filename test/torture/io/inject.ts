@@ -7,17 +7,24 @@ import { join } from 'node:path';
 const SOURCE = join(import.meta.dirname, 'inject.c');
 
 /** As `struct control` has them. */
-const AT = { count: 0, at: 8, how: 16, error: 20, classes: 24, pid: 28, tracing: 32, midway: 36, what: 40 };
+const AT = { count: 0, at: 8, how: 16, error: 20, classes: 24, pid: 28, tracing: 32, midway: 36 };
+const NAME_AT = 40;
+const WHAT_AT = 72;
 const CONTROL_BYTES = 512;
 const HOW = { kill: 1, 'kill midway': 2, fail: 3 } as const;
 
 export type Counted = 'changes' | 'changes and reads';
-export type ErrorName = 'EIO' | 'ENOSPC' | 'EBUSY' | 'ESTALE';
+export const ERROR_NAMES = ['EIO', 'ENOSPC', 'EBUSY', 'ESTALE'] as const;
+export type ErrorName = (typeof ERROR_NAMES)[number];
 
-/** What is to become of one call; midway: of a write, half is done before. */
-export type Injection =
-  | { readonly how: 'kill' | 'kill midway'; readonly at: number }
-  | { readonly how: 'fail'; readonly at: number; readonly error: ErrorName };
+/**
+ * What is to become of the first call of a name from a number on: no two runs make all calls in the same order.
+ * Midway: of a write, half is done before.
+ */
+export type Injection = { readonly at: number; readonly name: string } & (
+  | { readonly how: 'kill' | 'kill midway' }
+  | { readonly how: 'fail'; readonly error: ErrorName }
+);
 
 /** A call as it was counted. */
 export interface Call {
@@ -65,9 +72,10 @@ export function createInjector(library: string, root: string, control: string): 
   writeFileSync(control, Buffer.alloc(CONTROL_BYTES));
   const trace = `${control}.trace`;
 
-  function set(values: Partial<Record<keyof typeof AT, number>>): void {
+  function set(values: Partial<Record<keyof typeof AT, number>>, callName?: string): void {
     const file = openSync(control, 'r+');
     try {
+      if (callName !== undefined) writeSync(file, `${callName}\0`, NAME_AT);
       for (const [name, at] of Object.entries(AT)) {
         const value = Object(values)[name];
         if (typeof value !== 'number') continue;
@@ -97,11 +105,14 @@ export function createInjector(library: string, root: string, control: string): 
       if (isTraced) writeFileSync(trace, '');
       else rmSync(trace, { force: true });
       set({ classes: 0, count: 0, pid: 0, midway: 0, tracing: Number(isTraced) });
-      set({
-        at: injection?.at ?? 0,
-        how: injection === null ? 0 : HOW[injection.how],
-        error: injection?.how === 'fail' ? constants.errno[injection.error] : 0,
-      });
+      set(
+        {
+          at: injection?.at ?? 0,
+          how: injection === null ? 0 : HOW[injection.how],
+          error: injection?.how === 'fail' ? constants.errno[injection.error] : 0,
+        },
+        injection?.name ?? '',
+      );
       set({ classes: counted === 'changes' ? 1 : 3 });
     },
     end: () => set({ classes: 0, at: 0 }),
@@ -110,7 +121,7 @@ export function createInjector(library: string, root: string, control: string): 
       const bytes = read();
       const pid = bytes.readUInt32LE(AT.pid);
       if (pid === 0) return null;
-      const what = bytes.subarray(AT.what, bytes.indexOf(0, AT.what)).toString();
+      const what = bytes.subarray(WHAT_AT, bytes.indexOf(0, WHAT_AT)).toString();
       return { pid, what, isMidway: bytes.readUInt32LE(AT.midway) === 1 };
     },
     trace: () =>

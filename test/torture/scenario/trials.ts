@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { createPrng, type Prng, seedKey } from '../../../src/generate/prng.ts';
-import type { Call, Counted, Injection } from '../io/inject.ts';
+import { type Call, type Counted, ERROR_NAMES, type Injection } from '../io/inject.ts';
 import type { Order, Outcome } from '../part.ts';
 import { type Life, type LivedStage, live, type Trial } from './life.ts';
 
@@ -40,7 +40,7 @@ interface Case extends Chosen {
 /**
  * As many as the share says, so that every deed comes first, then each of them in every place, then all else.
  *
- * With TORTURE_CASE set to what a failure says repeats it, that one alone.
+ * With TORTURE_CASE set to what a failure says repeats it, that one alone; several with "; " between them.
  */
 export async function torment(
   order: Order,
@@ -48,7 +48,8 @@ export async function torment(
 ): Promise<Outcome> {
   const life = await live(order.folder, counted, order.tell);
   const all = life.stages.flatMap((stage) => casesOf(stage, injections, order.seed));
-  const chosen = choose(all, order);
+  const repeated = process.env.TORTURE_CASE?.split('; ').map((text) => caseNamed(text, life.stages));
+  const chosen = repeated ?? choose(all, order);
   const figures: Record<string, number> = {
     'calls of the whole scenario': life.stages.reduce((sum, { calls }) => sum + calls.length, 0),
     'cases in all': all.length,
@@ -96,8 +97,6 @@ function plain(path: string): string {
 }
 
 function choose(all: readonly Case[], { share, seed }: Order): Case[] {
-  const wanted = process.env.TORTURE_CASE;
-  if (wanted !== undefined) return all.filter((each) => caseOf(each) === wanted);
   const prng = createPrng();
   prng.reseed(seedKey(String(seed), 'choice'), 0, 0);
   const shuffled = all.map((item) => ({ item, at: prng.unit() })).sort((one, other) => one.at - other.at);
@@ -118,9 +117,23 @@ function ranks<Item>(items: readonly Item[], kindOf: (item: Item) => string): { 
   });
 }
 
-/** What repeats it. */
+/** What repeats it, at the same call though another run may have one more before it. */
 function caseOf({ stage: { stage }, injection }: Chosen): string {
-  return `${stage.name}, ${injection.how} ${injection.how === 'fail' ? `${injection.error} ` : ''}${injection.at}`;
+  const how = injection.how === 'fail' ? `fail ${injection.error}` : injection.how;
+  return `${stage.name}, ${how} ${injection.at} ${injection.name}`;
+}
+
+/** @param text as {@link caseOf} writes it */
+function caseNamed(text: string, stages: readonly LivedStage[]): Chosen {
+  const [, name, how, at, call = ''] = /^(.+), (kill|kill midway|fail \w+) (\d+) (\w+)$/.exec(text) ?? [];
+  const stage = stages.find((each) => each.stage.name === name);
+  const error = ERROR_NAMES.find((each) => how === `fail ${each}`);
+  const where = { at: Number(at), name: call };
+  if (stage !== undefined && error !== undefined)
+    return { stage, injection: { how: 'fail', error, ...where } };
+  if (stage !== undefined && (how === 'kill' || how === 'kill midway'))
+    return { stage, injection: { how, ...where } };
+  throw new Error(`TORTURE_CASE: expected one like "removal, fail EIO 12 fsync", not "${text}"`);
 }
 
 async function inLanes(

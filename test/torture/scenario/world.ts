@@ -163,7 +163,12 @@ export class World {
       const start = cursor === null ? `since=${this.#since}` : `cursor=${cursor}`;
       const { status, text } = await this.get(`/v1/detections/changes?${start}&limit=500`);
       if (status === 500 || status === 503) {
-        assert.ok(performance.now() < untilMs, `the stream cannot be read: ${status} ${text}`);
+        assert.ok(
+          performance.now() < untilMs,
+          `the stream cannot be read: ${status} ${text}${this.#shown()}`,
+        );
+        // A page that finds damage stops ingest, and every page is refused until the database is made anew.
+        await this.#revive();
         await sleep(50);
         continue;
       }
@@ -262,17 +267,18 @@ export class World {
   }
 
   #ended(when: 'start' | 'run' | 'stop', code: number | null, run: RunningProgram): void {
-    this.#keepAsFound();
+    this.#keepAsFound(run.told());
     const last = run.told().trim().split('\n').slice(-2).join(' | ');
     this.events.push(`the appliance, ${when}: ${code === null ? 'killed' : `exit code ${code} ${last}`}`);
   }
 
-  /** What it was left as, to look at where what follows goes wrong. */
-  #keepAsFound(): void {
+  /** What it was left as, and what it said, to look at where what follows goes wrong. */
+  #keepAsFound(told: string): void {
     const found = `${this.root}-as-found`;
     rmSync(found, { recursive: true, force: true });
     cpSync(this.root, found, { recursive: true, preserveTimestamps: true });
     if (!existsSync(this.data)) return;
+    writeFileSync(join(found, 'told'), told);
     const stats = readdirSync(this.data).map((name) => {
       const { dev, ino, size, mtimeNs } = statSync(join(this.data, name), { bigint: true });
       return `${name}: device ${dev}, inode ${ino}, ${size} bytes, ${mtimeNs}\n`;

@@ -1,0 +1,33 @@
+/** A file whose reads fail in this process, as those of a disk that goes bad do. */
+import assert from 'node:assert/strict';
+import fs, { fstatSync, statSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+
+/**
+ * @param times so many reads fail, then they succeed; Infinity: all of them
+ * @throws where fewer were made; what `work` throws
+ */
+export async function withFailingReads<Result>(
+  path: string,
+  times: number,
+  work: () => Result | Promise<Result>,
+): Promise<Result> {
+  const { readSync } = fs;
+  const { ino } = statSync(path);
+  let left = times;
+  const failing: typeof readSync = (file, ...rest: [NodeJS.ArrayBufferView]) => {
+    if (left === 0 || fstatSync(file).ino !== ino) return readSync(file, ...rest);
+    left -= 1;
+    throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO', syscall: 'read' });
+  };
+  fs.readSync = failing;
+  syncBuiltinESMExports();
+  try {
+    const result = await work();
+    assert.ok(left === 0 || times === Number.POSITIVE_INFINITY, `${left} reads were not made`);
+    return result;
+  } finally {
+    fs.readSync = readSync;
+    syncBuiltinESMExports();
+  }
+}
