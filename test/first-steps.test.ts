@@ -3,6 +3,9 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
+import { Command } from 'commander';
+import type { Serving } from '../src/cli/serving.ts';
+import { adviseOnStart } from '../src/cli/start-advice.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 import { onTerminal, terminalMissing } from './support/terminal.ts';
 
@@ -105,5 +108,18 @@ test('on a terminal it is a paragraph with lines to paste', { skip: terminalMiss
     );
     assert.ok(shown().includes(`Drop export files into ${path.join(data, 'drop')}\n`));
     await stop(run);
+  });
+});
+
+test('a start that cannot read access.db for its advice serves on, and says so', async () => {
+  await inFolder(async (folder) => {
+    const told: string[] = [];
+    const serving = {
+      appliance: { url: 'http://127.0.0.1:1', drop: folder },
+      config: { dataFolder: path.join(folder, 'gone'), server: { base_url: 'http://a', host: '127.0.0.1' } },
+      log: { warn: (_: object, msg: string) => told.push(msg) },
+    };
+    adviseOnStart(serving as unknown as Serving, new Command());
+    assert.deepEqual(told, ['cannot check whether a key is in use']);
   });
 });
