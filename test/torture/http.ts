@@ -23,13 +23,14 @@ export const http: Part = {
   about: 'made-up requests, bad clients, hostile exports; secrets searched for in all that comes out',
   minutes: 150,
   needs: ['mkfifo'],
-  run,
+  run: (order) => httpWith(order, { isHurried: false }),
 };
 
-async function run(order: Order): Promise<Outcome> {
+/** @param isHurried whether the program gives up idle clients sooner than it does, so that a test need not wait */
+export async function httpWith(order: Order, { isHurried }: { isHurried: boolean }): Promise<Outcome> {
   const { folder, share, tell } = order;
   const secrets = createSecrets();
-  const target = await startTarget(secrets);
+  const target = await startTarget(secrets, isHurried);
   const { appliance } = target;
   const failures: string[] = [];
   let logLines = 0;

@@ -38,10 +38,11 @@ const PIPELINED = 3;
 /** Slower than anything that is waited for by the byte. */
 const TRICKLE_EVERY_MS = 2000;
 /**
- * Who never reads does not see the end of its connection; a byte that is sent then is refused. Nothing moves before,
- * for longer than the program waits: twice its minute, since Node begins again where a write was under way.
+ * Who never reads does not see the end of its connection. A byte that is sent then is refused, which the next one is
+ * told. Before them nothing moves, for longer than the program waits.
  */
-const PROBE_EVERY_MS = 130_000;
+const PROBES = 2;
+const BETWEEN_PROBES_MS = 1000;
 const OPENED_TOGETHER = 20;
 /** Far longer than the program waits for anybody. */
 const GIVEN_UP_MS = 900_000;
@@ -100,7 +101,7 @@ export async function runClients(
   target: Target,
   { count, prng, secrets }: { count: number; prng: Prng; secrets: Secrets },
 ): Promise<ClientsOutcome> {
-  const { appliance, admin, facts } = target;
+  const { appliance, admin } = target;
   const figures: Record<string, number> = {};
   const failures: string[] = [];
   const filesBefore = await openFiles(admin);
@@ -112,7 +113,7 @@ export async function runClients(
   }, TRICKLE_EVERY_MS);
   for (let at = 0; at < count; at += 1) {
     const kind = ROUND[at % ROUND.length] ?? DEAF;
-    const client = openClient(facts.host, kind, kind.first(target, prng));
+    const client = openClient(target, kind, kind.first(target, prng));
     open.push({ kind, client });
     // One that waits for its turn here would be late with its request, and be given up for that.
     if (at % OPENED_TOGETHER === 0)
@@ -144,8 +145,8 @@ export async function runClients(
   };
 }
 
-function openClient(host: string, { isDeaf, cuts }: Kind, bytes: string): Client {
-  const { hostname, port } = new URL(`http://${host}`);
+function openClient({ facts, givesUpMs }: Target, { isDeaf, cuts }: Kind, bytes: string): Client {
+  const { hostname, port } = new URL(`http://${facts.host}`);
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
   const client: Client = { socket, received: '', isOver: false };
   // Node tells no 'close' of a connection that the other side had already reset.
@@ -159,8 +160,11 @@ function openClient(host: string, { isDeaf, cuts }: Kind, bytes: string): Client
     });
   }
   if (isDeaf) {
-    const probe = setInterval(() => socket.write('x'), PROBE_EVERY_MS);
-    socket.once('close', () => clearInterval(probe));
+    const probe = () => {
+      for (let at = 0; at < PROBES; at += 1) setTimeout(() => socket.write('x'), at * BETWEEN_PROBES_MS);
+    };
+    const probing = setInterval(probe, givesUpMs);
+    socket.once('close', () => clearInterval(probing));
   } else {
     socket.setEncoding('latin1').on('data', (piece: string) => {
       client.received += piece;
