@@ -4,12 +4,13 @@
  */
 import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
 import type { LogLine } from '../support/appliance.ts';
-import { runCampaign } from './http/campaign.ts';
+import { type CampaignOutcome, runCampaign } from './http/campaign.ts';
 import { CLIENTS_MIN, runClients } from './http/clients.ts';
 import { dropHostile, EXPORTS_MIN } from './http/exports.ts';
 import { runCommands } from './http/operator.ts';
 import { createSecrets, type Secrets } from './http/secrets.ts';
 import { startTarget, type Target } from './http/target.ts';
+import { readMetrics } from './metrics.ts';
 import type { Order, Outcome, Part } from './part.ts';
 
 const REQUESTS = 2_000_000;
@@ -65,7 +66,7 @@ export async function httpWith(order: Order, { isHurried }: { isHurried: boolean
         onProgress: (answers) => tell(`${answers} requests answered`),
       }),
     ]);
-    const operator = runCommands(target, secrets, folder);
+    const operator = await runCommands(target, secrets, folder);
     failures.push(...exports.failures, ...clients.failures, ...requests.failures, ...operator.failures);
     for (const status of STATUSES)
       if (!requests.statuses.has(status)) failures.push(`no request was answered ${status}`);
@@ -76,13 +77,7 @@ export async function httpWith(order: Order, { isHurried }: { isHurried: boolean
     failures.push(...secrets.found);
     return {
       figures: {
-        requests: requests.answers,
-        connections: requests.connections,
-        ...Object.fromEntries(
-          [...requests.statuses]
-            .sort(([a], [b]) => a - b)
-            .map(([status, count]) => [`answered ${status}`, count]),
-        ),
+        ...figuresOf(requests),
         ...clients.figures,
         ...exports.figures,
         commands: operator.commands,
@@ -98,6 +93,15 @@ export async function httpWith(order: Order, { isHurried }: { isHurried: boolean
   }
 }
 
+function figuresOf({ answers, connections, statuses }: CampaignOutcome): Outcome['figures'] {
+  const counts = [...statuses].sort(([a], [b]) => a - b);
+  return {
+    requests: answers,
+    connections,
+    ...Object.fromEntries(counts.map(([status, count]) => [`answered ${status}`, count])),
+  };
+}
+
 function prngOf({ seed }: Order, what: string): Prng {
   const prng = createPrng();
   prng.reseed(seedKey(`${seed}`, what), 0, 0);
@@ -110,10 +114,8 @@ function isOfHostileFile({ msg }: LogLine): boolean {
 }
 
 async function memoryMib({ admin }: Target): Promise<number> {
-  const text = await (await fetch(`${admin}/metrics`)).text();
-  const [, bytes] = /^process_resident_memory_bytes (\S+)/m.exec(text) ?? [];
-  if (bytes === undefined) throw new Error('the metrics have no process_resident_memory_bytes');
-  return Number(bytes) / 2 ** 20;
+  const [bytes = 0] = await readMetrics(admin, ['process_resident_memory_bytes']);
+  return bytes / 2 ** 20;
 }
 
 /** Everything on the disk: only the files of the installation's secret may have it, and none has a key or a token. */

@@ -77,24 +77,7 @@ export async function startTarget(secrets: Secrets, isHurried: boolean): Promise
   const revoked = makeKey('--scopes', 'detections:read', '--subscriptions', '7001');
   cli(['key', 'revoke', revoked.id, '--yes']);
 
-  const texts = Array.from({ length: ROWS }, (_, at) =>
-    newRow({
-      strength_score: (at * 7) % 101,
-      article_domain: 'example.com',
-      subscription_id: 7001 + (at % 2),
-    }),
-  );
-  const images = Array.from({ length: ROWS }, () => newRow({ source_internal_id: PHOTO_ID }));
-  const large = newRow({ source_internal_id: LARGE_PHOTO_ID });
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
-  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([...images, large]));
-  mkdirSync(join(appliance.data, 'photos'), { recursive: true });
-  writeFileSync(join(appliance.data, 'photos', `${PHOTO_ID}.jpg`), 'not really a photo');
-  writeFileSync(
-    join(appliance.data, 'photos', `${LARGE_PHOTO_ID}.jpg`),
-    Buffer.alloc(LARGE_PHOTO_BYTES, 'x'),
-  );
-
+  const { texts, images, large } = await fill(appliance);
   const { url } = appliance.serving();
   const read = async (path: string) => JSON.parse(await (await appliance.get(path, every.key)).text());
   const since = new Date(Date.now() - 60_000).toISOString();
@@ -132,6 +115,28 @@ export async function startTarget(secrets: Secrets, isHurried: boolean): Promise
     largePhoto: largeImage.source.image_url.slice(url.length),
     givesUpMs: GIVES_UP_MS / (isHurried ? HURRIED : 1),
   };
+}
+
+/** Detections and photos to be read. */
+async function fill(appliance: Appliance) {
+  const texts = Array.from({ length: ROWS }, (_, at) =>
+    newRow({
+      strength_score: (at * 7) % 101,
+      article_domain: 'example.com',
+      subscription_id: 7001 + (at % 2),
+    }),
+  );
+  const images = Array.from({ length: ROWS }, () => newRow({ source_internal_id: PHOTO_ID }));
+  const large = newRow({ source_internal_id: LARGE_PHOTO_ID });
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
+  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([...images, large]));
+  mkdirSync(join(appliance.data, 'photos'), { recursive: true });
+  writeFileSync(join(appliance.data, 'photos', `${PHOTO_ID}.jpg`), 'not really a photo');
+  writeFileSync(
+    join(appliance.data, 'photos', `${LARGE_PHOTO_ID}.jpg`),
+    Buffer.alloc(LARGE_PHOTO_BYTES, 'x'),
+  );
+  return { texts, images, large };
 }
 
 /** What is secret of a key or token: the last part, without which the rest is public. */
