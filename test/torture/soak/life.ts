@@ -19,7 +19,8 @@ const PASSING_ROWS = 400;
 /** Rows that stay, and are corrected in every round. */
 const LASTING_ROWS = 20;
 const BACKUP_EVERY_ROUNDS = 4;
-const SCRUB_EVERY_ROUNDS = 6;
+/** On an idle machine so many rounds take the 18 seconds after which a scrub may follow the one before it. */
+const SCRUB_EVERY_ROUNDS = 12;
 /** Windows of the past that rounds may use; after them come backfills. */
 const WINDOW_ROUNDS_MAX = 900;
 
