@@ -206,7 +206,7 @@ test('a key in a path is not logged, even percent-encoded or with a slash in it'
     assert.equal((await server.get(`/v1/x/${path}`)).status, 404);
   const paths = server.lines.filter(({ msg }) => msg === 'request').map(({ path }) => path);
   const shown = `/v1/x/ww_live_${id}_[redacted]`;
-  assert.deepEqual(paths, [shown, shown, '/v1/x/[redacted]/[redacted]']);
+  assert.deepEqual(paths, [shown, shown, '/v1/x/[redacted]']);
   assert.ok(!JSON.stringify(server.lines).includes(secret));
 });
 

@@ -77,6 +77,12 @@ const REFUSED: readonly [query: string, detail: RegExp][] = [
   ['cursor=c&fields=id,', /fields: must not contain an empty value/],
   ['cursor=c&fields=id,nope', /fields: unknown path "nope"/],
   ['cursor=c&fields=article.', /fields: unknown path/],
+  // What was sent in the wrong place is not repeated.
+  ['cursor=c&fields=Bearer%20sk0123456789abcdef', /fields: unknown path "Bearer \[redacted\]"/],
+  [
+    'cursor=c&fields=ww_live_abcdefghij23_0123456789',
+    /fields: unknown path "ww_live_abcdefghij23_\[redacted\]"/,
+  ],
   ['cursor=c&fields=__proto__', /fields: unknown path/],
   ['cursor=c&fields=article.publisher.nope', /fields: unknown path/],
   ['cursor=c&schema_version=v2', /schema_version: must be v1/],

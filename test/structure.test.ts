@@ -60,6 +60,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'detection',
     'history',
     'limits',
+    'printable.ts',
     'refused.ts',
     'store',
     'time-zone.ts',

@@ -16,16 +16,16 @@ const PUBLIC_PART = /^[a-z][a-z0-9]{0,15}_(?:live|token)_[a-z2-7]{12}_/i;
 /** Of a path in which it finds nothing, every run stands for itself: nearly all are such. */
 const SUSPECT = new RegExp(`%|_(?:live|token)_|[\\w-]{${SECRET_LENGTH_MIN}}`, 'i');
 
+/** Ends where a key, a token or another secret begins: one that was typed wrongly may go on behind any character. */
 export function loggedPath(path: string): string {
   if (path.length <= CHARACTERS_MAX && !SUSPECT.test(path)) return path;
-  // Cut afterwards: cutting could make a secret short enough to pass.
-  return path.replace(RUN_OR_ESCAPE, shown).slice(0, CHARACTERS_MAX);
-}
-
-function shown(run: string): string {
-  const plain = run.replace(ENCODED_CHARACTER, (_all, hex: string) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  );
-  if (plain.length < SECRET_LENGTH_MIN && !KEY_OR_TOKEN.test(plain)) return run;
-  return `${PUBLIC_PART.exec(plain)?.[0] ?? ''}[redacted]`;
+  for (const { 0: run, index } of path.matchAll(RUN_OR_ESCAPE)) {
+    const plain = run.replace(ENCODED_CHARACTER, (_all, hex: string) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    );
+    if (plain.length < SECRET_LENGTH_MIN && !KEY_OR_TOKEN.test(plain)) continue;
+    // Cut afterwards: cutting could make a secret short enough to pass.
+    return `${path.slice(0, index)}${PUBLIC_PART.exec(plain)?.[0] ?? ''}[redacted]`.slice(0, CHARACTERS_MAX);
+  }
+  return path.slice(0, CHARACTERS_MAX);
 }

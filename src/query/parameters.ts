@@ -5,6 +5,7 @@
  * a filter that is misspelt and passed over would give a client rows it did not ask for.
  */
 import { grouped } from '../counted.ts';
+import { cleanText } from '../printable.ts';
 import { Refused } from '../refused.ts';
 
 /** The parameters of an endpoint: whether each is given once, or repeated and as a comma-separated list. */
@@ -111,7 +112,8 @@ function decode(text: string, what: string): string {
 
 /** A client's own word in a detail: quoted, and not longer than it helps. */
 export function shown(text: string): string {
-  const characters = [...text];
-  if (characters.length <= NAME_CHARACTERS_SHOWN_MAX) return JSON.stringify(text);
+  const clean = cleanText(text);
+  const characters = [...clean];
+  if (characters.length <= NAME_CHARACTERS_SHOWN_MAX) return JSON.stringify(clean);
   return `${JSON.stringify(characters.slice(0, NAME_CHARACTERS_SHOWN_MAX).join(''))} …`;
 }

@@ -1,8 +1,20 @@
 /** A small share of the torture's part `http`: see test/torture/http.ts. */
 import { tortureTest } from '../support/torture-test.ts';
-import { http } from '../torture/http.ts';
+import { http, httpWith } from '../torture/http.ts';
 
-tortureTest(http, {
-  share: 0.002,
-  fired: ['requests', 'commands', 'odd name', 'FIFO', 'link to a file', 'silent', 'never reads', 'slow head'],
-});
+tortureTest(
+  { ...http, run: (order) => httpWith(order, { isHurried: true }) },
+  {
+    share: 0.002,
+    fired: [
+      'requests',
+      'commands',
+      'odd name',
+      'FIFO',
+      'link to a file',
+      'silent',
+      'never reads',
+      'slow head',
+    ],
+  },
+);

@@ -4,16 +4,18 @@
  */
 import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
 import type { LogLine } from '../support/appliance.ts';
-import { runCampaign } from './http/campaign.ts';
+import { type CampaignOutcome, runCampaign } from './http/campaign.ts';
 import { CLIENTS_MIN, runClients } from './http/clients.ts';
 import { dropHostile, EXPORTS_MIN } from './http/exports.ts';
 import { runCommands } from './http/operator.ts';
 import { createSecrets, type Secrets } from './http/secrets.ts';
 import { startTarget, type Target } from './http/target.ts';
+import { readMetrics } from './metrics.ts';
 import type { Order, Outcome, Part } from './part.ts';
 
 const REQUESTS = 2_000_000;
-const CLIENTS = 5000;
+/** Five thousand of them at once: the others cut their connection soon. */
+const CLIENTS = 7000;
 const EXPORTS = 2000;
 /** What the requests have to reach: otherwise they would say little. */
 const STATUSES = [200, 304, 400, 401, 403, 404, 405, 413, 431];
@@ -23,13 +25,14 @@ export const http: Part = {
   about: 'made-up requests, bad clients, hostile exports; secrets searched for in all that comes out',
   minutes: 150,
   needs: ['mkfifo'],
-  run,
+  run: (order) => httpWith(order, { isHurried: false }),
 };
 
-async function run(order: Order): Promise<Outcome> {
+/** @param isHurried whether the program gives up idle clients sooner than it does, so that a test need not wait */
+export async function httpWith(order: Order, { isHurried }: { isHurried: boolean }): Promise<Outcome> {
   const { folder, share, tell } = order;
   const secrets = createSecrets();
-  const target = await startTarget(secrets);
+  const target = await startTarget(secrets, isHurried);
   const { appliance } = target;
   const failures: string[] = [];
   let logLines = 0;
@@ -64,7 +67,7 @@ async function run(order: Order): Promise<Outcome> {
         onProgress: (answers) => tell(`${answers} requests answered`),
       }),
     ]);
-    const operator = runCommands(target, secrets, folder);
+    const operator = await runCommands(target, secrets, folder);
     failures.push(...exports.failures, ...clients.failures, ...requests.failures, ...operator.failures);
     for (const status of STATUSES)
       if (!requests.statuses.has(status)) failures.push(`no request was answered ${status}`);
@@ -75,13 +78,7 @@ async function run(order: Order): Promise<Outcome> {
     failures.push(...secrets.found);
     return {
       figures: {
-        requests: requests.answers,
-        connections: requests.connections,
-        ...Object.fromEntries(
-          [...requests.statuses]
-            .sort(([a], [b]) => a - b)
-            .map(([status, count]) => [`answered ${status}`, count]),
-        ),
+        ...figuresOf(requests),
         ...clients.figures,
         ...exports.figures,
         commands: operator.commands,
@@ -97,6 +94,15 @@ async function run(order: Order): Promise<Outcome> {
   }
 }
 
+function figuresOf({ answers, connections, statuses }: CampaignOutcome): Outcome['figures'] {
+  const counts = [...statuses].sort(([a], [b]) => a - b);
+  return {
+    requests: answers,
+    connections,
+    ...Object.fromEntries(counts.map(([status, count]) => [`answered ${status}`, count])),
+  };
+}
+
 function prngOf({ seed }: Order, what: string): Prng {
   const prng = createPrng();
   prng.reseed(seedKey(`${seed}`, what), 0, 0);
@@ -109,10 +115,8 @@ function isOfHostileFile({ msg }: LogLine): boolean {
 }
 
 async function memoryMib({ admin }: Target): Promise<number> {
-  const text = await (await fetch(`${admin}/metrics`)).text();
-  const [, bytes] = /^process_resident_memory_bytes (\S+)/m.exec(text) ?? [];
-  if (bytes === undefined) throw new Error('the metrics have no process_resident_memory_bytes');
-  return Number(bytes) / 2 ** 20;
+  const [bytes = 0] = await readMetrics(admin, ['process_resident_memory_bytes']);
+  return bytes / 2 ** 20;
 }
 
 /** Everything on the disk: only the files of the installation's secret may have it, and none has a key or a token. */

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Prng } from '../../../src/generate/prng.ts';
+import { readMetrics } from '../metrics.ts';
 import { parseAnswers } from './exchange.ts';
 import type { Secrets } from './secrets.ts';
 import type { Target } from './target.ts';
@@ -38,11 +39,14 @@ const PIPELINED = 3;
 /** Slower than anything that is waited for by the byte. */
 const TRICKLE_EVERY_MS = 2000;
 /**
- * Who never reads does not see the end of its connection; a byte that is sent then is refused. Nothing moves before,
- * for longer than the program waits: twice its minute, since Node begins again where a write was under way.
+ * Who never reads does not see the end of its connection. A byte that is sent then is refused, which the next one is
+ * told. Before them nothing moves, for longer than the program waits.
  */
-const PROBE_EVERY_MS = 130_000;
+const PROBES = 2;
+const BETWEEN_PROBES_MS = 1000;
 const OPENED_TOGETHER = 20;
+/** Those that are open are counted also while others are opened: on a busy machine the first are given up by then. */
+const COUNTED_EVERY = 500;
 /** Far longer than the program waits for anybody. */
 const GIVEN_UP_MS = 900_000;
 
@@ -100,7 +104,7 @@ export async function runClients(
   target: Target,
   { count, prng, secrets }: { count: number; prng: Prng; secrets: Secrets },
 ): Promise<ClientsOutcome> {
-  const { appliance, admin, facts } = target;
+  const { appliance, admin } = target;
   const figures: Record<string, number> = {};
   const failures: string[] = [];
   const filesBefore = await openFiles(admin);
@@ -112,11 +116,12 @@ export async function runClients(
   }, TRICKLE_EVERY_MS);
   for (let at = 0; at < count; at += 1) {
     const kind = ROUND[at % ROUND.length] ?? DEAF;
-    const client = openClient(facts.host, kind, kind.first(target, prng));
+    const client = openClient(target, kind, kind.first(target, prng));
     open.push({ kind, client });
     // One that waits for its turn here would be late with its request, and be given up for that.
     if (at % OPENED_TOGETHER === 0)
       await Promise.race([once(client.socket, 'connect'), once(client.socket, 'close')]);
+    if (at % COUNTED_EVERY === 0) heldMax = Math.max(heldMax, (await openFiles(admin)) - filesBefore);
   }
   let goodAnswers = 0;
   const endMs = performance.now() + GIVEN_UP_MS;
@@ -144,8 +149,8 @@ export async function runClients(
   };
 }
 
-function openClient(host: string, { isDeaf, cuts }: Kind, bytes: string): Client {
-  const { hostname, port } = new URL(`http://${host}`);
+function openClient({ facts, givesUpMs }: Target, { isDeaf, cuts }: Kind, bytes: string): Client {
+  const { hostname, port } = new URL(`http://${facts.host}`);
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
   const client: Client = { socket, received: '', isOver: false };
   // Node tells no 'close' of a connection that the other side had already reset.
@@ -159,8 +164,11 @@ function openClient(host: string, { isDeaf, cuts }: Kind, bytes: string): Client
     });
   }
   if (isDeaf) {
-    const probe = setInterval(() => socket.write('x'), PROBE_EVERY_MS);
-    socket.once('close', () => clearInterval(probe));
+    const probe = () => {
+      for (let at = 0; at < PROBES; at += 1) setTimeout(() => socket.write('x'), at * BETWEEN_PROBES_MS);
+    };
+    const probing = setInterval(probe, givesUpMs);
+    socket.once('close', () => clearInterval(probing));
   } else {
     socket.setEncoding('latin1').on('data', (piece: string) => {
       client.received += piece;
@@ -204,8 +212,6 @@ async function notGivenBack(admin: string, filesBefore: number): Promise<string[
 }
 
 async function openFiles(admin: string): Promise<number> {
-  const text = await (await fetch(`${admin}/metrics`)).text();
-  const [, count] = /^process_open_fds (\d+)/m.exec(text) ?? [];
-  if (count === undefined) throw new Error('the metrics have no process_open_fds: expected Linux');
-  return Number(count);
+  const [count = 0] = await readMetrics(admin, ['process_open_fds']);
+  return count;
 }

@@ -1,5 +1,5 @@
 /** Commands that an operator types, rightly and wrongly, with what they print searched for secrets. */
-import { spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { programCommand } from '../../support/command.ts';
@@ -17,43 +17,63 @@ const RIGHT: readonly (readonly string[])[] = [
   ['ingest', 'status'],
 ];
 
+/** The log of a long run is printed whole. */
+const OUTPUT_BYTES_MAX = 256 * 1024 * 1024;
+
 export interface OperatorOutcome {
   readonly commands: number;
   readonly failures: readonly string[];
 }
 
 /** @param folder for backups and files of the commands */
-export function runCommands(
-  { appliance, facts, key }: Target,
+export async function runCommands(
+  target: Target,
   secrets: Secrets,
   folder: string,
-): OperatorOutcome {
+): Promise<OperatorOutcome> {
+  const { appliance, key } = target;
   const failures: string[] = [];
   let commands = 0;
-  const run = (args: readonly string[], settings: Readonly<Record<string, string>> = {}) => {
+  const run = async (args: readonly string[], settings: Readonly<Record<string, string>> = {}) => {
     commands += 1;
-    const all = [...args, '--data', appliance.data];
-    const { command, args: given, options } = programCommand(all, { WIREWATCH_DEBUG: '1', ...settings });
-    const { status, stdout, stderr } = spawnSync(command, given, { ...options, encoding: 'utf8' });
-    secrets.search(`the output of wirewatch ${args[0]} ${args[1] ?? ''}`, `${stdout}\n${stderr}`);
+    const { status, output } = await runCommand([...args, '--data', appliance.data], settings);
+    secrets.search(`the output of wirewatch ${args[0]} ${args[1] ?? ''}`, output);
     return status;
   };
-  const mustEndWith = (expected: number, args: readonly string[]) => {
-    const status = run(args);
-    if (status !== expected)
-      failures.push(`wirewatch ${args.join(' ')} ended with ${status}, not ${expected}`);
-  };
   const backups = join(folder, 'backups');
-  for (const args of RIGHT) for (const more of [[], ['--json']]) mustEndWith(0, [...args, ...more]);
   for (const args of [
+    ...RIGHT.flatMap((right) => [right, [...right, '--json']]),
     ['backup', backups],
     ['backup', join(folder, 'backup.tar')],
     ['verify', backups],
     ['verify'],
-  ])
-    mustEndWith(0, args);
-  run(['check']);
+  ]) {
+    const status = await run(args);
+    if (status !== 0) failures.push(`wirewatch ${args.join(' ')} ended with ${status}, not 0`);
+  }
+  await run(['check']);
+  const { commandsWithSecrets, address, password } = wrongCommands(target, folder);
+  for (const args of commandsWithSecrets) await run(args);
+  await run(['check'], { WIREWATCH_SERVER_BASE_URL: address, WIREWATCH_ADMIN_HOST: password });
+  await run(['status'], { WIREWATCH_KEYS_PREFIX: key });
+  return { commands, failures };
+}
 
+/** Not waited for as a whole: meanwhile the log is read, and connections that have ended are noticed. */
+function runCommand(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>>,
+): Promise<{ readonly status: unknown; readonly output: string }> {
+  const { command, args: given, options } = programCommand(args, { WIREWATCH_DEBUG: '1', ...settings });
+  return new Promise((resolve) => {
+    execFile(command, given, { ...options, maxBuffer: OUTPUT_BYTES_MAX }, (error, stdout, stderr) =>
+      resolve({ status: error === null ? 0 : error.code, output: `${stdout}\n${stderr}` }),
+    );
+  });
+}
+
+/** Commands in which a secret stands where none belongs. @param folder for their files */
+function wrongCommands({ facts, key }: Target, folder: string) {
   const [foreign = ''] = facts.misplaced;
   const [password = ''] = facts.misplaced.slice(-1);
   const keyFile = join(folder, 'not-a-key');
@@ -64,7 +84,7 @@ export function runCommands(
     `[[keys]]\nid = "abcdefghij23"\nsecret_file = ${JSON.stringify(keyFile)}\naccount = "agency"\n`,
   );
   const address = `https://agency:${foreign}@127.0.0.1:1/`;
-  const wrong: readonly (readonly string[])[] = [
+  const commandsWithSecrets: readonly (readonly string[])[] = [
     ['key', 'show', key],
     ['key', 'revoke', key, '--yes'],
     ['key', 'rotate', key],
@@ -79,8 +99,5 @@ export function runCommands(
     [key],
     [`--${key}`],
   ];
-  for (const args of wrong) run(args);
-  run(['check'], { WIREWATCH_SERVER_BASE_URL: address, WIREWATCH_ADMIN_HOST: password });
-  run(['status'], { WIREWATCH_KEYS_PREFIX: key });
-  return { commands, failures };
+  return { commandsWithSecrets, address, password };
 }

@@ -14,6 +14,10 @@ const LARGE_PHOTO_ID = 602;
 /** More than the system takes in for a client that does not read. */
 const LARGE_PHOTO_BYTES = 16 * 1024 * 1024;
 const ROWS = 40;
+/** Twice its minute, since Node begins again where a write was under way, and some time to notice. */
+const GIVES_UP_MS = 150_000;
+/** How often the time of an idle connection fits into what the program gives it. */
+const HURRIED = 3;
 
 /** Limits out of the way: a 429 would hide what is behind it, and every client comes from one address. */
 const SETTINGS = {
@@ -34,15 +38,33 @@ export interface Target {
   readonly key: string;
   /** The signed path of a photo that takes many writes. */
   readonly largePhoto: string;
+  /** After how long without a byte the program gives up a client that never reads, at the latest. */
+  readonly givesUpMs: number;
 }
 
-/** @param secrets gets every secret of the installation */
-export async function startTarget(secrets: Secrets): Promise<Target> {
+/**
+ * Loaded by the program before its own code: idle connections, and those on which nothing moves, are given up after a
+ * third of their time. All other times stay, so that a machine that is busy makes no client slow that is none.
+ */
+const HURRY = `
+  import http from 'node:http';
+  const { createServer } = http;
+  http.createServer = ({ keepAliveTimeout = 0, ...options }, ...more) => {
+    const server = createServer({ keepAliveTimeout: keepAliveTimeout / ${HURRIED}, ...options }, ...more);
+    const { setTimeout } = server;
+    server.setTimeout = (ms) => setTimeout.call(server, ms / ${HURRIED});
+    return server;
+  };
+`;
+
+/** @param secrets gets every secret of the installation; @param isHurried whether {@link HURRY} */
+export async function startTarget(secrets: Secrets, isHurried: boolean): Promise<Target> {
   const adminPort = await freePort();
   const password = `hunter2${randomBytes(16).toString('hex')}`;
   secrets.plant('a password in a setting', password);
   const appliance = await startAppliance({
     ...SETTINGS,
+    ...(isHurried ? { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(HURRY)}` } : {}),
     WIREWATCH_ADMIN_PORT: `${adminPort}`,
     // It fails each time: the log has to say so.
     WIREWATCH_ALERTS_COMMAND: `/bin/false,--user,agency:${password},--header,Authorization: Bearer ${password}`,
@@ -55,24 +77,7 @@ export async function startTarget(secrets: Secrets): Promise<Target> {
   const revoked = makeKey('--scopes', 'detections:read', '--subscriptions', '7001');
   cli(['key', 'revoke', revoked.id, '--yes']);
 
-  const texts = Array.from({ length: ROWS }, (_, at) =>
-    newRow({
-      strength_score: (at * 7) % 101,
-      article_domain: 'example.com',
-      subscription_id: 7001 + (at % 2),
-    }),
-  );
-  const images = Array.from({ length: ROWS }, () => newRow({ source_internal_id: PHOTO_ID }));
-  const large = newRow({ source_internal_id: LARGE_PHOTO_ID });
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
-  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([...images, large]));
-  mkdirSync(join(appliance.data, 'photos'), { recursive: true });
-  writeFileSync(join(appliance.data, 'photos', `${PHOTO_ID}.jpg`), 'not really a photo');
-  writeFileSync(
-    join(appliance.data, 'photos', `${LARGE_PHOTO_ID}.jpg`),
-    Buffer.alloc(LARGE_PHOTO_BYTES, 'x'),
-  );
-
+  const { texts, images, large } = await fill(appliance);
   const { url } = appliance.serving();
   const read = async (path: string) => JSON.parse(await (await appliance.get(path, every.key)).text());
   const since = new Date(Date.now() - 60_000).toISOString();
@@ -108,7 +113,30 @@ export async function startTarget(secrets: Secrets): Promise<Target> {
     admin: `http://127.0.0.1:${adminPort}`,
     key: every.key,
     largePhoto: largeImage.source.image_url.slice(url.length),
+    givesUpMs: GIVES_UP_MS / (isHurried ? HURRIED : 1),
   };
+}
+
+/** Detections and photos to be read. */
+async function fill(appliance: Appliance) {
+  const texts = Array.from({ length: ROWS }, (_, at) =>
+    newRow({
+      strength_score: (at * 7) % 101,
+      article_domain: 'example.com',
+      subscription_id: 7001 + (at % 2),
+    }),
+  );
+  const images = Array.from({ length: ROWS }, () => newRow({ source_internal_id: PHOTO_ID }));
+  const large = newRow({ source_internal_id: LARGE_PHOTO_ID });
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
+  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([...images, large]));
+  mkdirSync(join(appliance.data, 'photos'), { recursive: true });
+  writeFileSync(join(appliance.data, 'photos', `${PHOTO_ID}.jpg`), 'not really a photo');
+  writeFileSync(
+    join(appliance.data, 'photos', `${LARGE_PHOTO_ID}.jpg`),
+    Buffer.alloc(LARGE_PHOTO_BYTES, 'x'),
+  );
+  return { texts, images, large };
 }
 
 /** What is secret of a key or token: the last part, without which the rest is public. */

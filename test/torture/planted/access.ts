@@ -186,7 +186,13 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ['cleanValue(error.cause, depth + 1)', 'error.cause', 'a secret in a cause is not logged', 'redaction'],
   ]),
   ...faultsIn('http/logged-path.ts', [
-    ['.replace(RUN_OR_ESCAPE, shown)', '', 'a key in a path is not logged', 'http-units'],
+    ['path.matchAll(RUN_OR_ESCAPE)', '[]', 'a key in a path is not logged', 'http-units'],
+    [
+      '[redacted]`.slice(0',
+      '[redacted]`.concat(path.slice(index + run.length)).slice(0',
+      'what follows a key in a path is not logged',
+      'http-units',
+    ],
     [' && !KEY_OR_TOKEN.test(plain)', '', 'a key that was cut off is not logged', 'http-units'],
     [
       'const CHARACTERS_MAX = 256;',

@@ -19,7 +19,8 @@ const PASSING_ROWS = 400;
 /** Rows that stay, and are corrected in every round. */
 const LASTING_ROWS = 20;
 const BACKUP_EVERY_ROUNDS = 4;
-const SCRUB_EVERY_ROUNDS = 6;
+/** On an idle machine so many rounds take the 18 seconds after which a scrub may follow the one before it. */
+const SCRUB_EVERY_ROUNDS = 12;
 /** Windows of the past that rounds may use; after them come backfills. */
 const WINDOW_ROUNDS_MAX = 900;
 
@@ -64,30 +65,13 @@ export async function beginLife(
     await follower.has((seen) => [...scores].every(([id, score]) => seen.get(id)?.strength.score === score));
   };
 
-  const passSubscription = async (number: number) => {
-    const { cli } = appliance;
-    const subscription = 100_000 + number;
-    cli(['subscription', 'add', `${subscription}`, '--account', 'agency']);
-    const key = createKey(cli, 'agency', `${subscription}`);
-    const rows = Array.from({ length: PASSING_ROWS }, () => newRow({ subscription_id: subscription }));
-    await drop(nameOf(number, 'passing'), rows);
-    const read = await readAll(appliance, key);
-    const missing = rows.filter((row) => !read.has(idOf(row)));
-    if (read.size !== rows.length || missing.length > 0)
-      throw new Error(`round ${number}: ${read.size} detections were read of ${rows.length}`);
-    count('keys made and revoked');
-    cli(['key', 'revoke', key.split('_')[2] ?? '', '--yes']);
-    const { status } = await appliance.get('/v1/me', key);
-    if (status !== 401) throw new Error(`round ${number}: a revoked key got ${status}`);
-    cli(['subscription', 'remove', `${subscription}`, '--yes']);
-    count('removals');
-  };
-
   return {
     done,
     async round(number) {
       await correctLasting(number);
-      await passSubscription(number);
+      await passSubscription(appliance, 100_000 + number, (rows) => drop(nameOf(number, 'passing'), rows));
+      count('keys made and revoked');
+      count('removals');
       if (number % BACKUP_EVERY_ROUNDS === 1) {
         appliance.cli(['backup', join(folder, 'backup')]);
         count('backups');
@@ -106,6 +90,27 @@ export async function beginLife(
     },
     end: () => follower.end(),
   };
+}
+
+/** A subscription with its rows and its key, which reads them all, from its first day to its last. */
+async function passSubscription(
+  appliance: Appliance,
+  subscription: number,
+  drop: (rows: readonly Row[]) => Promise<void>,
+): Promise<void> {
+  const { cli } = appliance;
+  cli(['subscription', 'add', `${subscription}`, '--account', 'agency']);
+  const key = createKey(cli, 'agency', `${subscription}`);
+  const rows = Array.from({ length: PASSING_ROWS }, () => newRow({ subscription_id: subscription }));
+  await drop(rows);
+  const read = await readAll(appliance, key);
+  const missing = rows.filter((row) => !read.has(idOf(row)));
+  if (read.size !== rows.length || missing.length > 0)
+    throw new Error(`subscription ${subscription}: ${read.size} detections were read of ${rows.length}`);
+  cli(['key', 'revoke', key.split('_')[2] ?? '', '--yes']);
+  const { status } = await appliance.get('/v1/me', key);
+  if (status !== 401) throw new Error(`subscription ${subscription}: its revoked key got ${status}`);
+  cli(['subscription', 'remove', `${subscription}`, '--yes']);
 }
 
 interface Follower {
