@@ -1,4 +1,4 @@
-/** Four in ten of the planted faults turn a test red, and the whole list still fits the source; `npm run torture` plants all. */
+/** A fifth of the planted faults turn a test red, and the whole list still fits the source; `npm run torture` plants all. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { planted } from '../torture/planted.ts';
 
-const FAULTS_MIN = 100;
+const FAULTS_MIN = 50;
 
 test('every planted fault is seen', { timeout: 3_600_000 }, async (context) => {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-planted-'));
   try {
-    const { figures, failures } = await planted.run({ seed: 1, share: 0.4, folder, tell: () => {} });
+    const { figures, failures } = await planted.run({ seed: 1, share: 0.2, folder, tell: () => {} });
     context.diagnostic(JSON.stringify(figures));
     assert.deepEqual(failures, []);
     assert.ok(Number(figures.planted) >= FAULTS_MIN, `${figures.planted}`);

@@ -82,7 +82,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'damage that is found meanwhile stays noted',
       'recovery-faults',
     ],
-    [') rollBackJournal(draft);\n', ') {}\n', 'a draft that was cut off is rolled back', 'recovery-faults'],
+    ['      rollBackJournal(draft);\n', '', 'a draft that was cut off is rolled back', 'recovery-faults'],
     [
       '  noteIdentity(options.folder.detections, true);\n',
       '',
@@ -181,11 +181,6 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('history/scrub.ts', [
-    [
-      "findings.add('log damaged', reasonOf(error));\n    } else if",
-      '{}\n    } else if',
-      'damage of the log is told',
-      'scrub',
-    ],
+    ["findings.add('log damaged', problem.message);\n", '', 'damage of the log is told', 'scrub'],
   ]),
 ];
