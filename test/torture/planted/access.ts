@@ -201,4 +201,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'http-units',
     ],
   ]),
+  ...faultsIn('query/parameters.ts', [
+    ['const clean = cleanText(text);', 'const clean = text;', 'a key is not repeated', 'query-parameters'],
+  ]),
 ];
