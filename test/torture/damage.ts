@@ -253,7 +253,10 @@ async function restored({ history, backup, content, access }: Scene): Promise<Ca
     const { version_epoch: _, log_mark: __, ...made } = contentOfDetections(data);
     const { version_epoch: ___, log_mark: ____, ...expected } = content;
     assertSameContent(made, expected);
-    assertSameContent(contentOfAccess(history, data), access);
+    // Where the end of a log may be lost, a restore ends the console's sessions.
+    const { console: ___, ...restoredAccess } = contentOfAccess(history, data);
+    const { console: ____, ...expectedAccess } = access;
+    assertSameContent(restoredAccess, expectedAccess);
     return 'as it was';
   } finally {
     rmSync(data, { recursive: true, force: true });
