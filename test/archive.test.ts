@@ -17,6 +17,7 @@ import { openReader } from '../src/store/database.ts';
 import { openDetections } from '../src/store/detections.ts';
 import { formatMs, HOUR_MS, utcDay } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { NO_PRELOAD } from './support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { atRest } from './support/rest.ts';
 import { until } from './support/until.ts';
@@ -185,7 +186,7 @@ const BUSY = `
 `;
 
 test('files without a record that cannot be taken out of the archive stop nothing, and are tried again', {
-  skip: process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of',
+  skip: NO_PRELOAD,
 }, async () => {
   const orphan = await apply();
   await appliance.serving().stop();

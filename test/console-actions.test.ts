@@ -6,6 +6,7 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { DAY_MS, formatMs, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
 import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from './support/browser.ts';
+import { NO_PRELOAD } from './support/command.ts';
 import { linkOf } from './support/console-client.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 import { freePort } from './support/free-port.ts';
@@ -243,7 +244,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
     });
   });
 
-  describe('with 90 days of windows, 200 of which failed', () => {
+  describe('with 90 days of windows, 200 of which failed', { skip: NO_PRELOAD }, () => {
     const FAILED = 200;
     const MONTH_MS = 31 * DAY_MS;
     const windowAt = (days: number) => Math.floor((Date.now() - days * DAY_MS) / WINDOW_MS) * WINDOW_MS;

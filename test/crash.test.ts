@@ -15,9 +15,10 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { listSegments } from '../src/history/segment.ts';
 import { createInstallation, putFile } from './support/appliance.ts';
+import { NO_PRELOAD } from './support/command.ts';
 import { detectionsOf, isComplaint, type LoggedFile, loggedFiles } from './support/crashes.ts';
 import { contentOf, fileName, newRow, nextWindowMs } from './support/export-files.ts';
-import { fileCalls, WITHOUT_FILE_CALLS } from './support/file-calls.ts';
+import { fileCalls } from './support/file-calls.ts';
 import { inFolder } from './support/program.ts';
 
 /** A moment of one file's way that a crash can leave behind. */
@@ -158,7 +159,7 @@ test('a file that was taken and not committed is read as if it had just been dro
 });
 
 test('a file in the archive is there after a power cut, also the first one of a day', {
-  skip: WITHOUT_FILE_CALLS,
+  skip: NO_PRELOAD,
 }, async () => {
   await inFolder(async (folder) => {
     const { settings, calls } = fileCalls(folder);

@@ -15,7 +15,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileCalls, WITHOUT_FILE_CALLS } from './support/file-calls.ts';
+import { NO_PRELOAD } from './support/command.ts';
+import { fileCalls } from './support/file-calls.ts';
 import { inFolder, type RunningProgram, runProgram } from './support/program.ts';
 import { until } from './support/until.ts';
 
@@ -262,7 +263,7 @@ test('a command that ingests is refused on another drop folder than the one that
 });
 
 test('a data folder that is made is there after a power cut, with its parents', {
-  skip: WITHOUT_FILE_CALLS,
+  skip: NO_PRELOAD,
 }, async () => {
   await inFolder(async (folder) => {
     const { settings, calls } = fileCalls(folder);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { createInstallation, putFile } from './support/appliance.ts';
+import { NO_PRELOAD } from './support/command.ts';
 import { type DiskCall, Unsynced } from './support/disk-calls.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './support/export-files.ts';
 
@@ -18,7 +19,7 @@ const isPutAway = (call: DiskCall): call is Extract<DiskCall, { to: string }> =>
 const isNote = (path: string) => /\.reason\.json(\.tmp)?$|reading/.test(path);
 
 test('a file is on the disk in .taken before its entry is, and its entry before it is put away', {
-  skip: process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of',
+  skip: NO_PRELOAD,
 }, async () => {
   const installation = createInstallation({ WIREWATCH_INGEST_BAD_ROWS: 'skip' });
   try {

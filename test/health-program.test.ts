@@ -8,8 +8,9 @@ import type { Health } from '../src/health/rules.ts';
 import { openDetections } from '../src/store/detections.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './support/appliance.ts';
+import { NO_PRELOAD } from './support/command.ts';
 import { fileName, idOf, ndjson, newRow } from './support/export-files.ts';
-import { fullLog, WITHOUT_FULL_LOG } from './support/full-log.ts';
+import { fullLog } from './support/full-log.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
@@ -163,7 +164,7 @@ describe('a new installation', () => {
   });
 
   test('a full disk is waited out: it needs someone, reads go on, and it resumes by itself', {
-    skip: WITHOUT_FULL_LOG,
+    skip: NO_PRELOAD,
   }, async () => {
     const { settings, fill, makeRoom } = fullLog(join(appliance.data, '..', 'full'));
     await appliance.restart(settings);
@@ -190,7 +191,7 @@ describe('a new installation', () => {
     assert.equal((await health()).http, 200);
   });
 
-  test('alerts are told to the log, too, as they open and close', { skip: WITHOUT_FULL_LOG }, async () => {
+  test('alerts are told to the log, too, as they open and close', { skip: NO_PRELOAD }, async () => {
     for (const what of ['alert opened', 'alert closed'])
       await appliance.serving().logged(what, ({ msg, alert }) => msg === what && alert === 'disk full');
   });

@@ -25,6 +25,7 @@ import {
   putFile,
   type Serving,
 } from './support/appliance.ts';
+import { NO_PRELOAD } from './support/command.ts';
 import {
   assertSameContent,
   type Content,
@@ -179,8 +180,7 @@ const SLOWLY = `
   syncBuiltinESMExports();
 `;
 const SLOW = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SLOWLY)}` };
-const skip =
-  process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
+const skip = NO_PRELOAD;
 
 describe('detections.db comes out as it was', () => {
   const cases: [what: string, copy: () => string, change: () => void, reason: RegExp | null][] = [

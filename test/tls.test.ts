@@ -26,6 +26,7 @@ import {
   shownName,
   WITHOUT_OPENSSL,
 } from './support/certificates.ts';
+import { NO_PRELOAD } from './support/command.ts';
 import { freePort } from './support/free-port.ts';
 import { inFolder, runProgram } from './support/program.ts';
 import { NOW_MS, startTestServer, type TestServer } from './support/server.ts';
@@ -428,7 +429,9 @@ describe('the program', { skip }, () => {
     });
   });
 
-  test('an own certificate of the administration port has alerts of its own, beside those of the server', async () => {
+  test('an own certificate of the administration port has alerts of its own, beside those of the server', {
+    skip: NO_PRELOAD,
+  }, async () => {
     const server = copyOf(first, 'api');
     const admin = makeCertificate(folder, 'admin', 'ec', 1);
     const over = makeCertificate(folder, 'over', 'ec', 1);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { entriesAfter } from '../../src/history/log-reader.ts';
 import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
+import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { runProgram } from '../support/program.ts';
 
@@ -52,7 +53,7 @@ function linesOf(data: string, subscription: number): number {
 }
 
 test('killed before each step, it is done by the next command, and the log makes an equal database', {
-  skip: process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of',
+  skip: NO_PRELOAD,
 }, async () => {
   const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
   const work = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));

@@ -19,6 +19,10 @@ export interface ProgramCommand {
   readonly options: { readonly env: NodeJS.ProcessEnv; readonly cwd?: string };
 }
 
+/** Why a test that has the program load something more, by NODE_OPTIONS, does not run. */
+export const NO_PRELOAD =
+  process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
+
 /** @param settings all of its environment but PATH */
 export function programCommand(
   args: readonly string[],

@@ -33,7 +33,3 @@ export function fileCalls(folder: string) {
     calls: () => readFileSync(file, 'utf8').trimEnd().split('\n'),
   };
 }
-
-/** Why a test that needs it does not run. */
-export const WITHOUT_FILE_CALLS =
-  process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';

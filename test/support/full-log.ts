@@ -25,7 +25,3 @@ export function fullLog(flag: string) {
     makeRoom: () => rmSync(flag),
   };
 }
-
-/** Why a test that needs it does not run. */
-export const WITHOUT_FULL_LOG =
-  process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
