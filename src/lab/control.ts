@@ -6,6 +6,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TObject } from '@sinclair/typebox';
 import { isHostTaken } from '../admin/host.ts';
+import { normalAddress } from '../auth/addresses.ts';
+import { isLoopback } from '../config/listening.ts';
 import { readBody as readRequestBody } from '../http/body.ts';
 import { isProblemCode, PROBLEMS } from '../http/problem.ts';
 import { splitTarget } from '../http/routes.ts';
@@ -90,8 +92,7 @@ function statusOf(error: unknown): number {
 }
 
 function refuseOthers({ socket, headers }: IncomingMessage): void {
-  const peer = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
-  if (peer !== '::1' && !peer.startsWith('127.'))
+  if (!isLoopback(normalAddress(socket.remoteAddress ?? '') ?? ''))
     throw new Refused(
       'forbidden',
       'the lab is controlled from this machine alone: ask on its loopback address',

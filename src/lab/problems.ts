@@ -9,7 +9,7 @@ import { CLIENT_NOT_VALID } from '../auth/client-credentials.ts';
 import { isLikeToken } from '../auth/token.ts';
 import { now } from '../clock.ts';
 import { noDetection } from '../http/endpoints/detection.ts';
-import { invalidClient, oauthError, requireRate, tooLarge } from '../http/endpoints/token.ts';
+import { invalidClient, oauthError, tooLarge, tooManyTokens } from '../http/endpoints/token.ts';
 import { rateLimited } from '../http/judgement.ts';
 import type { Exchange } from '../http/reply.ts';
 import { type Answer, type Route, unroutedProblem } from '../http/routes.ts';
@@ -107,12 +107,7 @@ function tooManyRequests(exchange: Exchange, retryAfter: number | undefined): Er
     };
     return rateLimited(exchange.rate);
   }
-  try {
-    requireRate(retryAfter ?? TOKEN_RETRY_SECONDS, 'from this address');
-  } catch (error) {
-    if (error instanceof Refused) return error;
-  }
-  throw new Error('a rate that was exceeded was not refused');
+  return tooManyTokens(retryAfter ?? TOKEN_RETRY_SECONDS, 'from this address');
 }
 
 function allowanceError(credential: Credential | null, dailyRows: number): Error {

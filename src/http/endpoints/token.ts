@@ -49,7 +49,8 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   }
   // Read here, not before the body: a request that came slowly would count in a minute that is over.
   const nowMs = sources.now();
-  requireRate(rate.takeAddress(address, nowMs), 'from this address');
+  const byAddress = rate.takeAddress(address, nowMs);
+  if (byAddress !== null) throw tooManyTokens(byAddress, 'from this address');
   if (body.kind === 'too_slow') {
     return {
       ...oauthError(408, 'invalid_request', 'The request body was not received in time.'),
@@ -69,7 +70,8 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
     const description = `grant_type: ${grant_type === '' ? 'missing; ' : ''}must be client_credentials`;
     return oauthError(400, 'unsupported_grant_type', description);
   }
-  if (isKeyId(client.id)) requireRate(rate.takeClient(client.id, address, nowMs), 'for this client_id');
+  const byClient = isKeyId(client.id) ? rate.takeClient(client.id, address, nowMs) : null;
+  if (byClient !== null) throw tooManyTokens(byClient, 'for this client_id');
 
   const grant = grantToken(
     { store: sources.access, tokens: sources.tokens },
@@ -99,10 +101,8 @@ export function invalidClient(description: string, authorization: string | undef
   return isBasic(authorization) ? { ...refused, headers: CHALLENGE } : refused;
 }
 
-/** @throws Refused `rate_limited` where there is something to wait for */
-export function requireRate(secondsToWait: number | null, whose: string): void {
-  if (secondsToWait === null) return;
-  throw new Refused(
+export function tooManyTokens(secondsToWait: number, whose: string): Refused {
+  return new Refused(
     'rate_limited',
     `Too many token requests ${whose} in the last minute. Retry in ${counted(secondsToWait, 'second')}.`,
     { retryAfterSeconds: secondsToWait },
