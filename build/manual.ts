@@ -12,7 +12,7 @@ import { expectation, SETTINGS } from '../src/config/schema.ts';
 import { EXPORT_NAMES } from '../src/detection/content-type.ts';
 import { columnOf, FIELDS } from '../src/detection/fields.ts';
 import { ALERTS } from '../src/health/alerts.ts';
-import { type ColumnKind, type ColumnName, EXPORT_COLUMNS } from '../src/ingest/export-columns.ts';
+import { type ColumnKind, type ColumnName, EXPORT_COLUMNS } from '../src/ingest/format/columns.ts';
 import { PARTS } from '../src/manual/topics.ts';
 import { ERRORS } from '../src/openapi/errors.ts';
 import { MEASURED, type MeasuredFigure, shown } from '../test/bench/measured.ts';

@@ -5,7 +5,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { ConsoleSettings } from './admin/console/thread-messages.ts';
 import type { ScrubSettings } from './history/scrub-thread.ts';
-import type { ReaderSettings } from './ingest/reader-messages.ts';
+import type { ReaderSettings } from './ingest/threads/reader-messages.ts';
 import type { UsageSettings } from './limits/usage-thread.ts';
 
 export type WorkerRole =
@@ -23,12 +23,12 @@ void work(parentPort);
 async function work(port: MessagePort): Promise<void> {
   switch (role.role) {
     case 'ingest': {
-      const { runIngester } = await import('./ingest/ingest-thread.ts');
+      const { runIngester } = await import('./ingest/threads/ingest-thread.ts');
       await runIngester(port);
       break;
     }
     case 'reader': {
-      const { runReader } = await import('./ingest/reader-thread.ts');
+      const { runReader } = await import('./ingest/threads/reader-thread.ts');
       runReader(port, role.settings);
       break;
     }

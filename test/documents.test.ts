@@ -20,11 +20,12 @@ import { createProgram } from '../src/cli/program.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import { PROBLEMS } from '../src/http/problem.ts';
-import { OWN_FOLDERS } from '../src/ingest/drop-folder.ts';
+import { OWN_FOLDERS } from '../src/ingest/drop/drop-folder.ts';
 import { terminalText } from '../src/manual/terminal.ts';
 import { TOPICS } from '../src/manual/topics.ts';
 import { openApiDocument } from '../src/openapi/document.ts';
 import { example, tableRows, topic, words } from './support/manual.ts';
+import { testsByName } from './support/test-files.ts';
 
 const root = path.join(import.meta.dirname, '..');
 const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
@@ -124,11 +125,12 @@ describe('all documents', () => {
   test('every invariant of the manual names tests that are there', () => {
     const [, table = ''] = /^## Promises\n([\s\S]*?)^## /m.exec(read('src/manual/invariants.md')) ?? [];
     const rows = tableRows(table);
+    const tests = testsByName(path.join(root, 'test'));
     assert.ok(rows.length >= 20);
-    for (const [promise, , tests = ''] of rows) {
-      const names = [...tests.matchAll(/`([a-z/-]+)`/g)].map(([, name]) => name);
+    for (const [promise, , cited = ''] of rows) {
+      const names = [...cited.matchAll(/`([a-z-]+)`/g)].map(([, name = '']) => name);
       assert.ok(names.length > 0, promise);
-      for (const name of names) assert.ok(existsSync(path.join(root, 'test', `${name}.test.ts`)), name);
+      for (const name of names) assert.ok(tests.has(name), name);
     }
   });
 

@@ -1,18 +1,19 @@
 /**
  * `npm test` and its like: runs test files, each in a process of its own, several at a time.
  *
- * Usage: node test/run.ts [--long] [--executable] [FILE...]. Without files: every test/*.test.ts; with --long every
- * test/long/*.test.ts instead. With --executable, those of test/*.test.ts that start the program follow, on
+ * Usage: node test/run.ts [--long] [--executable] [TEST...]. A test is a file, or its name without
+ * .test.ts. Without any: every test but those in
+ * test/long; with --long those instead. With --executable, the tests that start the program follow, on
  * dist/wirewatch in place of the bundle, each time with an empty environment and in an empty folder
  * (test/support/command.ts); WIREWATCH_PROGRAM names another executable.
  */
-import { globSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
-import { startsProgram } from './support/starts-program.ts';
+import { startsProgram, testFiles, testsByName } from './support/test-files.ts';
 
 const TESTS = import.meta.dirname;
 const DIST = path.join(TESTS, '..', 'dist');
@@ -22,7 +23,8 @@ async function main(): Promise<void> {
     options: { long: { type: 'boolean' }, executable: { type: 'boolean' } },
     allowPositionals: true,
   });
-  const named = positionals.map((file) => path.resolve(file));
+  const byName = testsByName(TESTS);
+  const named = positionals.map((name) => byName.get(name) ?? path.resolve(name));
   const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-run-'));
   // For the processes of the files: types are stripped from each source once, and an installation is made once.
   process.env.NODE_COMPILE_CACHE ??= path.join(DIST, 'compiled');
@@ -31,13 +33,13 @@ async function main(): Promise<void> {
   // Set within a test, which would then hear of these in its own form.
   delete process.env.NODE_TEST_CONTEXT;
   try {
-    if (values.long === true) await runFiles(named.length > 0 ? named : testFiles('long'));
+    if (values.long === true) await runFiles(named.length > 0 ? named : testFiles(TESTS, 'long'));
     if (values.executable === true) {
       process.env.WIREWATCH_PROGRAM ??= path.join(DIST, 'wirewatch');
-      await runFiles(named.length > 0 ? named : testFiles('.').filter((file) => startsProgram(file, TESTS)));
+      await runFiles(named.length > 0 ? named : inOrder().filter((file) => startsProgram(file, TESTS)));
     }
     if (values.long !== true && values.executable !== true)
-      await runFiles(named.length > 0 ? named : testFiles('.'));
+      await runFiles(named.length > 0 ? named : inOrder());
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -47,11 +49,11 @@ async function main(): Promise<void> {
 const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
 
 /** Files that wait long, for locks and timeouts of their own: begun last, they would be waited for alone. */
-const FIRST = ['lab-exam', 'together', 'tls', 'pull', 'http-slow'];
+const FIRST = ['exam', 'several-processes', 'tls', 'pull', 'slow-clients'];
 
-function testFiles(folder: string): string[] {
+function inOrder(): string[] {
   const isFirst = (file: string) => FIRST.includes(path.basename(file, '.test.ts'));
-  const files = globSync(path.join(TESTS, folder, '*.test.ts')).sort();
+  const files = testFiles(TESTS, 'short');
   return [...files.filter(isFirst), ...files.filter((file) => !isFirst(file))];
 }
 

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { isConsoleSessionEnded, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { now } from '../clock.ts';
 import { type Config, enabledExports } from '../config/load.ts';
-import type { Conditions } from '../health/conditions.ts';
+import type { Conditions } from '../health/alert-conditions.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import { reasonOf } from '../refused.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';

@@ -4,7 +4,7 @@
  */
 import { readdir } from 'node:fs/promises';
 import { SECOND_MS } from '../time.ts';
-import type { Fact, Value } from './standing.ts';
+import type { Fact, Value } from './status.ts';
 
 const MICROSECONDS = 1e6;
 

@@ -8,7 +8,7 @@ import { renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OWN_FOLDERS } from '../ingest/drop-folder.ts';
+import { OWN_FOLDERS } from '../ingest/drop/drop-folder.ts';
 import { paced } from '../pace.ts';
 import { reasonOf } from '../refused.ts';
 import { fileSystemOf } from './file-system.ts';

@@ -20,7 +20,7 @@ import {
 } from '../generate/files.ts';
 import { EARLIEST_START_MS, LATEST_START_MS, ROWS_MAX, type SampleSubscription } from '../generate/rows.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
-import { FORMS, type Form } from '../ingest/export-name.ts';
+import { FORMS, type Form } from '../ingest/format/file-name.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { addExamples, commonOptions, integerValue, pathValue, windowStartValue } from './options.ts';

@@ -4,13 +4,13 @@ import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
 import { counted, grouped } from '../counted.ts';
-import type { Effect, ReadingRules } from '../ingest/explanation.ts';
-import { EXPORT_COLUMNS } from '../ingest/export-columns.ts';
-import { type ExportFileName, judgeName, judgeWindow, switchedOff } from '../ingest/export-name.ts';
-import type { ReadingResult } from '../ingest/export-reading.ts';
-import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/file-record.ts';
-import type { ErrorGroup, LineError } from '../ingest/line-errors.ts';
-import { readSubscribers, type Subscribers } from '../ingest/subscribers.ts';
+import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/apply/file-record.ts';
+import { readSubscribers, type Subscribers } from '../ingest/apply/subscribers.ts';
+import { EXPORT_COLUMNS } from '../ingest/format/columns.ts';
+import { type ExportFileName, judgeName, judgeWindow, switchedOff } from '../ingest/format/file-name.ts';
+import type { ErrorGroup, LineError } from '../ingest/format/line-errors.ts';
+import type { Effect, ReadingRules } from '../ingest/rules/dry-run.ts';
+import type { ReadingResult } from '../ingest/rules/read-export.ts';
 import { nearest } from '../nearest.ts';
 import { Refused } from '../refused.ts';
 import { openReader } from '../store/database.ts';
@@ -87,7 +87,7 @@ async function validate(path: string, config: Config, name = basename(path)): Pr
       judged.kind === 'refused' ? judged.reason : 'the name marks a file that is still being written';
     return { ...NOT_AN_EXPORT, file: path, reason };
   }
-  const { checkExport } = await import('../ingest/explanation.ts');
+  const { checkExport } = await import('../ingest/rules/dry-run.ts');
   const shown = progress(judged.file.name);
   const rules = { ...rulesOf(config), bad_rows: 'fail' } as const;
   const result = await checkExport(path, judged.file, rules, { onProgress: (rows) => shown.update(rows) });
@@ -179,7 +179,7 @@ async function effectOf(
   file: ExportFileName,
   config: Config,
 ): Promise<{ effect: Effect; result: ReadingResult }> {
-  const { checkExport, EffectCounter } = await import('../ingest/explanation.ts');
+  const { checkExport, EffectCounter } = await import('../ingest/rules/dry-run.ts');
   const subscribers = subscribersOf(config);
   const nothing: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };
   const { detections } = folderOf(config);

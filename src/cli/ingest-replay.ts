@@ -1,7 +1,7 @@
 /** `wirewatch ingest replay`: reads archived files again. */
 import type { Command } from 'commander';
 import { counted, grouped } from '../counted.ts';
-import type { ReplayCounts } from '../ingest/requests.ts';
+import type { ReplayCounts } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
 import { addDropOption, addExamples, commonOptions, instantValue } from './options.ts';
 import { print } from './output.ts';

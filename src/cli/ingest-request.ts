@@ -1,8 +1,8 @@
 /** Helpers for commands that send a request to the ingest thread. */
 import type { Command } from 'commander';
 import { ingestSettings } from '../appliance.ts';
-import { untilServed } from '../ingest/request-client.ts';
-import { addRequest, type IngestRequest, type RequestOutcome } from '../ingest/requests.ts';
+import { untilServed } from '../ingest/requests/request-client.ts';
+import { addRequest, type IngestRequest, type RequestOutcome } from '../ingest/requests/requests.ts';
 import { createLogger } from '../log.ts';
 import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';

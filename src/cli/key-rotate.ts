@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
 import { type Rotation, rotateKey } from '../auth/key-rotation.ts';
 import type { Config } from '../config/load.ts';
-import { OVERLAP_DEFAULT_MS, readOverlap } from '../config/terms.ts';
+import { OVERLAP_DEFAULT_MS, readOverlap } from '../config/setting-terms.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { type None, orNull, withAccess } from './access.ts';
 import { configOf } from './config.ts';

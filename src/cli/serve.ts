@@ -1,6 +1,6 @@
 /** `wirewatch serve`: the appliance. */
 import type { Command } from 'commander';
-import { bootIngestThread } from '../ingest/ingest-client.ts';
+import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { addExamples, addSettingFlags, stateOwn } from './options.ts';
 
 export function register(command: Command): void {

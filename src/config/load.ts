@@ -13,9 +13,9 @@ import { listed, Refused } from '../refused.ts';
 import { parseInstant } from '../time.ts';
 import { type ConfigFile, readConfigFile } from './file.ts';
 import { normalBaseUrl } from './format.ts';
-import { isTable, plainValue, shown } from './given.ts';
 import { isLoopback, isSamePlace, trustedProxies } from './listening.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
+import { isTable, plainValue, shown } from './raw-value.ts';
 import { expectation, SETTINGS, SETTINGS_SCHEMA, type Setting, type Settings } from './schema.ts';
 
 /** The flags that are settings, as typed. */

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { isKeyId, parseKey } from '../auth/key.ts';
 import type { SeedAccount, SeedKeyTerms, SeedSubscription } from '../auth/preseed.ts';
 import { nearest } from '../nearest.ts';
-import { isTable, plainValue, shown } from './given.ts';
+import { isTable, plainValue, shown } from './raw-value.ts';
 import {
   listItems,
   type Reading,
@@ -23,7 +23,7 @@ import {
   readSubscriptionId,
   readSwitch,
   readZone,
-} from './terms.ts';
+} from './setting-terms.ts';
 
 export const PRESEED_TABLES = ['accounts', 'subscriptions', 'keys'] as const;
 export type PreseedTable = (typeof PRESEED_TABLES)[number];

@@ -11,7 +11,7 @@ import { PassThrough, type Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import type { ExportName } from '../detection/content-type.ts';
-import type { Form } from '../ingest/export-name.ts';
+import type { Form } from '../ingest/format/file-name.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, formatWindowStart } from '../time.ts';
 import { csvHeader, csvLine, ndjsonLine, trailerLine } from './lines.ts';

@@ -14,7 +14,7 @@ import type { Duplex } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
 import { SECOND_MS } from '../time.ts';
 import { breakBody } from './body.ts';
-import { type ConnectionRoom, peerOf } from './connection-room.ts';
+import { type ConnectionRoom, peerOf } from './connection-limit.ts';
 
 export interface Connections {
   /**

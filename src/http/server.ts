@@ -8,7 +8,7 @@ import { createCredentialReader } from '../auth/authorize.ts';
 import { createAccessTokens } from '../auth/token.ts';
 import type { Settings } from '../config/schema.ts';
 import { CONTENT_TYPES, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
-import type { Conditions } from '../health/conditions.ts';
+import type { Conditions } from '../health/alert-conditions.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import { createDailyAllowance, type DailyAllowance } from '../limits/daily-allowance.ts';
 import type { DailyRows } from '../limits/daily-rows.ts';
@@ -25,7 +25,7 @@ import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';
 import { MINUTE_MS, type Now } from '../time.ts';
 import { createClientAddress } from './client-address.ts';
-import { createConnectionRoom, type RoomOptions } from './connection-room.ts';
+import { createConnectionRoom, type RoomOptions } from './connection-limit.ts';
 import { CONNECTION_TIMES, type ConnectionTimes } from './connection-times.ts';
 import { watchConnections } from './connections.ts';
 import { createCors } from './cors.ts';
@@ -42,7 +42,6 @@ import { schemaRoute } from './endpoints/schema.ts';
 import { type TokenSources, tokenRoute } from './endpoints/token.ts';
 import { createFaultLog } from './fault-log.ts';
 import type { Interventions } from './interventions.ts';
-import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './judgement.ts';
 import { closeServer, createListener, listening, listeningUrl } from './listener.ts';
 import {
   CONNECT_REPLY,
@@ -52,10 +51,11 @@ import {
   type RawReply,
   replyRaw,
 } from './malformed.ts';
+import { answerRequest, type Judge, refuseExpectation, refuseUnrouted } from './pipeline.ts';
+import { NO_ENDPOINT, type Traffic } from './request-metrics.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
 import { judgeTlsPair, readTlsFiles, type TlsPair, type TlsPaths } from './tls-pair.ts';
 import { watchTlsPair } from './tls-renewal.ts';
-import { NO_ENDPOINT, type Traffic } from './traffic.ts';
 import { createProxyWarning } from './untrusted-proxy.ts';
 import type { Waiting } from './waiting.ts';
 

@@ -5,7 +5,7 @@
  * place alike, on any file system. Between two writes they do not fit together, so what is wrong must be so at two
  * looks before anybody is told. What is in use stays in use until a pair is good.
  */
-import type { Conditions } from '../health/conditions.ts';
+import type { Conditions } from '../health/alert-conditions.ts';
 import type { Logger } from '../log.ts';
 import { paced } from '../pace.ts';
 import { reasonOf } from '../refused.ts';

@@ -3,7 +3,7 @@
  * count as one, and one of them can use up the limits of all.
  */
 import { createAddressList } from '../auth/addresses.ts';
-import type { Conditions } from '../health/conditions.ts';
+import type { Conditions } from '../health/alert-conditions.ts';
 import type { Logger } from '../log.ts';
 
 /** Networks from which proxies come, and no client on the internet (RFC 1918, 4193, 3927, 4291, 6598). */

@@ -7,7 +7,6 @@ import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
-import { compareFiles, judgeName } from './export-name.ts';
 import {
   applyingFiles,
   type FileDocument,
@@ -15,9 +14,10 @@ import {
   filesNotApplied,
   findFile,
   newestFiles,
-} from './file-record.ts';
+} from './apply/file-record.ts';
+import { readPause } from './apply/subscribers.ts';
+import { compareFiles, judgeName } from './format/file-name.ts';
 import { type ReadingNote, readReadingNote } from './reading-note.ts';
-import { readPause } from './subscribers.ts';
 
 const WAITING_SHOWN_MAX = 3;
 

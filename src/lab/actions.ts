@@ -4,7 +4,7 @@
  */
 import { FormatRegistry, type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { isTable, shown } from '../config/given.ts';
+import { isTable, shown } from '../config/raw-value.ts';
 import { expectation } from '../config/schema.ts';
 import { EXPORT_NAMES, NUMBER_MAX } from '../detection/content-type.ts';
 import { isDetectionId } from '../detection/id.ts';

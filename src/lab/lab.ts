@@ -12,7 +12,7 @@ import { moveClock, now } from '../clock.ts';
 import { SAMPLE_ACCOUNT } from '../generate/sample-agency.ts';
 import { openAccess } from '../history/access.ts';
 import type { Interventions } from '../http/interventions.ts';
-import { addRequest, type IngestRequest, requestState } from '../ingest/requests.ts';
+import { addRequest, type IngestRequest, requestState } from '../ingest/requests/requests.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { OPERATIONS } from '../openapi/operations.ts';
 import { readStanding } from '../query/as-of.ts';

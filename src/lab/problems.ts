@@ -10,7 +10,7 @@ import { isLikeToken } from '../auth/token.ts';
 import { now } from '../clock.ts';
 import { noDetection } from '../http/endpoints/detection.ts';
 import { invalidClient, oauthError, tooLarge, tooManyTokens } from '../http/endpoints/token.ts';
-import { rateLimited } from '../http/judgement.ts';
+import { rateLimited } from '../http/pipeline.ts';
 import type { Exchange } from '../http/reply.ts';
 import { type Answer, type Route, unroutedProblem } from '../http/routes.ts';
 import { allowanceUsed } from '../limits/daily-allowance.ts';

@@ -1,7 +1,7 @@
 /** Rows and files of exports, as a writer would make them; each file for a window that no other test uses. */
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import type { Form } from '../../src/ingest/export-name.ts';
+import type { Form } from '../../src/ingest/format/file-name.ts';
 import { DAY_MS, formatMs, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 
 export type Row = Readonly<Record<string, unknown>>;

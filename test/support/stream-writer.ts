@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { findTail } from '../../src/history/log-reader.ts';
 import { LogWriter } from '../../src/history/log-writer.ts';
-import { StreamWriter } from '../../src/ingest/stream-writer.ts';
+import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import type { Database } from '../../src/store/database.ts';
 
 export interface TestWriterOptions {

@@ -12,7 +12,7 @@ import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { transform } from 'esbuild';
 import { createPrng, seedKey } from '../../src/generate/prng.ts';
-import { startsProgram } from '../support/starts-program.ts';
+import { startsProgram, testsByName } from '../support/test-files.ts';
 import type { Order, Outcome, Part } from './part.ts';
 import { ACCESS_FAULTS } from './planted/access.ts';
 import { DISK_FAULTS } from './planted/disk.ts';
@@ -63,7 +63,7 @@ export async function plantFaults(
   await inEach(copies, tests, async (copy, test) => {
     bundle(copy, test);
     const { passed, failed } = await runTest(copy, test);
-    if (passed === 0 || failed.length > 0) failures.push(`test/${test}.test.ts is not green without a fault`);
+    if (passed === 0 || failed.length > 0) failures.push(`${test} is not green without a fault`);
     tell(`${test}: ${passed} tests are green without a fault`);
   });
   let caught = 0;
@@ -136,9 +136,9 @@ async function plant(
     bundle(copy, test);
     const { passed, failed, isOver } = await runTest(copy, test);
     const [seenBy = ''] = failed;
-    if (!isOver) return { seenBy, notSeen: `test/${test}.test.ts does not end` };
-    if (passed + failed.length === 0) return { seenBy, notSeen: `test/${test}.test.ts cannot be run` };
-    return { seenBy, notSeen: failed.length > 0 ? null : `no test of test/${test}.test.ts turns red` };
+    if (!isOver) return { seenBy, notSeen: `${test} does not end` };
+    if (passed + failed.length === 0) return { seenBy, notSeen: `${test} cannot be run` };
+    return { seenBy, notSeen: failed.length > 0 ? null : `no test of ${test} turns red` };
   } finally {
     writeFileSync(path, sound);
   }
@@ -200,7 +200,9 @@ function endGroup(pid: number | undefined): void {
 }
 
 function testPath(copy: string, test: string): string {
-  return join(copy, 'test', `${test}.test.ts`);
+  const file = testsByName(join(copy, 'test')).get(test);
+  if (file === undefined) throw new Error(`no test is called ${test}`);
+  return file;
 }
 
 function oneLine(text: string): string {

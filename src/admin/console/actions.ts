@@ -18,11 +18,11 @@ import {
   readName,
   readOverlap,
   readScopes,
-} from '../../config/terms.ts';
+} from '../../config/setting-terms.ts';
 import { openAccess } from '../../history/access.ts';
 import { noteOperation } from '../../history/operation-note.ts';
-import { pauseIngest, resumeIngest } from '../../ingest/subscribers.ts';
-import { RELEASES, type Release, requireStatus } from '../../ingest/window-release.ts';
+import { pauseIngest, resumeIngest } from '../../ingest/apply/subscribers.ts';
+import { RELEASES, type Release, requireStatus } from '../../ingest/requests/window-release.ts';
 import { Refused } from '../../refused.ts';
 import { type Database, writing } from '../../store/database.ts';
 import { withReserve } from '../../store/reserve.ts';

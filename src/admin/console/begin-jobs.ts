@@ -3,7 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { runCommand } from '../../backup/backup-process.ts';
 import { counted, grouped } from '../../counted.ts';
 import { noteOperation } from '../../history/operation-note.ts';
-import { addRequest, type IngestRequest, type RequestOutcome, requestState } from '../../ingest/requests.ts';
+import {
+  addRequest,
+  type IngestRequest,
+  type RequestOutcome,
+  requestState,
+} from '../../ingest/requests/requests.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import type { ActionResult, Job } from './api.ts';

@@ -3,7 +3,7 @@
  * of a span is comes from one query, and from that what is shown and what can be done, so they never disagree.
  */
 import { EXPORT_NAMES, type ExportName, isExportName } from '../../detection/content-type.ts';
-import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/file-record.ts';
+import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/apply/file-record.ts';
 import { deliveredSpan, newestRows, rowsByStream } from '../../query/latest-rows.ts';
 import { invalid, parseParameters, readText } from '../../query/parameters.ts';
 import { EVERY_STREAM } from '../../query/streams.ts';
@@ -127,7 +127,7 @@ export const WINDOWS_WITH_ROWS = `
   FROM export_window AS known LEFT JOIN ingest_file ON ingest_file.number = known.file
   WHERE known.export = :export AND known.window_start >= :from AND known.window_start < :to`;
 
-/** As a reset and an accept choose (ingest/file-record.ts). */
+/** As a reset and an accept choose (ingest/apply/file-record.ts). */
 export const WINDOWS_WITH_FILES_LEFT = `
   SELECT window_start, max(outcome = 'held') AS held FROM ingest_file
   WHERE outcome IN ('held', 'failed') AND destination IS NOT NULL AND destination NOT LIKE 'archive/%'

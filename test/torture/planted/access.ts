@@ -3,35 +3,35 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('auth/access-reader.ts', [
-    ['version !== store.keysVersion || ', '', 'a revoked key is not kept', 'auth'],
-    [' AND s.account_id = k.account_id', '', 'a key reads subscriptions of its own account', 'auth'],
+    ['version !== store.keysVersion || ', '', 'a revoked key is not kept', 'authorize'],
+    [' AND s.account_id = k.account_id', '', 'a key reads subscriptions of its own account', 'authorize'],
     [
       'keyTypes === null ? types : types.filter((type) => keyTypes.includes(type))',
       'types',
       'a key reads the types that it names',
-      'auth',
+      'authorize',
     ],
     [
       'proves(kept ?? NO_KEY) && kept !== undefined',
       'kept !== undefined',
       'a kept key is proven again',
-      'auth',
+      'authorize',
     ],
   ]),
   ...faultsIn('auth/authorize.ts', [
-    ['stored.revoked_at !== null || ', '', 'a revoked key is refused', 'auth'],
-    ['nowMs >= stored.expires_at', 'nowMs > stored.expires_at', 'a key ends at its time', 'auth'],
+    ['stored.revoked_at !== null || ', '', 'a revoked key is refused', 'authorize'],
+    ['nowMs >= stored.expires_at', 'nowMs > stored.expires_at', 'a key ends at its time', 'authorize'],
     [
       '  if (stored.account.suspended_at !== null) {\n',
       '  if (false) {\n',
       'a suspended account is refused',
-      'auth',
+      'authorize',
     ],
     [
       'allowed.length > 0 && !isAddressListed(allowed, address)',
       'false',
       'a key holds for its addresses',
-      'auth',
+      'authorize',
     ],
     [
       'stored.scopes.filter((scope) => token.scopes.includes(scope))',
@@ -43,7 +43,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       '  if (credential.scopes.includes(scope)) return;\n',
       '  return;\n',
       'a scope that is missing is refused',
-      'auth',
+      'authorize',
     ],
     [' || !isCurrent', '', 'a token ends', 'token-grant'],
   ]),
@@ -52,21 +52,21 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'nowMs < issuedMs + TOKEN_LIFETIME_MS',
       'nowMs <= issuedMs + TOKEN_LIFETIME_MS',
       'a token lasts 3,600 seconds',
-      'token-parts',
+      'token-form',
     ],
     [
       'const SET_BACK_MAX_MS = 60_000;',
       'const SET_BACK_MAX_MS = 3_600_000;',
       'a clock that was set back does not prolong a token',
-      'token-parts',
+      'token-form',
     ],
     [
       '.update(head).update(claims).update(hash)',
       '.update(head).update(claims)',
       'a token ends with its key',
-      'token-parts',
+      'token-form',
     ],
-    ['.update(head).update(claims)', '.update(head)', 'a token says what it was issued with', 'token-parts'],
+    ['.update(head).update(claims)', '.update(head)', 'a token says what it was issued with', 'token-form'],
   ]),
   ...faultsIn('auth/client-credentials.ts', [
     [' || isEnded(key, nowMs)', '', 'a revoked key gets no token', 'token-refusal'],
@@ -102,19 +102,19 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       '  if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id))) {\n',
       '  if (false) {\n',
       'a foreign subscription is refused',
-      'query-parameters',
+      'parameters',
     ],
     [
       '      if (!subscription.content_types.includes(contentType)) continue;\n',
       '',
       'a key reads its own types',
-      'query-parameters',
+      'parameters',
     ],
     [
       '      if (enabled.has(contentType)) streams',
       '      streams',
       'an export that is off has no streams',
-      'query-parameters',
+      'parameters',
     ],
   ]),
   ...faultsIn('query/one-detection.ts', [
@@ -122,7 +122,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       '  if (!streams.includes(streamOfId(id))) return null;\n',
       '',
       'a foreign detection does not exist',
-      'query-changes-page',
+      'changes-page',
     ],
   ]),
   ...faultsIn('query/stored-streams.ts', [
@@ -134,8 +134,8 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ],
   ]),
   ...faultsIn('query/stream-cursor.ts', [
-    ['block.readBigUInt64BE(0) !== 0n || ', '', 'a cursor is one that was given', 'query-stream-cursor'],
-    [" || bytes.toString('base64url') !== text", '', 'a cursor has one spelling', 'query-stream-cursor'],
+    ['block.readBigUInt64BE(0) !== 0n || ', '', 'a cursor is one that was given', 'stream-cursor'],
+    [" || bytes.toString('base64url') !== text", '', 'a cursor has one spelling', 'stream-cursor'],
   ]),
   ...faultsIn('query/query-cursor.ts', [
     [
@@ -186,22 +186,17 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     ['cleanValue(error.cause, depth + 1)', 'error.cause', 'a secret in a cause is not logged', 'redaction'],
   ]),
   ...faultsIn('http/logged-path.ts', [
-    ['path.matchAll(RUN_OR_ESCAPE)', '[]', 'a key in a path is not logged', 'http-units'],
+    ['path.matchAll(RUN_OR_ESCAPE)', '[]', 'a key in a path is not logged', 'routes'],
     [
       '[redacted]`.slice(0',
       '[redacted]`.concat(path.slice(index + run.length)).slice(0',
       'what follows a key in a path is not logged',
-      'http-units',
+      'routes',
     ],
-    [' && !KEY_OR_TOKEN.test(plain)', '', 'a key that was cut off is not logged', 'http-units'],
-    [
-      'const CHARACTERS_MAX = 256;',
-      'const CHARACTERS_MAX = 2560;',
-      'a path in the log is short',
-      'http-units',
-    ],
+    [' && !KEY_OR_TOKEN.test(plain)', '', 'a key that was cut off is not logged', 'routes'],
+    ['const CHARACTERS_MAX = 256;', 'const CHARACTERS_MAX = 2560;', 'a path in the log is short', 'routes'],
   ]),
   ...faultsIn('query/parameters.ts', [
-    ['const clean = cleanText(text);', 'const clean = text;', 'a key is not repeated', 'query-parameters'],
+    ['const clean = cleanText(text);', 'const clean = text;', 'a key is not repeated', 'parameters'],
   ]),
 ];

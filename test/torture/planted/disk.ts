@@ -148,8 +148,8 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'durability',
     ],
   ]),
-  ...faultsIn('ingest/drop-folder.ts', [
-    ['    syncFile(path);\n', '', 'a taken file is on the disk before its entry', 'ingest-drop-folder'],
+  ...faultsIn('ingest/drop/drop-folder.ts', [
+    ['    syncFile(path);\n', '', 'a taken file is on the disk before its entry', 'ready-files'],
     [
       "    syncFolder(join(this.root, '.taken'));\n",
       '',
@@ -158,7 +158,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
     ['    syncName(root);\n', '', "the archive's folders have their names", 'durability-program'],
   ]),
-  ...faultsIn('ingest/settlement.ts', [
+  ...faultsIn('ingest/drop/finished-file.ts', [
     ['      syncFolder(dirname(target));\n', '', 'an archived file stays archived', 'durability-program'],
     [
       '      syncFolder(dirname(target));\n      syncFolder(dirname(taken));\n',
@@ -173,10 +173,10 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'durability-program',
     ],
   ]),
-  ...faultsIn('ingest/reader-thread.ts', [
+  ...faultsIn('ingest/threads/reader-thread.ts', [
     ['      fsyncSync(file);\n', '', 'rows that were left out are kept', 'durability-program'],
   ]),
-  ...faultsIn('ingest/window-file.ts', [
+  ...faultsIn('ingest/apply/window-file.ts', [
     [
       '    workshop.writer.commit(applier, fileOperation(record), () => save(workshop, record, waiting.replaces));\n    settle(workshop, record);\n',
       '    settle(workshop, record);\n    workshop.writer.commit(applier, fileOperation(record), () => save(workshop, record, waiting.replaces));\n',
@@ -184,7 +184,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'durability-program',
     ],
   ]),
-  ...faultsIn('ingest/stream-writer.ts', [
+  ...faultsIn('ingest/apply/stream-writer.ts', [
     [
       '        const entry = log.commit(lines, operation, now());\n',
       "        db.exec('COMMIT');\n        db.exec('BEGIN IMMEDIATE');\n        const entry = log.commit(lines, operation, now());\n",

@@ -7,7 +7,7 @@ export interface PlantedFault {
   readonly replace: string;
   /** The promise, in words. */
   readonly breaks: string;
-  /** The smallest test file that must turn red: `test/NAME.test.ts`. */
+  /** The smallest test file that must turn red: `NAME.test.ts`. */
   readonly test: string;
 }
 

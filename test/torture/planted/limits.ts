@@ -3,17 +3,17 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('limits/contract-limits.ts', [
-    ['PAGE_ROWS_MAX = 1000', 'PAGE_ROWS_MAX = 1001', 'limit is at most 1000', 'query-parameters'],
-    ['PAGE_ROWS_DEFAULT = 100;', 'PAGE_ROWS_DEFAULT = 101;', 'limit is 100 unless given', 'query-parameters'],
-    ['STREAMS_MAX = 20;', 'STREAMS_MAX = 21;', 'a request reads 20 streams', 'conformance-stream'],
-    ['SUBSCRIPTIONS_MAX = 4;', 'SUBSCRIPTIONS_MAX = 5;', 'four subscriptions', 'query-parameters'],
-    ['PUBLISHERS_MAX = 50;', 'PUBLISHERS_MAX = 51;', '50 publishers', 'query-parameters'],
-    ['DOMAINS_MAX = 20;', 'DOMAINS_MAX = 21;', '20 domains', 'query-parameters'],
+    ['PAGE_ROWS_MAX = 1000', 'PAGE_ROWS_MAX = 1001', 'limit is at most 1000', 'parameters'],
+    ['PAGE_ROWS_DEFAULT = 100;', 'PAGE_ROWS_DEFAULT = 101;', 'limit is 100 unless given', 'parameters'],
+    ['STREAMS_MAX = 20;', 'STREAMS_MAX = 21;', 'a request reads 20 streams', 'stream-rules'],
+    ['SUBSCRIPTIONS_MAX = 4;', 'SUBSCRIPTIONS_MAX = 5;', 'four subscriptions', 'parameters'],
+    ['PUBLISHERS_MAX = 50;', 'PUBLISHERS_MAX = 51;', '50 publishers', 'parameters'],
+    ['DOMAINS_MAX = 20;', 'DOMAINS_MAX = 21;', '20 domains', 'parameters'],
     [
       'SOURCE_ID_CHARACTERS_MAX = 200;',
       'SOURCE_ID_CHARACTERS_MAX = 201;',
       '200 characters of a source id',
-      'query-parameters',
+      'parameters',
     ],
     [
       'PERIOD_ROWS_MAX = 200;',
@@ -28,9 +28,9 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'SINCE_AGE_MAX_MS = 31 * DAY_MS;',
       'SINCE_AGE_MAX_MS = 31 * DAY_MS + 1;',
       'since is at most 31 x 24 hours ago',
-      'query-parameters',
+      'parameters',
     ],
-    ['PAGE_CHUNKS_MAX = 50;', 'PAGE_CHUNKS_MAX = 51;', 'a page reads 50 chunks', 'query-changes-page'],
+    ['PAGE_CHUNKS_MAX = 50;', 'PAGE_CHUNKS_MAX = 51;', 'a page reads 50 chunks', 'changes-page'],
     [
       'TOKEN_BODY_BYTES_MAX = 4096;',
       'TOKEN_BODY_BYTES_MAX = 4097;',
@@ -41,7 +41,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'TOKEN_LIFETIME_MS = HOUR_MS;',
       'TOKEN_LIFETIME_MS = HOUR_MS + 1000;',
       'a token lasts 3,600 seconds',
-      'token-parts',
+      'token-form',
     ],
     ['90 * DAY_MS;', '91 * DAY_MS;', 'gaps of 90 days', 'me'],
     ['DATA_GAPS_MAX = 200;', 'DATA_GAPS_MAX = 201;', 'at most 200 gaps', 'me'],
@@ -58,14 +58,14 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'sinceMs < nowMs - SINCE_AGE_MAX_MS',
       'sinceMs <= nowMs - SINCE_AGE_MAX_MS',
       'exactly 31 x 24 hours ago is accepted',
-      'query-parameters',
+      'parameters',
     ],
-    ['  if (sinceMs > nowMs) throw', '  if (sinceMs >= nowMs) throw', 'since may be now', 'query-parameters'],
+    ['  if (sinceMs > nowMs) throw', '  if (sinceMs >= nowMs) throw', 'since may be now', 'parameters'],
     [
       '  if (cursor !== null && since !== null)\n',
       '  if (false)\n',
       'since and cursor exclude each other',
-      'query-parameters',
+      'parameters',
     ],
   ]),
   ...faultsIn('query/common-parameters.ts', [
@@ -73,20 +73,20 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       "readInteger(parameters, 'limit', 1, PAGE_ROWS_MAX)",
       "readInteger(parameters, 'limit', 0, PAGE_ROWS_MAX)",
       'limit is at least 1',
-      'query-parameters',
+      'parameters',
     ],
-    ["'min_score', 0, 100", "'min_score', 0, 101", 'min_score is at most 100', 'query-parameters'],
+    ["'min_score', 0, 100", "'min_score', 0, 101", 'min_score is at most 100', 'parameters'],
     [
       '[...text].length > SOURCE_ID_CHARACTERS_MAX',
       '[...text].length >= SOURCE_ID_CHARACTERS_MAX',
       '200 characters are accepted',
-      'query-parameters',
+      'parameters',
     ],
     [
       '[...text].length > SOURCE_ID',
       'text.length > SOURCE_ID',
       'characters are counted, not halves of them',
-      'query-parameters',
+      'parameters',
     ],
   ]),
   ...faultsIn('query/period.ts', [
@@ -135,12 +135,12 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'after the reset the whole allowance is there',
       'limits',
     ],
-    ['nowMs >= window.startMs && ', '', 'a clock that was set back locks nobody out', 'http-units'],
+    ['nowMs >= window.startMs && ', '', 'a clock that was set back locks nobody out', 'routes'],
     [
       '    if (windows.size <= keysMax && isRunning(window, nowMs)) return;\n',
       '    if (isRunning(window, nowMs)) return;\n',
       'what is remembered is bounded',
-      'http-units',
+      'routes',
     ],
   ]),
   ...faultsIn('limits/daily-allowance.ts', [
@@ -182,7 +182,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'seen.isSeen(clientId, address, nowMs) ? owners : strangers',
       'strangers',
       'nobody uses up what the owner may ask',
-      'token-parts',
+      'token-form',
     ],
   ]),
   ...faultsIn('limits/usage-keeper.ts', [
@@ -193,12 +193,12 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
       'timers',
     ],
   ]),
-  ...faultsIn('http/judgement.ts', [
+  ...faultsIn('http/pipeline.ts', [
     [
       '  exchange.rate = judge.rate.take(credential.key_id, nowMs);\n',
       '  exchange.rate = judge.rate.current(credential.key_id, nowMs);\n',
       'requests are counted',
-      'http-judgement',
+      'pipeline',
     ],
     [
       '    judge.allowance.require(again, atMs);\n',

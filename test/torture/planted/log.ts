@@ -3,15 +3,15 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('history/segment.ts', [
-    [' || !isFrameIntact(header, packed)', '', 'the checksum of a frame is compared', 'history-log'],
-    [' || checksum !== found.checksum', '', 'an entry has its own frames', 'history-log'],
-    [' || after !== (previous?.id ?? null)', '', 'entries are of one history', 'history-log'],
-    [' || header.wirewatch_log !== kind', '', 'a log is of the database', 'history-log'],
+    [' || !isFrameIntact(header, packed)', '', 'the checksum of a frame is compared', 'log-entries'],
+    [' || checksum !== found.checksum', '', 'an entry has its own frames', 'log-entries'],
+    [' || after !== (previous?.id ?? null)', '', 'entries are of one history', 'log-entries'],
+    [' || header.wirewatch_log !== kind', '', 'a log is of the database', 'log-entries'],
     [
       '    if (header.format > LOG_FORMAT)',
       '    if (header.format > LOG_FORMAT + 1)',
       'a newer format is refused',
-      'history-log',
+      'log-entries',
     ],
   ]),
   ...faultsIn('history/log-writer.ts', [
@@ -19,7 +19,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       '      if (this.#file !== null) ftruncateSync(this.#file, this.#end);\n',
       '',
       'what was rolled back is cut from the log',
-      'history-log',
+      'log-entries',
     ],
     [
       '      ftruncateSync(this.#file, begin.bytes);\n',
@@ -27,40 +27,40 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'an entry that was taken back is cut',
       'access-log',
     ],
-    ['    this.#end = this.#offset;\n', '', 'the next entry goes behind the last', 'history-log'],
-    ['segment.program !== options.program', 'false', 'another version begins a segment', 'history-log'],
+    ['    this.#end = this.#offset;\n', '', 'the next entry goes behind the last', 'log-entries'],
+    ['segment.program !== options.program', 'false', 'another version begins a segment', 'log-entries'],
   ]),
   ...faultsIn('history/log-reader.ts', [
     [
       'for (const { path } of stumps) rmSync(path);',
       '',
       'a segment without a header is removed',
-      'history-log',
+      'log-entries',
     ],
     ['(isDoubtful && !mayBeDoubtful)', 'false', 'damage is not taken for a torn end', 'recovery-faults'],
     [
       'behind.some((entry) => entry !== next)',
       'false',
       'damage before whole entries is not cut',
-      'history-log',
+      'log-entries',
     ],
     [
       "=== mark.id ? 'known' : 'foreign'",
       "=== mark.id ? 'known' : 'known'",
       'another history is told',
-      'history-log',
+      'log-entries',
     ],
     [
       '      if (!reader.isWhole && hasNext(index))\n',
       '      if (false)\n',
       'damage in a closed segment is found',
-      'history-log',
+      'log-entries',
     ],
     [
       "part.kind === 'commit' && index === 0 && previous === undefined) requireBeginning",
       'false) requireBeginning',
       'a log has its beginning',
-      'history-log',
+      'log-entries',
     ],
   ]),
   ...faultsIn('history/recover.ts', [
@@ -162,7 +162,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     ['    if (!reader.isWhole) throw', '    if (false) throw', 'a damaged segment is not rewritten', 'purge'],
     ['  if (freeBytes(path) >= bytes) return;\n', '  return;\n', 'ingest keeps its room', 'purge'],
   ]),
-  ...faultsIn('ingest/removal.ts', [
+  ...faultsIn('ingest/apply/remove-rows.ts', [
     ['  writer.closeSegment();\n', '', 'the open segment is rewritten, too', 'purge'],
     ['  notePurged(folder.log, ended);\n', '', 'a log is looked through once', 'purge'],
   ]),

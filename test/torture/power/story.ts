@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExportName } from '../../../src/detection/content-type.ts';
 import type { Prng } from '../../../src/generate/prng.ts';
-import { FORMS } from '../../../src/ingest/export-name.ts';
+import { FORMS } from '../../../src/ingest/format/file-name.ts';
 import { formatMs, formatWindowStart } from '../../../src/time.ts';
 import { TEST_SETTINGS } from '../../support/appliance.ts';
 import { contentOf, fileName, idOf, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';

@@ -4,7 +4,7 @@
  * scrub, a removed subscription, and a database that is made anew.
  */
 import type { ExportName } from '../../../src/detection/content-type.ts';
-import type { Form } from '../../../src/ingest/export-name.ts';
+import type { Form } from '../../../src/ingest/format/file-name.ts';
 import { formatMs, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../../src/time.ts';
 import { contentOf, fileName, type Row } from '../../support/export-files.ts';
 import type { Folder, Model } from './model.ts';

@@ -1,0 +1,361 @@
+/**
+ * From a request to its answer, in the order in which a request is judged: path, method, unseen key ids, credential,
+ * account and address, rate, scope, parameters, daily allowance, the detection itself (contract: Errors).
+ *
+ * Whatever is thrown on the way ends here, as a problem document: nothing is ever rejected into the router.
+ */
+
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AccessReader } from '../auth/access-reader.ts';
+import {
+  authenticate,
+  type Credential,
+  type CredentialReader,
+  claimedKeyId,
+  type Presented,
+  requireScope,
+} from '../auth/authorize.ts';
+import { counted } from '../counted.ts';
+import type { DailyAllowance } from '../limits/daily-allowance.ts';
+import type { KeyUses } from '../limits/key-uses.ts';
+import type { Limit } from '../limits/limit.ts';
+import type { Rate, RequestRate } from '../limits/request-rate.ts';
+import type { UnseenKeyIds } from '../limits/unseen-key-ids.ts';
+import { type Logger, logInfo } from '../log.ts';
+import { cleanText } from '../printable.ts';
+import { Refused } from '../refused.ts';
+import type { Now } from '../time.ts';
+import type { ClientAddress } from './client-address.ts';
+import type { Connections } from './connections.ts';
+import type { Cors } from './cors.ts';
+import type { Encoder } from './encoding.ts';
+import type { FaultLog } from './fault-log.ts';
+import type { Interventions } from './interventions.ts';
+import { loggedPath } from './logged-path.ts';
+import { isProblemCode, type Problem } from './problem.ts';
+import { type Exchange, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
+import { NO_ENDPOINT, type Traffic } from './request-metrics.ts';
+import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
+
+export interface Judge {
+  readonly find: (path: string, method: string) => Found;
+  readonly access: AccessReader;
+  readonly credentials: CredentialReader;
+  readonly unseen: UnseenKeyIds;
+  readonly rate: RequestRate;
+  readonly allowance: DailyAllowance;
+  readonly keyUses: Pick<KeyUses, 'note'>;
+  readonly clientAddress: ClientAddress;
+  readonly baseUrl: () => string;
+  readonly isClosing: () => boolean;
+  readonly log: Logger;
+  readonly now: Now;
+  readonly connections: Connections;
+  readonly faults: FaultLog;
+  readonly traffic: Traffic | null;
+  readonly encode: Encoder;
+  readonly cors: Cors;
+  /** Null but in a lab. */
+  readonly interventions: Interventions | null;
+}
+
+/** One host and port, or nothing (RFC 9112, 3.2; RFC 9110, 7.2); with a comma it would be two. */
+const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
+const CHUNKED = /^chunked$/i;
+const CLOSE = ['Connection', 'close'];
+const INTERNAL =
+  'The request failed because of a fault in the service. Try again later. If it keeps failing, report the request id to the operator.';
+
+/** Answers what has no route; @returns false, with nothing done, for what has one. */
+export function refuseUnrouted(judge: Judge, request: IncomingMessage, response: ServerResponse): boolean {
+  const { path } = splitTarget(request.url ?? '');
+  const { host } = request.headers;
+  // HTTP/1.1 without a Host is malformed, and so is any request with two or a strange one, whatever the path.
+  if (host === undefined ? request.httpVersion === '1.1' : !HOST.test(host)) {
+    const detail = `The Host header is ${host === undefined ? 'missing' : 'malformed or repeated'}. Send exactly one.`;
+    sendProblem(judge, openExchange(judge, request, response), invalidRequest(detail));
+    return true;
+  }
+  // Where such a body ends is not known, or not by everybody on the way (RFC 9112, 6.1): nothing after it is read.
+  const coding = request.headers['transfer-encoding'];
+  if (coding !== undefined && (request.httpVersion !== '1.1' || !CHUNKED.test(coding))) {
+    const problem = invalidRequest(
+      'Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.',
+    );
+    sendProblem(judge, openExchange(judge, request, response), problem, CLOSE);
+    return true;
+  }
+  const found = judge.find(path, request.method ?? '');
+  if (found.kind === 'route') return false;
+  const exchange = openExchange(judge, request, response);
+  const preflight =
+    request.method === 'OPTIONS' && found.kind === 'no_method'
+      ? judge.cors.preflight(request.headers.origin, request.headers['access-control-request-method'])
+      : null;
+  if (preflight !== null) {
+    send(judge, exchange, { status: 204, body: '', headers: preflight });
+    return true;
+  }
+  const headers = found.kind === 'no_method' ? ['Allow', found.allow] : [];
+  sendProblem(judge, exchange, unroutedProblem(found), headers);
+  return true;
+}
+
+/** Answers an expectation other than 100-continue, which nobody here can meet. */
+export function refuseExpectation(judge: Judge, request: IncomingMessage, response: ServerResponse): void {
+  const problem = invalidRequest('Unsupported Expect header. The only supported value is 100-continue.');
+  judge.connections.inTurn(request, response, () => {
+    sendProblem(judge, openExchange(judge, request, response), problem);
+  });
+}
+
+/** Answers a request that has a route. Never throws, never rejects. */
+export function answerRequest(
+  judge: Judge,
+  route: Route,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const exchange = openExchange(judge, request, response, route);
+  const { intervention } = exchange;
+  if (intervention?.isTaken) return;
+  try {
+    const acceptEncoding = request.headers['accept-encoding'];
+    const encode = (plain: Answer) =>
+      judge.encode(plain, typeof acceptEncoding === 'string' ? acceptEncoding : undefined);
+    const finish = (made: Answer) => encode(intervention?.answered(made) ?? made);
+    const made = judgeRequest(judge, route, request, exchange);
+    const answer = made instanceof Promise ? made.then(finish) : finish(made);
+    if (!(answer instanceof Promise)) {
+      send(judge, exchange, answer);
+      return;
+    }
+    answer
+      .then((settled) => send(judge, exchange, settled))
+      .catch((error: unknown) => sendError(judge, exchange, error));
+  } catch (error) {
+    sendError(judge, exchange, error);
+  }
+}
+
+function judgeRequest(
+  judge: Judge,
+  route: Route,
+  request: IncomingMessage,
+  exchange: Exchange,
+): Answer | Promise<Answer> {
+  const nowMs = judge.now();
+  const { path, address } = exchange;
+  const { query } = splitTarget(request.url ?? '');
+  const segment = path.slice(path.lastIndexOf('/') + 1);
+  const { intervention } = exchange;
+  if (route.access === 'open') {
+    intervention?.atEndpoint(null);
+    return route.answer({
+      query,
+      segment,
+      nowMs,
+      address,
+      request,
+      claim: (keyId) => {
+        exchange.claimed_key_id = keyId;
+      },
+    });
+  }
+  const { authorization } = request.headers;
+  exchange.claimed_key_id = claimedKeyId(authorization);
+  const presented = () => judge.credentials(request.socket, authorization);
+  intervention?.atCredential();
+  const credential = verify(judge, exchange, presented, nowMs);
+  exchange.key_id = credential.key_id;
+  exchange.rate = judge.rate.take(credential.key_id, nowMs);
+  if (!exchange.rate.allowed) throw rateLimited(exchange.rate);
+  intervention?.atEndpoint(credential);
+  if (route.scope !== null) requireScope(credential, route.scope);
+  const requireAllowance = () => judge.allowance.require(credential, nowMs);
+  let letIn = { credential, atMs: nowMs };
+  const letInAgain = () => {
+    const atMs = judge.now();
+    // What is refused as not authenticated has no headers of a rate.
+    exchange.rate = null;
+    const again = authenticate(judge.access, presented(), address, atMs);
+    exchange.rate = judge.rate.current(again.key_id, atMs);
+    if (route.scope !== null) requireScope(again, route.scope);
+    judge.allowance.require(again, atMs);
+    letIn = { credential: again, atMs };
+    return again;
+  };
+  const { now } = judge;
+  const call = { query, segment, nowMs, address, request, requireAllowance, letInAgain, now };
+  const answer = route.answer(call, credential);
+  const countRows = ({ rows }: Answer) => judge.allowance.count(letIn.credential, rows ?? 0, letIn.atMs);
+  if (!(answer instanceof Promise)) {
+    countRows(answer);
+    return answer;
+  }
+  return answer.then((settled) => {
+    countRows(settled);
+    return settled;
+  });
+}
+
+/** The rate of the exchange makes the Retry-After. */
+export function rateLimited({ limit, reset_seconds }: Rate): Refused {
+  return new Refused(
+    'rate_limited',
+    `This key is limited to ${counted(limit, 'request')} per minute. Retry in ${counted(reset_seconds, 'second')}.`,
+  );
+}
+
+/**
+ * @param presented reads the credential
+ * @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate}
+ */
+function verify(
+  judge: Judge,
+  { claimed_key_id: keyId, address }: Exchange,
+  presented: () => Presented,
+  nowMs: number,
+): Credential {
+  const { unseen } = judge;
+  const secondsToWait = keyId === null ? null : unseen.take(keyId, address, nowMs);
+  if (secondsToWait !== null) {
+    throw new Refused(
+      'rate_limited',
+      `Too many requests from this address with key ids that it has not used recently. Retry in ${counted(secondsToWait, 'second')}.`,
+      { retryAfterSeconds: secondsToWait },
+    );
+  }
+  try {
+    const credential = authenticate(judge.access, presented(), address, nowMs);
+    unseen.markSeen(credential.key_id, address, nowMs);
+    return credential;
+  } catch (error) {
+    // The key was proven, only its account or this address keeps it out: that is nobody who guesses.
+    const isProven = error instanceof Refused && error.code === 'forbidden';
+    if (isProven && keyId !== null) unseen.markSeen(keyId, address, nowMs);
+    throw error;
+  }
+}
+
+function openExchange(
+  judge: Judge,
+  request: IncomingMessage,
+  response: ServerResponse,
+  route: Route | null = null,
+): Exchange {
+  // Without a listener, a write after the client has gone would be an uncaught exception.
+  response.on('error', ignore);
+  const forwarded = request.headers['x-forwarded-for'];
+  const exchange: Exchange = {
+    request_id: randomUUID(),
+    method: request.method ?? '',
+    endpoint: route?.path ?? NO_ENDPOINT,
+    path: splitTarget(request.url ?? '').path,
+    startedMs: performance.now(),
+    response,
+    address: judge.clientAddress(
+      request.socket.remoteAddress,
+      typeof forwarded === 'string' ? forwarded : forwarded?.join(','),
+    ),
+    cors: judge.cors.headers(request.headers.origin),
+    claimed_key_id: null,
+    key_id: null,
+    rate: null,
+    limit: null,
+    intervention: null,
+  };
+  exchange.intervention = judge.interventions?.begin(request, exchange, route, judge.baseUrl()) ?? null;
+  return exchange;
+}
+
+function send(judge: Judge, exchange: Exchange, answer: Answer): void {
+  if (answer.waited_ms !== undefined && exchange.key_id !== null)
+    exchange.rate = judge.rate.current(exchange.key_id, judge.now());
+  const closing = judge.isClosing();
+  const { intervention } = exchange;
+  const sending = intervention?.send(answer, closing) ?? sendAnswer(exchange, answer, closing);
+  const keyId = provenKeyId(exchange, answer);
+  if (keyId !== null) judge.keyUses.note(keyId, judge.now(), answer.position);
+  const durationMs = performance.now() - exchange.startedMs;
+  logRequest(judge, exchange, answer, durationMs);
+  const workedMs = durationMs - (answer.waited_ms ?? 0);
+  judge.traffic?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
+  const { request_id } = exchange;
+  sending?.catch((error: unknown) =>
+    judge.log.warn(
+      { request_id, err: error },
+      'a photo changed or could not be read while it was being sent: the response was cut off',
+    ),
+  );
+}
+
+function sendProblem(judge: Judge, exchange: Exchange, problem: Problem, headers?: readonly string[]): void {
+  send(judge, exchange, problemAnswer(exchange, problem, judge.baseUrl(), headers));
+}
+
+function sendError(judge: Judge, exchange: Exchange, error: unknown): void {
+  const { request_id, response } = exchange;
+  const problem = problemOf(error);
+  if (problem.code === 'internal') judge.faults.note('fault', error, request_id);
+  else if (problem.code === 'unavailable') judge.faults.note('unavailable', error, request_id);
+  exchange.limit = limitBehind(problem, exchange);
+  if (exchange.limit !== null) judge.traffic?.refused(exchange.limit);
+  const keyId = exchange.key_id ?? exchange.claimed_key_id;
+  if (keyId !== null) judge.traffic?.turnedAway(keyId, problem.code);
+  // Half an answer cannot be taken back; cutting it off at least shows that it is one.
+  if (response.headersSent) response.destroy();
+  else sendProblem(judge, exchange, problem, retryAfter(error));
+}
+
+function problemOf(error: unknown): Problem {
+  if (error instanceof Refused && isProblemCode(error.code))
+    return { code: error.code, detail: error.message };
+  return { code: 'internal', detail: INTERNAL };
+}
+
+/** Before a key is verified, requests are counted by address: those for tokens, and those with key ids not seen. */
+function limitBehind({ code }: Problem, { rate, path }: Exchange): Limit | null {
+  if (code === 'daily_allowance') return 'daily_rows';
+  if (code !== 'rate_limited') return null;
+  if (rate !== null) return 'requests';
+  return path === TOKEN_PATH ? 'token_requests' : 'unseen_key_ids';
+}
+
+function retryAfter(error: unknown): string[] {
+  const seconds = error instanceof Refused ? error.retryAfterSeconds : null;
+  return seconds === null ? [] : ['Retry-After', `${seconds}`];
+}
+
+function invalidRequest(detail: string): Problem {
+  return { code: 'invalid_request', detail };
+}
+
+function logRequest(judge: Judge, exchange: Exchange, answer: Answer, durationMs: number): void {
+  const { request_id, address, method, path, claimed_key_id, limit } = exchange;
+  const { status, rows, code, waited_ms } = answer;
+  const key_id = provenKeyId(exchange, answer);
+  const fields = {
+    request_id,
+    address,
+    key_id: key_id ?? undefined,
+    method,
+    path: cleanText(loggedPath(path)),
+    status,
+    rows,
+    code,
+    claimed_key_id: key_id === null ? (claimed_key_id ?? undefined) : undefined,
+    limit: limit ?? undefined,
+    duration_ms: Math.round(durationMs * 1000) / 1000,
+    waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
+  };
+  logInfo(judge.log, fields, 'request');
+}
+
+/** Of a request whose key was proven; null for all others. A token is given at an endpoint that is open. */
+function provenKeyId(exchange: Exchange, answer: Answer): string | null {
+  return exchange.key_id ?? answer.key_id ?? null;
+}
+
+function ignore(): void {}

@@ -1,0 +1,280 @@
+/**
+ * Applies batches of rows to the detections and the stream, within a transaction that the caller holds, and appends to
+ * the log what became of each row.
+ *
+ * Most rows are new, so a row is first inserted, and merged only when it turns out to be known: one lookup less
+ * for nearly every row.
+ */
+import { judgedColumns, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
+import { type Known, merge, type Scoring } from '../../detection/merge.ts';
+import { firstVersion, raisedVersion } from '../../detection/version-epoch.ts';
+import { DetectionRows, givenOf, type StoredDetection } from '../../history/detection-rows.ts';
+import type { LogWriter } from '../../history/log-writer.ts';
+import { positionOfClock } from '../../history/lost-end.ts';
+import {
+  changedLine,
+  createdLine,
+  type DetectionState,
+  passedLine,
+  removedLine,
+  rescoredLine,
+} from '../../history/row-lines.ts';
+import type { Database, Statement } from '../../store/database.ts';
+import { parseSeconds } from '../../time.ts';
+import { type RowBatch, scoringOf, stateOf } from './row-batch.ts';
+
+/**
+ * Of a subscription that was removed the rows are gone, but not where its streams ended. After a version epoch, positions
+ * go on beyond what may have been given out and lost.
+ */
+const SELECT_LAST_POSITION = `
+  SELECT max(
+    coalesce((SELECT max(position) FROM stream), 0),
+    coalesce((SELECT last_position FROM delivery ORDER BY first_position DESC LIMIT 1), 0),
+    coalesce((SELECT max(position) FROM version_epoch), 0)
+  ) AS position`;
+
+/** The detections that changed behind a position, by their last change. The id is the first member of a row's text. */
+export const SELECT_CHANGED_AFTER = `
+  SELECT substr(body, 8, instr(substr(body, 8), '"') - 1) AS id, max(stream_row.position) AS last
+  FROM stream CROSS JOIN stream_row ON place >> 34 = ordinal + 0 AND stream_row.position > @after
+  WHERE removed = 0
+  GROUP BY 1 ORDER BY 2`;
+
+const INSERT_DELIVERY = 'INSERT INTO delivery (first_position, last_position) VALUES (?, ?)';
+
+const REISSUED_A_FRAME = 500;
+
+export interface ApplyCounts {
+  created: number;
+  updated: number;
+  rescored: number;
+  unchanged: number;
+}
+
+export const NO_COUNTS: Readonly<ApplyCounts> = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
+
+export function sumOf(a: ApplyCounts, b: ApplyCounts): ApplyCounts {
+  return {
+    created: a.created + b.created,
+    updated: a.updated + b.updated,
+    rescored: a.rescored + b.rescored,
+    unchanged: a.unchanged + b.unchanged,
+  };
+}
+
+/** What a transaction added to the stream; positions are 0 when it added nothing. */
+export interface Added {
+  readonly first_position: number;
+  readonly last_position: number;
+}
+
+export interface ApplyOptions {
+  /** The highest position that was given out. */
+  readonly lastPosition: number;
+  readonly nowMs: number;
+  /** Subscriptions whose account may see the addresses of print articles. */
+  readonly licensed: ReadonlySet<number>;
+  /** When versions were raised, epoch milliseconds. */
+  readonly epochsMs: readonly number[];
+}
+
+/**
+ * One transaction's worth of applying: {@link apply} any number of batches, then {@link finish} before the commit.
+ *
+ * Positions only grow, over restarts and over a clock that is set back: each is the one after the last, or the
+ * time in microseconds, whichever is greater.
+ */
+export class Applier {
+  readonly counts: ApplyCounts = { ...NO_COUNTS };
+  readonly #statements: ApplyStatements;
+  readonly #log: LogWriter;
+  readonly #options: ApplyOptions;
+  #position: number;
+  #firstPosition = 0;
+
+  constructor(statements: ApplyStatements, log: LogWriter, options: ApplyOptions) {
+    this.#statements = statements;
+    this.#log = log;
+    this.#options = options;
+    const { lastPosition, nowMs } = options;
+    this.#position = Math.max(lastPosition, positionOfClock(nowMs) - 1);
+    // What was left by a transaction that was rolled back.
+    statements.rows.forget();
+  }
+
+  apply(batch: RowBatch): void {
+    const outcomes = new Outcomes();
+    for (const [row, id] of batch.ids.entries()) {
+      const state = stateOf(batch, row, id);
+      const { epochsMs } = this.#options;
+      const version = firstVersion(state.first_detected_at, epochsMs);
+      if (this.#statements.rows.create(state, version, epochsMs.length, this.#position + 1)) {
+        this.counts.created += 1;
+        this.#given();
+        outcomes.created(this.#position, version);
+      } else {
+        outcomes.passed(this.#merge(id, scoringOf(batch, row)));
+      }
+    }
+    this.#statements.rows.flush();
+    // A batch without new detections says nothing that the lines of the changed ones do not say.
+    if (outcomes.hasCreated) {
+      if (batch.frame === null) throw new Error('a batch of rows has no log frame');
+      this.#log.appendFrame(batch.frame);
+    }
+    const lines = outcomes.lines();
+    if (lines !== '') this.#log.append(lines);
+  }
+
+  /** Ends the streams of a subscription; its rows are deleted apart. */
+  removeSubscription(subscription: number): void {
+    this.#log.append(this.#statements.rows.end(subscription).join('') + removedLine(subscription));
+  }
+
+  /**
+   * Announces the present state of every detection that changed behind a position, in a version of its own: where it is
+   * not known what clients have.
+   */
+  reissue(db: Database, after: number): void {
+    const changed = db.prepare<unknown[], { id: string }>(SELECT_CHANGED_AFTER).all({ after });
+    for (let at = 0; at < changed.length; at += REISSUED_A_FRAME) {
+      const lines = changed.slice(at, at + REISSUED_A_FRAME).map(({ id }) => this.#reissue(id));
+      this.#log.append(lines.join(''));
+    }
+  }
+
+  #reissue(id: string): string {
+    const stored = this.#statements.rows.find(id);
+    if (stored === undefined) return '';
+    return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.epochs);
+  }
+
+  /** Writes where the streams stand; nothing is applied after it. */
+  finish(): Added {
+    this.#statements.rows.finish();
+    if (this.#firstPosition === 0) return { first_position: 0, last_position: 0 };
+    this.#statements.insertDelivery.run(this.#firstPosition, this.#position);
+    return { first_position: this.#firstPosition, last_position: this.#position };
+  }
+
+  /** @returns what the log says of it; empty where the row changed nothing */
+  #merge(id: string, scoring: Scoring): string {
+    const stored = this.#statements.rows.find(id);
+    if (stored === undefined) throw new Error(`detection ${id} is neither new nor stored`);
+    const { licensed } = this.#options;
+    const outcome = merge(toKnown(stored), scoring, licensed.has(scoring.match.subscription_id));
+    this.counts[outcome.kind] += 1;
+    if (outcome.kind === 'unchanged') return '';
+    const { known } = outcome;
+    const state = stateOfKnown(id, known);
+    if (outcome.kind !== 'updated') {
+      this.#statements.rows.rescore(state, known.version);
+      return rescoredLine(state, known.version);
+    }
+    return this.#change(state, known.version, stored.epochs);
+  }
+
+  /** @param next the version without epochs; @param epochs how many are in the version before */
+  #change(state: DetectionState, next: number, epochs: number): string {
+    const all = this.#options.epochsMs.length;
+    const version = raisedVersion(next, all - epochs);
+    this.#statements.rows.change(state, version, all, this.#position + 1);
+    this.#given();
+    return changedLine(state, this.#position, version);
+  }
+
+  /** The next position was given to a row. */
+  #given(): void {
+    this.#position += 1;
+    if (this.#firstPosition === 0) this.#firstPosition = this.#position;
+  }
+}
+
+/** What became of the rows of a batch, in their order: rows of one outcome in one line. */
+class Outcomes {
+  hasCreated = false;
+  readonly #lines: string[] = [];
+  /** Lines of changed detections alone, for a batch that goes without its rows. */
+  readonly #changes: string[] = [];
+  #created = { rows: 0, position: 0, version: 0 };
+  #passed = 0;
+
+  created(position: number, version: number): void {
+    this.hasCreated = true;
+    this.#endPassed();
+    const run = this.#created;
+    if (run.rows > 0 && (run.version !== version || run.position + run.rows !== position)) this.#endCreated();
+    if (this.#created.rows === 0) this.#created = { rows: 0, position, version };
+    this.#created.rows += 1;
+  }
+
+  passed(line: string): void {
+    this.#endCreated();
+    this.#passed += 1;
+    if (line === '') return;
+    this.#endPassed();
+    this.#lines.push(line);
+    this.#changes.push(line);
+  }
+
+  lines(): string {
+    if (!this.hasCreated) return this.#changes.join('');
+    this.#endCreated();
+    this.#endPassed();
+    return this.#lines.join('');
+  }
+
+  #endCreated(): void {
+    const { rows, position, version } = this.#created;
+    if (rows > 0) this.#lines.push(createdLine(rows, position, version));
+    this.#created = { rows: 0, position: 0, version: 0 };
+  }
+
+  #endPassed(): void {
+    if (this.#passed > 0) this.#lines.push(passedLine(this.#passed));
+    this.#passed = 0;
+  }
+}
+
+export interface ApplyStatements {
+  readonly rows: DetectionRows;
+  readonly insertDelivery: Statement;
+}
+
+export function prepareApply(db: Database): ApplyStatements {
+  return {
+    rows: new DetectionRows(db),
+    insertDelivery: db.prepare(INSERT_DELIVERY),
+  };
+}
+
+/** The highest position that the database knows; 0 in a new one. */
+export function lastPosition(db: Database): number {
+  return db.prepare<unknown[], { position: number }>(SELECT_LAST_POSITION).get()?.position ?? 0;
+}
+
+/** What is known of a detection; null when it was never seen. */
+export function findKnown(rows: DetectionRows, id: string): Known | null {
+  const stored = rows.find(id);
+  return stored === undefined ? null : toKnown(stored);
+}
+
+function toKnown(stored: StoredDetection): Known {
+  const match = readMatch(renderedMatchOf(stored.body));
+  const urlShown = match.article.url;
+  match.article.url = stored.url_withheld ?? urlShown;
+  const exported_at_given = givenOf(stored.exported_at_given, stored.body);
+  return { match, exported_at_given, version: stored.version, url_shown: urlShown };
+}
+
+function stateOfKnown(id: string, { match, exported_at_given, url_shown }: Known): DetectionState {
+  return {
+    id,
+    rendered: renderMatch({ ...match, article: { ...match.article, url: url_shown } }),
+    exported_at_given,
+    url_withheld: url_shown === match.article.url ? null : match.article.url,
+    first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
+    judged: judgedColumns(match),
+  };
+}

@@ -1,0 +1,300 @@
+/** The record of every file that was taken: `ingest_file`, by ingest number. */
+import type { ExportName } from '../../detection/content-type.ts';
+import type { Database } from '../../store/database.ts';
+import { formatMs } from '../../time.ts';
+import type { ExportFileName } from '../format/file-name.ts';
+import type { ErrorGroup, LineError } from '../format/line-errors.ts';
+import type { ReadingCounts } from '../rules/read-export.ts';
+import type { DealtWith } from '../threads/ingest-settings.ts';
+import type { ApplyCounts } from './apply-rows.ts';
+
+export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused', 'held'] as const;
+export type FileOutcome = (typeof FILE_OUTCOMES)[number];
+
+/** What became of a file's rows, and why. */
+export interface FileReport extends Partial<ApplyCounts>, Partial<Omit<ReadingCounts, 'sha256' | 'bytes'>> {
+  /** Why the file failed, was refused or is held, in plain English. */
+  readonly reason?: string;
+  readonly errors?: readonly LineError[];
+  readonly errors_total?: number;
+  readonly error_groups?: readonly ErrorGroup[];
+}
+
+export interface FileRecord {
+  readonly number: number;
+  readonly name: string;
+  readonly export: ExportName | null;
+  /** Epoch milliseconds. */
+  readonly window_start: number | null;
+  readonly label: string | null;
+  readonly sha256: string | null;
+  readonly bytes: number;
+  readonly outcome: FileOutcome;
+  readonly taken_at: number;
+  readonly finished_at: number | null;
+  readonly rows_applied: number;
+  readonly report: FileReport;
+  /** Relative to the drop folder; null while a backfill is applied, and once the file is there no more. */
+  readonly destination: string | null;
+}
+
+type Row = Omit<FileRecord, 'report'> & { readonly report: string };
+
+const COLUMNS = `number, name, export, window_start, label, sha256, bytes, outcome, taken_at, finished_at, rows_applied,
+  report, destination`;
+
+const UPSERT_FILE = `
+  INSERT INTO ingest_file (${COLUMNS})
+  VALUES (:number, :name, :export, :window_start, :label, :sha256, :bytes, :outcome, :taken_at, :finished_at,
+    :rows_applied, :report, :destination)
+  ON CONFLICT (number) DO UPDATE SET outcome = excluded.outcome, finished_at = excluded.finished_at,
+    rows_applied = excluded.rows_applied, report = excluded.report, destination = excluded.destination`;
+
+const CLEAR_DESTINATION = 'UPDATE ingest_file SET destination = NULL WHERE number = ?';
+const SELECT_LAST_NUMBER = 'SELECT max(number) AS number FROM ingest_file';
+const SELECT_APPLYING = `SELECT ${COLUMNS} FROM ingest_file WHERE outcome = 'applying' ORDER BY number`;
+const SELECT_NEWEST = `SELECT ${COLUMNS} FROM ingest_file ORDER BY number DESC LIMIT ?`;
+
+const SELECT_NOT_APPLIED = `
+  SELECT ${COLUMNS} FROM ingest_file
+  WHERE outcome IN ('failed', 'refused', 'held') AND finished_at > :since ORDER BY number DESC LIMIT :limit`;
+
+const IS_WANTED = `
+  (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
+    AND (:export IS NULL OR export = :export) AND (:part IS NULL OR instr(name, :part) > 0) AS is_wanted`;
+
+/** From the newest on; what matches little ends after so many files. */
+export const SELECT_FILES = `
+  SELECT ${COLUMNS}, ${IS_WANTED} FROM ingest_file WHERE number < :before ORDER BY number DESC LIMIT :scanned`;
+
+/** There are few of them, and an index leads to them. */
+export const SELECT_FILES_NOT_APPLIED = `
+  SELECT ${COLUMNS}, ${IS_WANTED}
+  FROM (
+    SELECT number AS found FROM ingest_file INDEXED BY ingest_file_by_outcome
+    WHERE outcome IN ('applying', 'repeated', 'failed', 'refused', 'held') AND number < :before
+    ORDER BY number DESC LIMIT :scanned) CROSS JOIN ingest_file ON number = found
+  ORDER BY found DESC`;
+
+const SELECT_OF_WINDOW = `
+  SELECT ${COLUMNS} FROM ingest_file WHERE export = :export AND window_start = :window_start
+  ORDER BY number DESC LIMIT :limit`;
+
+const SELECT_ONE = `SELECT ${COLUMNS} FROM ingest_file WHERE number = ?`;
+
+const SELECT_BY_NAME = `SELECT ${COLUMNS} FROM ingest_file WHERE name = ? ORDER BY number DESC LIMIT 20`;
+
+const SELECT_SAME_CONTENT = `
+  SELECT number FROM ingest_file
+  WHERE sha256 = :sha256 AND outcome = 'applied' AND export = :export
+    AND window_start IS :window_start AND label IS :label
+  LIMIT 1`;
+
+/**
+ * Those that a window can be read from again: the newest first, held ones before failed ones. A failed one in the
+ * archive was replaced by another.
+ */
+const SELECT_LEFT = `
+  SELECT ${COLUMNS} FROM ingest_file
+  WHERE export = :export AND window_start = :window_start AND outcome IN ('held', 'failed') AND destination IS NOT NULL
+    AND destination NOT LIKE 'archive/%'
+  ORDER BY outcome = 'held' DESC, number DESC`;
+
+const SELECT_HELD_WINDOWS = `
+  SELECT DISTINCT file.window_start FROM ingest_file AS file JOIN export_window AS win USING (export, window_start)
+  WHERE file.export = :export AND file.outcome = 'held' AND file.destination IS NOT NULL AND win.status = :status
+  ORDER BY file.window_start`;
+
+const SELECT_ARCHIVED = `
+  SELECT ${COLUMNS} FROM ingest_file
+  WHERE outcome = 'applied' AND finished_at >= :from AND finished_at < :to ORDER BY number`;
+
+const SELECT_EXPIRED = `
+  SELECT ${COLUMNS} FROM ingest_file
+  WHERE outcome IN ('applied', 'repeated', 'failed') AND destination LIKE 'archive/%' AND finished_at < :before
+    AND number > :after
+  ORDER BY number LIMIT :limit`;
+
+export function saveFile(db: Database, record: FileRecord): void {
+  db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(record.report) });
+}
+
+/** The file is no longer where the record says. */
+export function clearDestination(db: Database, number: number): void {
+  db.prepare(CLEAR_DESTINATION).run(number);
+}
+
+export function lastFileNumber(db: Database): number {
+  return db.prepare<unknown[], { number: number | null }>(SELECT_LAST_NUMBER).get()?.number ?? 0;
+}
+
+/** Backfills that are not applied to their end. */
+export function applyingFiles(db: Database): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_APPLYING).all().map(fromRow);
+}
+
+export function newestFiles(db: Database, limit: number): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_NEWEST).all(limit).map(fromRow);
+}
+
+/** Files that failed, were refused or are held, the newest first. @param since epoch milliseconds */
+export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_NOT_APPLIED).all({ since, limit }).map(fromRow);
+}
+
+export interface FilesWanted {
+  /** Null: all, as for the other members. */
+  readonly outcomes: readonly string[] | null;
+  readonly export: string | null;
+  /** A part of the name. */
+  readonly part: string | null;
+  /** Files with smaller numbers only. */
+  readonly before: number | null;
+}
+
+const PAGE_FILES = 50;
+const SCANNED_FILES_MAX = 5000;
+
+/**
+ * The newest files that are wanted, at most 50. It looks at a bounded number of records: a page may hold fewer, and still
+ * have a next one.
+ *
+ * @returns `next`: the `before` of the next page; null when there is none
+ */
+export function filesPage(db: Database, wanted: FilesWanted): { files: FileRecord[]; next: number | null } {
+  const { outcomes, part, before } = wanted;
+  const isFiltered = outcomes !== null || part !== null || wanted.export !== null;
+  const scanned = isFiltered ? SCANNED_FILES_MAX : PAGE_FILES;
+  const sql = outcomes?.includes('applied') === false ? SELECT_FILES_NOT_APPLIED : SELECT_FILES;
+  const values = {
+    outcomes: outcomes === null ? null : JSON.stringify(outcomes),
+    export: wanted.export,
+    part,
+    before: before ?? Number.MAX_SAFE_INTEGER,
+    scanned,
+  };
+  const files: FileRecord[] = [];
+  let seen = 0;
+  let last: number | null = null;
+  for (const { is_wanted, ...row } of db
+    .prepare<unknown[], Row & { is_wanted: 0 | 1 }>(sql)
+    .iterate(values)) {
+    seen += 1;
+    last = row.number;
+    if (is_wanted === 1) files.push(fromRow(row));
+    if (files.length === PAGE_FILES) break;
+  }
+  return { files, next: seen === scanned || files.length === PAGE_FILES ? last : null };
+}
+
+/** Every file that came for a window, the newest first. */
+export function filesOfWindow(
+  db: Database,
+  window: { readonly export: ExportName; readonly window_start: number },
+  limit: number,
+): FileRecord[] {
+  return db
+    .prepare<unknown[], Row>(SELECT_OF_WINDOW)
+    .all({ ...window, limit })
+    .map(fromRow);
+}
+
+/** The record of a number; null when there is none. */
+export function findFile(db: Database, number: number): FileRecord | null {
+  const row = db.prepare<unknown[], Row>(SELECT_ONE).get(number);
+  return row === undefined ? null : fromRow(row);
+}
+
+/** The newest records of files that were dropped under this name. */
+export function filesNamed(db: Database, name: string): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_BY_NAME).all(name).map(fromRow);
+}
+
+/** The number of the file that brought this very content for this window or label. */
+export function findSameContent(db: Database, file: ExportFileName, sha256: string): number | null {
+  const wanted = {
+    export: file.export,
+    window_start: file.kind === 'window' ? file.window_start : null,
+    label: file.kind === 'backfill' ? file.label : null,
+    sha256,
+  };
+  return db.prepare<unknown[], { number: number }>(SELECT_SAME_CONTENT).get(wanted)?.number ?? null;
+}
+
+/** Files of a window that lie in held/ or failed/, the one that a reset reads first. */
+export function filesLeft(db: Database, exportName: ExportName, windowStart: number): FileRecord[] {
+  const window = { export: exportName, window_start: windowStart };
+  return db.prepare<unknown[], Row>(SELECT_LEFT).all(window).map(fromRow);
+}
+
+/** Starts of the windows in a status for which a file is held, the oldest first, epoch milliseconds. */
+export function windowsWithHeldFile(
+  db: Database,
+  exportName: ExportName,
+  status: 'failed' | 'abandoned',
+): number[] {
+  return db
+    .prepare<unknown[], { window_start: number }>(SELECT_HELD_WINDOWS)
+    .all({ export: exportName, status })
+    .map(({ window_start }) => window_start);
+}
+
+/** Applied files, first to last, that were finished in `[from, to)`, epoch milliseconds. */
+export function archivedFiles(db: Database, from: number, to: number): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_ARCHIVED).all({ from, to }).map(fromRow);
+}
+
+export function expiredFiles(
+  db: Database,
+  { before, after, limit }: { before: number; after: number; limit: number },
+): FileRecord[] {
+  return db.prepare<unknown[], Row>(SELECT_EXPIRED).all({ before, after, limit }).map(fromRow);
+}
+
+function fromRow(row: Row): FileRecord {
+  return { ...row, report: JSON.parse(row.report) };
+}
+
+/** A file's record in the contract's names. */
+export interface FileDocument {
+  readonly number: number;
+  readonly file: string;
+  readonly outcome: FileOutcome;
+  readonly export: ExportName | null;
+  readonly window_start: string | null;
+  readonly label: string | null;
+  readonly taken_at: string;
+  readonly finished_at: string | null;
+  readonly destination: string | null;
+  readonly sha256: string | null;
+  readonly bytes: number;
+  readonly report: FileRecord['report'];
+}
+
+export function fileDocument(record: FileRecord): FileDocument {
+  return {
+    number: record.number,
+    file: record.name,
+    outcome: record.outcome,
+    export: record.export,
+    window_start: record.window_start === null ? null : formatMs(record.window_start),
+    label: record.label,
+    taken_at: formatMs(record.taken_at),
+    finished_at: record.finished_at === null ? null : formatMs(record.finished_at),
+    destination: record.destination,
+    sha256: record.sha256,
+    bytes: record.bytes,
+    report: record.report,
+  };
+}
+
+/** What a file's record says, for those who count. */
+export function dealtWithOf(record: FileRecord): DealtWith {
+  const { created = 0, updated = 0, rescored = 0, unchanged = 0, bad_rows = 0, unknown_rows } = record.report;
+  const unknown = Object.values(unknown_rows ?? {}).reduce((sum, rows) => sum + rows, 0);
+  return {
+    export: record.export,
+    outcome: record.outcome,
+    rows: { created, updated, rescored, unchanged, left_out: bad_rows + unknown },
+  };
+}

@@ -1,0 +1,171 @@
+/**
+ * Rows on their way from the thread that reads exports to the thread that writes.
+ *
+ * A batch is columns and one block of bytes: structured cloning writes every member name of every object again, and
+ * to pack and unpack texts costs both threads more than all else that they do with them. The block is what the log gets
+ * and, from the middle of each line on, what the database gets.
+ */
+import { BASE_URL_MARK, readMatch } from '../../detection/match.ts';
+import type { Scoring } from '../../detection/merge.ts';
+import { encodeFrame } from '../../history/frame.ts';
+import { type DetectionState, escapeMark, rowHead, type StoredState } from '../../history/row-lines.ts';
+import { NEWLINE } from '../format/lines.ts';
+
+export interface RowBatch {
+  /** Rows of the file up to and with this batch: where reading goes on after a crash. */
+  readonly rowsThrough: number;
+  /** Its rows as a frame of the log; null until {@link addFrame}. */
+  frame: Uint8Array<ArrayBuffer> | null;
+  /** The rows as lines of the log, but for the mark of the base address, which is not escaped. */
+  readonly lines: Uint8Array<ArrayBuffer>;
+  /** Where in `lines` the rendered match of each row begins (see `renderMatch`), and where it ends. */
+  readonly begins: readonly number[];
+  readonly ends: readonly number[];
+  readonly ids: readonly string[];
+  readonly urls_withheld: readonly (string | null)[];
+  readonly exported_at_given: readonly (string | null)[];
+  readonly domains: readonly (string | null)[];
+  readonly source_ids: readonly (string | null)[];
+  /** Epoch seconds. */
+  readonly first_detected_at: readonly number[];
+  readonly publisher_ids: readonly (number | null)[];
+  /** Steps, see `bandStep`. */
+  readonly bands: readonly number[];
+  readonly scores: readonly number[];
+  readonly prints: readonly number[];
+  readonly article_ids: readonly number[];
+}
+
+/** Rows a batch holds at most, and batches that may be on their way: what bounds the memory of an ingest. */
+export const BATCH_ROWS_MAX = 500;
+export const BATCHES_IN_FLIGHT_MAX = 8;
+
+/** Of most batches; the block grows where one has longer rows. */
+const LINES_BYTES = 1024 * 1024;
+/** One UTF-16 code unit comes to at most three bytes. */
+const UNIT_BYTES_MAX = 3;
+const MARK_BYTE = BASE_URL_MARK.charCodeAt(0);
+
+/** Fills one batch after the other. */
+export class BatchBuilder {
+  readonly #memory: ArrayBuffer[];
+  #lines: Buffer<ArrayBuffer>;
+  #end = 0;
+  #columns = emptyColumns();
+
+  /** @param memory for batches, used up before more is taken: to take it anew costs as much as to fill it */
+  constructor(memory: ArrayBuffer[] = []) {
+    this.#memory = memory;
+    this.#lines = this.#next();
+  }
+
+  get rows(): number {
+    return this.#columns.ids.length;
+  }
+
+  /** @param state a row as its detection would be stored */
+  add(state: DetectionState): void {
+    const columns = this.#columns;
+    const head = rowHead(state);
+    this.#reserve((head.length + state.rendered.length + 1) * UNIT_BYTES_MAX);
+    this.#end += this.#lines.write(head, this.#end);
+    columns.begins.push(this.#end);
+    this.#end += this.#lines.write(state.rendered, this.#end);
+    columns.ends.push(this.#end);
+    this.#lines[this.#end] = NEWLINE;
+    this.#end += 1;
+    columns.ids.push(state.id);
+    columns.urls_withheld.push(state.url_withheld);
+    columns.exported_at_given.push(state.exported_at_given);
+    columns.first_detected_at.push(state.first_detected_at);
+    columns.domains.push(state.judged.domain);
+    columns.source_ids.push(state.judged.source_id);
+    columns.publisher_ids.push(state.judged.publisher_id);
+    columns.bands.push(state.judged.band);
+    columns.scores.push(state.judged.score);
+    columns.prints.push(state.judged.print);
+    columns.article_ids.push(state.judged.article_id);
+  }
+
+  /** @param rowsThrough rows of the file so far; @returns the batch, and begins the next one */
+  take(rowsThrough: number): RowBatch {
+    const batch = { rowsThrough, frame: null, lines: this.#lines.subarray(0, this.#end), ...this.#columns };
+    this.#columns = emptyColumns();
+    this.#lines = this.#next();
+    this.#end = 0;
+    return batch;
+  }
+
+  #next(): Buffer<ArrayBuffer> {
+    const memory = this.#memory.pop();
+    return memory === undefined ? Buffer.allocUnsafeSlow(LINES_BYTES) : Buffer.from(memory);
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#end + bytes <= this.#lines.length) return;
+    const larger = Buffer.allocUnsafeSlow((this.#end + bytes) * 2);
+    this.#lines.copy(larger, 0, 0, this.#end);
+    this.#lines = larger;
+  }
+}
+
+function emptyColumns() {
+  return {
+    begins: [] as number[],
+    ends: [] as number[],
+    ids: [] as string[],
+    urls_withheld: [] as (string | null)[],
+    exported_at_given: [] as (string | null)[],
+    first_detected_at: [] as number[],
+    domains: [] as (string | null)[],
+    source_ids: [] as (string | null)[],
+    publisher_ids: [] as (number | null)[],
+    bands: [] as number[],
+    scores: [] as number[],
+    prints: [] as number[],
+    article_ids: [] as number[],
+  };
+}
+
+/** Packs the rows for the log. The thread that reads exports does it: it has the time. */
+export function addFrame(batch: RowBatch): Uint8Array<ArrayBuffer> {
+  // Only rows of photos have the mark.
+  const lines = batch.lines.includes(MARK_BYTE) ? escapeMark(textOf(batch.lines)) : batch.lines;
+  batch.frame = encodeFrame('lines', lines);
+  return batch.frame;
+}
+
+/** A row as it is stored when its detection is new. */
+export function stateOf(batch: RowBatch, row: number, id: string): StoredState {
+  return {
+    id,
+    rendered: renderedOf(batch, row),
+    exported_at_given: batch.exported_at_given[row] ?? null,
+    url_withheld: batch.urls_withheld[row] ?? null,
+    first_detected_at: batch.first_detected_at[row] ?? 0,
+    judged: {
+      publisher_id: batch.publisher_ids[row] ?? null,
+      domain: batch.domains[row] ?? null,
+      band: batch.bands[row] ?? 0,
+      score: batch.scores[row] ?? 0,
+      print: batch.prints[row] ?? 0,
+      source_id: batch.source_ids[row] ?? null,
+      article_id: batch.article_ids[row] ?? 0,
+    },
+  };
+}
+
+/** A row as the merge rule takes it, with the address as exported. */
+export function scoringOf(batch: RowBatch, row: number): Scoring {
+  const match = readMatch(textOf(renderedOf(batch, row)));
+  match.article.url = batch.urls_withheld[row] ?? match.article.url;
+  return { match, exported_at_given: batch.exported_at_given[row] ?? null };
+}
+
+function renderedOf({ lines, begins, ends }: RowBatch, row: number): Uint8Array {
+  return lines.subarray(begins[row], ends[row]);
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
+}

@@ -1,0 +1,195 @@
+/**
+ * The transactions that change detections, windows and files: appended to the log, and durable there, before they are
+ * committed to the database.
+ *
+ * Once its commit line is in the log, a transaction is decided. Where the database refuses the commit all the same (a
+ * full disk), nothing else is written until the entry was applied from the log.
+ *
+ * A change is delivered when its commit is visible. That is later than anything the transaction itself could
+ * write, so the time is taken after the commit, told to the readers of this process at once, and written by the
+ * next transaction. Until it is written it counts as later than any time that is asked for.
+ */
+import { type Effects, noteEffects } from '../../history/effects.ts';
+import type { Operation } from '../../history/format.ts';
+import type { LogWriter } from '../../history/log-writer.ts';
+import { positionBeyond } from '../../history/lost-end.ts';
+import { LOGGED_TABLES } from '../../history/projection.ts';
+import { applyPending } from '../../history/recover.ts';
+import type { Database } from '../../store/database.ts';
+import { setLogMark } from '../../store/log-mark.ts';
+import type { Now } from '../../time.ts';
+import { newestWindowEnd } from '../../windows/ledger.ts';
+import { type Added, Applier, type ApplyStatements, lastPosition, prepareApply } from './apply-rows.ts';
+
+const STAMP_DELIVERY = 'UPDATE delivery SET delivered_at = :delivered_at WHERE delivered_at IS NULL';
+const SELECT_LAST_DELIVERED = 'SELECT max(delivered_at) AS delivered_at FROM delivery';
+const HAS_UNSTAMPED = 'SELECT EXISTS (SELECT 1 FROM delivery WHERE delivered_at IS NULL) AS has_unstamped';
+const SELECT_EPOCHS = 'SELECT at FROM version_epoch ORDER BY number';
+const INSERT_EPOCH = `
+  INSERT INTO version_epoch (number, at, reason, position, orphans)
+  VALUES ((SELECT count(*) + 1 FROM version_epoch), :at, :reason, :position, :orphans)`;
+
+/** What begins where the end of the log was lost: see history/lost-end.ts. */
+export interface Epoch {
+  /** In words. */
+  readonly reason: string;
+  /** What becomes of archived files without a record. */
+  readonly orphans: 'to read' | 'left';
+  /** A position that is known to have been given out; 0: none but those in the database. */
+  readonly position: number;
+  /** How many epochs of the lost part are known: versions are raised once for each of them, too. */
+  readonly lostEpochs: number;
+}
+
+export interface StreamWriterOptions {
+  readonly db: Database;
+  readonly log: LogWriter;
+  /** The folder of the log. */
+  readonly folder: string;
+  readonly now: Now;
+  /** Told at once of each transaction that became visible. */
+  readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
+}
+
+export class StreamWriter {
+  readonly #options: StreamWriterOptions;
+  readonly #statements: ApplyStatements;
+  readonly #effects: Effects;
+  #lastPosition: number;
+  #deliveredAtMs: number;
+  #isUnstamped: boolean;
+  /** Whether the log has an entry that the database refused. */
+  #isBehind = false;
+
+  constructor(options: StreamWriterOptions) {
+    const { db, now } = options;
+    this.#options = options;
+    this.#statements = prepareApply(db);
+    this.#effects = noteEffects(db, LOGGED_TABLES);
+    this.#lastPosition = lastPosition(db);
+    const last = db.prepare<unknown[], { delivered_at: number | null }>(SELECT_LAST_DELIVERED).get();
+    // What a crash left without a time became visible before now at the latest.
+    this.#deliveredAtMs = Math.max(last?.delivered_at ?? 0, newestWindowEnd(db), now());
+    const unstamped = db.prepare<unknown[], { has_unstamped: number }>(HAS_UNSTAMPED).get();
+    this.#isUnstamped = unstamped?.has_unstamped === 1;
+  }
+
+  get lastPosition(): number {
+    return this.#lastPosition;
+  }
+
+  /**
+   * Begins a transaction; when the one before it was delivered is written first.
+   *
+   * @param epoch the transaction begins a version epoch; null: it does not
+   */
+  begin(licensed: ReadonlySet<number> = new Set(), epoch: Epoch | null = null): Applier {
+    this.applyPending();
+    const { db, log, now } = this.#options;
+    db.exec('BEGIN IMMEDIATE');
+    try {
+      if (this.#isUnstamped) db.prepare(STAMP_DELIVERY).run({ delivered_at: this.#deliveredAtMs });
+      const position = epoch === null ? this.#lastPosition : this.#beginEpoch(epoch);
+      const epochs = db.prepare<unknown[], { at: number }>(SELECT_EPOCHS).all();
+      return new Applier(this.#statements, log, {
+        lastPosition: position,
+        nowMs: now(),
+        licensed,
+        epochsMs: epochs.map(({ at }) => at),
+      });
+    } catch (error) {
+      this.rollback();
+      throw error;
+    }
+  }
+
+  /**
+   * @param operation what the log says of it
+   * @param inTransaction what belongs to it besides: the file's record, its window
+   * @throws when it was rolled back, or is decided and not applied yet
+   */
+  commit(applier: Applier, operation: Operation, inTransaction: (added: Added) => void = () => {}): Added {
+    const { db, log, now } = this.#options;
+    let added: Added;
+    const before = log.last;
+    try {
+      added = applier.finish();
+      inTransaction(added);
+      const lines = this.#effects.take();
+      if (lines !== '' || log.isPending) {
+        const entry = log.commit(lines, operation, now());
+        setLogMark(db, entry);
+      }
+      db.exec('COMMIT');
+    } catch (error) {
+      // Also where something failed behind its commit line.
+      this.#isBehind = log.last !== before;
+      this.rollback();
+      throw error;
+    }
+    this.#isUnstamped = false;
+    this.#lastPosition = lastPosition(db);
+    if (added.last_position > 0) this.#deliver(added);
+    return added;
+  }
+
+  /** @returns the position beyond which they go on */
+  #beginEpoch({ reason, orphans, position, lostEpochs }: Epoch): number {
+    const { db, log, now } = this.#options;
+    const beyond = positionBeyond([this.#lastPosition, position], now());
+    const insert = db.prepare(INSERT_EPOCH);
+    for (let count = 0; count <= lostEpochs; count += 1)
+      insert.run({ at: now(), reason, position: beyond, orphans });
+    // Before the rows of the same transaction, whose versions rely on it.
+    log.append(this.#effects.take());
+    return beyond;
+  }
+
+  /** Gives up a transaction: nothing of it is in the log. */
+  rollback(): void {
+    const { db, log } = this.#options;
+    // SQLite may have rolled back by itself, as it does when the disk is full.
+    if (db.inTransaction) db.exec('ROLLBACK');
+    this.#effects.take();
+    log.rollback();
+  }
+
+  /** Applies from the log what the database refused. @throws while there is still no room */
+  applyPending(): void {
+    if (!this.#isBehind) return;
+    const { db, folder } = this.#options;
+    try {
+      applyPending(db, folder);
+    } finally {
+      // What the log says is not said a second time.
+      this.#effects.take();
+    }
+    this.#isBehind = false;
+    this.#lastPosition = lastPosition(db);
+    this.#becomeVisible();
+  }
+
+  /** Writes when the last transaction was delivered, where nothing else gives occasion to. */
+  flush(): void {
+    this.applyPending();
+    if (this.#isUnstamped) this.commit(this.begin(), { kind: 'delivery time' });
+  }
+
+  /** From here on the log's segments are closed, but for what follows. */
+  closeSegment(): void {
+    this.#options.log.closeSegment();
+  }
+
+  #deliver({ first_position }: Added): void {
+    this.#becomeVisible();
+    this.#options.onDelivered(first_position, this.#deliveredAtMs);
+  }
+
+  #becomeVisible(): void {
+    const { db, now } = this.#options;
+    // Though the clock was set back, no earlier than the last one, and not before the newest finished
+    // window ended: as_of said so.
+    this.#deliveredAtMs = Math.max(this.#deliveredAtMs, newestWindowEnd(db), now());
+    this.#isUnstamped = true;
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * CSV (RFC 4180): a header line of column names, then a record a row. An empty field is null; numbers and
+ * booleans are written as in JSON.
+ */
+
+import { CsvError, type Info, parse } from 'csv-parse';
+import { counted, grouped } from '../../counted.ts';
+import type { ExportName } from '../../detection/content-type.ts';
+import { nearest } from '../../nearest.ts';
+import type { RawRow } from '../rules/row.ts';
+import { EXPORT_COLUMNS, exportColumn } from './columns.ts';
+import { LINE_BYTES_MAX, wholeLines } from './lines.ts';
+import { badFile, badRow, type RawEntry } from './raw-rows.ts';
+
+const GROUP_ROWS = 500;
+/** Letters by which a name in the header may differ from the column that is meant. */
+const MISSPELT_MAX = 4;
+const INTEGER = /^-?(0|[1-9]\d*)$/;
+const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+
+interface ParsedRecord {
+  readonly info: Info;
+  readonly record: string[];
+}
+
+export async function* csvEntries(
+  chunks: AsyncIterable<Buffer>,
+  exportName: ExportName,
+): AsyncGenerator<RawEntry[]> {
+  // The parser reports what it dislikes as an error of its stream, with the line in it.
+  const problem: { entry: RawEntry | null } = { entry: null };
+  const parser = parse({
+    info: true,
+    relax_column_count: true,
+    skip_empty_lines: true,
+    record_delimiter: ['\r\n', '\n'],
+    max_record_size: LINE_BYTES_MAX,
+  });
+  const feeding = feed(parser, chunks, problem);
+  feeding.catch((error) => parser.destroy(error));
+  const lines = new LineCounter();
+  let header: string[] | null = null;
+  let group: RawEntry[] = [];
+  try {
+    for await (const parsed of parser as AsyncIterable<ParsedRecord>) {
+      const line = lines.lineOf(parsed);
+      if (header === null) {
+        header = parsed.record;
+        const bad = judgeHeader(header, exportName);
+        if (bad) {
+          yield [bad];
+          return;
+        }
+        continue;
+      }
+      group.push(entryOf(header, parsed.record, line));
+      if (group.length < GROUP_ROWS) continue;
+      yield group;
+      group = [];
+    }
+    await feeding;
+  } catch (error) {
+    group.push(problem.entry ?? parseProblem(error, lines));
+  } finally {
+    parser.destroy();
+  }
+  yield group;
+}
+
+async function feed(
+  parser: ReturnType<typeof parse>,
+  chunks: AsyncIterable<Buffer>,
+  problem: { entry: RawEntry | null },
+): Promise<void> {
+  for await (const block of wholeLines(chunks)) {
+    if (block.kind !== 'lines') {
+      // A record may span lines, so a line that cannot be read leaves no safe place to read on from.
+      problem.entry =
+        block.kind === 'too long'
+          ? badFile(block.line, `a line of at most ${grouped(LINE_BYTES_MAX)} bytes`)
+          : badFile(block.line, 'UTF-8 text', block.text.slice(0, 200));
+      throw new Error('unreadable line');
+    }
+    if (!parser.write(block.block)) await drained(parser);
+    if (parser.destroyed) return;
+  }
+  parser.end();
+}
+
+function drained(parser: ReturnType<typeof parse>): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = () => {
+      parser.off('drain', settle);
+      parser.off('close', settle);
+      resolve();
+    };
+    parser.once('drain', settle);
+    parser.once('close', settle);
+    if (parser.closed) settle();
+  });
+}
+
+function judgeHeader(header: readonly string[], exportName: ExportName): RawEntry | null {
+  const names = new Set<string>();
+  for (const name of header) {
+    if (names.has(name)) return badFile(1, 'every column only once', name, name);
+    names.add(name);
+    const column = exportColumn(name);
+    if (column && !column.exports.includes(exportName)) {
+      return badFile(1, `no column ${name} in ${exportName} files`, name, name);
+    }
+  }
+  const absent = EXPORT_COLUMNS.filter((column) => column.required && !names.has(column.name));
+  if (absent.length === 0) return null;
+  const unknown = header.filter((name) => exportColumn(name) === undefined);
+  const wanted = absent.map(({ name }) => {
+    const given = nearest(name, unknown, MISSPELT_MAX);
+    return given === null ? name : `${name} (misspelled as "${given.slice(0, 100)}"?)`;
+  });
+  const columns = absent.length === 1 ? 'the column' : 'the columns';
+  return badFile(1, `a header line with ${columns} ${wanted.join(', ')}`, header.join(',').slice(0, 200));
+}
+
+function entryOf(header: readonly string[], record: readonly string[], line: number): RawEntry {
+  if (record.length !== header.length) {
+    return badRow(line, `${counted(header.length, 'field')}, as in the header`, record.join(','));
+  }
+  const raw: Record<string, unknown> = Object.create(null);
+  for (const [index, name] of header.entries()) raw[name] = fieldValue(name, record[index] ?? '');
+  return { kind: 'row', line, raw: raw as RawRow };
+}
+
+/** A field that does not read as its column's type stays text; the row check then says what was expected. */
+function fieldValue(name: string, text: string): unknown {
+  if (text === '') return null;
+  switch (exportColumn(name)?.kind.type) {
+    case 'integer':
+      return INTEGER.test(text) ? Number(text) : text;
+    case 'score':
+      return NUMBER.test(text) ? Number(text) : text;
+    case 'boolean':
+      return text === 'true' ? true : text === 'false' ? false : text;
+    default:
+      return text;
+  }
+}
+
+function parseProblem(error: unknown, lines: LineCounter): RawEntry {
+  if (!(error instanceof CsvError)) throw error;
+  const line = typeof error.lines === 'number' ? error.lines - lines.returns : 0;
+  const reason = error.message.replace(/ at line \d+/, '').slice(0, 200);
+  return badFile(line, `CSV as in RFC 4180 (${reason})`);
+}
+
+/** The line on which a record begins; the parser counts to its end, and a carriage return within it as a line. */
+class LineCounter {
+  /** Carriage returns within records so far. */
+  returns = 0;
+  #counted = 0;
+
+  lineOf({ info, record }: ParsedRecord): number {
+    const isPlain = info.lines === this.#counted + 1;
+    this.#counted = info.lines;
+    if (isPlain) return info.lines - this.returns;
+    const text = record.join();
+    this.returns += text.split('\r').length - 1;
+    return info.lines - this.returns - (text.split('\n').length - 1);
+  }
+}

@@ -1,0 +1,342 @@
+/**
+ * Reads one export file to its end: every row checked, rendered and handed on in batches.
+ *
+ * What it finds wrong is a value, not an exception: rows that break the format, a file that is cut off, a file
+ * that is damaged. Only faults of the machine (a disk that cannot be read) are thrown.
+ */
+import { counted } from '../../counted.ts';
+import {
+  CONTENT_TYPE_OF_EXPORT,
+  type ContentType,
+  type StreamName,
+  streamName,
+} from '../../detection/content-type.ts';
+import { formatDetectionId } from '../../detection/id.ts';
+import {
+  type ExportRow,
+  judgedColumns,
+  type MatchOptions,
+  matchOf,
+  renderMatch,
+} from '../../detection/match.ts';
+import { shownUrl } from '../../detection/merge.ts';
+import { parseSeconds } from '../../time.ts';
+import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch } from '../apply/row-batch.ts';
+import { csvEntries } from '../format/csv.ts';
+import type { ExportFileName } from '../format/file-name.ts';
+import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../format/line-errors.ts';
+import { ndjsonEntries } from '../format/ndjson.ts';
+import type { RawEntry } from '../format/raw-rows.ts';
+import { openContent, UnreadableContent } from '../format/unpacking.ts';
+import { checkRow, type RowError, type RowLimits } from './row.ts';
+
+/** How a file is read: plain data, fixed when reading begins. */
+export interface ReadingOrder {
+  readonly path: string;
+  readonly file: ExportFileName;
+  /** The earliest `first_detected_at`, as the contract writes times. */
+  readonly earliest: string;
+  /** The latest `first_detected_at` and `last_scored_at`. */
+  readonly latest: string;
+  readonly exported_at_default: string;
+  readonly require_trailer: boolean;
+  /** What becomes of a row that breaks the format: the file fails, or the row is left out; see {@link isMostlyBad}. */
+  readonly bad_rows: 'fail' | 'skip';
+  /** The streams that the appliance has; null: all. */
+  readonly streams: readonly StreamName[] | null;
+  /** Subscriptions whose account may see the addresses of print articles. */
+  readonly licensed: readonly number[];
+  /** Rows at the start of the file that were applied before. */
+  readonly rows_to_skip: number;
+}
+
+/** Where what is read goes. */
+export interface ReadingSinks {
+  /** Path and query of the address that the appliance gives a photo. */
+  readonly photoPath: MatchOptions['photoPath'];
+  /** Memory for batches: it is used up before more is taken. */
+  readonly memory?: ArrayBuffer[];
+  /** Takes a batch; the reader goes on when it resolves. Without it, rows are checked and not rendered. */
+  readonly onBatch?: (batch: RowBatch) => Promise<void> | void;
+  /** Told of each row that is left out. */
+  readonly onBadRow?: (bad: BadRow) => void;
+  readonly onProgress?: (rows: number) => void;
+}
+
+export interface BadRow {
+  readonly line: number;
+  readonly errors: readonly RowError[];
+  readonly row: unknown;
+}
+
+export interface ReadingCounts {
+  readonly sha256: string;
+  readonly bytes: number;
+  /** All rows of the file. */
+  readonly rows: number;
+  /** Rows left out because they break the format. */
+  readonly bad_rows: number;
+  /** Rows of subscriptions or content types that the appliance does not have, by `<subscription>:<type>`. */
+  readonly unknown_rows: Readonly<Record<string, number>>;
+  readonly ignored_columns: readonly string[];
+  /** Rows whose `article_publisher_name` was left out, since they have no `article_publisher_id`. */
+  readonly names_without_id: number;
+}
+
+export type ReadingResult =
+  | { readonly kind: 'read'; readonly counts: ReadingCounts }
+  /** Rows or the file as a whole break the format: the first errors, and how many there are. */
+  | {
+      readonly kind: 'bad';
+      readonly counts: ReadingCounts;
+      readonly errors: readonly LineError[];
+      readonly errors_total: number;
+      readonly rows_with_errors: number;
+      /** All errors by kind, up to a number of kinds. */
+      readonly error_groups: readonly ErrorGroup[];
+    }
+  /** The packing ends too early: it may still be growing. */
+  | { readonly kind: 'truncated'; readonly counts: ReadingCounts; readonly reason: string }
+  | { readonly kind: 'damaged'; readonly counts: ReadingCounts; readonly reason: string };
+
+const ERRORS_MAX = 20;
+/** So many may be left out of a file, however short it is. */
+const BAD_ROWS_IN_ANY_FILE = 100;
+/** Unknown streams are counted one by one up to this many, and together from there. */
+const UNKNOWN_STREAMS_MAX = 50;
+
+export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Promise<ReadingResult> {
+  const { path, file } = order;
+  const content = await openContent(path, file.form);
+  const reading = new Reading(order, sinks);
+  try {
+    const entries = file.form.startsWith('csv')
+      ? csvEntries(content.chunks, file.export)
+      : ndjsonEntries(content.chunks);
+    for await (const group of entries) {
+      for (const entry of group) {
+        const full = reading.take(entry);
+        if (full !== null) await sinks.onBatch?.(full);
+        if (reading.isOver) break;
+      }
+      sinks.onProgress?.(reading.rows);
+      if (reading.isOver) break;
+    }
+    reading.finish();
+    const last = reading.rest();
+    if (last !== null) await sinks.onBatch?.(last);
+    // A file that was given up half-way has no hash: it was not read to its end.
+    return reading.result(reading.isOver ? '' : content.sha256(), content.bytes());
+  } catch (error) {
+    if (!(error instanceof UnreadableContent)) throw error;
+    return { kind: error.kind, counts: reading.counts('', content.bytes()), reason: error.message };
+  } finally {
+    await content.close();
+  }
+}
+
+/** The state of one reading: where it is, what it found, and the batch it is filling. */
+class Reading {
+  rows = 0;
+  isOver = false;
+  readonly #order: ReadingOrder;
+  readonly #sinks: ReadingSinks;
+  readonly #contentType: ContentType;
+  readonly #streams: ReadonlySet<StreamName> | null;
+  readonly #licensed: ReadonlySet<number>;
+  readonly #limits: RowLimits;
+  readonly #match: MatchOptions;
+  readonly #errors: LineError[] = [];
+  #errorsTotal = 0;
+  readonly #groups = new ErrorGroups();
+  #badRows = 0;
+  #rowsWithErrors = 0;
+  /** Of rows that are left out: the first errors, and how many there are. */
+  readonly #leftOut: LineError[] = [];
+  #leftOutErrors = 0;
+  #namesWithoutId = 0;
+  #trailer: { readonly line: number; readonly rows: number } | null = null;
+  readonly #unknown = new Map<string, number>();
+  readonly #ignored = new Set<string>();
+  readonly #batch: BatchBuilder;
+  /** Rows of the file up to and with the last batch. */
+  #rowsThrough = 0;
+
+  constructor(order: ReadingOrder, sinks: ReadingSinks) {
+    const { file, earliest, latest, streams, licensed } = order;
+    this.#order = order;
+    this.#sinks = sinks;
+    this.#batch = new BatchBuilder(sinks.memory);
+    this.#match = { exportedAtDefault: order.exported_at_default, photoPath: sinks.photoPath };
+    this.#contentType = CONTENT_TYPE_OF_EXPORT[file.export];
+    this.#streams = streams === null ? null : new Set(streams);
+    this.#licensed = new Set(licensed);
+    this.#limits = { export: file.export, earliest, latest, estimated: file.kind === 'backfill' };
+  }
+
+  /** @returns a batch that is full */
+  take(entry: RawEntry): RowBatch | null {
+    if (this.#trailer !== null) {
+      this.#fail({
+        line: entry.line,
+        column: null,
+        value: null,
+        expected: 'no lines after the end_of_export line',
+      });
+      return null;
+    }
+    switch (entry.kind) {
+      case 'trailer':
+        this.#trailer = entry;
+        return null;
+      case 'bad file':
+        this.#fail({ line: entry.line, ...entry.error });
+        return null;
+      case 'bad row':
+        this.rows += 1;
+        if (this.rows > this.#order.rows_to_skip) this.#bad(entry.line, [entry.error], entry.text);
+        return null;
+      case 'row':
+        this.rows += 1;
+        if (this.rows > this.#order.rows_to_skip) this.#check(entry);
+        return this.#batch.rows < BATCH_ROWS_MAX ? null : this.rest();
+    }
+  }
+
+  /** Judges what can only be judged at the end: the trailer, and how many rows were bad. */
+  finish(): void {
+    this.#judgeTrailer();
+    if (this.#errorsTotal > 0 || !isMostlyBad(this.#badRows, this.rows)) return;
+    this.#note({
+      line: 0,
+      column: null,
+      value: this.#badRows,
+      expected: `at most ${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(this.rows, 'row')} in the file, so that they can be skipped`,
+    });
+    for (const error of this.#leftOut) this.#note(error);
+    this.#errorsTotal = 1 + this.#leftOutErrors;
+  }
+
+  #judgeTrailer(): void {
+    const trailer = this.#trailer;
+    if (trailer === null) {
+      const { file, require_trailer } = this.#order;
+      if (!require_trailer || file.form.startsWith('csv') || this.isOver) return;
+      this.#fail({
+        line: 0,
+        column: null,
+        value: null,
+        expected: 'a last line {"end_of_export":true,"rows":N}',
+      });
+    } else if (trailer.rows !== this.rows) {
+      this.#fail({
+        line: trailer.line,
+        column: 'rows',
+        value: trailer.rows,
+        expected: `${this.rows}, the number of rows in the file`,
+      });
+    }
+  }
+
+  /** @returns what is left to hand on */
+  rest(): RowBatch | null {
+    if (this.#errorsTotal > 0 || (this.#batch.rows === 0 && this.#rowsThrough === this.rows)) return null;
+    this.#rowsThrough = this.rows;
+    return this.#batch.take(this.rows);
+  }
+
+  counts(sha256: string, bytes: number): ReadingCounts {
+    return {
+      sha256,
+      bytes,
+      rows: this.rows,
+      bad_rows: this.#badRows,
+      unknown_rows: Object.fromEntries(this.#unknown),
+      ignored_columns: [...this.#ignored].sort(),
+      names_without_id: this.#namesWithoutId,
+    };
+  }
+
+  result(sha256: string, bytes: number): ReadingResult {
+    const counts = this.counts(sha256, bytes);
+    if (this.#errorsTotal === 0) return { kind: 'read', counts };
+    return {
+      kind: 'bad',
+      counts,
+      errors: this.#errors,
+      errors_total: this.#errorsTotal,
+      rows_with_errors: this.#rowsWithErrors,
+      error_groups: this.#groups.all(),
+    };
+  }
+
+  #check(entry: { readonly line: number; readonly raw: Readonly<Record<string, unknown>> }): void {
+    const checked = checkRow(entry.raw, this.#limits, this.#ignored);
+    if (checked.kind === 'bad') {
+      this.#bad(entry.line, checked.errors, entry.raw);
+      return;
+    }
+    const stream = streamName(checked.row.subscription_id, this.#contentType);
+    if (this.#streams !== null && !this.#streams.has(stream)) {
+      this.#countUnknown(stream);
+      return;
+    }
+    if (checked.isNameLeftOut) this.#namesWithoutId += 1;
+    if (this.#errorsTotal === 0 && this.#sinks.onBatch !== undefined) this.#append(checked.row);
+  }
+
+  #append(row: ExportRow): void {
+    const contentType = this.#contentType;
+    const match = matchOf(contentType, row, this.#match);
+    const judged = judgedColumns(match);
+    const shown = shownUrl(match, this.#licensed.has(row.subscription_id));
+    const withheld = shown === match.article.url ? null : match.article.url;
+    match.article.url = shown;
+    this.#batch.add({
+      id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
+      rendered: renderMatch(match),
+      url_withheld: withheld,
+      exported_at_given: row.exported_at,
+      first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
+      judged,
+    });
+  }
+
+  #countUnknown(stream: string): void {
+    const key = this.#unknown.has(stream) || this.#unknown.size < UNKNOWN_STREAMS_MAX ? stream : 'others';
+    this.#unknown.set(key, (this.#unknown.get(key) ?? 0) + 1);
+  }
+
+  #bad(line: number, errors: readonly RowError[], row: unknown): void {
+    this.#rowsWithErrors += 1;
+    if (this.#order.bad_rows === 'skip') {
+      this.#badRows += 1;
+      this.#leftOutErrors += errors.length;
+      const short = errors.map(shortened);
+      for (const error of short)
+        if (this.#leftOut.length < ERRORS_MAX) this.#leftOut.push({ line, ...error });
+      this.#sinks.onBadRow?.({ line, errors: short, row });
+      return;
+    }
+    for (const error of errors) this.#note({ line, ...error });
+  }
+
+  #fail(error: LineError): void {
+    this.#note(error);
+    this.isOver = true;
+  }
+
+  #note(error: LineError): void {
+    this.#errorsTotal += 1;
+    this.#groups.add(error);
+    if (this.#errors.length < ERRORS_MAX) this.#errors.push({ ...error, ...shortened(error) });
+  }
+}
+
+/**
+ * Whether so many rows are bad that none is left out: then it is not single rows that are wrong but the writer, and
+ * somebody has to know.
+ */
+function isMostlyBad(bad: number, rows: number): boolean {
+  return bad > BAD_ROWS_IN_ANY_FILE && bad > rows / 10;
+}

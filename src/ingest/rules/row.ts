@@ -1,0 +1,205 @@
+/**
+ * One row of an export: raw values in, a checked row or the reasons against it out. Pure.
+ *
+ * The row is walked once, by its own keys: a row has about twenty of them and there may be millions of rows.
+ */
+import { grouped } from '../../counted.ts';
+import { BANDS, bandStep } from '../../detection/band.ts';
+import { CONTENT_TYPE_OF_EXPORT, type ExportName, MATCH_TYPES } from '../../detection/content-type.ts';
+import type { ExportRow } from '../../detection/match.ts';
+import { formatSeconds, parseSeconds } from '../../time.ts';
+import {
+  type CheckedColumn,
+  type ColumnKind,
+  type ColumnName,
+  EXPORT_COLUMNS,
+  exportColumn,
+  isCheckedColumn,
+} from '../format/columns.ts';
+import { Bad, hostOfDomain, readAddress, registrableDomain } from './article-address.ts';
+
+export interface RowLimits {
+  readonly export: ExportName;
+  /** The earliest `first_detected_at`, as the contract writes times. */
+  readonly earliest: string;
+  /** The latest `first_detected_at` and `last_scored_at`. */
+  readonly latest: string;
+  /** `first_detected_estimated` of a row that does not say. */
+  readonly estimated: boolean;
+}
+
+export interface RowError {
+  readonly column: string | null;
+  readonly value: unknown;
+  readonly expected: string;
+}
+
+export type RawRow = Readonly<Record<string, unknown>>;
+
+export type CheckedRow =
+  | {
+      readonly kind: 'row';
+      readonly row: ExportRow;
+      /** A publisher's name was left out, since the row has no id for it. */
+      readonly isNameLeftOut: boolean;
+    }
+  | { readonly kind: 'bad'; readonly errors: readonly RowError[] };
+
+const STRING_BYTES_MAX = 4 * 1024;
+const REQUIRED = EXPORT_COLUMNS.filter((column) => column.required);
+/** A column names itself in a file's record at most this long. */
+const COLUMN_NAME_MAX = 100;
+const IGNORED_COLUMNS_MAX = 50;
+
+/**
+ * @param ignored collects the names of columns that mean nothing here
+ */
+export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): CheckedRow {
+  const row = emptyRow(limits);
+  const values: Record<ColumnName, unknown> = row;
+  const errors: RowError[] = [];
+  let requiredSeen = 0;
+  let checked = false;
+  for (const name in raw) {
+    const column = exportColumn(name);
+    if (column === undefined) {
+      if (isCheckedColumn(name)) checked = true;
+      else if (ignored.size < IGNORED_COLUMNS_MAX) ignored.add(name.slice(0, COLUMN_NAME_MAX));
+      continue;
+    }
+    if (!column.exports.includes(limits.export)) {
+      errors.push({
+        column: name,
+        value: raw[name],
+        expected: `no column ${name} in ${limits.export} files`,
+      });
+      continue;
+    }
+    const value = raw[name];
+    if (value === null || value === undefined || value === '') continue;
+    if (column.required) requiredSeen += 1;
+    const read = readValue(value, column.kind, limits);
+    if (read instanceof Bad) errors.push({ column: name, value, expected: read.expected });
+    else values[column.name] = read;
+  }
+  if (requiredSeen < REQUIRED.length) errors.push(...missing(raw));
+  if (checked && errors.length === 0) errors.push(...checkGiven(raw, row, limits.export));
+  if (errors.length > 0) return { kind: 'bad', errors };
+  const isNameLeftOut = row.article_publisher_id === null && row.article_publisher_name !== null;
+  finish(row, raw.article_url);
+  return { kind: 'row', row, isNameLeftOut };
+}
+
+/** @returns the value as it is kept, or what was expected in its place */
+function readValue(value: unknown, kind: ColumnKind, limits: RowLimits): unknown {
+  switch (kind.type) {
+    case 'integer':
+      return typeof value === 'number' && Number.isInteger(value) && value >= kind.least && value <= kind.most
+        ? value + 0
+        : new Bad(`an integer from ${grouped(kind.least)} to ${grouped(kind.most)}`);
+    case 'score': {
+      const most = limits.export === 'newswire' ? 100 : 99;
+      return typeof value === 'number' && value >= 0 && value <= most
+        ? value + 0
+        : new Bad(`a number from 0 to ${most}`);
+    }
+    case 'boolean':
+      return typeof value === 'boolean' ? value : new Bad('true or false');
+    case 'timestamp':
+      return readTimestamp(value, kind.bound, limits);
+    case 'string':
+      return readString(value, kind.characters_max, kind.trimmed === true);
+    case 'address':
+      return typeof value === 'string' && value.isWellFormed()
+        ? readAddress(value)
+        : new Bad('an absolute URL that begins with http:// or https://');
+  }
+}
+
+function readTimestamp(value: unknown, bound: 'none' | 'latest' | 'both', limits: RowLimits): string | Bad {
+  const seconds = typeof value === 'string' ? parseSeconds(value) : null;
+  if (seconds === null || typeof value !== 'string') {
+    return new Bad('an ISO 8601 time with Z or an offset, such as 2026-11-21T10:10:00Z');
+  }
+  const text = value.length === 20 ? value : formatSeconds(seconds);
+  if (bound === 'both' && text < limits.earliest) return new Bad(`a time not before ${limits.earliest}`);
+  if (bound !== 'none' && text > limits.latest) return new Bad(`a time not after ${limits.latest}`);
+  return text;
+}
+
+function readString(
+  value: unknown,
+  charactersMax: number | undefined,
+  trimmed: boolean,
+): string | null | Bad {
+  if (typeof value !== 'string' || !value.isWellFormed()) return new Bad('a string of valid Unicode');
+  if (value.length * 3 > STRING_BYTES_MAX && Buffer.byteLength(value) > STRING_BYTES_MAX) {
+    return new Bad('a string of at most 4 KiB');
+  }
+  if (charactersMax !== undefined && value.length > charactersMax && [...value].length > charactersMax) {
+    return new Bad(`a string of at most ${charactersMax} characters`);
+  }
+  return trimmed ? value.trim() || null : value;
+}
+
+function missing(raw: RawRow): RowError[] {
+  return REQUIRED.filter(({ name }) => raw[name] === undefined || raw[name] === null || raw[name] === '').map(
+    ({ name }) => ({ column: name, value: raw[name] ?? null, expected: 'a value: this column is required' }),
+  );
+}
+
+/** An export may carry what the appliance gives itself; then it must say the same. */
+function checkGiven(raw: RawRow, row: ExportRow, exportName: ExportName): RowError[] {
+  const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
+  const expected: Record<CheckedColumn, string> = {
+    content_type: contentType,
+    match_type: MATCH_TYPES[contentType],
+    strength_band: BANDS[bandStep(contentType, row.strength_score)] ?? '',
+  };
+  return Object.entries(expected).flatMap(([column, wanted]) => {
+    const value = raw[column];
+    const given = value !== undefined && value !== null && value !== '';
+    return given && value !== wanted ? [{ column, value, expected: `"${wanted}", or no value` }] : [];
+  });
+}
+
+/**
+ * What follows from several columns: the registrable domain, and no name without the publisher's id.
+ *
+ * @param articleUrl as given
+ */
+function finish(row: ExportRow, articleUrl: unknown): void {
+  const domain = row.article_domain ?? (typeof articleUrl === 'string' ? articleUrl : '');
+  row.article_domain = domain === '' ? null : registrableDomain(hostOfDomain(domain));
+  if (row.article_publisher_id === null) row.article_publisher_name = null;
+}
+
+function emptyRow(limits: RowLimits): ExportRow {
+  return {
+    subscription_id: 0,
+    source_internal_id: 0,
+    article_id: 0,
+    first_detected_at: '',
+    last_scored_at: '',
+    strength_score: 0,
+    first_detected_estimated: limits.estimated,
+    exported_at: null,
+    source_id: null,
+    source_published_at: null,
+    source_language: null,
+    source_syndicated: null,
+    source_sentences: null,
+    source_image_url: null,
+    source_origin_url: null,
+    strength_matched_sentences: null,
+    strength_article_sentences: null,
+    article_url: null,
+    article_domain: null,
+    article_published_at: null,
+    article_headline: null,
+    article_publisher_id: null,
+    article_publisher_name: null,
+    article_print: false,
+    article_image_url: null,
+  };
+}

@@ -1,0 +1,443 @@
+/** The administration's port: what it shows, what it refuses, and that what it counts is so. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdirSync } from 'node:fs';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { certificateNames, isHostTaken, ownNames } from '../../src/admin/host.ts';
+import { createMetrics } from '../../src/admin/metrics.ts';
+import { newState, noteRehearsal, writeState } from '../../src/backup/branch.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { DAY_MS, formatSeconds, WINDOW_MS } from '../../src/time.ts';
+import { COUNT_WINDOWS } from '../../src/windows/ledger.ts';
+import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { fileName, ndjson, newRow } from '../support/export-files.ts';
+import { freePort } from '../support/free-port.ts';
+import { metricsOfManual } from '../support/manual.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+import { createTestStore } from '../support/store.ts';
+
+describe('the program with [admin] port', () => {
+  let appliance: Appliance;
+  let admin: string;
+  showLogOfFailures(() => appliance?.serving());
+
+  before(async () => {
+    const port = await freePort();
+    admin = `http://127.0.0.1:${port}`;
+    appliance = await startAppliance({
+      WIREWATCH_ADMIN_PORT: `${port}`,
+      WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
+      WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '2',
+    });
+  });
+  after(() => appliance?.stop());
+
+  async function metrics(): Promise<Map<string, number>> {
+    const text = await (await fetch(`${admin}/metrics`)).text();
+    const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    return new Map(
+      lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]),
+    );
+  }
+
+  test('its address stands in the log', async () => {
+    const line = await appliance.serving().logged('it', ({ msg }) => msg === 'administration listening');
+    assert.equal(line.url, admin);
+  });
+
+  test('every page is sound, has its headers, and links only to pages that are there', async () => {
+    const seen = new Set<string>();
+    const waiting = ['/', '/app.js', '/metrics', '/openapi.json'];
+    for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+      if (seen.has(path)) continue;
+      seen.add(path);
+      const response = await fetch(`${admin}${path}`);
+      const text = await response.text();
+      assert.equal(response.status, 200, path);
+      assert.equal(response.headers.get('x-content-type-options'), 'nosniff', path);
+      assert.match(
+        response.headers.get('content-security-policy') ?? '',
+        /^default-src 'none'; style-src 'self'/,
+      );
+      if (response.headers.get('content-type')?.startsWith('text/html') !== true) continue;
+      assert.match(text, /^<!doctype html>\n/);
+      assert.doesNotMatch(
+        text,
+        /(src|href)="(https?:)?\/\/|<script(?! type="module" src="\/)|\sstyle=|\son\w+=|undefined|\[object/,
+        path,
+      );
+      assert.deepEqual(openTags(text), [], path);
+      const targets = [...text.matchAll(/href="([^"]+)"/g)].map(([, target = '']) => target);
+      waiting.push(...targets.filter((target) => !target.startsWith('data:')));
+    }
+    assert.ok(seen.has('/style.css'));
+  });
+
+  test('/openapi.json is what "wirewatch openapi" prints', async () => {
+    const response = await fetch(`${admin}/openapi.json`);
+    assert.equal(response.headers.get('content-type'), 'application/json');
+    assert.equal(await response.text(), appliance.cli(['openapi']).stdout);
+  });
+
+  test('HEAD has the headers of GET; other methods are 405, other paths 404', async () => {
+    const head = await fetch(`${admin}/app.js`, { method: 'HEAD' });
+    assert.deepEqual([head.status, await head.text()], [200, '']);
+    assert.ok(Number(head.headers.get('content-length')) > 1000);
+    const post = await fetch(`${admin}/metrics`, { method: 'POST' });
+    assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
+    for (const path of ['/nothing', '/manual/', '/status', '/v1/health', '/__proto__', '/metrics/']) {
+      const response = await fetch(`${admin}${path}`);
+      assert.equal(response.status, 404, path);
+      assert.match(response.headers.get('content-type') ?? '', /^text\/plain/);
+    }
+  });
+
+  test('an address of the manual leads to the console', async () => {
+    for (const [path, location] of [
+      ['/manual', '/#/manual/'],
+      ['/manual/alerts', '/#/manual/alerts'],
+    ] as const) {
+      const response = await fetch(`${admin}${path}`, { redirect: 'manual' });
+      assert.deepEqual([response.status, response.headers.get('location')], [302, location]);
+    }
+  });
+
+  test('a foreign Host is 421', async () => {
+    const { port } = new URL(admin);
+    for (const [host, status] of [
+      ['rebound.example.com', 421],
+      [`localhost:${port}`, 200],
+    ] as const) {
+      const sent = request({ port, path: '/metrics', headers: { Host: host } }).end();
+      const [response] = await once(sent, 'response');
+      response.resume();
+      assert.equal(response.statusCode, status, host);
+    }
+  });
+
+  test('the API has none of it', async () => {
+    for (const path of ['/metrics', '/manual', '/console/overview']) {
+      assert.equal((await appliance.serving().get(path)).status, 404, path);
+    }
+  });
+
+  test('counts files, rows, requests by endpoint and status, rows served, tokens and refusals', async () => {
+    const before = await metrics();
+    const grown = (now: Map<string, number>, name: string) => (now.get(name) ?? 0) - (before.get(name) ?? 0);
+    const since = new Date(Date.now() - 1000).toISOString();
+    const ended = (windows: number) => (Math.floor(Date.now() / WINDOW_MS) - windows) * WINDOW_MS;
+    await appliance.dropped(fileName('newswire', ended(3)), ndjson([newRow(), newRow(), newRow()]));
+    await appliance.dropped(fileName('newswire', ended(2)), 'broken\n');
+    const got = await appliance.get(`/v1/detections/changes?since=${since}`);
+    assert.equal(JSON.parse(await got.text()).data.length, 3);
+    await appliance.get('/v1/detections/changes');
+    await appliance.get('/v1/me', 'nonsense');
+    await appliance.serving().get('/made/up');
+    const [, , id = ''] = appliance.key.split('_');
+    for (const expected of [200, 200, 429]) {
+      const body = new URLSearchParams({
+        grant_type: 'client_credentials',
+        client_id: id,
+        client_secret: appliance.key,
+      });
+      const token = await fetch(`${appliance.serving().url}/oauth/token`, { method: 'POST', body });
+      assert.equal(token.status, expected);
+    }
+
+    const now = await metrics();
+    const expected: [string, number][] = [
+      ['wirewatch_files_total{export="newswire",outcome="applied"}', 1],
+      ['wirewatch_files_total{export="newswire",outcome="failed"}', 1],
+      ['wirewatch_rows_ingested_total{export="newswire",outcome="created"}', 3],
+      [requests('/v1/detections/changes', '2xx'), 1],
+      [requests('/v1/detections/changes', '4xx'), 1],
+      [requests('/v1/me', '4xx'), 1],
+      [requests('none', '4xx'), 1],
+      [requests('/oauth/token', '2xx'), 2],
+      [requests('/oauth/token', '4xx'), 1],
+      ['wirewatch_rows_served_total{endpoint="/v1/detections/changes"}', 3],
+      ['wirewatch_tokens_issued_total', 2],
+      ['wirewatch_refused_total{limit="token_requests"}', 1],
+      ['wirewatch_windows{export="newswire",status="done"}', 1],
+      ['wirewatch_windows{export="newswire",status="failed"}', 1],
+      ['wirewatch_alerts_open{alert="failed windows",page_worthy="false"}', 1],
+    ];
+    for (const [name, by] of expected) assert.equal(grown(now, name), by, name);
+    const health = JSON.parse(await (await appliance.serving().get('/v1/health')).text());
+    const newest = now.get('wirewatch_newest_done_timestamp_seconds{export="newswire"}');
+    assert.equal(newest, Date.parse(health.exports.newswire.newest_done) / 1000);
+    assert.equal(now.has('wirewatch_newest_done_timestamp_seconds{export="imagewire"}'), false);
+    assert.ok((now.get('wirewatch_database_bytes{database="detections"}') ?? 0) > 0);
+    assert.ok((now.get('wirewatch_connections') ?? 0) > 0);
+    assert.ok(now.has('process_resident_memory_bytes'));
+    // Two monitors would each have seen a part of it.
+    assert.ok(!now.has('nodejs_eventloop_lag_p99_seconds'));
+    for (const folder of ['data', 'drop'])
+      assert.ok((now.get(`wirewatch_disk_free_bytes{folder="${folder}"}`) ?? 0) > 0, folder);
+    assert.ok(!now.has('wirewatch_disk_free_bytes{folder="backup"}'), 'no backup is scheduled');
+  });
+
+  test('rows of the day and the last request are counted by account, also for those that asked for nothing', async () => {
+    appliance.cli(['account', 'add', 'silent', '--name', 'Silent']);
+    const [{ id }] = JSON.parse(appliance.cli(['account', 'list', '--json']).stdout).filter(
+      (account: { id: string }) => account.id !== 'silent',
+    );
+    const rows = (of: Map<string, number>, account: string) =>
+      of.get(`wirewatch_account_rows_today{account="${account}"}`);
+    const asked = (of: Map<string, number>, account: string) =>
+      of.get(`wirewatch_account_last_request_timestamp_seconds{account="${account}"}`);
+    const before = await metrics();
+    const from = Date.now();
+    const since = new Date(from - DAY_MS).toISOString();
+    const got = await appliance.get(`/v1/detections/changes?since=${since}`);
+    const { length } = JSON.parse(await got.text()).data;
+    assert.ok(length > 0);
+    const now = await metrics();
+    assert.equal((rows(now, id) ?? 0) - (rows(before, id) ?? 0), length);
+    const last = Math.round((asked(now, id) ?? 0) * 1000);
+    assert.ok(last >= from && last <= Date.now(), `${last}`);
+    assert.deepEqual([rows(now, 'silent'), asked(now, 'silent')], [0, undefined]);
+  });
+
+  test('how far a follower is behind is told of every key that reads the change stream', async () => {
+    const other = createKey(appliance.cli, 'agency', '7001');
+    const lagOf = async (key: string) =>
+      [...(await metrics())].find(
+        ([name]) => name.includes(`lag_seconds`) && name.includes(key.split('_')[2] ?? ''),
+      )?.[1];
+    const since = new Date(Date.now() - DAY_MS).toISOString();
+    assert.equal(await lagOf(other), undefined, 'it has read nothing');
+    await appliance.get(`/v1/detections/changes?limit=1&since=${since}`, other);
+    const behind = (await lagOf(other)) ?? 0;
+    assert.ok(behind > 0 && behind < 60, `${behind}`);
+    await appliance.get('/v1/me', other);
+    assert.equal(await lagOf(other), behind, 'other requests say nothing of it');
+    await appliance.get(`/v1/detections/changes?since=${since}`, other);
+    assert.equal(await lagOf(other), 0);
+  });
+
+  test('metrics show no secret', async () => {
+    const text = await (await fetch(`${admin}/metrics`)).text();
+    const secret = appliance.key.split('_').at(-1) ?? '';
+    assert.ok(secret !== '' && !text.includes(secret));
+  });
+
+  test('the manual has every metric, and names no other', async () => {
+    // Until then there is nothing to tell of it.
+    appliance.cli(['verify']);
+    const text = await (await fetch(`${admin}/metrics`)).text();
+    const names = [...text.matchAll(/^# TYPE (wirewatch_\w+) /gm)].map(([, name]) => name);
+    assert.deepEqual(
+      names.sort(),
+      metricsOfManual()
+        .map(({ name }) => name)
+        .sort(),
+    );
+    for (const { name, labels } of metricsOfManual()) {
+      const [, own = ''] = new RegExp(`^${name}(?:_bucket)?\\{([^}]*)\\}`, 'm').exec(text) ?? [];
+      const found = [...own.matchAll(/(\w+)="/g)].map(([, label]) => label).filter((label) => label !== 'le');
+      assert.deepEqual(found.sort(), labels.sort(), name);
+    }
+  });
+
+  test('a client that says nothing does not keep it from stopping', async () => {
+    const silent = connect(Number(new URL(admin).port), '127.0.0.1');
+    silent.on('error', () => {});
+    await once(silent, 'connect');
+    const ended = once(silent, 'close');
+    await appliance.restart();
+    await ended;
+  });
+});
+
+test('it is off by default', async () => {
+  await inFolder(async (root) => {
+    const run = runProgram(['serve', '--data', root, '--port', '0']);
+    await run.url();
+    assert.ok(!run.told().includes('administration'));
+    run.kill('SIGTERM');
+    await run.ended;
+  });
+});
+
+test('the scheduled backup and its rehearsal have their times, and where none is scheduled there is none', () =>
+  inFolder(async (root) => {
+    const port = `${await freePort()}`;
+    const backups = join(root, 'backups');
+    const branch = join(backups, 'wirewatch-20261121T101000Z');
+    mkdirSync(branch, { recursive: true });
+    const at = Math.floor(Date.now() / 1000) - 60;
+    const members = { program: '1', log: null, access_log: null, secret_sha256: '' };
+    writeState(branch, newState({ ...members, at: formatSeconds(at) }));
+    noteRehearsal(branch, (at - 60) * 1000);
+    const scraped = async (minutes: string) => {
+      const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_BACKUP_EVERY_MINUTES: minutes };
+      const run = runProgram(['serve', '--data', root, '--port', '0'], settings);
+      await run.url();
+      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      run.kill('SIGTERM');
+      await run.ended;
+      return ['newest', 'rehearsed'].map(
+        (which) => new RegExp(`^wirewatch_backup_${which}_timestamp_seconds (.*)$`, 'm').exec(text)?.[1],
+      );
+    };
+    assert.deepEqual(await scraped('600'), [`${at}`, `${at - 60}`]);
+    assert.deepEqual(await scraped('0'), [undefined, undefined], 'none is scheduled');
+  }));
+
+test('a port that is taken is exit code 1 with what to do', async () => {
+  await inFolder(async (root) => {
+    const port = `${await freePort()}`;
+    const settings = { WIREWATCH_ADMIN_PORT: port };
+    const first = runProgram(['serve', '--data', `${root}/a`, '--port', '0'], settings);
+    await first.url();
+    const second = runProgram(['serve', '--data', `${root}/b`, '--port', '0'], settings);
+    assert.equal(await second.ended, 1);
+    assert.match(
+      second.told(),
+      /the administration cannot listen on 127\.0\.0\.1, port \d+: .*\[admin\] host and port/,
+    );
+    first.kill('SIGTERM');
+    assert.equal(await first.ended, 0);
+  });
+});
+
+test('Host: addresses and private names are taken, names that the public DNS may have are not', () => {
+  const takenIn = (env: NodeJS.ProcessEnv) => (host: string | undefined) =>
+    isHostTaken(host, ownNames('Wire.Example.com', 'machine', env));
+  const taken = takenIn({});
+  const service = 'wirewatch.default.svc.cluster.local:80';
+  assert.deepEqual(
+    [taken(service), takenIn({ KUBERNETES_SERVICE_HOST: '10.0.0.1' })(service)],
+    [false, true],
+  );
+  for (const host of [
+    '127.0.0.1',
+    '127.0.0.1:9464',
+    '10.1.2.3:80',
+    '[::1]:9464',
+    '[2001:db8::1]',
+    'localhost:9464',
+    'LOCALHOST',
+    'wirewatch:9464',
+    'a.internal.',
+    'nas.home.arpa',
+    'wire.example.com:9464',
+    'machine',
+    'machine.local:9464',
+  ])
+    assert.ok(taken(host), host);
+  for (const host of [
+    undefined,
+    '',
+    'evil.example.com',
+    'evil.example.com:9464',
+    'localhost.evil.com',
+    'evil.local',
+    'evil.machine.local',
+    'evilsvc.cluster.local',
+    '127.0.0.1.evil.com',
+    'x.0x7f',
+    '1.2.3',
+    '999.1.1.1',
+    '[::1',
+    '[evil.com]',
+    'a b',
+    'localhost:9464:1',
+    'localhost@evil.com',
+    '-.com',
+  ])
+    assert.ok(!taken(host), String(host));
+});
+
+test('Host: over TLS, names of the certificate are taken, too', () => {
+  const names = certificateNames('DNS:wire.example.org, IP Address:10.0.0.1, DNS:*.agency.example');
+  assert.deepEqual(names, ['wire.example.org', '.agency.example']);
+  assert.deepEqual(certificateNames(undefined), []);
+  for (const [host, taken] of [
+    ['wire.example.org:9464', true],
+    ['console.agency.example', true],
+    ['agency.example.evil.com', false],
+    ['evilagency.example', false],
+  ] as const)
+    assert.equal(isHostTaken(host, names), taken, host);
+});
+
+test('counting windows reads only those that are counted', () => {
+  const store = createTestStore();
+  const plan = store.reader
+    .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${COUNT_WINDOWS}`)
+    .all({ export: 'newswire', status: 'done', from: 0 });
+  store.close();
+  assert.match(
+    plan.map(({ detail }) => detail).join(),
+    /USING COVERING INDEX export_window_by_status \(export=\? AND status=\? AND window_start>\?\)/,
+  );
+});
+
+test('what is counted has bounded labels', async () => {
+  const metrics = createMetrics({ add() {}, refuse() {} });
+  for (const status of [200, 204, 400, 431, 503]) metrics.answered('/v1/me', status, 0.001, 0);
+  const text = await metrics.text();
+  const found = [...text.matchAll(/seconds_count\{endpoint="\/v1\/me",status="(\w+)"\}/g)].map(
+    ([, one]) => one,
+  );
+  assert.deepEqual(found.sort(), ['2xx', '4xx', '5xx']);
+});
+
+test('accounts are read once for each time that metrics are asked for', async () => {
+  const store = createTestStore();
+  const metrics = createMetrics({ add() {}, refuse() {} });
+  let reads = 0;
+  metrics.watch({
+    monitor: {
+      health: () => ({
+        status: 'ok',
+        exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
+        alerts: { open: 0, page_worthy: 0, paused: 0 },
+      }),
+      alerts: () => [],
+      noteFault: assert.ifError,
+      isDamaged: () => false,
+      close() {},
+    },
+    detections: () => store.reader,
+    folder: dataFolder(store.folder),
+    enabled: new Set(),
+    backup: { folder: store.folder, every_minutes: 0 },
+    drop: store.folder,
+    dailyRows: { used: () => 0 },
+    keyUses: {
+      unwritten() {
+        reads += 1;
+        return [];
+      },
+    },
+    certificateExpiresMs: () => null,
+    connections: () => 0,
+    now: Date.now,
+  });
+  await metrics.text();
+  assert.equal(reads, 1);
+  await metrics.text();
+  assert.equal(reads, 2);
+  store.close();
+});
+
+function requests(endpoint: string, status: string): string {
+  return `wirewatch_http_request_duration_seconds_count{endpoint="${endpoint}",status="${status}"}`;
+}
+
+/** What is opened and not closed, or the other way round. */
+function openTags(text: string): string[] {
+  const open: string[] = [];
+  for (const [, slash, name = '', self] of text.matchAll(/<(\/?)([a-z][a-z0-9]*)\b[^>]*?(\/?)>/g)) {
+    if (self === '/' || ['meta', 'link', 'br'].includes(name)) continue;
+    if (slash === '') open.push(name);
+    else if (open.pop() !== name) return [`</${name}>`];
+  }
+  return open;
+}

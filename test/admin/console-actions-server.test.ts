@@ -1,0 +1,264 @@
+/** The console's server: what can be done from it, each through to the API and to the audit trail. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import type { Overview, WindowDetail, WindowMap } from '../../src/admin/console/api.ts';
+import type { AuditEntry, AuditPage, Customers, KeyEntry } from '../../src/admin/console/api-records.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { type Console, openConsole } from '../support/console-client.ts';
+import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
+import { freePort } from '../support/free-port.ts';
+import { until } from '../support/until.ts';
+
+const NAME = 'Grace Hopper';
+let appliance: Appliance;
+let ui: Console;
+showLogOfFailures(() => appliance?.serving());
+before(async () => {
+  appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+  ui = await openConsole(appliance, '--as', NAME);
+});
+after(() => appliance?.stop());
+
+/** Of yesterday: within the map, and due long ago. */
+const first = Math.floor((Date.now() - DAY_MS) / WINDOW_MS) * WINDOW_MS - WINDOW_MS * 6;
+const at = (count: number) => first + count * WINDOW_MS;
+
+/** The newest thing in the audit trail, which must be this person's. */
+async function audited(command: string): Promise<AuditEntry> {
+  const { entries } = await ui.get<AuditPage>('history/audit');
+  const [newest] = entries;
+  assert.ok(newest !== undefined);
+  assert.deepEqual([newest.kind, newest.command, newest.actor], ['console', command, NAME]);
+  const printed = appliance.cli(['log', '--access']).stdout.trim().split('\n').at(-1) ?? '';
+  assert.ok(printed.includes(`${NAME}  console: ${command}  `), printed);
+  return newest;
+}
+
+async function keyEntry(id: string): Promise<KeyEntry> {
+  const { accounts } = await ui.get<Customers>('customers');
+  const found = accounts.flatMap(({ keys }) => keys).find((key) => key.id === id);
+  assert.ok(found !== undefined);
+  return found;
+}
+
+test('pause and resume', async () => {
+  assert.match((await ui.act('ingest-pause')).text, /^Ingest is paused since /);
+  assert.equal(JSON.parse(await (await appliance.serving().get('/v1/health')).text()).alerts.paused, 1);
+  assert.notEqual((await ui.get<Overview>('overview')).health.paused_since, null);
+  assert.deepEqual((await audited('ingest pause')).subject, 'ingest');
+  const name = fileName('newswire', at(0));
+  appliance.put(name, ndjson([newRow()]));
+  assert.match((await ui.act('ingest-resume')).text, /^Ingest goes on\. It was paused since /);
+  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  await audited('ingest resume');
+  assert.equal((await ui.act('ingest-resume')).text, 'Ingest was not paused.');
+});
+
+test('a failed window is reset: map, list and button say the same, before and after', async () => {
+  const window = { export: 'newswire', window_start: formatMs(at(1)) } as const;
+  const good = newRow();
+  await appliance.dropped(fileName('newswire', at(1)), ndjson([newRow({ strength_score: 'much' })]));
+  const stateOf = async () => {
+    const map = await ui.get<WindowMap>('windows');
+    const index = (at(1) - Date.parse(map.from)) / WINDOW_MS;
+    return {
+      letter: map.exports.newswire.windows[index],
+      rows: map.exports.newswire.rows[index],
+      listed: map.open.filter(({ window_start }) => window_start === window.window_start),
+    };
+  };
+  const failed = await stateOf();
+  assert.equal(failed.letter, 'f');
+  assert.deepEqual(
+    failed.listed.map(({ letter, held, actions }) => [letter, held, actions]),
+    [['f', false, [{ kind: 'window-reset', ...window }]]],
+  );
+  const detail = await ui.get<WindowDetail>(`window?export=newswire&window_start=${window.window_start}`);
+  assert.deepEqual(detail.files[0]?.report.errors?.[0], {
+    line: 1,
+    column: 'strength_score',
+    expected: detail.files[0]?.report.errors?.[0]?.expected,
+    value: 'much',
+  });
+  const again = await ui.act('window-reset', window);
+  assert.deepEqual([again.ended?.state, /failed: /.test(again.ended?.text ?? '')], ['failed', true]);
+  assert.equal((await appliance.dealtWith(fileName('newswire', at(1)))).msg, 'file failed');
+
+  assert.equal((await appliance.dropped(fileName('newswire', at(1)), ndjson([good]))).msg, 'file held');
+  assert.deepEqual(
+    (await stateOf()).listed.map(({ held }) => held),
+    [true],
+  );
+  await appliance.dropped(fileName('newswire', at(9)), 'no row at all\n');
+  const { alerts } = await ui.get<Overview>('overview');
+  const offered = (name: string) => alerts.find((alert) => alert.name === name)?.actions;
+  assert.deepEqual(offered('held windows'), [{ kind: 'window-reset', ...window }]);
+  assert.equal(offered('failed windows')?.length, 2);
+  const done = await ui.act('window-reset', window);
+  assert.deepEqual([done.ended?.state, done.ended?.by], ['done', NAME]);
+  assert.ok(await appliance.detection(idOf(good)));
+  const { members, subject, change } = await audited('window reset');
+  assert.deepEqual([subject, change], ['operation', 'asked for']);
+  assert.deepEqual(members.window_start, { from: null, to: window.window_start });
+  const after = await stateOf();
+  assert.deepEqual([after.letter, after.rows, after.listed], ['d', 1, []]);
+  const brought = await ui.get<WindowDetail>(`window?export=newswire&window_start=${window.window_start}`);
+  assert.deepEqual(
+    brought.detections.map(({ id }) => id),
+    [idOf(good)],
+  );
+  const refused = await ui.post('actions/window-reset', window);
+  assert.equal(refused.status, 409);
+  assert.match(refused.text, /is done: only a failed window can be reset/);
+});
+
+test('an abandoned window is accepted; an empty file is no gap', async () => {
+  await appliance.dropped(fileName('newswire', at(4)), '');
+  await ui.act('window-expect', { export: 'newswire', window_start: formatMs(at(0)) });
+  assert.deepEqual((await audited('window expect')).members.window_start?.to, formatMs(at(0)));
+  await appliance.serving().stop();
+  const db = openDetections(join(appliance.data, 'detections.db'));
+  db.prepare("UPDATE export_window SET status = 'abandoned' WHERE window_start = ?").run(at(2));
+  db.close();
+  await appliance.restart();
+  const row = newRow();
+  assert.equal((await appliance.dropped(fileName('newswire', at(2)), ndjson([row]))).msg, 'file held');
+  const window = { export: 'newswire', window_start: formatMs(at(2)) };
+  const map = await ui.get<WindowMap>('windows');
+  const letters = [0, 1, 2, 4].map(
+    (count) => map.exports.newswire.windows[(at(count) - Date.parse(map.from)) / WINDOW_MS],
+  );
+  assert.deepEqual(letters, ['d', 'd', 'a', 'e']);
+  const listed = map.open.find(({ window_start }) => window_start === window.window_start);
+  assert.deepEqual(listed?.actions, [{ kind: 'window-accept', ...window }]);
+  assert.equal((await ui.post('actions/window-reset', window)).status, 409);
+  assert.equal((await ui.act('window-accept', window)).ended?.state, 'done');
+  assert.ok(await appliance.detection(idOf(row)));
+  await audited('window accept');
+});
+
+test('windows are expected from another one on', async () => {
+  const start = formatMs(at(6));
+  const told = await ui.act('window-expect', { export: 'newswire', window_start: start });
+  assert.equal(told.ended?.state, 'done');
+  const map = await ui.get<WindowMap>('windows');
+  assert.equal(map.exports.newswire.windows[(at(5) - Date.parse(map.from)) / WINDOW_MS], '-');
+  await audited('window expect');
+  const future = formatMs(at(1000));
+  assert.equal(
+    (await ui.post('actions/window-expect', { export: 'newswire', window_start: future })).status,
+    400,
+  );
+});
+
+test('a replay brings in the rows of a subscription that was added since', async () => {
+  const row = newRow({ subscription_id: 7009 });
+  await appliance.dropped(fileName('newswire', at(7)), ndjson([newRow(), row]));
+  const { alerts } = await ui.get<Overview>('overview');
+  assert.deepEqual(alerts.find(({ name }) => name === 'rows skipped')?.actions, [{ kind: 'ingest-replay' }]);
+  appliance.cli(['subscription', 'add', '7009', '--account', 'agency']);
+  const { ended } = await ui.act('ingest-replay', { from: formatMs(Date.now() - DAY_MS) });
+  assert.deepEqual(
+    [ended?.state, /1 detection created/.test(ended?.text ?? '')],
+    ['done', true],
+    ended?.text,
+  );
+  const replayed = await audited('ingest replay');
+  assert.deepEqual(Object.keys(replayed.members), ['kind', 'from']);
+  assert.equal((await ui.post('actions/ingest-replay', { from: 'yesterday' })).status, 400);
+});
+
+test('a key is made, rotated and revoked; each is shown once, and works or not', async () => {
+  const terms = {
+    account: 'agency',
+    name: 'Made here',
+    scopes: ['detections:read'],
+    subscriptions: ['7001:text'],
+  };
+  const { key } = await ui.act('key-create', terms);
+  assert.ok(key !== undefined);
+  assert.equal((await appliance.get('/v1/me', key.key)).status, 200);
+  assert.deepEqual((await audited('key create')).id, key.id);
+  const entry = await keyEntry(key.id);
+  assert.deepEqual([entry.name, entry.subscriptions, entry.status], ['Made here', ['7001:text'], 'active']);
+  assert.deepEqual(
+    entry.actions.map(({ kind }) => kind),
+    ['key-rotate', 'key-revoke'],
+  );
+
+  const rotated = await ui.act('key-rotate', { id: key.id, overlap: '1h' });
+  assert.ok(rotated.key !== undefined);
+  assert.equal((await appliance.get('/v1/me', rotated.key.key)).status, 200);
+  assert.equal((await appliance.get('/v1/me', key.key)).status, 200, 'for another hour');
+  const ends = Date.parse((await keyEntry(key.id)).expires_at ?? '');
+  assert.ok(Math.abs(ends - Date.now() - 3_600_000) < 120_000);
+  await audited('key rotate');
+
+  assert.equal((await ui.act('key-revoke', { id: key.id })).text, `Revoked key ${key.id}.`);
+  assert.equal((await appliance.get('/v1/me', key.key)).status, 401);
+  await audited('key revoke');
+  assert.deepEqual((await keyEntry(key.id)).actions, []);
+  assert.match((await ui.act('key-revoke', { id: key.id })).text, /was revoked already/);
+  assert.equal((await ui.post('actions/key-rotate', { id: key.id })).status, 409);
+  const { text } = await ui.ask('history/audit');
+  for (const secret of [key.key, rotated.key.key])
+    assert.ok(!text.includes(secret.split('_').at(-1) ?? ''), 'no secret stands in the trail');
+});
+
+test('what a key may be given as is checked as the command does', async () => {
+  const terms = { account: 'agency', name: 'x', scopes: ['detections:read'], subscriptions: ['7001'] };
+  for (const [change, status, said] of [
+    [{ account: 'nobody' }, 409, /account nobody does not exist/],
+    [{ subscriptions: ['8000'] }, 409, /subscription 8000 does not exist/],
+    [{ subscriptions: '7001' }, 400, /subscriptions: expected a list of texts/],
+    [{ scopes: ['all'] }, 400, /scopes: expected/],
+    [{ name: '' }, 400, /name: expected/],
+    [{ expires_at: '2001-01-01T00:00:00Z' }, 400, /in the future/],
+    [{ allow_addresses: ['nowhere'] }, 400, /allow_addresses: expected/],
+    [{ daily_rows: -1 }, 400, /daily_rows: expected/],
+    [{ hash: 'x' }, 400, /hash: there is no such member/],
+  ] as const) {
+    const reply = await ui.post('actions/key-create', { ...terms, ...change });
+    assert.deepEqual([reply.status, said.test(reply.text)], [status, true], reply.text);
+    assert.match(reply.headers['content-type'] ?? '', /^application\/problem\+json/);
+  }
+  for (const body of [null, [], 'text'])
+    assert.equal((await ui.post('actions/key-create', body)).status, 400);
+  assert.equal((await ui.post('actions/key-create', { ...terms, name: 'x'.repeat(100_000) })).status, 400);
+  assert.equal((await ui.post('actions/key-delete')).status, 404);
+  assert.equal((await ui.post('actions/')).status, 404);
+});
+
+test('an account is suspended and resumed', async () => {
+  await ui.act('account-suspend', { id: 'agency' });
+  assert.equal((await appliance.get('/v1/me')).status, 403);
+  assert.deepEqual((await audited('account suspend')).id, 'agency');
+  const { accounts } = await ui.get<Customers>('customers');
+  assert.deepEqual(accounts[0]?.actions, [{ kind: 'account-resume', id: 'agency' }]);
+  await ui.act('account-resume', { id: 'agency' });
+  assert.equal((await appliance.get('/v1/me')).status, 200);
+  await audited('account resume');
+});
+
+test('a backup and a scrub are run', async () => {
+  const backup = await ui.act('backup');
+  assert.equal(backup.ended?.state, 'done', backup.ended?.text);
+  assert.ok(existsSync(join(appliance.data, 'backups', 'newest')));
+  await audited('backup');
+  const scrub = await ui.act('scrub');
+  assert.equal(scrub.ended?.text, 'The databases are what their logs say.');
+  await audited('scrub');
+  await until('the overview has it', async () => (await ui.get<Overview>('overview')).scrub?.findings === 0);
+});
+
+test('nothing of it is lost where a command asked for it: that stands in the trail, too', () => {
+  appliance.cli(['ingest', 'replay']);
+  assert.match(
+    appliance.cli(['log', '--access']).stdout,
+    / {2}ingest replay {2}operation asked for: kind "replay"$/m,
+  );
+});

@@ -1,0 +1,55 @@
+/** The console beside a database that is damaged: what can still be shown is shown, and nothing else is given up for it. */
+import assert from 'node:assert/strict';
+import { closeSync, openSync, statSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { Overview } from '../../src/admin/console/api.ts';
+import { startAppliance } from '../support/appliance.ts';
+import { openConsole } from '../support/console-client.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { freePort } from '../support/free-port.ts';
+import { until } from '../support/until.ts';
+
+function damage(path: string): void {
+  const file = openSync(path, 'r+');
+  writeSync(file, Buffer.alloc(statSync(path).size, 'x'), 0);
+  closeSync(file);
+}
+
+async function withConsole(
+  run: (
+    appliance: Awaited<ReturnType<typeof startAppliance>>,
+    ui: Awaited<ReturnType<typeof openConsole>>,
+  ) => Promise<void>,
+): Promise<void> {
+  const appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+  try {
+    await run(appliance, await openConsole(appliance));
+  } finally {
+    await appliance.stop();
+  }
+}
+
+test('with detections.db damaged, the overview and the customers are shown, with the alert', () =>
+  withConsole(async (appliance, ui) => {
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow({})]));
+    await ui.get('overview');
+    damage(join(appliance.data, 'detections.db'));
+    const hasAlert = ({ alerts }: Overview) => alerts.some(({ name }) => name === 'database damaged');
+    await until('the alert', async () => hasAlert(await ui.get('overview')));
+    const { database } = await ui.get<Overview>('overview');
+    assert.notEqual(database.unreadable, null);
+    for (const path of ['customers', 'history/audit', 'jobs', 'manual'])
+      assert.equal((await ui.ask(path)).status, 200, path);
+    for (const path of ['windows', 'files', 'detections/live'])
+      assert.equal((await ui.ask(path)).status, 503, path);
+  }));
+
+test('damage of access.db is not taken for that of detections.db', () =>
+  withConsole(async (appliance, ui) => {
+    await ui.get('overview');
+    damage(join(appliance.data, 'access.db'));
+    await until('the damage is met', async () => (await ui.ask('customers')).status === 500);
+    assert.equal((await ui.ask('files')).status, 200);
+    assert.match((await ui.ask('overview')).text, /"unreadable":null|Internal error/);
+  }));

@@ -1,0 +1,85 @@
+/** How the console's statements are answered: from an index each, however much there is. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { WINDOWS_WITH_FILES_LEFT, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
+import { NEWEST_DONE } from '../../src/admin/overview.ts';
+import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/apply/file-record.ts';
+import {
+  DELIVERED_AT,
+  DELIVERED_SINCE,
+  FIRST_PLACE,
+  newestOfStream,
+  ROWS_BY_STREAM,
+  VERSIONS_BETWEEN,
+} from '../../src/query/latest-rows.ts';
+import { createTestStore } from '../support/store.ts';
+
+const store = createTestStore();
+after(() => store.close());
+
+const WINDOWS = { export: 'newswire', from: 0, to: 1 };
+const ROWS = { ordinal: 1, after: 0, through: 1, scanned: 1, limit: 1 };
+const FILES = { outcomes: null, export: null, part: null, before: 1, scanned: 1 };
+
+for (const [what, sql, values, plan] of [
+  [
+    'windows',
+    WINDOWS_WITH_ROWS,
+    WINDOWS,
+    /SEARCH known USING PRIMARY KEY \(export=\? AND window_start>\? AND window_start<\?\).*SEARCH ingest_file USING INTEGER PRIMARY KEY/,
+  ],
+  [
+    'windows with files left',
+    WINDOWS_WITH_FILES_LEFT,
+    WINDOWS,
+    /SEARCH ingest_file USING INDEX ingest_file_by_/,
+  ],
+  ['the newest window', NEWEST_DONE, ['newswire'], /SEARCH export_window USING/],
+  [
+    'newest rows',
+    newestOfStream(' AND domain = @domain'),
+    { ...ROWS, domain: 'x' },
+    /SEARCH stream_row USING INDEX stream_row_by_position \(<expr>=\? AND position>\? AND position<\?\)/,
+  ],
+  [
+    'versions',
+    VERSIONS_BETWEEN,
+    { low: 0, high: 1, article_id: 1 },
+    /SEARCH stream_row USING INTEGER PRIMARY KEY/,
+  ],
+  [
+    'where to look for them',
+    FIRST_PLACE,
+    { ordinal: 1, position: 1 },
+    /USING (COVERING )?INDEX stream_row_by_position/,
+  ],
+  ['when a change was delivered', DELIVERED_AT, [1], /SEARCH delivery USING INTEGER PRIMARY KEY/],
+  [
+    'what was delivered since',
+    DELIVERED_SINCE,
+    { since: 1, rows: 1 },
+    /USING COVERING INDEX delivery_by_time/,
+  ],
+  [
+    'rows by stream',
+    ROWS_BY_STREAM,
+    { after: 0, through: 1 },
+    /stream_row USING COVERING INDEX stream_row_by_position/,
+  ],
+  ['files', SELECT_FILES, FILES, /SEARCH ingest_file USING INTEGER PRIMARY KEY \(rowid<\?\)/],
+  [
+    'files that were not applied',
+    SELECT_FILES_NOT_APPLIED,
+    FILES,
+    /SEARCH ingest_file USING COVERING INDEX ingest_file_by_outcome \(outcome=\?\).*SEARCH ingest_file USING INTEGER PRIMARY KEY/,
+  ],
+] as const)
+  test(`${what}: by an index`, () => {
+    const lines = store.reader
+      .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
+      .all(values)
+      .map(({ detail }) => detail)
+      .join('; ');
+    assert.match(lines, plan);
+    assert.doesNotMatch(lines, /SCAN (ingest_file|stream_row|export_window|delivery|detection)\b/);
+  });

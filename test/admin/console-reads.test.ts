@@ -1,0 +1,298 @@
+/** The console's server: what it shows, that it is so, and that it is the same after a restart. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { FilesPage, Overview, WindowDetail } from '../../src/admin/console/api.ts';
+import type {
+  AuditPage,
+  Customers,
+  DetectionDetail,
+  DetectionsPage,
+  KeyEntry,
+  ManualTopic,
+  ManualTopics,
+  OperationsPage,
+} from '../../src/admin/console/api-records.ts';
+import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
+import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { type Console, openConsole } from '../support/console-client.ts';
+import { fileName, idOf, ndjson, newRow, type Row } from '../support/export-files.ts';
+import { freePort } from '../support/free-port.ts';
+import { until } from '../support/until.ts';
+
+/** Whatever a publisher may have written. */
+const HOSTILE = `<img src=x onerror="alert(1)">\u202e</script>'"&#0;${'x'.repeat(4000)}`;
+let appliance: Appliance;
+let ui: Console;
+const first = Math.floor((Date.now() - DAY_MS) / WINDOW_MS) * WINDOW_MS;
+const at = (count: number) => first + count * WINDOW_MS;
+const detectedAt = formatMs(first + 1000);
+const row = (members: Row) =>
+  newRow({ first_detected_at: detectedAt, last_scored_at: detectedAt, ...members });
+const changed = row({ article_domain: 'one.example', source_id: 'urn:one', strength_score: 30 });
+const hostile = row({ article_domain: 'two.example', article_headline: HOSTILE, subscription_id: 7002 });
+showLogOfFailures(() => appliance?.serving());
+
+before(async () => {
+  appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+  ui = await openConsole(appliance);
+  await appliance.dropped(fileName('newswire', at(0)), ndjson([changed, hostile]));
+  const rescored = { ...changed, last_scored_at: formatMs(first + 60_000), strength_score: 80 };
+  await appliance.dropped(fileName('newswire', at(1)), ndjson([rescored]));
+  await appliance.dropped(fileName('imagewire', at(1)), ndjson([row({ article_publisher_id: 12 })]));
+  await appliance.dropped(fileName('newswire', at(2)), 'no row at all\n');
+  await appliance.dropped('holiday.jpg', 'x');
+});
+after(() => appliance?.stop());
+
+test('the overview and "wirewatch status" say the same', async () => {
+  const overview = await ui.get<Overview>('overview');
+  const status = JSON.parse(appliance.cli(['status', '--json']).stdout);
+  for (const name of ['newswire', 'imagewire'] as const) {
+    const { newest_late_seconds } = overview.exports[name];
+    assert.deepEqual(overview.exports[name], status.exports[name]);
+    const late = (Date.now() - at(2)) / 1000;
+    assert.ok(newest_late_seconds !== null && newest_late_seconds <= late + 1 && newest_late_seconds > 0);
+  }
+  assert.deepEqual(
+    overview.alerts.map(({ name }) => name).sort(),
+    status.alerts.map(({ name }: { name: string }) => name).sort(),
+  );
+  assert.deepEqual(
+    overview.not_applied.map(({ file, outcome }) => [file, outcome]),
+    [
+      ['holiday.jpg', 'refused'],
+      [fileName('newswire', at(2)), 'failed'],
+    ],
+  );
+  assert.deepEqual([status.not_applied, status.health], [overview.not_applied, overview.health]);
+  assert.equal(overview.database.versions, 4);
+  assert.ok(overview.database.bytes > 0 && overview.database.log_bytes > 0);
+  assert.deepEqual([overview.ingest.drop, overview.ingest.waiting], [appliance.drop, 0]);
+  assert.equal(overview.health.status, 'degraded');
+  assert.match(overview.health.reason, /ingest stalled|no window that ended within the last hour/);
+  const health = JSON.parse(await (await appliance.serving().get('/v1/health')).text());
+  assert.equal(overview.health.status, health.status);
+  assert.ok(overview.disks.every(({ free_bytes, bytes }) => free_bytes > 0 && bytes >= free_bytes));
+});
+
+test('files: by outcome, export and part of the name, with their reasons, page by page', async () => {
+  const names = async (query: string) => {
+    const { files, next } = await ui.get<FilesPage>(`files${query}`);
+    assert.equal(next, null);
+    return files.map(({ file }) => file);
+  };
+  assert.equal((await names('')).length, 5);
+  assert.deepEqual(await names('?outcome=failed,refused'), ['holiday.jpg', fileName('newswire', at(2))]);
+  assert.deepEqual(await names('?export=imagewire'), [fileName('imagewire', at(1))]);
+  assert.deepEqual(await names(`?name=${encodeURIComponent('day')}`), ['holiday.jpg']);
+  assert.deepEqual(await names("?name=%25'%3B--"), []);
+  const { files } = await ui.get<FilesPage>('files?outcome=failed');
+  assert.equal(files[0]?.report.errors?.[0]?.line, 1);
+  const behind = await ui.get<FilesPage>(`files?after=${files[0]?.number}`);
+  assert.equal(behind.files.length, 3);
+  for (const wrong of ['after=x', 'nothing=1', 'outcome='])
+    assert.equal((await ui.ask(`files?${wrong}`)).status, 400, wrong);
+});
+
+test('the live stream: newest first, filtered as in the API, and only what is new behind a place', async () => {
+  const live = (query: string) => ui.get<DetectionsPage>(`detections/live${query}`);
+  const all = await live('');
+  assert.deepEqual(
+    all.detections.map(({ id, version }) => [id.split('.')[0], version]),
+    [
+      ['i', 1],
+      ['t', 2],
+      ['t', 1],
+      ['t', 1],
+    ],
+  );
+  const ids = async (query: string) => (await live(query)).detections.map(({ id }) => id);
+  assert.deepEqual(await ids('?domain=two.example'), [idOf(hostile)]);
+  assert.deepEqual(await ids('?domain=one.example&min_band=medium'), [idOf(changed)]);
+  assert.deepEqual(await ids('?subscription_id=7002'), [idOf(hostile)]);
+  assert.equal((await ids('?content_type=image&limit=1')).length, 1);
+  assert.match(
+    (await live('?domain=one.example')).curl,
+    /\/v1\/detections\/changes\?since=\S+&domain=one\.example'$/,
+  );
+  assert.deepEqual(await ids(`?after=${all.next}`), []);
+  const late = row({});
+  await appliance.dropped(fileName('newswire', at(3)), ndjson([late]));
+  assert.deepEqual(await ids(`?after=${all.next}`), [idOf(late)]);
+  for (const wrong of ['min_band=huge', 'fields=id', 'after=-1', 'domain=https://x/y/z', 'limit=0'])
+    assert.equal((await ui.ask(`detections/live?${wrong}`)).status, 400, wrong);
+});
+
+test('what came from an export stays text in JSON, whatever it is', async () => {
+  const reply = await ui.ask('detections/live?domain=two.example');
+  assert.match(reply.headers['content-type'] ?? '', /^application\/json/);
+  assert.equal(reply.headers['x-content-type-options'], 'nosniff');
+  const { detections }: DetectionsPage = JSON.parse(reply.text);
+  assert.equal(detections[0]?.article.headline, HOSTILE);
+  const one = await ui.get<DetectionDetail>(`detections/one?id=${idOf(hostile)}`);
+  assert.equal(one.current.article.headline, HOSTILE);
+});
+
+test('a search in a period, in steps that are bounded, finds what the API has', async () => {
+  const found = async (query: string) => {
+    const ids: string[] = [];
+    for (let after = ''; ; ) {
+      const page = await ui.get<DetectionsPage>(`detections/search?${query}${after}`);
+      ids.push(...page.detections.map(({ id }) => id));
+      if (page.next === null) return ids;
+      after = `&after=${page.next}`;
+    }
+  };
+  const period = `from=${formatMs(first - 30 * DAY_MS)}&to=${formatMs(first + DAY_MS)}`;
+  assert.deepEqual(await found(`${period}&domain=one.example`), [idOf(changed)]);
+  assert.deepEqual(await found(`${period}&source_id=urn:one`), [idOf(changed)]);
+  assert.deepEqual(await found(`${period}&publisher_id=12`), [
+    (await found(`${period}&content_type=image`))[0],
+  ]);
+  assert.deepEqual(await found(`${period}&article_id=${hostile.article_id}`), [idOf(hostile)]);
+  const all = await found(period);
+  assert.deepEqual([...(await found(`${period}&limit=1`))].sort(), [...all].sort());
+  assert.equal(new Set(all).size, 4);
+  assert.deepEqual(await found(`from=2020-01-01&to=2020-02-01`), []);
+  // A step reads a day at least, however slow the machine is; days before the first detection take none.
+  let [steps, next]: [number, string | null] = [0, ''];
+  for (; next !== null && steps < 100; steps += 1) {
+    const after: string = next === '' ? '' : `&after=${next}`;
+    const query: string = `from=1970-01-01&to=2100-01-01&domain=none.example${after}`;
+    ({ next } = await ui.get<DetectionsPage>(`detections/search?${query}`));
+  }
+  assert.ok(steps <= 4, `${steps} steps`);
+  for (const wrong of [
+    '',
+    'from=2026-01-01',
+    'from=2026-02-01&to=2026-01-01',
+    'from=x&to=y',
+    `${period}&after=e30`,
+    `${period}&after=!`,
+    `${period}&after=${Buffer.from('{"end":9000000000000000,"group":0,"place":null}').toString('base64url')}`,
+  ])
+    assert.equal((await ui.ask(`detections/search?${wrong}`)).status, 400, wrong);
+});
+
+test('one detection, with its versions and what changed between them', async () => {
+  const one = await ui.get<DetectionDetail>(`detections/one?id=${idOf(changed)}`);
+  assert.deepEqual([one.current.version, one.current.event], [2, undefined]);
+  assert.deepEqual(
+    one.versions.map(({ version, changed: paths }) => [version, paths.includes('strength.score')]),
+    [
+      [2, true],
+      [1, false],
+    ],
+  );
+  assert.deepEqual([one.next, one.account?.id], [null, 'agency']);
+  assert.ok(one.versions.every(({ at: delivered }) => delivered !== null));
+  const curl = /'([^']+)'$/.exec(one.curl)?.[1] ?? '';
+  assert.equal(curl, `${appliance.serving().url}/v1/detections/${idOf(changed)}`);
+  for (const missing of ['t.7001.1.1', 'nonsense', 't.9.9.9'])
+    assert.equal((await ui.ask(`detections/one?id=${missing}`)).status, 404, missing);
+  for (const after of [
+    { low: 0, high: 1 },
+    { low: 1, high: 2 ** 52 },
+  ]) {
+    const text = Buffer.from(JSON.stringify(after)).toString('base64url');
+    assert.equal((await ui.ask(`detections/one?id=${idOf(changed)}&after=${text}`)).status, 404);
+  }
+});
+
+test('a window names its detections, also where others came at the same time', async () => {
+  const of = async (window: number) => {
+    const query = `export=newswire&window_start=${formatMs(at(window))}`;
+    return ui.get<WindowDetail>(`window?${query}`);
+  };
+  assert.deepEqual(
+    (await of(1)).detections.map(({ id, version }) => [id, version]),
+    [[idOf(changed), 2]],
+  );
+  assert.deepEqual(
+    (await of(0)).detections.map(({ id }) => id).sort(),
+    [idOf(changed), idOf(hostile)].sort(),
+  );
+  assert.deepEqual(
+    (await of(0)).streams.map(({ subscription_id, rows }) => [subscription_id, rows]),
+    [
+      [7001, 1],
+      [7002, 1],
+    ],
+  );
+  assert.deepEqual([(await of(2)).letter, (await of(2)).detections], ['f', []]);
+  for (const wrong of [
+    '',
+    'export=x&window_start=2026-11-21T10:10:00Z',
+    'export=newswire&window_start=2026-11-21T10:11:00Z',
+  ])
+    assert.equal((await ui.ask(`window?${wrong}`)).status, 400, wrong);
+});
+
+test('customers: use, refusals, and how far a follower is behind; a restart forgets nothing', async () => {
+  const key = createKey(appliance.cli, 'agency', '7001,7002');
+  const [, , id = ''] = key.split('_');
+  const since = new Date(Date.now() - DAY_MS).toISOString();
+  await appliance.get(`/v1/detections/changes?limit=1&since=${since}`, key);
+  await appliance.get('/v1/detections/changes', key);
+  const entry = async (): Promise<KeyEntry | undefined> => {
+    const { accounts } = await ui.get<Customers>('customers');
+    return accounts[0]?.keys.find((one) => one.id === id);
+  };
+  await until('what was counted is written', async () => (await entry())?.refused.length === 1);
+  const before = await entry();
+  assert.deepEqual(
+    [before?.rows_today, before?.refused[0]?.code, before?.refused[0]?.count],
+    [1, 'invalid_request', 1],
+  );
+  assert.deepEqual([before?.follower?.rows_behind, before?.follower?.behind], [4, false]);
+  assert.equal(before?.follower?.silent_since, before?.last_used_at);
+  const { minutes } = await ui.get<Overview>('overview');
+  const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
+  assert.ok(minutes.requests.length === 1441 && Date.parse(minutes.from) % 60_000 === 0);
+  const counted = [minutes.requests, minutes.refused, minutes.rows_served, minutes.rows_ingested].map(sum);
+  assert.deepEqual(counted, [3, 1, 1, 5]);
+
+  await appliance.restart();
+  const restarted = await entry();
+  const minutes_behind = restarted?.follower?.minutes_behind;
+  assert.deepEqual(restarted, { ...before, follower: { ...before?.follower, minutes_behind } });
+  const again = (await ui.get<Overview>('overview')).minutes;
+  assert.deepEqual([again.requests, again.rows_served, again.rows_ingested].map(sum), [3, 1, 5]);
+  await appliance.get(`/v1/detections/changes?since=${since}`, key);
+  await until('the follower has caught up', async () => (await entry())?.follower?.rows_behind === 0);
+  await appliance.get('/v1/detections/changes', key);
+  await until('refusals go on from what there was', async () => (await entry())?.refused[0]?.count === 2);
+});
+
+test('history: the audit trail and the log of operations, newest first, filtered', async () => {
+  appliance.cli(['account', 'set', 'agency', '--name', 'Agency two']);
+  const audit = (query: string) => ui.get<AuditPage>(`history/audit${query}`);
+  const [newest] = (await audit('')).entries;
+  assert.deepEqual(
+    [newest?.subject, newest?.command, newest?.members.name?.to],
+    ['account', 'account set', 'Agency two'],
+  );
+  const keys = (await audit('?subject=key')).entries;
+  assert.ok(keys.length >= 2 && keys.every(({ subject }) => subject === 'key'));
+  assert.deepEqual((await audit(`?id=agency&subject=account&actor=nobody`)).entries, []);
+  assert.deepEqual((await audit(`?from=${formatMs(Date.now() + DAY_MS)}`)).entries, []);
+  assert.equal((await ui.ask('history/audit?from=yesterday')).status, 400);
+  const operations = (query: string) => ui.get<OperationsPage>(`history/operations${query}`);
+  const files = (await operations('?kind=file')).entries;
+  assert.equal(files.length, 6);
+  assert.deepEqual(files[0]?.operation.name, fileName('newswire', at(3)));
+  const rest = await operations(`?kind=file&after=${files[2]?.entry}`);
+  assert.deepEqual(rest.entries, files.slice(3));
+});
+
+test('the manual: its topics, a search, a topic', async () => {
+  const { topics } = await ui.get<ManualTopics>('manual');
+  assert.ok(topics.length > 10);
+  const found = await ui.get<ManualTopics>('manual?search=cursor%20window');
+  assert.ok(
+    found.topics.length > 0 && found.topics.length < topics.length && found.topics[0]?.excerpt !== '',
+  );
+  const topic = await ui.get<ManualTopic>(`manual/${topics[0]?.name}`);
+  assert.match(topic.html, /<h1[ >]/);
+  assert.equal((await ui.ask('manual/nothing')).status, 404);
+});

@@ -1,0 +1,459 @@
+/** The console's server: who gets in, and who does not. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { request as tlsRequest } from 'node:https';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { Worker } from 'node:worker_threads';
+import { EVENTS, type Overview, type Session } from '../../src/admin/console/api.ts';
+import { LINK_MS, makeLink, SESSION_MS, Sessions } from '../../src/admin/console/sessions.ts';
+import { STREAMS_MAX } from '../../src/admin/console/streams.ts';
+import { createConsoleThread } from '../../src/admin/console/thread-client.ts';
+import { startWorker } from '../../src/packed.ts';
+import {
+  type Appliance,
+  createInstallation,
+  showLogOfFailures,
+  startAppliance,
+} from '../support/appliance.ts';
+import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { consoleOf, linkOf, OWN_PAGE, openConsole, redeem, send } from '../support/console-client.ts';
+import { freePort } from '../support/free-port.ts';
+import { inFolder } from '../support/program.ts';
+import { until } from '../support/until.ts';
+
+const READS = [
+  'session',
+  'overview',
+  'windows',
+  'files',
+  'customers',
+  'detections/live',
+  'history/audit',
+  'jobs',
+];
+const FAR = '198.51.100.7';
+/** What Node gives a TLS handshake where nothing is set. */
+const NODE_HANDSHAKE_MS = 120_000;
+
+describe('the console of a running appliance', () => {
+  let appliance: Appliance;
+  let origin = '';
+  showLogOfFailures(() => appliance?.serving());
+
+  before(async () => {
+    const port = await freePort();
+    origin = `http://127.0.0.1:${port}`;
+    appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${port}` });
+  });
+  after(() => appliance?.stop());
+
+  test('a link begins a session of twelve hours, once', async () => {
+    const link = linkOf(appliance, '--as', 'Ada Lovelace');
+    assert.equal(new URL(link).origin, origin);
+    const reply = await redeem(link);
+    assert.equal(reply.status, 200);
+    const [cookie = '', ...more] = reply.headers['set-cookie'] ?? [];
+    assert.deepEqual(more, []);
+    const [pair = '', ...flags] = cookie.split('; ');
+    assert.deepEqual(flags, ['Path=/', `Max-Age=${SESSION_MS / 1000}`, 'HttpOnly', 'SameSite=Strict']);
+    const session: Session = await consoleOf(origin, pair).get('session');
+    assert.deepEqual([session.name, session.read_only, session.demo], ['Ada Lovelace', false, false]);
+    assert.equal(session.base_url, appliance.serving().url);
+    assert.equal(Math.round((Date.parse(session.expires_at) - Date.parse(session.now)) / 3_600_000), 12);
+    const again = await redeem(link);
+    assert.deepEqual([again.status, again.headers['set-cookie']], [401, undefined]);
+    assert.match(again.text, /used already.*wirewatch console/);
+  });
+
+  test('a link that was changed, cut or made up is refused, and so is a session in its place', async () => {
+    const link = linkOf(appliance);
+    const { cookie } = await openConsole(appliance);
+    const session = cookie.split('=')[1] ?? '';
+    for (const wrong of [
+      link.slice(0, -4),
+      link.replace('#login=', '#login=x'),
+      `${origin}/#login=`,
+      `${origin}/#login=a.b`,
+      `${origin}/#login=${session}`,
+      `${origin}/#login=${'a'.repeat(5000)}`,
+    ])
+      assert.equal((await redeem(wrong)).status, 401, wrong);
+    assert.equal((await redeem(link)).status, 200, 'and none of that has used it up');
+    for (const body of [undefined, [], {}, { token: 7 }, 'text'])
+      assert.equal((await send('POST', `${origin}/console/session`, OWN_PAGE, body)).status, 401);
+  });
+
+  test('nothing is read or done without a session; metrics, OpenAPI and the empty page are for all', async () => {
+    const { cookie } = await openConsole(appliance);
+    const name = cookie.split('=')[0];
+    for (const stolen of ['', `${name}=`, `${name}=a.b`, cookie.slice(0, -2), cookie.replace(/\d+=/, '1=')]) {
+      const nobody = consoleOf(origin, stolen);
+      for (const path of [...READS, 'events', 'nothing', 'manual'])
+        assert.equal((await nobody.ask(path)).status, 401, path);
+      for (const action of ['ingest-pause', 'key-revoke', 'nothing'])
+        assert.equal((await nobody.post(`actions/${action}`)).status, 401, action);
+    }
+    for (const path of ['/', '/app.js', '/style.css', '/metrics', '/openapi.json']) {
+      const reply = await send('GET', `${origin}${path}`);
+      assert.equal(reply.status, 200, path);
+      const policy = reply.headers['content-security-policy'] ?? '';
+      assert.match(`${policy}`, /^default-src 'none';/);
+      assert.doesNotMatch(`${policy}`, /unsafe|https?:|\*/);
+    }
+  });
+
+  test('a change from another page is refused, by Sec-Fetch-Site or else by Origin', async () => {
+    const console = await openConsole(appliance);
+    const json = { 'content-type': 'application/json' };
+    const resume = (headers: Record<string, string>) => console.post('actions/ingest-resume', {}, headers);
+    for (const [headers, status] of [
+      [{ ...json, 'sec-fetch-site': 'same-origin' }, 200],
+      [{ ...json, origin }, 200],
+      [{ ...json, 'sec-fetch-site': 'cross-site', origin }, 403],
+      [{ ...json, 'sec-fetch-site': 'same-site' }, 403],
+      [{ ...json, 'sec-fetch-site': 'none' }, 403],
+      [{ ...json, origin: 'http://127.0.0.1:1' }, 403],
+      [{ ...json, origin: 'https://example.com' }, 403],
+      [{ ...json, origin: 'null' }, 403],
+      [json, 403],
+      [{ 'content-type': 'text/plain', 'sec-fetch-site': 'same-origin' }, 415],
+      [{ 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' }, 415],
+    ] as const)
+      assert.equal((await resume(headers)).status, status, JSON.stringify(headers));
+    const link = linkOf(appliance);
+    const token = new URL(link).hash.slice('#login='.length);
+    const foreign = { ...json, 'sec-fetch-site': 'cross-site' };
+    assert.equal((await send('POST', `${origin}/console/session`, foreign, { token })).status, 403);
+    assert.equal((await redeem(link)).status, 200, 'a foreign page cannot use it up');
+  });
+
+  test('a name of elsewhere that leads here (DNS rebinding) is 421, with a session too', async () => {
+    const { cookie } = await openConsole(appliance);
+    for (const host of [
+      'rebound.example.com',
+      `rebound.example.com:${new URL(origin).port}`,
+      FAR.concat('.nip.io'),
+    ])
+      for (const path of ['/', '/console/session', '/console/overview'])
+        assert.equal((await send('GET', `${origin}${path}`, { host, cookie })).status, 421, host);
+  });
+
+  test('no other method, and no other origin by CORS', async () => {
+    const { cookie } = await openConsole(appliance);
+    for (const method of ['PUT', 'DELETE', 'HEAD', 'OPTIONS', 'PATCH']) {
+      const reply = await send(method, `${origin}/console/session`, {
+        cookie,
+        origin: 'https://example.com',
+      });
+      assert.equal(reply.status, 405, method);
+      assert.equal(reply.headers['access-control-allow-origin'], undefined);
+    }
+  });
+
+  test('a session that may only read sees everything, is offered nothing, and can do nothing', async () => {
+    const reader = await openConsole(appliance, '--read-only', '--as', 'Reader');
+    assert.equal((await reader.get<Session>('session')).read_only, true);
+    for (const path of READS) assert.equal((await reader.ask(path)).status, 200, path);
+    assert.doesNotMatch((await reader.ask('customers')).text, /"kind":"(key|account)-/);
+    assert.match((await (await openConsole(appliance)).ask('customers')).text, /"kind":"account-suspend"/);
+    for (const action of ['ingest-pause', 'ingest-resume', 'backup', 'key-revoke', 'account-suspend']) {
+      const reply = await reader.post(`actions/${action}`, { id: 'agency' });
+      assert.equal(reply.status, 403, action);
+    }
+    assert.equal((await reader.get<Overview>('overview')).health.paused_since, null);
+  });
+
+  test('one session ends by itself; --end-all ends all of them, and links that were not used', async () => {
+    const [one, other] = [await openConsole(appliance), await openConsole(appliance)];
+    assert.equal((await one.post('session/end')).status, 200);
+    assert.equal((await one.ask('overview')).status, 401);
+    assert.equal((await other.ask('overview')).status, 200);
+    const link = linkOf(appliance);
+    const events = await openEvents(origin, other.cookie);
+    appliance.cli(['console', '--end-all']);
+    assert.equal((await other.ask('overview')).status, 401);
+    assert.equal((await redeem(link)).status, 401);
+    await events.until('end');
+    assert.equal((await (await openConsole(appliance)).ask('overview')).status, 200);
+    assert.match(
+      appliance.cli(['log', '--access']).stdout,
+      / {2}console {2}console changed: sessions_ended_at none -> "20\d\d-[-:\dT]+Z"$/m,
+    );
+  });
+
+  test('what changes is told to every console, of which there may be so many', async () => {
+    const { cookie } = await openConsole(appliance);
+    const streams = [];
+    for (let at = 0; at < STREAMS_MAX; at += 1) streams.push(await openEvents(origin, cookie));
+    assert.equal((await consoleOf(origin, cookie).ask('events')).status, 503);
+    appliance.cli(['account', 'set', 'agency', '--name', 'Agency two']);
+    for (const stream of streams) await stream.until('customers');
+    for (const stream of streams) stream.close();
+    await until('a stream is free again', async () => {
+      const stream = await openEvents(origin, cookie).catch(() => null);
+      stream?.close();
+      return stream !== null;
+    });
+  });
+
+  test('while access.db cannot be read, nobody gets in, and who is in is told again later', async () => {
+    const console = await openConsole(appliance);
+    const events = await openEvents(origin, console.cookie);
+    const link = linkOf(appliance);
+    const path = join(appliance.data, 'access.db');
+    renameSync(path, `${path}-away`);
+    try {
+      assert.equal((await console.ask('overview')).status, 503);
+      assert.equal((await redeem(link)).status, 503);
+      const beats = events.beats();
+      await until('the stream is kept', () => events.beats() > beats + 1);
+    } finally {
+      renameSync(`${path}-away`, path);
+    }
+    await until('it goes on', async () => (await console.ask('overview')).status === 200);
+    assert.equal((await redeem(link)).status, 200, 'and nothing has used it up');
+    events.close();
+  });
+
+  test('a session outlives a restart; a link and a session that was ended do not', async () => {
+    const console = await openConsole(appliance);
+    const ended = await openConsole(appliance, '--read-only', '--as', 'Ada');
+    assert.equal((await ended.post('session/end')).status, 200);
+    assert.match(
+      appliance.cli(['log', '--access']).stdout,
+      / {2}Ada {2}console: session end {2}operation asked for: kind "session-end"$/m,
+    );
+    const link = linkOf(appliance);
+    await appliance.restart();
+    assert.equal((await console.ask('overview')).status, 200);
+    assert.equal((await ended.ask('overview')).status, 401);
+    assert.equal((await redeem(link)).status, 401);
+  });
+
+  test('while access.db is away, nobody is let in, and a console that is open stays so', async () => {
+    const console = await openConsole(appliance);
+    const events = await openEvents(origin, console.cookie);
+    const access = join(appliance.data, 'access.db');
+    renameSync(access, `${access}.away`);
+    await events.moreBeats(2);
+    assert.equal((await console.ask('session')).status, 503);
+    assert.equal((await fetch(`${appliance.serving().url}/v1/health`)).status, 503);
+    renameSync(`${access}.away`, access);
+    await until('it can be read again', async () => (await console.ask('session')).status === 200);
+    events.close();
+  });
+
+  test('attempts to log in are limited, and a session goes on', async () => {
+    const console = await openConsole(appliance);
+    const token = { token: 'x' };
+    let reply = await send('POST', `${origin}/console/session`, OWN_PAGE, token);
+    for (let tries = 0; reply.status === 401 && tries < 100; tries += 1)
+      reply = await send('POST', `${origin}/console/session`, OWN_PAGE, token);
+    assert.equal(reply.status, 429);
+    assert.ok(Number(reply.headers['retry-after']) > 0);
+    assert.equal((await console.ask('overview')).status, 200);
+  });
+});
+
+interface Events {
+  /** How often it was told that the stream is alive. */
+  beats(): number;
+  /** Settles when this event was told. */
+  until(name: string): Promise<void>;
+  /** Settles when so many more signs of life have come. */
+  moreBeats(count: number): Promise<void>;
+  close(): void;
+}
+
+async function openEvents(origin: string, cookie: string): Promise<Events> {
+  const sent = request(`${origin}/console/events`, { headers: { cookie } }).end();
+  const [response] = await once(sent, 'response');
+  assert.equal(response.statusCode, 200);
+  assert.match(response.headers['content-type'], /^text\/event-stream/);
+  let told = '';
+  response.on('data', (piece: Buffer) => {
+    told += piece;
+  });
+  response.on('error', () => {});
+  return {
+    beats: () => told.split(':\n\n').length,
+    until: (name) => until(`the event ${name}`, () => told.includes(`event: ${name}\n`)),
+    async moreBeats(count) {
+      const begun = told.length;
+      await until(`${count} beats`, () => told.slice(begun).split(':\n\n').length > count);
+    },
+    close: () => sent.destroy(),
+  };
+}
+
+describe('links and sessions', () => {
+  const secret = Buffer.alloc(32, 7);
+  const person = { name: 'Ada', read_only: false };
+  const startMs = Date.parse('2026-11-21T12:00:00Z');
+  const open = (of = secret, epoch = () => 0) =>
+    new Sessions(of, (ticket) => ticket.epoch === epoch(), startMs);
+
+  test('a link lasts ten minutes, a session twelve hours', () => {
+    const sessions = open();
+    const link = () => makeLink(secret, person, 0, startMs);
+    assert.equal(sessions.redeem(link(), startMs + LINK_MS), null);
+    assert.equal(sessions.redeem(link(), startMs - 1), null, 'nor is one of the future believed');
+    const session = sessions.redeem(link(), startMs + LINK_MS - 1) ?? '';
+    const begunMs = startMs + LINK_MS - 1;
+    assert.equal(sessions.open(session, begunMs + SESSION_MS - 1)?.name, 'Ada');
+    assert.equal(sessions.open(session, begunMs + SESSION_MS), null);
+    assert.equal(sessions.open(session, begunMs - 1), null);
+  });
+
+  test('with another secret, or in a later epoch, none is believed', () => {
+    const session = open().redeem(makeLink(secret, person, 0, startMs), startMs) ?? '';
+    assert.notEqual(open().open(session, startMs), null);
+    assert.equal(open(Buffer.alloc(32, 8)).open(session, startMs), null);
+    assert.equal(open(secret, () => 1).open(session, startMs), null);
+    assert.equal(open(secret, () => 1).redeem(makeLink(secret, person, 0, startMs), startMs), null);
+  });
+
+  test('a link from before the start has ended, since nobody knows whether it was used', () => {
+    assert.equal(open().redeem(makeLink(secret, person, 0, startMs - 1), startMs), null);
+  });
+});
+
+describe('the thread of the console', () => {
+  test('that dies while nobody asks is started again, tells all consoles, and notices changes', () =>
+    inFolder(async (folder) => {
+      const settings = {
+        data: folder,
+        drop: folder,
+        enabled: [],
+        backup: { folder, every_minutes: 0, keep_days: 0 },
+        daily_rows: 1,
+        key_prefix: 'ww',
+        base_url: 'http://127.0.0.1',
+      };
+      const threads: Worker[] = [];
+      let told: string[] = [];
+      const start = () => {
+        const thread = startWorker({ role: 'console', settings });
+        threads.push(thread);
+        return thread;
+      };
+      const thread = createConsoleThread(settings, (events) => told.push(...events), assert.fail, start);
+      try {
+        thread.watch(true);
+        assert.equal(threads.length, 1);
+        await threads[0]?.terminate();
+        await until('all is told', () => EVENTS.every((name) => name === 'end' || told.includes(name)));
+        assert.equal(threads.length, 2);
+        const ask = { kind: 'read', path: 'jobs', query: '', mayAct: false, unreadable: null } as const;
+        await thread.ask(ask);
+        told = [];
+        writeFileSync(join(folder, 'alerts.json'), '{}');
+        await until('a change is noticed', () => told.includes('overview'));
+        thread.watch(false);
+        await threads[1]?.terminate();
+        const answer = await thread.ask(ask);
+        assert.deepEqual([threads.length, answer.status], [3, 200], 'at once where somebody asks');
+      } finally {
+        await thread.close();
+      }
+    }));
+});
+
+describe('beyond this machine', () => {
+  test('a certificate that cannot be used is refused with the name of its setting', () => {
+    const installation = createInstallation({
+      WIREWATCH_ADMIN_PORT: '9',
+      WIREWATCH_ADMIN_TLS_CERTIFICATE: '/nowhere.pem',
+      WIREWATCH_ADMIN_TLS_KEY: '/nowhere.key',
+    });
+    try {
+      const { status, stderr } = installation.cli(['serve', '--port', '0'], { anyStatus: true });
+      assert.deepEqual([status, /\[admin\] tls_\w+, \/nowhere/.test(stderr)], [78, true], stderr);
+      const check = installation.cli(['check'], { anyStatus: true });
+      assert.match(check.stdout, /\[admin\] tls_\w+, \/nowhere/);
+    } finally {
+      installation.remove();
+    }
+  });
+
+  test('without TLS, neither its own nor that of the server, the start is refused', () => {
+    const installation = createInstallation({ WIREWATCH_ADMIN_PORT: '9', WIREWATCH_ADMIN_HOST: '0.0.0.0' });
+    try {
+      const { status, stderr } = installation.cli(['serve', '--port', '0'], { anyStatus: true });
+      assert.equal(status, 78);
+      assert.match(
+        stderr,
+        /WIREWATCH_ADMIN_HOST: 0\.0\.0\.0 can be reached.*\[admin\] tls_certificate and tls_key/,
+      );
+    } finally {
+      installation.remove();
+    }
+  });
+
+  test(
+    'with that of the server, or its own, it speaks https, and the cookie is Secure',
+    { skip: WITHOUT_OPENSSL },
+    () =>
+      inFolder(async (folder) => {
+        const { certificate, key } = makeCertificate(folder, 'console');
+        for (const section of ['SERVER', 'ADMIN']) {
+          const appliance = await startAppliance({
+            WIREWATCH_ADMIN_PORT: `${await freePort()}`,
+            WIREWATCH_ADMIN_HOST: '0.0.0.0',
+            [`WIREWATCH_${section}_TLS_CERTIFICATE`]: certificate,
+            [`WIREWATCH_${section}_TLS_KEY`]: key,
+          });
+          try {
+            const { origin, hash } = new URL(linkOf(appliance));
+            assert.match(origin, /^https:/);
+            const sent = tlsRequest(`${origin}/console/session`, {
+              method: 'POST',
+              ca: readFileSync(certificate),
+              headers: OWN_PAGE,
+            }).end(JSON.stringify({ token: hash.slice('#login='.length) }));
+            const [response] = await once(sent, 'response');
+            response.resume();
+            assert.equal(response.statusCode, 200, section);
+            assert.match(response.headers['set-cookie'][0], /; HttpOnly; SameSite=Strict; Secure$/);
+            const silent = connect(Number(new URL(origin).port), '127.0.0.1');
+            silent.resume();
+            const begunMs = performance.now();
+            await once(silent, 'close');
+            assert.ok(performance.now() - begunMs < NODE_HANDSHAKE_MS / 2, 'one that says nothing is closed');
+          } finally {
+            await appliance.stop();
+          }
+        }
+      }),
+  );
+});
+
+describe('wirewatch console', () => {
+  test('says what to do where the console is off, and where Wirewatch is not running', async () => {
+    const appliance = await startAppliance();
+    try {
+      const off = appliance.cli(['console'], { anyStatus: true });
+      assert.deepEqual([off.status, /\[admin\] port, 9464/.test(off.stderr)], [1, true]);
+      await appliance.serving().stop();
+      const stopped = appliance.cli(['console'], { anyStatus: true });
+      assert.deepEqual([stopped.status, /wirewatch serve/.test(stopped.stderr)], [1, true]);
+      const both = appliance.cli(['console', '--end-all', '--read-only'], { anyStatus: true });
+      assert.equal(both.status, 2);
+    } finally {
+      await appliance.stop();
+    }
+  });
+
+  test('its address is gone from the data folder after a stop', async () => {
+    const appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+    const address = join(appliance.data, 'console-address');
+    assert.match(readFileSync(address, 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n$/);
+    await appliance.serving().stop();
+    assert.throws(() => readFileSync(address), /ENOENT/);
+    await appliance.stop();
+  });
+});

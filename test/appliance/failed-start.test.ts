@@ -1,0 +1,119 @@
+/** A start that fails undoes what it has begun: threads end, files and ports are closed, and the locks are free last. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import pino from 'pino';
+import { startAppliance } from '../../src/appliance.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { bootIngestThread } from '../../src/ingest/threads/ingest-client.ts';
+import { Refused, type RefusedCode } from '../../src/refused.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { takeLock } from '../../src/store/locks.ts';
+import { freePort } from '../support/free-port.ts';
+
+const taken = createServer();
+let takenPort: string;
+let folder: string;
+
+before(async () => {
+  taken.listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const address = taken.address();
+  takenPort = address === null || typeof address === 'string' ? '' : String(address.port);
+});
+after(() => taken.close());
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** Files of the data folder that this process, with all its threads, has open. */
+function openFiles(data: string): string[] {
+  const paths = readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      return [readlinkSync(join('/proc/self/fd', fd))];
+    } catch {
+      // The one by which the folder is read.
+      return [];
+    }
+  });
+  return paths.filter((path) => path.startsWith(data));
+}
+
+/** Starts with these settings, which must be refused. @returns why */
+async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<string> {
+  const data = join(folder, 'data');
+  const config = loadConfig({
+    flags: {},
+    env: { WIREWATCH_SERVER_PORT: '0', ...env },
+    file: undefined,
+    dataFolder: data,
+  });
+  const ingestThread = bootIngestThread();
+  let isRunning = true;
+  ingestThread.once('exit', () => {
+    isRunning = false;
+  });
+  const start = startAppliance({
+    config,
+    kind: 'appliance',
+    log: pino({ level: 'silent' }),
+    ingestThread,
+    onProgress: () => {},
+  });
+  const refusal = await start.then(
+    () => assert.fail('it started'),
+    (error: unknown) => error,
+  );
+  assert.ok(refusal instanceof Refused, String(refusal));
+  assert.equal(refusal.code, code);
+  assert.equal(isRunning, false, 'the ingest thread is running');
+  const { lock, serveLock } = dataFolder(data);
+  for (const path of [lock, serveLock]) {
+    const release = takeLock(path, 0);
+    assert.ok(release, `${path} is held`);
+    release();
+  }
+  assert.deepEqual(openFiles(data), []);
+  return refusal.message;
+}
+
+describe('a start fails', { skip: process.platform !== 'linux' && 'open files are read from /proc' }, () => {
+  test('on a port that is in use', async () => {
+    const told = await failedStart({ WIREWATCH_SERVER_PORT: takenPort }, 'failed');
+    assert.match(told, /another program is using this address/);
+  });
+
+  test("on the administration's port, which is in use; the other one is free again", async () => {
+    const port = String(await freePort());
+    const env = { WIREWATCH_SERVER_PORT: port, WIREWATCH_ADMIN_PORT: takenPort };
+    assert.match(await failedStart(env, 'failed'), /administration cannot listen/);
+    const again = createServer().listen(Number(port), '127.0.0.1');
+    await once(again, 'listening');
+    again.close();
+  });
+
+  test('on a certificate that is not there', async () => {
+    const path = join(folder, 'gone.pem');
+    const env = { WIREWATCH_SERVER_TLS_CERTIFICATE: path, WIREWATCH_SERVER_TLS_KEY: path };
+    assert.match(await failedStart(env, 'configuration'), /gone\.pem: the file does not exist/);
+  });
+
+  test('on a drop folder that is none, which the ingest thread finds', async () => {
+    const drop = join(folder, 'drop');
+    writeFileSync(drop, '');
+    const told = await failedStart({ WIREWATCH_INGEST_DROP: drop }, 'configuration');
+    assert.match(told, /cannot use the drop folder/);
+  });
+
+  test('before the ingest thread is told anything', async () => {
+    const data = dataFolder(join(folder, 'data'));
+    await failedStart({ WIREWATCH_SERVER_PORT: takenPort }, 'failed');
+    rmSync(data.secret);
+    assert.match(await failedStart({}, 'configuration'), /secret .* is missing/);
+  });
+});

@@ -1,0 +1,300 @@
+/**
+ * Clients that follow the change stream while exports arrive in any order, are corrected and repeated, and while
+ * the program is stopped, killed and started again (contract: GET /v1/detections/changes, Events).
+ */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { BANDS, isBand } from '../../src/detection/band.ts';
+import type { ExportName } from '../../src/detection/content-type.ts';
+import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import { formatMs, WINDOW_MS } from '../../src/time.ts';
+import { type Appliance, createKey, type Detection, startAppliance } from '../support/appliance.ts';
+import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
+
+const SEED = 'followers';
+const WINDOWS = 12;
+const ROWS_A_FILE = 30;
+const POLL_MS = 15;
+const CHANGES = '/v1/detections/changes';
+
+let appliance: Appliance;
+let foreignKey: string;
+/** False until every file lies in the archive. */
+let isWritten = false;
+
+before(async () => {
+  appliance = await startAppliance({
+    WIREWATCH_INGEST_QUIET_MS: '0',
+    // What a client stores must not depend on the port of a run.
+    WIREWATCH_SERVER_BASE_URL: 'https://api.example',
+  });
+  appliance.cli(['account', 'add', 'other', '--name', 'Other']);
+  appliance.cli(['subscription', 'add', '8001', '--account', 'other']);
+  foreignKey = createKey(appliance.cli, 'other', '8001');
+});
+after(() => appliance?.stop());
+
+interface Page {
+  readonly data: readonly Detection[];
+  readonly next_cursor: string;
+  readonly has_more: boolean;
+  readonly as_of: string | null;
+}
+
+/** A page; asked for again while the program is down, as a client does. */
+async function readPage(query: string, key = appliance.key): Promise<Page> {
+  for (;;) {
+    const answer = await appliance
+      .get(`${CHANGES}?${query}`, key)
+      .then(async (response) => ({ status: response.status, text: await response.text() }))
+      .catch(() => null);
+    if (answer === null) await sleep(POLL_MS);
+    else if (answer.status === 200) return JSON.parse(answer.text);
+    else throw new Error(`${query}: ${answer.status} ${answer.text}`);
+  }
+}
+
+interface Follower {
+  /** Its first query, without the limit. */
+  readonly start: string;
+  readonly filter?: string;
+  readonly limit: () => number;
+  readonly key?: string;
+  /** Whether a page's rows and cursor are lost before they are stored, so that it is asked for again. */
+  readonly loses?: () => boolean;
+}
+
+/** Follows until everything is written and read; @returns what was stored, in order */
+async function follow({
+  start,
+  filter = '',
+  limit,
+  key,
+  loses = () => false,
+}: Follower): Promise<Detection[]> {
+  const stored: Detection[] = [];
+  let position = start;
+  let asOf = '';
+  for (;;) {
+    const isLast = isWritten;
+    const rowsMax = limit();
+    const page = await readPage(`${position}&limit=${rowsMax}${filter}`, key);
+    assert.ok(page.data.length <= rowsMax);
+    if (filter === '' && page.has_more)
+      assert.equal(page.data.length, rowsMax, 'no page is short without need');
+    if (loses()) continue;
+    stored.push(...page.data);
+    position = `cursor=${page.next_cursor}`;
+    assert.ok((page.as_of ?? '') >= asOf, 'as_of goes forward');
+    asOf = page.as_of ?? '';
+    if (page.has_more) continue;
+    if (isLast) return stored;
+    await sleep(POLL_MS);
+  }
+}
+
+interface DroppedFile {
+  readonly name: string;
+  readonly content: Buffer;
+}
+
+/** Both exports of each window, some of them corrected and repeated, in random order. */
+function exportsOf(prng: Prng): DroppedFile[] {
+  const files: DroppedFile[] = [];
+  for (let window = 0; window < WINDOWS; window += 1) {
+    const windowMs = nextWindowMs();
+    for (const exportName of ['newswire', 'imagewire'] as const) {
+      const form = prng.pick(['ndjson', 'ndjson.gz', 'csv', 'csv.zst'] as const);
+      const name = fileName(exportName, windowMs, form);
+      const rows = rowsOf(prng, exportName, windowMs);
+      const content = contentOf(form, rows);
+      files.push({ name, content });
+      if (prng.chance(0.3)) files.push({ name, content });
+      const corrected = rows.map((row) => ({
+        ...row,
+        strength_score: prng.below(99),
+        exported_at: formatMs(windowMs),
+      }));
+      if (prng.chance(0.4)) files.push({ name, content: contentOf(form, corrected) });
+    }
+  }
+  for (let at = files.length - 1; at > 0; at -= 1) {
+    const other = prng.below(at + 1);
+    const [one, two] = [files[at], files[other]];
+    if (one === undefined || two === undefined) throw new Error('there is no such file');
+    files[at] = two;
+    files[other] = one;
+  }
+  return files;
+}
+
+/** Rows of few detections, so that most of them are seen again and again. */
+function rowsOf(prng: Prng, exportName: ExportName, windowMs: number): Row[] {
+  return Array.from({ length: ROWS_A_FILE }, () => ({
+    subscription_id: prng.pick(exportName === 'newswire' ? [7001, 7001, 7002, 8001] : [7001, 7001, 8001]),
+    source_internal_id: 1 + prng.below(4),
+    source_id: `urn:${prng.below(3)}`,
+    article_id: 1 + prng.below(12),
+    first_detected_at: formatMs(windowMs - prng.below(5) * WINDOW_MS),
+    last_scored_at: formatMs(windowMs + prng.below(4) * 60_000),
+    strength_score: prng.pick([0, 24.5, 25, 29.5, 30, 49.5, 50, 60, 75, 95, prng.below(9900) / 100]),
+    article_publisher_id: prng.pick([1, 2, 3, null]),
+    article_domain: prng.pick(['one.example', 'two.example', null]),
+    ...(exportName === 'newswire' ? { article_print: prng.chance(0.3) } : {}),
+  }));
+}
+
+/** Drops one file after the other; twice the program is ended on the way, once without warning. */
+async function write(files: readonly DroppedFile[], prng: Prng): Promise<void> {
+  for (const [index, { name, content }] of files.entries()) {
+    // A second file of this name would take the place of the first.
+    while (existsSync(join(appliance.drop, name))) await sleep(POLL_MS);
+    appliance.put(name, content);
+    if (index === Math.floor(files.length / 3)) await appliance.restart();
+    if (index === Math.floor((2 * files.length) / 3)) {
+      await appliance.serving().kill();
+      await appliance.restart();
+    }
+    await sleep(prng.below(40));
+  }
+  while (archived() < files.length) await sleep(POLL_MS);
+  isWritten = true;
+}
+
+function archived(): number {
+  const archive = join(appliance.drop, 'archive');
+  return readdirSync(archive).flatMap((day) => readdirSync(join(archive, day))).length;
+}
+
+/** The filters of the contract, and what each says of a row, once more in plain words. */
+const FILTERS: readonly (readonly [filter: string, passes: (row: Detection) => boolean])[] = [
+  ['content_type=image', (row) => row.content_type === 'image'],
+  ['subscription_id=7002', (row) => row.subscription_id === 7002],
+  ['min_band=high', (row) => bandOf(row) >= BANDS.indexOf('high')],
+  ['band=off,medium', (row) => row.strength.band === 'off' || row.strength.band === 'medium'],
+  ['min_score=50', (row) => Math.floor(row.strength.score + 0.5) >= 50],
+  ['print=true', (row) => row.article.print === true],
+  ['print=false', (row) => row.article.print !== true],
+  ['domain=one.example', (row) => row.article.domain === 'one.example'],
+  ['exclude_domain=one.example', (row) => row.article.domain !== 'one.example'],
+  [
+    'publisher_id=1&publisher_id=3',
+    ({ article }) => article.publisher?.id === 1 || article.publisher?.id === 3,
+  ],
+  ['exclude_publisher_id=1,3', ({ article }) => article.publisher?.id !== 1 && article.publisher?.id !== 3],
+  ['source_id=urn%3A1', (row) => row.source.id === 'urn:1'],
+  ['article_id=7&min_band=low', (row) => row.article.id === 7 && bandOf(row) >= BANDS.indexOf('low')],
+];
+
+function bandOf({ strength }: Detection): number {
+  return isBand(strength.band) ? BANDS.indexOf(strength.band) : Number.NaN;
+}
+
+test('every follower sees every version once and in order, and filters judge each version by itself', async () => {
+  const prng = createPrng();
+  prng.reseed(seedKey(SEED, 'exports'), 0, 0);
+  const files = exportsOf(prng);
+  const anyLimit = () => 1 + prng.below(60);
+  const since = `since=${formatMs(Date.now() - 60_000)}`;
+  const { next_cursor } = await readPage(since);
+
+  const writing = write(files, prng);
+  const late = joinLate();
+  const [whole, byCursor, forgetful, foreign, ...filtered] = await Promise.all([
+    follow({ start: since, limit: () => 1000 }),
+    follow({ start: `cursor=${next_cursor}`, limit: anyLimit }),
+    follow({ start: since, limit: () => 1 + prng.below(9), loses: () => prng.chance(0.3) }),
+    follow({ start: since, limit: anyLimit, key: foreignKey }),
+    ...FILTERS.map(([filter]) => follow({ start: since, limit: anyLimit, filter: `&${filter}` })),
+  ]);
+  await writing;
+
+  const all = await readAll(since);
+  assertVersions(all);
+  assert.ok(all.length > 400, `${all.length} versions`);
+  assertSame(whole, all, 'whole');
+  assertSame(byCursor, all, 'by cursor');
+  assertSame(forgetful, all, 'forgetful');
+  for (const [at, [filter, passes]] of FILTERS.entries()) {
+    const expected = all.filter(passes);
+    assert.ok(expected.length > 0 && expected.length < all.length, `${filter} tells nothing`);
+    assertSame(filtered[at], expected, filter);
+  }
+  const { rows, knownAfterStart } = await late;
+  assertSame(rows, all.slice(all.length - rows.length), 'late');
+  assert.ok(rows.length >= all.length - knownAfterStart, 'nothing that came after its since is missing');
+
+  assertVersions(foreign);
+  assert.ok(foreign.length > 0 && foreign.every((row) => row.subscription_id === 8001));
+  assert.ok(all.every((row) => row.subscription_id !== 8001));
+  await assertCurrent(all);
+});
+
+/** Row by row: a difference of two whole streams is too long to read. */
+function assertSame(
+  actual: readonly Detection[] | undefined,
+  expected: readonly Detection[],
+  what: string,
+): void {
+  for (const [at, row] of expected.entries()) assert.deepEqual(actual?.[at], row, `${what}, row ${at}`);
+  assert.equal(actual?.length, expected.length, what);
+}
+
+/** A follower that begins in the middle, with the time at which it does. */
+async function joinLate(): Promise<{ rows: Detection[]; knownAfterStart: number }> {
+  while (archived() < WINDOWS) await sleep(POLL_MS);
+  const start = `since=${new Date().toISOString()}`;
+  const known = await readAll(`since=${formatMs(Date.now() - 600_000)}`);
+  const rows = await follow({ start, limit: () => 20 });
+  return { rows, knownAfterStart: known.length };
+}
+
+async function readAll(start: string): Promise<Detection[]> {
+  const rows: Detection[] = [];
+  for (let page = await readPage(`${start}&limit=1000`); ; ) {
+    rows.push(...page.data);
+    if (!page.has_more) return rows;
+    page = await readPage(`cursor=${page.next_cursor}&limit=1000`);
+  }
+}
+
+/** Every detection's versions are 1, 2, 3, … in this order, each unlike the one before; the first is an event of its own. */
+function assertVersions(rows: readonly Detection[]): void {
+  const last = new Map<string, Detection>();
+  for (const row of rows) {
+    const before = last.get(row.id);
+    assert.equal(row.version, (before?.version ?? 0) + 1, row.id);
+    assert.equal(row.event, row.version === 1 ? 'created' : 'updated');
+    if (before !== undefined)
+      assert.notDeepEqual(visibleOf(row), visibleOf(before), 'a version without a change');
+    last.set(row.id, row);
+  }
+}
+
+/** What the stream said last is what the detection is now, but for when it was scored. */
+async function assertCurrent(rows: readonly Detection[]): Promise<void> {
+  const newest = new Map(rows.map((row) => [row.id, row]));
+  for (const [id, row] of newest) {
+    const current = await appliance.detection(id);
+    assert.ok(current !== null, id);
+    assert.equal(current.event, undefined);
+    assert.equal(current.version, row.version, id);
+    assert.deepEqual(visibleOf(current), visibleOf(row));
+    assert.ok(current.last_scored_at >= row.last_scored_at, id);
+  }
+}
+
+/** What raises the version. */
+function visibleOf(row: Detection): object {
+  const {
+    version: _version,
+    event: _event,
+    last_scored_at: _scored,
+    exported_at: _exported,
+    ...visible
+  } = row;
+  return visible;
+}

@@ -1,0 +1,273 @@
+/** Several processes at work on one installation: each does its part, or says whom it waits for. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { restore } from '../../src/backup/restore.ts';
+import { writeBackup } from '../../src/backup/write-backup.ts';
+import { addRequest, requestState } from '../../src/ingest/requests/requests.ts';
+import { openReader } from '../../src/store/database.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { isLocked, keepInPlace, takeLock } from '../../src/store/locks.ts';
+import { openAccess } from '../support/access.ts';
+import { createInstallation, type Installation, putFile, startAppliance } from '../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
+import { runProgram } from '../support/program.ts';
+import { until } from '../support/until.ts';
+
+const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
+
+/** Empty lines: they take a few seconds to read, and there is nothing in them. */
+const BLANK = gzipSync(Buffer.alloc(50_000_000, '\n'), { level: 1 });
+/** Four gigabytes. */
+const LONG = Buffer.concat(Array.from({ length: 80 }, () => BLANK));
+
+let installation: Installation;
+beforeEach(() => {
+  installation = createInstallation(SETTINGS);
+});
+afterEach(() => installation.remove());
+
+const folderOf = () => dataFolder(installation.data);
+const run = (...args: string[]) => runProgram([...args, '--data', installation.data], SETTINGS);
+
+async function applied(): Promise<void> {
+  const serving = await installation.serve();
+  putFile(installation.drop, fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  await serving.logged('the file', ({ msg }) => msg === 'file applied');
+  assert.equal(await serving.stop(), 0);
+}
+
+test('a command that ingests does not begin while an appliance starts, and is served by it', async () => {
+  await applied();
+  const { lock, serveLock } = folderOf();
+  const release = takeLock(serveLock);
+  const replay = run('ingest', 'replay');
+  const access = openReader(folderOf().access);
+  const asked = access.prepare<[], number>('SELECT count(*) FROM ingest_request').pluck();
+  await until('that it asks', () => asked.get() === 1);
+  access.close();
+  await sleep(1000);
+  assert.ok(!isLocked(lock), 'it leaves the lock to the appliance');
+  release?.();
+  const serving = await installation.serve();
+  assert.equal(await replay.ended, 0, replay.told());
+  await serving.stop();
+});
+
+test('an appliance that starts while a command ingests waits for it to give way', async () => {
+  await applied();
+  const { lock } = folderOf();
+  const release = takeLock(lock);
+  const starting = installation.begin();
+  await starting.logged('that it waits', ({ msg }) => msg.startsWith('another command is using'));
+  release?.();
+  await starting.listening();
+  const second = run('serve', '--port', '0');
+  assert.equal(await second.ended, 1);
+  assert.match(second.told(), /another process is already using the data folder/);
+  assert.equal(await starting.stop(), 0);
+});
+
+test('a command gives way in the middle of its work, which the appliance goes on with', async () => {
+  const serving = await installation.serve();
+  const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
+  putFile(installation.drop, name, packed('ndjson.gz', ndjson([newRow()])));
+  const line = await serving.logged('the file', ({ msg }) => msg === 'file applied');
+  await serving.stop();
+  writeFileSync(join(installation.drop, String(line.destination)), LONG);
+  const replay = run('ingest', 'replay');
+  const replayed = replay.ended.then(() => 'replayed' as const);
+  const { lock } = folderOf();
+  await until('that it works', () => isLocked(lock));
+  const starting = installation.begin();
+  assert.notEqual(await Promise.race([starting.listening(), replayed]), 'replayed');
+  replay.kill('SIGTERM');
+  await replay.ended;
+  assert.equal(await starting.stop(), 0);
+});
+
+test('of two resets of one window the second finds it read, and reads no older file over it', async () => {
+  const appliance = await startAppliance(SETTINGS);
+  try {
+    const windowMs = nextWindowMs();
+    const name = fileName('newswire', windowMs);
+    const [older, newer] = [newRow(), newRow()];
+    for (const content of ['{"bad"', ndjson([older]), ndjson([newer])])
+      await appliance.dropped(name, content);
+    await appliance.serving().stop();
+    const access = openAccess(appliance.data);
+    const request = { kind: 'reset', export: 'newswire', window_start: windowMs, from: 'failed' } as const;
+    const ids = [1, 2].map((at) => addRequest(access, request, at));
+    await appliance.restart();
+    const outcomes = () => ids.map((id) => requestState(access, id).outcome);
+    await until('both outcomes', () => !outcomes().includes(null));
+    const [one, two] = outcomes();
+    access.close();
+    assert.ok(one?.ok === true && 'reset' in one && one.reset.outcome === 'applied', JSON.stringify(one));
+    assert.ok(two?.ok === false && /is now done, so no file was read/.test(two.reason), JSON.stringify(two));
+    assert.ok(await appliance.detection(idOf(newer)));
+    assert.equal(await appliance.detection(idOf(older)), null);
+
+    // What is left in held/ says how it is read all the same.
+    const held = join(appliance.drop, 'held');
+    const [left = ''] = readdirSync(held).filter((file) => !file.endsWith('.reason.json'));
+    const { next } = JSON.parse(readFileSync(join(held, `${left}.reason.json`), 'utf8'));
+    assert.match(next, /read from another file. To read this file too, drop it again/);
+    putFile(appliance.drop, name, readFileSync(join(held, left)));
+    await until('it is read', async () => (await appliance.detection(idOf(older))) !== null);
+  } finally {
+    await appliance.stop();
+  }
+});
+
+test("files that are taken away before their turn are nobody's fault", async () => {
+  const serving = await installation.serve();
+  installation.cli(['ingest', 'pause']);
+  putFile(installation.drop, fileName('newswire', nextWindowMs(), 'ndjson.gz'), BLANK);
+  const names = Array.from({ length: 6 }, () => fileName('newswire', nextWindowMs()));
+  for (const name of names) putFile(installation.drop, name, ndjson([newRow()]));
+  installation.cli(['ingest', 'resume']);
+  // By now the first is being read, and the others are next.
+  await sleep(500);
+  for (const name of names) rmSync(join(installation.drop, name), { force: true });
+  const last = fileName('newswire', nextWindowMs());
+  putFile(installation.drop, last, ndjson([newRow()]));
+  await serving.logged('the last', ({ msg, file }) => msg === 'file applied' && file === last);
+  assert.deepEqual(
+    serving.log.filter(({ level }) => level === 'error'),
+    [],
+  );
+  await serving.stop();
+});
+
+test('of commands that write at once, none is lost, in the log neither', async () => {
+  const names = Array.from({ length: 6 }, (_, at) => `account-${at}`);
+  const runs = names.map((name) => run('account', 'add', name, '--name', name));
+  for (const one of runs) assert.equal(await one.ended, 0, one.told());
+  const { stdout } = installation.cli(['log', '--access', '--json']);
+  const added = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line).id);
+  for (const name of names) assert.ok(added.includes(name), name);
+  // A start compares both.
+  const serving = await installation.serve();
+  assert.deepEqual(
+    serving.log.filter(({ msg }) => msg.startsWith('access.db')),
+    [],
+  );
+  const accounts: { id: string }[] = JSON.parse(installation.cli(['account', 'list', '--json']).stdout);
+  assert.deepEqual(accounts.map(({ id }) => id).sort(), [...names, 'agency'].sort());
+  await serving.stop();
+});
+
+test('several backups at once into one folder are all good', async () => {
+  await applied();
+  const folder = join(dirname(installation.data), 'backups');
+  mkdirSync(folder);
+  const targets = [1, 2, 3, 4].map((at) => join(folder, `${at}.tar`));
+  const runs = targets.map((target) => run('backup', target));
+  for (const one of runs) assert.equal(await one.ended, 0, one.told());
+  for (const target of targets) assert.equal(installation.cli(['verify', target]).status, 0);
+  assert.deepEqual(readdirSync(folder).sort(), ['1.tar', '2.tar', '3.tar', '4.tar']);
+});
+
+describe('a restore', () => {
+  let backup: string;
+  beforeEach(async () => {
+    await applied();
+    backup = join(dirname(installation.data), 'backup.tar');
+    assert.equal(await run('backup', backup).ended, 0);
+  });
+  const options = (data: string, onProgress: () => void = () => {}) => ({
+    source: backup,
+    data,
+    drop: installation.drop,
+    replace: true,
+    untilMs: null,
+    now: Date.now,
+    onProgress,
+  });
+
+  test('into a new folder that comes to nothing leaves what others begin there', async () => {
+    const content = readFileSync(backup);
+    content.fill(0, Math.floor(content.length / 2));
+    writeFileSync(backup, content);
+    const data = join(dirname(installation.data), 'new');
+    await assert.rejects(restore(options(data)), /cannot be restored/);
+    assert.ok(!existsSync(data));
+    const meanwhile = {
+      ...options(data),
+      // It is asked for when the folder is there and nothing is unpacked yet.
+      get onProgress() {
+        openAccess(data, { create: true }).close();
+        return () => {};
+      },
+    };
+    await assert.rejects(restore(meanwhile), /cannot be restored/);
+    assert.ok(existsSync(dataFolder(data).access));
+  });
+
+  test('waits for no command that is at work, nor does one begin while it is under way', async () => {
+    const release = keepInPlace(folderOf(), true);
+    await assert.rejects(
+      restore(options(installation.data)),
+      /another command, such as a backup, is using .*Nothing was changed/,
+    );
+    release();
+    const add = ['account', 'add', 'late', '--name', 'Late'];
+    const said: string[] = [];
+    const meanwhile = () => {
+      if (said.length === 0) said.push(installation.cli(add, { anyStatus: true }).stderr);
+    };
+    assert.equal((await restore(options(installation.data, meanwhile))).kind, 'restored');
+    assert.match(said.join(), /^wirewatch: a restore into .* is running/);
+    assert.equal(installation.cli(add).status, 0);
+  });
+
+  test('waits for no backup either, also where no command was ever at work', async () => {
+    rmSync(folderOf().stateLock);
+    await (await installation.serve()).stop();
+    assert.ok(existsSync(folderOf().stateLock));
+    const again = join(dirname(installation.data), 'again.tar');
+    let isRefused = false;
+    const meanwhile = async () => {
+      await assert.rejects(
+        restore(options(installation.data)),
+        /another command, such as a backup, is using/,
+      );
+      isRefused = true;
+    };
+    let begun: Promise<void> | null = null;
+    await writeBackup({
+      data: installation.data,
+      drop: installation.drop,
+      target: again,
+      replace: false,
+      keepDays: 30,
+      now: Date.now,
+      onProgress: () => {
+        begun ??= meanwhile();
+      },
+    });
+    await begun;
+    assert.ok(isRefused);
+    assert.equal(installation.cli(['verify', again]).status, 0);
+  });
+});
+
+test('a copy of lines that another pull writes is left alone', async () => {
+  const folder = dirname(installation.data);
+  const into = join(folder, 'copy.ndjson');
+  writeFileSync(join(folder, 'key'), installation.key);
+  const release = takeLock(`${into}.lock`);
+  const args = ['--base-url', 'http://127.0.0.1:1', '--key-file', join(folder, 'key'), '--format', 'ndjson'];
+  const second = runProgram(['pull', ...args, '--into', into]);
+  assert.equal(await second.ended, 1);
+  assert.match(second.told(), /another pull is at work on .*copy\.ndjson/);
+  assert.ok(!existsSync(into));
+  release?.();
+});

@@ -1,0 +1,345 @@
+/**
+ * How a serving appliance starts, what it logs, and how it ends: the signals, the folder and the port that are
+ * taken, clients that read slowly or not at all (contract: Endpoints, Errors).
+ */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DAY_MS } from '../../src/time.ts';
+import { type Appliance, createInstallation, type LogLine, startAppliance } from '../support/appliance.ts';
+import { programCommand } from '../support/command.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+import { until } from '../support/until.ts';
+
+const CHANGES = `/v1/detections/changes?since=${new Date(Date.now() - DAY_MS).toISOString()}`;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** As many as a page holds, each so long that a page does not fit into the buffers of a connection. */
+const LARGE_ROWS = 1000;
+const LARGE_PAGE = `${CHANGES}&limit=${LARGE_ROWS}`;
+
+/** Stopped after it was filled: each test runs the program on its folder as it needs it. */
+let appliance: Appliance;
+let url: string;
+
+before(async () => {
+  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+  const text = 'x'.repeat(4000);
+  const rows = Array.from({ length: LARGE_ROWS }, () =>
+    newRow({
+      article_headline: text,
+      source_language: text,
+      article_publisher_id: 1,
+      article_publisher_name: text,
+      article_url: `https://long.example/${text}`,
+    }),
+  );
+  const line = await appliance.dropped(fileName('newswire', nextWindowMs(), 'ndjson'), ndjson(rows));
+  assert.equal(line.msg, 'file applied');
+  await appliance.serving().stop();
+});
+after(() => appliance?.remove());
+
+function serve(...more: string[]): RunningProgram {
+  return runProgram(['serve', '--data', appliance.data, '--port', '0', ...more]);
+}
+
+/** Runs the program for as long as `use` needs it; afterwards it must end well. */
+async function serving(use: (run: RunningProgram) => Promise<void>, ...more: string[]): Promise<void> {
+  const run = serve(...more);
+  try {
+    url = await run.url();
+    await use(run);
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+  } finally {
+    run.kill('SIGKILL');
+    await run.ended;
+  }
+}
+
+function request(target: string, headers = ''): string {
+  return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${appliance.key}\r\n${headers}\r\n`;
+}
+
+/** A connection that has received the beginning of an answer and reads no further. */
+async function stalledReader(text: string): Promise<{ socket: Socket; rest: () => Promise<string> }> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  const chunks: Buffer[] = [];
+  const ended = new Promise<void>((resolve, reject) => {
+    socket.on('close', () => resolve());
+    socket.on('error', reject);
+  });
+  socket.write(text);
+  await new Promise<void>((resolve) => {
+    socket.once('data', (chunk) => {
+      chunks.push(chunk);
+      socket.pause();
+      resolve();
+    });
+  });
+  return {
+    socket,
+    rest: async () => {
+      socket.on('data', (chunk) => chunks.push(chunk));
+      socket.resume();
+      await ended;
+      return Buffer.concat(chunks).toString();
+    },
+  };
+}
+
+/** The bodies of the answers that stand one behind the other. */
+function bodiesOf(replies: string): { status: number; body: string }[] {
+  const found: { status: number; body: string }[] = [];
+  for (let rest = replies; rest !== ''; ) {
+    const end = rest.indexOf('\r\n\r\n') + 4;
+    const head = rest.slice(0, end);
+    const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
+    assert.ok(end > 3 && rest.length >= end + length, 'an answer is cut off');
+    found.push({ status: Number(head.split(' ')[1]), body: rest.slice(end, end + length) });
+    rest = rest.slice(end + length);
+  }
+  return found;
+}
+
+async function askRepeatedly(address: string): Promise<void> {
+  for (let count = 0; count < 200; count += 1) {
+    await (await fetch(address)).arrayBuffer();
+    await sleep(20);
+  }
+}
+
+function requestLines(run: RunningProgram): LogLine[] {
+  return run.log().filter(({ msg }) => msg === 'request');
+}
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  test(`${signal}: an answer on its way is sent whole, nothing new is taken, and the exit code is 0`, async () => {
+    const run = serve();
+    try {
+      url = await run.url();
+      const reader = await stalledReader(request(LARGE_PAGE));
+      run.kill(signal);
+      await run.until('that it stops', () => run.log().find(({ msg }) => msg === 'stopping'));
+      // The port closes a moment after the line is written.
+      await assert.rejects(askRepeatedly(`${url}/nowhere`), { name: 'TypeError' });
+      const [answer, ...more] = bodiesOf(await reader.rest());
+      assert.equal(answer?.status, 200);
+      assert.equal(JSON.parse(answer?.body ?? '').data.length, LARGE_ROWS);
+      assert.deepEqual(more, []);
+      assert.equal(await run.ended, 0);
+      assert.equal(run.log().at(-1)?.msg, 'stopped');
+      assert.equal(run.printed(), '');
+    } finally {
+      run.kill('SIGKILL');
+      await run.ended;
+    }
+  });
+}
+
+test('a second signal ends it at once', async () => {
+  const run = serve();
+  try {
+    url = await run.url();
+    const { socket } = await stalledReader(request(LARGE_PAGE));
+    socket.on('error', () => {});
+    run.kill('SIGTERM');
+    await run.until('that it stops', () => run.log().find(({ msg }) => msg === 'stopping'));
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 1);
+    socket.destroy();
+  } finally {
+    run.kill('SIGKILL');
+    await run.ended;
+  }
+  await serving(async () => {});
+});
+
+test('a client that asks and never reads has one answer made for it at a time', async () => {
+  await serving(async (run) => {
+    const asked = 6;
+    const reader = await stalledReader(
+      request(LARGE_PAGE).repeat(asked - 1) + request(LARGE_PAGE, 'Connection: close\r\n'),
+    );
+    // Asked for later, and answered all the same.
+    const response = await fetch(`${url}/nowhere`);
+    const id = response.headers.get('x-request-id');
+    await run.until('the later request', () => requestLines(run).find((line) => line.request_id === id));
+    assert.equal(requestLines(run).length, 2);
+    const answers = bodiesOf(await reader.rest());
+    assert.deepEqual(
+      answers.map(({ status, body }) => [status, JSON.parse(body).data.length]),
+      Array.from({ length: asked }, () => [200, LARGE_ROWS]),
+    );
+  });
+});
+
+test('a client that sends a hundred requests and more before the first answer is cut off', async () => {
+  await serving(async (run) => {
+    const reader = await stalledReader(request(LARGE_PAGE) + request('/v1/detections/x').repeat(150));
+    await assert.rejects(reader.rest().then(bodiesOf));
+    assert.equal((await fetch(`${url}/nowhere`)).status, 404);
+    await run.until('the last line', () => requestLines(run).at(1));
+    assert.equal(requestLines(run).length, 2, 'what waited was not answered to nobody');
+  });
+});
+
+test('a second appliance on the same folder is refused, and the first is not disturbed', async () => {
+  await serving(async () => {
+    const second = serve();
+    assert.equal(await second.ended, 1);
+    assert.match(second.told(), /another process is already using the data folder .*--data/);
+    assert.ok(second.told().includes(appliance.data));
+    assert.equal(second.printed(), '');
+    assert.equal((await fetch(`${url}/nowhere`)).status, 404);
+  });
+});
+
+test('a port that is taken is exit code 1, since it may become free, with what to do; so is the folder', async () => {
+  await serving(async () => {
+    await inFolder(async (folder) => {
+      const { port } = new URL(url);
+      const second = runProgram(['serve', '--data', join(folder, 'data'), '--port', port]);
+      assert.equal(await second.ended, 1);
+      const told = `cannot listen on 127\\.0\\.0\\.1, port ${port}: another program is using this address.*--port`;
+      assert.match(second.told(), new RegExp(told));
+      const third = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
+      await third.url();
+      third.kill('SIGTERM');
+      assert.equal(await third.ended, 0);
+    });
+  });
+});
+
+test('--base-url is the address in errors and links, without the slash at its end', async () => {
+  for (const given of ['https://x.example/base', 'https://x.example/base/']) {
+    await serving(
+      async (run) => {
+        const problem = JSON.parse(await (await fetch(`${url}/nowhere`)).text());
+        assert.equal(problem.type, 'https://x.example/base/errors/not_found');
+        assert.ok(!run.log().some(({ msg }) => msg.includes('base_url')));
+      },
+      '--base-url',
+      given,
+    );
+  }
+  await serving(async (run) => {
+    await run.until('a warning', () => run.log().find(({ msg }) => /base_url is not set/.test(msg)));
+  });
+});
+
+test('every request is one line of JSON with its id, key, status, rows and duration, and no secret', async () => {
+  await serving(async (run) => {
+    const { key } = appliance;
+    const [, , keyId = '', secret = ''] = key.split('_');
+    const authorization = `Bearer ${key}`;
+    const page = await fetch(`${url}${CHANGES}&limit=2`, { headers: { authorization } });
+    const { next_cursor: cursor, data } = JSON.parse(await page.text());
+    const id = String(data[0].id);
+    const calls: [
+      path: string,
+      init: RequestInit,
+      status: number,
+      keyId: string | undefined,
+      rows?: number,
+    ][] = [
+      [`/v1/detections/changes?cursor=${cursor}&limit=7`, { headers: { authorization } }, 200, keyId, 7],
+      [`/v1/detections/${id}?fields=id`, { headers: { authorization } }, 200, keyId, 1],
+      ['/v1/detections/t.7001.1.1', { headers: { authorization } }, 404, keyId],
+      [`/v1/detections/changes?cursor=${cursor}&${key}=1`, { headers: { authorization } }, 400, keyId],
+      [`/v1/detections/${key}`, { headers: { authorization } }, 400, keyId],
+      [`/${key}?access_token=${key}`, { headers: { authorization } }, 404, undefined],
+      [CHANGES, { headers: { authorization: `${authorization}x` } }, 401, undefined],
+      [
+        CHANGES,
+        { headers: { authorization: `Basic ${Buffer.from(key).toString('base64')}` } },
+        401,
+        undefined,
+      ],
+      [CHANGES, { method: 'POST', headers: { authorization }, body: key }, 405, undefined],
+    ];
+    const expected = [];
+    for (const [path, init, status, key_id, rows] of calls) {
+      const response = await fetch(`${url}${path}`, init);
+      await response.arrayBuffer();
+      assert.equal(response.status, status, path);
+      const request_id = response.headers.get('x-request-id') ?? '';
+      assert.match(request_id, UUID);
+      expected.push([request_id, init.method ?? 'GET', key_id, status, rows]);
+    }
+    const lines = await run.until('a line for each', () => {
+      const found = requestLines(run).slice(1);
+      return found.length === expected.length ? found : undefined;
+    });
+    assert.deepEqual(
+      lines.map((line) => [line.request_id, line.method, line.key_id, line.status, line.rows]),
+      expected,
+    );
+    for (const { level, time, duration_ms } of lines) {
+      assert.equal(level, 'info');
+      assert.ok(Math.abs(Date.parse(String(time)) - Date.now()) < 60_000, String(time));
+      assert.ok(typeof duration_ms === 'number' && duration_ms >= 0);
+    }
+    assert.deepEqual(
+      run.log().filter(({ level }) => level === 'not a log line'),
+      [],
+    );
+    const installation = readFileSync(join(appliance.data, 'secret'));
+    const secrets = [secret, cursor, Buffer.from(key).toString('base64'), 'access_token'];
+    for (const encoding of ['hex', 'base64', 'base64url'] as const)
+      secrets.push(installation.toString(encoding));
+    for (const text of secrets) assert.ok(!run.told().includes(text), text);
+  });
+});
+
+test('a start on an empty folder makes what it needs, for its owner alone', async () => {
+  await inFolder(async (folder) => {
+    const data = join(folder, 'new', 'data');
+    const run = runProgram(['serve', '--data', data, '--port', '0']);
+    const address = await run.url();
+    const response = await fetch(`${address}${CHANGES}`, { headers: { authorization: 'Bearer x' } });
+    assert.equal(response.status, 401);
+    run.kill('SIGINT');
+    assert.equal(await run.ended, 0);
+    const found = readdirSync(data).sort();
+    for (const name of ['access.db', 'detections.db', 'drop', 'lock', 'secret', 'usage.db']) {
+      assert.ok(found.includes(name), `${name} is not among ${found.join(', ')}`);
+    }
+    assert.equal(statSync(data).mode & 0o777, 0o700);
+    assert.equal(statSync(join(data, 'secret')).mode & 0o777, 0o600);
+  });
+});
+
+test('keys of one installation mean nothing to another', async () => {
+  const other = createInstallation({}, true);
+  try {
+    await serving(async () => {
+      const response = await fetch(`${url}${CHANGES}`, { headers: { authorization: `Bearer ${other.key}` } });
+      assert.equal(response.status, 401);
+    });
+  } finally {
+    other.remove();
+  }
+});
+
+test('a log that nobody reads any more does not keep it from stopping', () =>
+  inFolder(async (folder) => {
+    const start = programCommand(['serve', '--data', join(folder, 'data'), '--port', '0']);
+    const child = spawn(start.command, start.args, { ...start.options, stdio: ['ignore', 'ignore', 'pipe'] });
+    const ended = once(child, 'exit');
+    let told = '';
+    child.stderr.on('data', (piece: Buffer) => {
+      told += piece;
+    });
+    await until('it listens', () => told.includes('"msg":"listening"'));
+    child.stderr.destroy();
+    child.kill('SIGTERM');
+    const [code] = await ended;
+    assert.equal(code, 0);
+  }));

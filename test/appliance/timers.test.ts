@@ -1,0 +1,98 @@
+/** What was waited for and came leaves no timer and no listener behind: thousands of waits a minute would add up. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import { type AddressInfo, Socket } from 'node:net';
+import { mock, test } from 'node:test';
+import { readBody } from '../../src/http/body.ts';
+import { createWaiting } from '../../src/http/waiting.ts';
+import { Sleeper } from '../../src/ingest/threads/wakeable-timer.ts';
+import { createDailyRows } from '../../src/limits/daily-rows.ts';
+import { createKeyUses } from '../../src/limits/key-uses.ts';
+import { createUsageKeeper } from '../../src/limits/usage-keeper.ts';
+
+/** Longer than any test: a timer of so much is there until it is cleared. */
+const LONG_MS = 3_600_000;
+
+const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+
+test('sleep that is ended early', async () => {
+  const before = timers();
+  const sleeper = new Sleeper();
+  const sleep = sleeper.sleep(LONG_MS);
+  assert.equal(timers(), before + 1);
+  sleeper.wake();
+  await sleep;
+  assert.equal(timers(), before);
+});
+
+test('a request that waited for a change', async () => {
+  const before = timers();
+  const waiting = createWaiting();
+  const socket = new Socket();
+  const wait = waiting.forChange(LONG_MS, socket);
+  assert.equal(timers(), before + 1);
+  waiting.changed();
+  assert.equal(await wait, true);
+  assert.equal(timers(), before);
+  assert.deepEqual(
+    [socket.listenerCount('close'), socket.listenerCount('end')],
+    [0, new Socket().listenerCount('end')],
+  );
+});
+
+test('requests that wait when the server closes', async () => {
+  const before = timers();
+  const waiting = createWaiting();
+  const waits = [new Socket(), new Socket()].map((socket) => waiting.forChange(LONG_MS, socket));
+  waiting.close();
+  assert.deepEqual([waiting.count(), timers()], [0, before]);
+  assert.deepEqual(await Promise.all(waits), [false, false]);
+});
+
+test('a body that was read', async () => {
+  const before = timers();
+  const server = createServer((incoming, response) => {
+    void readBody(incoming, 100, LONG_MS).then(({ kind }) => response.end(kind));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port }: Pick<AddressInfo, 'port'> = Object(server.address());
+  const client = request({ port, host: '127.0.0.1', method: 'POST', agent: false });
+  client.end('a body');
+  const [answer] = await once(client, 'response');
+  assert.equal(String(await answer.toArray()), 'whole');
+  server.close();
+  await once(server, 'close');
+  assert.equal(timers(), before);
+});
+
+test('a keeper of counts that was closed', async () => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  try {
+    let writes = 0;
+    const rows = createDailyRows();
+    const keeper = createUsageKeeper({
+      rows,
+      uses: createKeyUses(),
+      requests: null,
+      writer: {
+        write: async () => {
+          writes += 1;
+        },
+        close: async () => {},
+      },
+      onFailure: () => {},
+    });
+    rows.add('key', 'a', 1, 0);
+    mock.timers.tick(1000);
+    assert.equal(writes, 1);
+    await keeper.close();
+    rows.add('key', 'a', 1, 0);
+    const closed = writes;
+    mock.timers.tick(10_000);
+    assert.equal(writes, closed);
+  } finally {
+    mock.timers.reset();
+  }
+});

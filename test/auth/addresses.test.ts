@@ -1,0 +1,181 @@
+/** Addresses from the socket to the rule: IPv6, what is mapped into it, and proxies before the appliance. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { createServer } from 'node:net';
+import { after, describe, test } from 'node:test';
+import { pino } from 'pino';
+import { normalAddress } from '../../src/auth/addresses.ts';
+import { createClientAddress } from '../../src/http/client-address.ts';
+import { createProxyWarning } from '../../src/http/untrusted-proxy.ts';
+import { addressNetwork } from '../../src/limits/address-network.ts';
+import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
+
+const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
+
+const hasIpv6 = await new Promise<boolean>((resolve) => {
+  const server = createServer().on('error', () => resolve(false));
+  server.listen(0, '::1', () => server.close(() => resolve(true)));
+});
+const skip = !hasIpv6 && 'this machine has no IPv6';
+
+describe('the client behind proxies', () => {
+  const trusted = ['10.0.0.0/8', 'fd00::/8', '::ffff:172.16.0.0/108'];
+  const clientOf = (forwarded: string, peer = '10.0.0.1') => createClientAddress(trusted)(peer, forwarded);
+
+  test('of a chain of trusted hops it is the first that is none, from the right', () => {
+    assert.equal(clientOf('198.51.100.9, 203.0.113.5, 10.9.9.9, fd00::7, 10.0.0.2'), '203.0.113.5');
+  });
+
+  test('where all hops are trusted it is the one furthest left', () => {
+    assert.equal(clientOf('10.5.5.5, fd00::7'), '10.5.5.5');
+  });
+
+  test('blanks and tabs around hops do not count', () => {
+    assert.equal(clientOf('  203.0.113.5 \t,\t10.0.0.2  '), '203.0.113.5');
+  });
+
+  test('ports are passed over, of IPv4 and of bracketed IPv6', () => {
+    assert.equal(clientOf('203.0.113.5:4711, 10.0.0.2:80'), '203.0.113.5');
+    assert.equal(clientOf('[2001:db8::5]:4711, [fd00::2]:80'), '2001:db8::5');
+    assert.equal(clientOf('[2001:db8::5]'), '2001:db8::5');
+  });
+
+  test('an IPv4 address mapped into IPv6 is that IPv4 address, as hop, as peer and as trusted network', () => {
+    assert.equal(clientOf('::ffff:203.0.113.5, ::ffff:10.0.0.2'), '203.0.113.5');
+    assert.equal(clientOf('::ffff:cb00:7105'), '203.0.113.5');
+    assert.equal(clientOf('203.0.113.5', '::ffff:10.0.0.1'), '203.0.113.5');
+    assert.equal(clientOf('203.0.113.5', '172.17.0.1'), '203.0.113.5');
+    assert.equal(clientOf('203.0.113.5', '::ffff:ac11:1'), '203.0.113.5');
+  });
+
+  test('one address has one spelling, without its zone', () => {
+    assert.equal(clientOf('2001:DB8:0:0::5'), '2001:db8::5');
+    assert.equal(clientOf('fe80::1%eth0'), 'fe80::1');
+  });
+
+  test('garbage ends the chain: the hop before it is the client', () => {
+    for (const garbage of [
+      'unknown',
+      '_hidden',
+      '',
+      '999.1.1.1',
+      '010.0.0.9',
+      '"203.0.113.5"',
+      '203.0.113.5;x',
+      '[2001:db8::5',
+      '[203.0.113.5]x',
+      '['.repeat(30_000),
+    ]) {
+      assert.equal(clientOf(`203.0.113.99, ${garbage}, 10.0.0.2`), '10.0.0.2', garbage.slice(0, 20));
+      assert.equal(clientOf(garbage), '10.0.0.1', garbage.slice(0, 20));
+    }
+  });
+
+  test('who is no trusted proxy is not believed', () => {
+    assert.equal(clientOf('198.51.100.9', '203.0.113.5'), '203.0.113.5');
+    assert.equal(clientOf('198.51.100.9', '2001:db8::5'), '2001:db8::5');
+  });
+
+  test('who names a client and is not trusted is told: once by an alert where a proxy can be, once in the log', async () => {
+    const set: string[][] = [];
+    const lines: Record<string, unknown>[] = [];
+    const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+    const conditions = { set: (name: string, detail: string | null) => set.push([name, `${detail}`]) };
+    const client = createClientAddress(['10.0.0.1'], createProxyWarning({ conditions, log }));
+    client('10.0.0.1', '198.51.100.9');
+    client('10.0.0.2', undefined);
+    assert.deepEqual([set, lines], [[], []]);
+    for (const peer of ['203.0.113.5', '203.0.113.6', '::ffff:10.0.0.2', '10.0.0.3', '203.0.113.7']) {
+      assert.equal(client(peer, '198.51.100.9'), normalAddress(peer));
+    }
+    assert.deepEqual(set, [
+      ['proxy not trusted', '10.0.0.2 sent X-Forwarded-For, but is not a trusted proxy'],
+    ]);
+    assert.deepEqual(
+      lines.map(({ level, address }) => [level, address]),
+      [[40, '203.0.113.5']],
+    );
+  });
+});
+
+test('an IPv6 network of 64 bits counts as one address, an IPv4 address for itself however it is written', () => {
+  const networkOf = (written: string) => addressNetwork(normalAddress(written) ?? 'none');
+  assert.equal(networkOf('2001:db8::1'), networkOf('2001:DB8:0:0:ffff:1:2:3'));
+  assert.notEqual(networkOf('2001:db8::1'), networkOf('2001:db8:0:1::1'));
+  assert.equal(networkOf('::ffff:203.0.113.5'), '203.0.113.5');
+  assert.equal(networkOf('::ffff:cb00:7105'), '203.0.113.5');
+  assert.equal(networkOf('::1'), '0:0:0:0::/64');
+  assert.equal(networkOf('::192.0.2.1'), '0:0:0:0::/64');
+  assert.equal(networkOf('fe80::1%eth0'), 'fe80:0:0:0::/64');
+});
+
+describe('over IPv6', { skip }, () => {
+  const servers: TestServer[] = [];
+  after(() => Promise.all(servers.map((server) => server.close())));
+
+  async function start(options: TestServerOptions): Promise<TestServer> {
+    const server = await startTestServer(options);
+    servers.push(server);
+    return server;
+  }
+
+  /** The status of a page read with a key, by way of one of the server's addresses. */
+  async function statusVia(host: string, server: TestServer, key: string, forwarded: string[] = []) {
+    const lines = forwarded.flatMap((value) => ['X-Forwarded-For', value]);
+    const headers = ['Host', 'x', 'Authorization', `Bearer ${key}`, 'Connection', 'close', ...lines];
+    const sent = request({ host, port: server.port, path: CHANGES, headers }).end();
+    const [response] = await once(sent, 'response');
+    response.resume();
+    return response.statusCode;
+  }
+
+  async function problemType(server: TestServer): Promise<unknown> {
+    return JSON.parse(await (await fetch(`${server.url}/nothing`)).text()).type;
+  }
+
+  test('listening on ::1 shows a bracketed address, which is also the base address', async () => {
+    const server = await start({ host: '::1' });
+    assert.match(server.url, /^http:\/\/\[::1\]:\d+$/);
+    assert.equal(await problemType(server), `${server.url}/errors/not_found`);
+    assert.equal((await fetch(`${server.url}${CHANGES}`)).status, 401);
+  });
+
+  test('listening on :: is reached by IPv4 and IPv6, and both meet the rules of their own family', async () => {
+    const server = await start({ host: '::' });
+    assert.match(server.url, /^http:\/\/\[::1\]:\d+$/);
+    const { key: four } = server.makeKey({ allow_addresses: ['127.0.0.0/8'] });
+    const { key: six } = server.makeKey({ allow_addresses: ['::/64'] });
+    assert.equal(await statusVia('127.0.0.1', server, four), 200);
+    assert.equal(await statusVia('::1', server, four), 403);
+    assert.equal(await statusVia('::1', server, six), 200);
+    assert.equal(await statusVia('127.0.0.1', server, six), 403);
+  });
+
+  test('a key for an IPv6 network is good within it, behind a proxy too, and nowhere else', async () => {
+    const server = await start({ host: '::1', trusted_proxies: ['::1', 'fd00::/8'] });
+    const { key } = server.makeKey({ allow_addresses: ['2001:db8:7::/48'] });
+    const from = (...forwarded: string[]) => statusVia('::1', server, key, forwarded);
+    assert.equal(await from('2001:db8:7:ffff::1'), 200);
+    assert.equal(await from('2001:db8:8::1'), 403);
+    assert.equal(await from('2001:db8:8::1, [2001:db8:7::1]:4711, fd00::9'), 200);
+    assert.equal(await from(), 403);
+    assert.equal(await from('2001:db8:8::1', '2001:db8:7::1'), 200, 'the last of two headers is the nearest');
+    assert.equal(await from('2001:db8:7::1', '2001:db8:8::1'), 403);
+  });
+
+  test('keys that were not used lately are limited by /64', async () => {
+    const server = await start({ host: '::1', trusted_proxies: ['::1'], unseen_key_ids_per_minute: 1 });
+    const guess = () => server.makeKey().key.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
+    assert.equal(await statusVia('::1', server, guess(), ['2001:db8::1']), 401);
+    assert.equal(await statusVia('::1', server, guess(), ['2001:db8:0:0:9::2']), 429);
+    assert.equal(await statusVia('::1', server, guess(), ['2001:db8:0:1::1']), 401);
+    assert.equal(await statusVia('::1', server, guess(), ['::ffff:203.0.113.1']), 401);
+    assert.equal(await statusVia('::1', server, guess(), ['::ffff:203.0.113.2']), 401, 'no network of IPv4');
+  });
+
+  test('a base address with an IPv6 host keeps its brackets', async () => {
+    const server = await start({ host: '::1', base_url: 'https://[2001:db8::1]:8443/api' });
+    assert.equal(await problemType(server), 'https://[2001:db8::1]:8443/api/errors/not_found');
+  });
+});

@@ -1,0 +1,517 @@
+/** Whether a request may be answered (contract: Authentication, 5 and 6). */
+import assert from 'node:assert/strict';
+import { mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import fc from 'fast-check';
+import {
+  type AccessReader,
+  createAccessReader,
+  SELECT_KEY_FOR_REQUEST,
+  SELECT_PROOF,
+} from '../../src/auth/access-reader.ts';
+import { addAccount, resumeAccount, setAccount, suspendAccount } from '../../src/auth/accounts.ts';
+import { isAddressListed } from '../../src/auth/addresses.ts';
+import {
+  authenticate,
+  type Credential,
+  claimedKeyId,
+  createCredentialReader,
+  readCredential,
+  requireScope,
+} from '../../src/auth/authorize.ts';
+import { grantToken } from '../../src/auth/client-credentials.ts';
+import { createKey, hashKey, parseKey } from '../../src/auth/key.ts';
+import { addKey, type KeyTerms, revokeKey, setKey } from '../../src/auth/keys.ts';
+import { addSubscription, setSubscription } from '../../src/auth/subscriptions.ts';
+import { createAccessTokens } from '../../src/auth/token.ts';
+import { Refused, type RefusedCode } from '../../src/refused.ts';
+import { type Database, writing } from '../../src/store/database.ts';
+import { zoneName } from '../../src/time-zone.ts';
+import { openAccess } from '../support/access.ts';
+
+const NOW_MS = Date.parse('2026-11-21T10:00:00Z');
+const HERE = '192.0.2.7';
+/** It is 0.13 where the known key is kept from one request to the next, whoever asks. */
+const LEAD_MAX = 0.06;
+
+let root: string;
+let db: Database;
+let store: AccessReader;
+
+before(() => {
+  root = mkdtempSync(join(tmpdir(), 'wirewatch-auth-'));
+  db = openAccess(root, { create: true });
+  addAccount(db, { id: 'acme', name: 'Acme News', daily_rows: 5000 }, NOW_MS);
+  addAccount(db, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
+  const zone = { account_id: 'acme', time_zone: 'Europe/Berlin' };
+  addSubscription(db, { id: 7002, name: null, content_types: ['text', 'image'], ...zone }, NOW_MS);
+  addSubscription(db, { id: 7001, name: 'Wire', content_types: ['text', 'image'], ...zone }, NOW_MS);
+  store = createAccessReader(join(root, 'access.db'));
+});
+
+after(() => {
+  store.close();
+  db.close();
+  rmSync(root, { recursive: true });
+});
+
+/** Makes a key in the store. */
+function makeKey(terms: Partial<KeyTerms> = {}, accountId = 'acme'): { id: string; key: string } {
+  const made = createKey('ww');
+  const usual: KeyTerms = {
+    name: 'Dashboard',
+    scopes: ['detections:read'],
+    subscriptions: [],
+    expires_at: null,
+    allow_addresses: [],
+    daily_rows: null,
+  };
+  const proof = { id: made.id, account_id: accountId, prefix: 'ww', hash: hashKey(made.key) };
+  addKey(db, { ...usual, ...terms, ...proof }, NOW_MS);
+  return made;
+}
+
+function ask(key: string, address = HERE, nowMs = NOW_MS): Credential {
+  return authenticate(store, readCredential(`Bearer ${key}`), address, nowMs);
+}
+
+/** The detail of the refusal; fails when it is not refused with this code. */
+function refusal(code: RefusedCode, work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    assert.ok(error instanceof Refused, String(error));
+    assert.equal(error.code, code, error.message);
+    return error.message;
+  }
+  return assert.fail(`not refused, expected ${code}`);
+}
+
+test('a good key gives the credential with all it may read', () => {
+  const expires_at = NOW_MS + 1000;
+  const { id, key } = makeKey({
+    scopes: ['detections:read', 'reports:read'],
+    subscriptions: [
+      { id: 7002, content_types: ['image'] },
+      { id: 7001, content_types: null },
+    ],
+    expires_at,
+    daily_rows: 70,
+  });
+  assert.deepEqual(ask(key), {
+    key_id: id,
+    key_name: 'Dashboard',
+    scopes: ['detections:read', 'reports:read'],
+    expires_at,
+    daily_rows: 70,
+    account: { id: 'acme', name: 'Acme News', daily_rows: 5000, created_at: NOW_MS },
+    subscriptions: [
+      { id: 7001, name: 'Wire', time_zone: 'Europe/Berlin', content_types: ['text', 'image'] },
+      { id: 7002, name: null, time_zone: 'Europe/Berlin', content_types: ['image'] },
+    ],
+  });
+});
+
+test('a wrong secret is refused, also right after the right one', () => {
+  const { id, key } = makeKey();
+  for (let times = 0; times < 2; times += 1) {
+    assert.equal(ask(key).key_id, id);
+    const last = key.at(-1) === 'a' ? 'b' : 'a';
+    refusal('unauthorized', () => ask(key.slice(0, -1) + last));
+    const other = createKey('ww').key;
+    refusal('unauthorized', () => ask(key.slice(0, -52) + other.slice(-52)));
+    assert.equal(
+      store.findKey(id, () => false),
+      null,
+    );
+  }
+});
+
+test('a key without subscriptions is good and reads nothing', () => {
+  assert.deepEqual(ask(makeKey().key).subscriptions, []);
+});
+
+test("a key's types are those it names that the subscription has at this moment", () => {
+  addSubscription(
+    db,
+    { id: 7003, account_id: 'acme', name: null, time_zone: 'UTC', content_types: ['text', 'image'] },
+    NOW_MS,
+  );
+  const open = makeKey({ subscriptions: [{ id: 7003, content_types: null }] }).key;
+  const image = makeKey({ subscriptions: [{ id: 7003, content_types: ['image'] }] }).key;
+  const types = (key: string) => ask(key).subscriptions.map((subscription) => subscription.content_types);
+  assert.deepEqual([types(open), types(image)], [[['text', 'image']], [['image']]]);
+  setSubscription(db, 7003, { content_types: ['text'] });
+  assert.deepEqual([types(open), types(image)], [[['text']], [[]]]);
+});
+
+test('Bearer is read in any case, with one credential behind it', () => {
+  const { key } = makeKey();
+  for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  ']) {
+    authenticate(store, readCredential(`${scheme} ${key}`), HERE, NOW_MS);
+  }
+});
+
+test('401: no credential', () => {
+  for (const header of [undefined, '', '  ']) {
+    refusal('unauthorized', () => authenticate(store, readCredential(header), HERE, NOW_MS));
+  }
+});
+
+test('401: a malformed header or credential', () => {
+  const { key } = makeKey();
+  const typo = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
+  const headers = [
+    key,
+    `Basic ${key}`,
+    `Bearer ${key} ${key}`,
+    `Bearer${key}`,
+    `Bearer ${key},`,
+    'Bearer',
+    'Bearer x',
+  ];
+  for (const header of [...headers, `Bearer ${typo}`, `Bearer ${key.toUpperCase()}`, `Bearer\t${key}`]) {
+    const detail = refusal('unauthorized', () => authenticate(store, readCredential(header), HERE, NOW_MS));
+    assert.ok(
+      !detail.includes(key.slice(-52)) && !detail.includes(typo),
+      'the detail repeats the credential',
+    );
+  }
+});
+
+test('401: unknown, wrong, expired and revoked keys are told the same', () => {
+  const revoked = makeKey();
+  revokeKey(db, revoked.id, NOW_MS);
+  const expired = makeKey({ expires_at: NOW_MS });
+  // Well formed, with the id of a key that exists and another secret.
+  const stranger = createKey('ww');
+  const proof = { account_id: 'acme', prefix: 'ww', hash: hashKey(createKey('ww').key) };
+  const terms = {
+    name: 'x',
+    scopes: [],
+    subscriptions: [],
+    expires_at: null,
+    allow_addresses: [],
+    daily_rows: null,
+  };
+  addKey(db, { id: stranger.id, ...terms, ...proof }, NOW_MS);
+  const details = [createKey('ww').key, stranger.key, expired.key, revoked.key].map((key) =>
+    refusal('unauthorized', () => ask(key)),
+  );
+  assert.equal(new Set(details).size, 1, details.join('\n'));
+});
+
+test('a key ends at its expiry, not before', () => {
+  const { key } = makeKey({ expires_at: NOW_MS });
+  ask(key, HERE, NOW_MS - 1);
+  refusal('unauthorized', () => ask(key, HERE, NOW_MS));
+});
+
+test('401 comes before 403: a suspended account is told only to a good key', () => {
+  addAccount(db, { id: 'asleep', name: 'Asleep', daily_rows: null }, NOW_MS);
+  const good = makeKey({}, 'asleep');
+  const revoked = makeKey({}, 'asleep');
+  revokeKey(db, revoked.id, NOW_MS);
+  suspendAccount(db, 'asleep', NOW_MS);
+  refusal('forbidden', () => ask(good.key));
+  refusal('unauthorized', () => ask(revoked.key));
+  resumeAccount(db, 'asleep');
+  ask(good.key);
+});
+
+test('403: an address that is not allowed, and the account before the address', () => {
+  addAccount(db, { id: 'fenced', name: 'Fenced', daily_rows: null }, NOW_MS);
+  const { key } = makeKey({ allow_addresses: ['192.0.2.0/24', '2001:db8::/32'] }, 'fenced');
+  ask(key, '192.0.2.200');
+  ask(key, '::ffff:192.0.2.200');
+  ask(key, '2001:db8:ffff::1');
+  const detail = refusal('forbidden', () => ask(key, '192.0.3.1'));
+  assert.match(detail, /192\.0\.3\.1/);
+  suspendAccount(db, 'fenced', NOW_MS);
+  assert.match(
+    refusal('forbidden', () => ask(key, '192.0.3.1')),
+    /suspended/,
+  );
+});
+
+test('403: a scope that the credential has not', () => {
+  const credential = ask(makeKey({ scopes: ['reports:read'] }).key);
+  requireScope(credential, 'reports:read');
+  refusal('forbidden', () => requireScope(credential, 'detections:read'));
+});
+
+test('what an operator changes holds for the next request', () => {
+  const { id, key } = makeKey();
+  ask(key);
+  setKey(db, id, { scopes: ['exports:create'], daily_rows: 9 });
+  setAccount(db, 'acme', { name: 'Acme' });
+  assert.deepEqual(
+    [ask(key).scopes, ask(key).daily_rows, ask(key).account.name],
+    [['exports:create'], 9, 'Acme'],
+  );
+  setAccount(db, 'acme', { name: 'Acme News' });
+  revokeKey(db, id, NOW_MS);
+  refusal('unauthorized', () => ask(key));
+});
+
+test('a subscription of another account is not read, even if a row says so', () => {
+  addSubscription(
+    db,
+    { id: 8001, account_id: 'other', name: null, time_zone: 'UTC', content_types: ['text'] },
+    NOW_MS,
+  );
+  const { id, key } = makeKey();
+  assert.throws(() => setKey(db, id, { subscriptions: [{ id: 8001, content_types: null }] }), Refused);
+  const insert = db.prepare('INSERT INTO api_key_subscription (key_id, subscription_id) VALUES (?, 8001)');
+  writing(db, () => insert.run(id));
+  assert.deepEqual(ask(key).subscriptions, []);
+});
+
+test('503: no store, a damaged one and a broken row, each until it is mended', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-auth-'));
+  const path = join(folder, 'access.db');
+  const reader = createAccessReader(path);
+  const { id, key } = createKey('ww');
+  const request = () => authenticate(reader, readCredential(`Bearer ${key}`), HERE, NOW_MS);
+  try {
+    refusal('unavailable', request);
+    const writer = openAccess(folder, { create: true });
+    refusal('unauthorized', request);
+    addAccount(writer, { id: 'a', name: 'A', daily_rows: null }, NOW_MS);
+    const terms = {
+      name: 'k',
+      scopes: [],
+      subscriptions: [],
+      expires_at: null,
+      allow_addresses: [],
+      daily_rows: null,
+    };
+    addKey(writer, { id, account_id: 'a', prefix: 'ww', hash: hashKey(key), ...terms }, NOW_MS);
+    request();
+    writer.prepare("UPDATE api_key SET scopes = '['").run();
+    refusal('unavailable', request);
+    writer.prepare("UPDATE api_key SET scopes = '[]'").run();
+    request();
+    reader.close();
+    writer.close();
+    request();
+
+    renameSync(path, join(folder, 'away'));
+    refusal('unavailable', request);
+    writeFileSync(path, 'no database '.repeat(5000));
+    refusal('unavailable', request);
+    truncateSync(path, 0);
+    refusal('unavailable', request);
+    renameSync(join(folder, 'away'), path);
+    request();
+  } finally {
+    reader.close();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('503: a store that another process keeps to itself', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-auth-'));
+  const reader = createAccessReader(join(folder, 'access.db'));
+  const request = () => authenticate(reader, readCredential(`Bearer ${createKey('ww').key}`), HERE, NOW_MS);
+  try {
+    openAccess(folder, { create: true }).close();
+    const hog = openAccess(folder);
+    hog.pragma('locking_mode = EXCLUSIVE');
+    hog.exec('BEGIN EXCLUSIVE; COMMIT');
+    refusal('unavailable', request);
+    hog.close();
+    refusal('unauthorized', request);
+  } finally {
+    reader.close();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('a malformed key is 401 without asking the store', () => {
+  const absent = createAccessReader(join(root, 'absent.db'));
+  refusal('unauthorized', () => authenticate(absent, readCredential('Bearer nonsense'), HERE, NOW_MS));
+  const { key } = createKey('ww');
+  refusal('unauthorized', () =>
+    authenticate(absent, readCredential(`Bearer ${key.slice(0, -2)}aa`), HERE, NOW_MS),
+  );
+  refusal('unavailable', () => authenticate(absent, readCredential(`Bearer ${key}`), HERE, NOW_MS));
+});
+
+test('a mistyped key hears that its checksum does not fit, one that was cut off its form', () => {
+  const { key } = createKey('ww');
+  const other = key.at(-9) === 'a' ? 'b' : 'a';
+  const typo = `${key.slice(0, -9)}${other}${key.slice(-8)}`;
+  const detail = (text: string) =>
+    refusal('unauthorized', () => authenticate(store, readCredential(`Bearer ${text}`), HERE, NOW_MS));
+  assert.match(detail(typo), /typing error: its checksum does not match. Copy the key again/);
+  assert.match(detail(key.slice(0, -1)), /Check that the complete key was copied/);
+  assert.doesNotMatch(detail(key), /typing error|copied/, 'unknown');
+  assert.match(detail('ww_token_abcdefghijkl_cut'), /^The access token is damaged .*Request a new one/);
+});
+
+test('the claimed key id is read from the form alone', () => {
+  const { id, key } = createKey('abc');
+  assert.equal(claimedKeyId(`bearer ${key}`), id);
+  assert.equal(claimedKeyId(`Bearer ${key.slice(0, -1)}`), id);
+  for (const header of [undefined, '', key, 'Bearer x']) assert.equal(claimedKeyId(header), null);
+});
+
+test('a request is one look-up by index in each table', () => {
+  for (const sql of [SELECT_KEY_FOR_REQUEST, SELECT_PROOF]) {
+    const plan = db.prepare<{ id: string }, { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all({ id: 'x' });
+    const details = plan.map(({ detail }) => detail);
+    assert.ok(details.length > 0 && !details.some((detail) => detail.startsWith('SCAN')), details.join('\n'));
+  }
+});
+
+/** A key with a right checksum and the id of another key that is in the store. */
+function keyOfKnownId(): { id: string; key: string } {
+  const stranger = createKey('ww');
+  const { id } = makeKey();
+  db.pragma('foreign_keys = OFF');
+  writing(db, () => db.prepare('UPDATE api_key SET id = ? WHERE id = ?').run(stranger.id, id));
+  db.pragma('foreign_keys = ON');
+  return stranger;
+}
+
+/**
+ * How much longer a known key id takes than an unknown one, with secrets that are wrong, as a part of the time. One
+ * after the other in turn, so that whatever else the machine does meets both alike.
+ */
+function lead(request: (claim: { id: string; key: string }) => void): number {
+  const claims = { known: keyOfKnownId(), unknown: createKey('ww') };
+  const times: Record<keyof typeof claims, number[]> = { known: [], unknown: [] };
+  for (let at = 0; at < 5000; at += 1) {
+    for (const kind of ['known', 'unknown'] as const) {
+      const start = process.hrtime.bigint();
+      request(claims[kind]);
+      times[kind].push(Number(process.hrtime.bigint() - start));
+    }
+  }
+  const median = (all: number[]) => all.toSorted((a, b) => a - b)[all.length / 2] ?? 0;
+  return median(times.known) / median(times.unknown) - 1;
+}
+
+test('a connection is asked once what it presents, and again when it presents something else', () => {
+  const read = createCredentialReader(createAccessTokens(Buffer.alloc(32, 1)));
+  const [connection, other] = [{}, {}];
+  const [one, two] = [makeKey(), makeKey()];
+  const headers = { one: `Bearer ${one.key}`, two: `Bearer ${two.key}` };
+  const presented = read(connection, headers.one);
+  assert.equal(read(connection, headers.one), presented);
+  assert.notEqual(read(other, headers.one), presented);
+  const idOf = (header: string) => authenticate(store, read(connection, header), HERE, NOW_MS).key_id;
+  assert.deepEqual([headers.two, headers.one, headers.two].map(idOf), [two.id, one.id, two.id]);
+  for (const header of [undefined, 'Bearer nonsense', `${headers.two}a`])
+    refusal('unauthorized', () => read(connection, header));
+  assert.equal(idOf(headers.two), two.id);
+  revokeKey(db, two.id, NOW_MS);
+  refusal('unauthorized', () => idOf(headers.two));
+});
+
+test('the time of a refusal does not tell which key ids there are', () => {
+  const tokens = createAccessTokens(Buffer.alloc(32, 1));
+  const requests: Record<string, (claim: { id: string; key: string }) => void> = {
+    key: ({ key }) => {
+      refusal('unauthorized', () =>
+        authenticate(store, readCredential(`Bearer ${key}`, tokens), HERE, NOW_MS),
+      );
+    },
+    token: ({ id }) => {
+      const token = `ww_token_${id}_${'A'.repeat(52)}`;
+      refusal('unauthorized', () =>
+        authenticate(store, readCredential(`Bearer ${token}`, tokens), HERE, NOW_MS),
+      );
+    },
+    secret: ({ id, key }) => {
+      const asked = { client: { id, secret: key.slice(-52) }, scope: '' };
+      assert.equal(grantToken({ store, tokens }, asked, HERE, NOW_MS).kind, 'invalid_client');
+    },
+  };
+  for (const [name, request] of Object.entries(requests)) {
+    // A difference that is there is there every time.
+    const found: number[] = [];
+    do found.push(lead(request));
+    while (found.length < 3 && found.every((part) => Math.abs(part) > LEAD_MAX));
+    assert.ok(
+      found.some((part) => Math.abs(part) < LEAD_MAX),
+      `${name}: a known id takes ${found} longer`,
+    );
+  }
+});
+
+test('a stored prefix makes up the whole key from id and secret', () => {
+  const { id, key } = makeKey();
+  const stored = store.findKey(id, () => true);
+  assert.ok(stored !== null);
+  const secret = parseKey(key)?.secret;
+  assert.deepEqual(hashKey(`${stored.prefix}_live_${id}_${secret}`), Buffer.from(stored.hash));
+});
+
+test('lists of addresses and networks', () => {
+  const cases: [entry: string, address: string, expected: boolean][] = [
+    ['192.0.2.7', '192.0.2.7', true],
+    ['192.0.2.7', '192.0.2.8', false],
+    ['192.0.2.7', '::ffff:192.0.2.7', true],
+    ['192.0.2.7', '::ffff:c000:207', true],
+    ['::ffff:192.0.2.7', '192.0.2.7', true],
+    ['10.1.2.3/8', '10.255.0.1', true],
+    ['10.0.0.0/8', '11.0.0.1', false],
+    ['10.0.0.128/25', '10.0.0.127', false],
+    ['0.0.0.0/0', '203.0.113.9', true],
+    ['0.0.0.0/0', '2001:db8::1', false],
+    ['::/0', '2001:db8::1', true],
+    ['::/0', '203.0.113.9', false],
+    ['2001:db8::/33', '2001:db8:8000::', false],
+    ['2001:DB8::/33', '2001:db8:7fff::', true],
+    ['::1', '0:0:0:0:0:0:0:1', true],
+    ['fe80::1', 'fe80::1%eth0', true],
+    ['10.0.0.0/33', '10.0.0.0', false],
+    ['nonsense', 'nonsense', false],
+  ];
+  for (const [entry, address, expected] of cases) {
+    assert.equal(isAddressListed([entry], address), expected, `${address} in ${entry}`);
+  }
+  assert.equal(isAddressListed(['10.0.0.1', '10.0.0.2'], '10.0.0.2'), true);
+  assert.equal(isAddressListed(['10.0.0.1'], ''), false);
+});
+
+test('an address is in the network of each of its own prefixes, however it is written', () => {
+  fc.assert(
+    fc.property(fc.ipV6(), fc.integer({ min: 97, max: 128 }), (address, prefix) => {
+      assert.ok(isAddressListed([address], new URL(`http://[${address}]`).hostname.slice(1, -1)));
+      assert.ok(isAddressListed([`${address}/${prefix}`], address));
+    }),
+  );
+  fc.assert(
+    fc.property(fc.ipV4(), fc.integer({ min: 0, max: 32 }), (address, prefix) => {
+      assert.ok(isAddressListed([`${address}/${prefix}`], `::ffff:${address}`));
+    }),
+  );
+});
+
+test('time zones are IANA names in any case; offsets and abbreviations are none', () => {
+  assert.equal(zoneName('europe/berlin'), 'Europe/Berlin');
+  assert.equal(zoneName('UTC'), 'UTC');
+  assert.equal(zoneName('utc'), 'UTC');
+  assert.equal(zoneName('Europe/Kyiv'), 'Europe/Kyiv');
+  assert.equal(zoneName('Etc/GMT+3'), 'Etc/GMT+3');
+  assert.equal(zoneName('America/Argentina/Buenos_Aires'), 'America/Argentina/Buenos_Aires');
+  for (const text of [
+    '',
+    '+01:00',
+    '-0500',
+    'BST',
+    'IST',
+    'Berlin',
+    'Europe/Nowhere',
+    'UTC+1',
+    ' UTC',
+    'SystemV/EST5',
+  ]) {
+    assert.equal(zoneName(text), null, text);
+  }
+});

@@ -1,0 +1,77 @@
+/** The form of a key (contract: Authentication, 2). */
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { createKey, hashKey, isKeyId, parseKey } from '../../src/auth/key.ts';
+
+test('a key has prefix, "live", a 12-character id and a 52-character secret', () => {
+  const { id, key } = createKey('ww');
+  assert.match(key, /^ww_live_[a-z2-7]{12}_[a-z2-7]{52}$/);
+  assert.equal(key.split('_')[2], id);
+  assert.ok(isKeyId(id));
+});
+
+test('a key that was made is read, with whatever prefix', () => {
+  fc.assert(
+    fc.property(fc.stringMatching(/^[a-z][a-z0-9]{0,15}$/), (prefix) => {
+      const { id, key } = createKey(prefix);
+      assert.deepEqual(parseKey(key), { prefix, id, secret: key.slice(-52) });
+    }),
+  );
+});
+
+test('no two keys share an id or a secret', () => {
+  const keys = Array.from({ length: 1000 }, () => createKey('ww'));
+  assert.equal(new Set(keys.map(({ id }) => id)).size, 1000);
+  assert.equal(new Set(keys.map(({ key }) => key.slice(-52))).size, 1000);
+});
+
+test('every character of the alphabet occurs at every random place', () => {
+  const secrets = Array.from({ length: 2000 }, () => createKey('ww').key.slice(-52));
+  for (let at = 0; at < 52; at += 1) {
+    assert.equal(new Set(secrets.map((secret) => secret[at])).size, 32, `place ${at}`);
+  }
+});
+
+test('a typing error in any one character is caught', () => {
+  const { key } = createKey('ww');
+  const characters = [...'abcdefghijklmnopqrstuvwxyz0123456789_ABC'];
+  for (let at = 0; at < key.length; at += 1) {
+    for (const character of characters) {
+      if (character === key[at]) continue;
+      assert.equal(parseKey(key.slice(0, at) + character + key.slice(at + 1)), null, `${character} at ${at}`);
+    }
+  }
+});
+
+test('two neighbours swapped, a character lost or doubled are caught', () => {
+  fc.assert(
+    fc.property(fc.nat({ max: 70 }), (at) => {
+      const { key } = createKey('ww');
+      const [one = '', other = ''] = [key[at], key[at + 1]];
+      if (one !== other) assert.equal(parseKey(key.slice(0, at) + other + one + key.slice(at + 2)), null);
+      assert.equal(parseKey(key.slice(0, at) + key.slice(at + 1)), null);
+      assert.equal(parseKey(key.slice(0, at) + one + key.slice(at)), null);
+    }),
+  );
+});
+
+test('what is not exactly a key is none', () => {
+  const { key } = createKey('ww');
+  for (const text of [
+    '',
+    ` ${key}`,
+    `${key} `,
+    `${key}\n`,
+    key.toUpperCase(),
+    key.replace('_live_', '_test_'),
+  ]) {
+    assert.equal(parseKey(text), null, JSON.stringify(text));
+  }
+});
+
+test('what is stored is the SHA-256 of the whole key', () => {
+  const { key } = createKey('ww');
+  assert.deepEqual(hashKey(key), createHash('sha256').update(key).digest());
+});

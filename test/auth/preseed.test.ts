@@ -1,0 +1,420 @@
+/** `[[accounts]]`, `[[subscriptions]]` and `[[keys]]` of the configuration: what a start makes of them. */
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { annotatedConfig } from '../../src/config/annotated.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { readSecretFiles } from '../../src/config/secret-file.ts';
+import { Refused } from '../../src/refused.ts';
+import { type RunningProgram, runProgram } from '../support/program.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'wirewatch-preseed-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Generated {
+  readonly id: string;
+  readonly key: string;
+  readonly hash: string;
+  readonly toml: string;
+}
+
+let configs = 0;
+function written(text: string): string {
+  configs += 1;
+  const file = join(folder, `${configs}.toml`);
+  writeFileSync(file, text);
+  return file;
+}
+
+async function command(...args: string[]) {
+  const run = runProgram(args);
+  const code = await run.ended;
+  return { code, printed: run.printed(), told: run.told() };
+}
+
+async function json(...args: string[]) {
+  const { code, printed, told } = await command(...args, '--json');
+  assert.equal(code, 0, told);
+  return JSON.parse(printed);
+}
+
+async function generated(): Promise<Generated> {
+  return json('key', 'generate');
+}
+
+const ACCOUNT = '[[accounts]]\nid = "acme"\nname = "Acme News"\n';
+const SUBSCRIPTION = '[[subscriptions]]\nid = 7001\naccount = "acme"\n';
+const TERMS = 'account = "acme"\nname = "Dashboard"\nscopes = ["detections:read"]\nsubscriptions = [7001]\n';
+const HASH = '0'.repeat(64);
+const KEY = `[[keys]]\nid = "abcdefghij23"\nhash = "${HASH}"\n${TERMS}`;
+
+describe('a start', () => {
+  const data = join(folder, 'data');
+  let made: Generated;
+  let filed: Generated;
+  let config = '';
+  let running: RunningProgram | null = null;
+
+  before(async () => {
+    made = await generated();
+    filed = await generated();
+    writeFileSync(join(folder, 'filed.key'), `${filed.key}\n`, { mode: 0o600 });
+    const toml = made.toml.replace('ACCOUNT', 'acme').replace('"NAME"', '"Dashboard"');
+    config = written(
+      [
+        ACCOUNT,
+        'daily_rows = 500\nprint_metadata = true\n',
+        SUBSCRIPTION,
+        'time_zone = "europe/berlin"\ncontent_types = "image,text"\n',
+        toml,
+        `[[keys]]\nsecret_file = "filed.key"\n${TERMS}`,
+        'expires = 2099-01-01T00:00:00Z\nallow_address = ["127.0.0.0/8", "::1"]\ndaily_rows = 7\n',
+      ].join(''),
+    );
+  });
+  after(async () => {
+    running?.kill('SIGKILL');
+    await running?.ended;
+  });
+
+  /** Starts, uses it, and stops. */
+  async function serving<Result>(
+    file: string,
+    use: (run: RunningProgram, url: string) => Promise<Result>,
+  ): Promise<Result> {
+    running = runProgram(['serve', '--data', data, '--config', file, '--port', '0']);
+    const url = await running.url();
+    const result = await use(running, url);
+    running.kill('SIGTERM');
+    assert.equal(await running.ended, 0, running.told());
+    running = null;
+    return result;
+  }
+
+  const statusOf = async (url: string, key: string) => {
+    const answer = await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } });
+    await answer.arrayBuffer();
+    return answer.status;
+  };
+  const lineOf = (run: RunningProgram, msg: string) => run.log().find((line) => line.msg === msg);
+  const DIFFERS = 'existing entries differ from the configuration and were not changed';
+  const CREATED = 'created the entries of the configuration that were missing';
+
+  test('creates what is missing before it listens; keys work by hash and by secret file', async () => {
+    await serving(config, async (run, url) => {
+      assert.equal(await statusOf(url, made.key), 200);
+      assert.equal(await statusOf(url, filed.key), 200);
+      const created = lineOf(run, CREATED);
+      assert.deepEqual(
+        [created?.accounts, created?.subscriptions, created?.keys],
+        [['acme'], [7001], [made.id, filed.id]],
+      );
+      assert.ok(!run.told().includes(filed.key.slice(-52)), 'the log has a secret');
+    });
+    const { created_at: _, ...account } = await json('account', 'show', 'acme', '--data', data);
+    const expected = { id: 'acme', name: 'Acme News', daily_rows: 500, print_metadata: true };
+    assert.deepEqual(account, { ...expected, status: 'active', suspended_at: null });
+    const subscription = await json('subscription', 'show', '7001', '--data', data);
+    assert.equal(subscription.time_zone, 'Europe/Berlin');
+    assert.deepEqual(subscription.content_types, ['text', 'image']);
+    const key = await json('key', 'show', filed.id, '--data', data);
+    assert.equal(key.expires_at, '2099-01-01T00:00:00Z');
+    assert.deepEqual([key.allow_addresses, key.daily_rows], [['127.0.0.0/8', '::1'], 7]);
+    assert.deepEqual(key.subscriptions, [{ id: 7001, content_types: null }]);
+  });
+
+  test('a token for the id and the secret alone is given, so the prefix is right too', async () => {
+    await serving(config, async (_, url) => {
+      const body = new URLSearchParams({
+        grant_type: 'client_credentials',
+        client_id: made.id,
+        client_secret: made.key.slice(-52),
+      });
+      const answer = await fetch(`${url}/oauth/token`, { method: 'POST', body });
+      assert.equal(answer.status, 200, await answer.text());
+    });
+  });
+
+  test('a second start with the same configuration does nothing and says nothing', async () => {
+    await serving(config, async (run) => {
+      assert.equal(lineOf(run, CREATED), undefined);
+      assert.equal(lineOf(run, DIFFERS), undefined);
+    });
+  });
+
+  test('what commands changed, suspended and revoked stays so, and is said in one line', async () => {
+    const on = ['--data', data];
+    await json('account', 'set', 'acme', '--name', 'Acme', ...on);
+    await json('account', 'suspend', 'acme', ...on);
+    await json('subscription', 'set', '7001', '--time-zone', 'UTC', ...on);
+    await json('key', 'set', filed.id, '--daily-rows', 'none', ...on);
+    await json('key', 'revoke', made.id, '--yes', ...on);
+    const before = await json('account', 'show', 'acme', ...on);
+    await serving(config, async (run, url) => {
+      assert.equal(await statusOf(url, made.key), 401);
+      assert.equal(await statusOf(url, filed.key), 403);
+      const differs = run.log().filter((line) => line.msg === DIFFERS);
+      assert.deepEqual(
+        differs.map(({ level, differences }) => [level, differences]),
+        [
+          [
+            'warn',
+            [
+              'account acme: name, suspended',
+              'subscription 7001: time_zone',
+              `key ${made.id}: revoked`,
+              `key ${filed.id}: daily_rows`,
+            ],
+          ],
+        ],
+      );
+    });
+    assert.deepEqual(await json('account', 'show', 'acme', ...on), before);
+    assert.equal((await json('key', 'show', made.id, ...on)).status, 'revoked');
+  });
+
+  test('what the configuration does not say is not compared', async () => {
+    await json('account', 'resume', 'acme', '--data', data);
+    const sparse = written(`[[accounts]]\nid = "acme"\nname = "Acme"\n${SUBSCRIPTION}`);
+    await serving(sparse, async (run) => assert.equal(lineOf(run, DIFFERS), undefined));
+  });
+
+  test('a key that was revoked, or went with its account, is not revived where access.db is lost', async () => {
+    const other = join(folder, 'other');
+    const file = written(`${ACCOUNT}${SUBSCRIPTION}${KEY}`);
+    const start = async () => {
+      running = runProgram(['serve', '--data', other, '--config', file, '--port', '0']);
+      await running.url();
+      running.kill('SIGTERM');
+      await running.ended;
+      return lineOf(running, DIFFERS)?.differences;
+    };
+    assert.equal(await start(), undefined);
+    const rotate = runProgram(['key', 'rotate', 'abcdefghij23', '--data', other, '--config', file]);
+    assert.equal(await rotate.ended, 0, rotate.told());
+    assert.match(
+      rotate.printed(),
+      /still has an entry for abcdefghij23\. It does not bring the old key back; remove it\.\n$/,
+    );
+    await json('key', 'set', 'abcdefghij23', '--expires', 'none', '--data', other);
+    await json('key', 'revoke', 'abcdefghij23', '--yes', '--data', other);
+    rmSync(join(other, 'access.db'));
+    assert.deepEqual(await start(), ['key abcdefghij23: revoked']);
+    assert.equal((await json('key', 'show', 'abcdefghij23', '--data', other)).status, 'revoked');
+    await json('account', 'remove', 'acme', '--yes', '--data', other);
+    rmSync(join(other, 'access.db'));
+    assert.deepEqual(await start(), ['key abcdefghij23: removed with its account']);
+    assert.deepEqual(await json('key', 'list', '--data', other), []);
+  });
+
+  test('a key that an entry no longer has still works, and the start and check name the command that ends it', async () => {
+    const REPLACED = 'a key still works although the configuration has replaced it';
+    const other = join(folder, 'replaced');
+    const secretFile = join(folder, 'rotated.key');
+    const [first, second] = [await generated(), await generated()];
+    const file = written(`${ACCOUNT}${SUBSCRIPTION}[[keys]]\nsecret_file = "rotated.key"\n${TERMS}`);
+    const start = async () => {
+      running = runProgram(['serve', '--data', other, '--config', file, '--port', '0']);
+      await running.url();
+      running.kill('SIGTERM');
+      await running.ended;
+      return running
+        .log()
+        .filter(({ msg }) => msg === REPLACED)
+        .map(({ key_id, next }) => [key_id, next]);
+    };
+    const put = (key: string) => writeFileSync(secretFile, key, { mode: 0o600 });
+    put(first.key);
+    assert.deepEqual(await start(), []);
+    put(second.key);
+    assert.deepEqual(await start(), [[first.id, `wirewatch key revoke ${first.id}`]]);
+    const { told: _, ...checked } = await command('check', '--data', other, '--config', file);
+    assert.match(
+      checked.printed,
+      new RegExp(`warn +replaced key .*${first.id}.*keys\\[0\\].*\\n.*wirewatch key revoke ${first.id}`),
+    );
+    // The same id with another secret.
+    writeFileSync(
+      file,
+      `${ACCOUNT}${SUBSCRIPTION}[[keys]]\nid = "${second.id}"\nhash = "${first.hash}"\n${TERMS}`,
+    );
+    await command('key', 'revoke', first.id, '--yes', '--data', other);
+    running = runProgram(['serve', '--data', other, '--config', file, '--port', '0']);
+    await running.url();
+    running.kill('SIGTERM');
+    await running.ended;
+    assert.equal(lineOf(running, REPLACED)?.key_id, second.id);
+    await command('key', 'revoke', second.id, '--yes', '--data', other);
+    assert.deepEqual(await start(), []);
+  });
+
+  test('a secret file that everybody may read is warned about', async () => {
+    chmodSync(join(folder, 'filed.key'), 0o644);
+    await serving(config, async (run) => {
+      const line = lineOf(run, 'these secret files can be read by every user of this machine');
+      assert.deepEqual(line?.files, [join(folder, 'filed.key')]);
+    });
+    chmodSync(join(folder, 'filed.key'), 0o600);
+  });
+});
+
+describe('a configuration that cannot be applied ends the start with 78, and creates nothing', () => {
+  const cases: readonly (readonly [name: string, toml: string, problem: RegExp])[] = [
+    ['an unknown account', SUBSCRIPTION, /subscriptions\[0\]\.account: account acme does not exist/],
+    [
+      'a key of an unknown account',
+      `${ACCOUNT}${SUBSCRIPTION}${KEY.replace('"acme"', '"nobody"')}`,
+      /keys\[0\]\.account: account nobody does not exist/,
+    ],
+    [
+      'a key on a subscription that is not there',
+      `${ACCOUNT}${KEY}`,
+      /keys\[0\]\.subscriptions: subscription 7001 does not exist/,
+    ],
+    [
+      'a secret file that is not there',
+      `${ACCOUNT}${SUBSCRIPTION}[[keys]]\nsecret_file = "nowhere.key"\n${TERMS}`,
+      /keys\[0\]\.secret_file: .*nowhere\.key: no such file or folder/,
+    ],
+  ];
+  for (const [name, toml, problem] of cases) {
+    test(name, async () => {
+      const data = join(folder, `refused-${configs}`);
+      const { code, told } = await command('serve', '--data', data, '--config', written(toml), '--port', '0');
+      assert.equal(code, 78, told);
+      assert.match(told, problem);
+      if (existsSync(join(data, 'access.db')))
+        assert.deepEqual(await json('account', 'list', '--data', data), []);
+    });
+  }
+});
+
+describe('what is wrong with an entry is said by its path', () => {
+  function refusal(text: string): string {
+    try {
+      loadConfig({ flags: {}, env: {}, file: written(text), dataFolder: folder });
+    } catch (error) {
+      assert.ok(error instanceof Refused, String(error));
+      assert.equal(error.code, 'configuration');
+      return error.message;
+    }
+    return assert.fail('it was accepted');
+  }
+
+  const SECRET = `ww_live_abcdefghij23_${'a'.repeat(52)}`;
+  const cases: readonly (readonly [name: string, toml: string, problem: RegExp])[] = [
+    ['no name', '[[accounts]]\nid = "a"\n', /accounts\[0\]\.name: missing; expected 1 to 200 characters$/],
+    [
+      'an id that is none',
+      '[[accounts]]\nid = "a b"\nname = "x"\n',
+      /accounts\[0\]\.id: expected an account id.*found "a b"/,
+    ],
+    ['an id twice', `${ACCOUNT}${ACCOUNT}`, /accounts\[1\]\.id: acme is already used by accounts\[0\]$/],
+    [
+      'an allowance of 0',
+      `${ACCOUNT}daily_rows = 0\n`,
+      /accounts\[0\]\.daily_rows: expected a whole number.*found 0$/,
+    ],
+    [
+      'a zone that is none',
+      `${SUBSCRIPTION}time_zone = "+01:00"\n`,
+      /subscriptions\[0\]\.time_zone: expected an IANA/,
+    ],
+    [
+      'a type that is none',
+      `${SUBSCRIPTION}content_types = ["video"]\n`,
+      /content_types: expected text, image.*found a list/,
+    ],
+    [
+      'an unknown member',
+      `${SUBSCRIPTION}time-zone = "UTC"\n`,
+      /subscriptions\[0\]\.time-zone: unknown; did you mean time_zone\?$/,
+    ],
+    ['a bad hash', KEY.replace(HASH, 'abc'), /keys\[0\]\.hash: expected 64 hexadecimal digits/],
+    ['neither hash nor file', KEY.replace(/hash.*\n/, ''), /keys\[0\]\.hash: missing/],
+    [
+      'hash and file',
+      `${KEY}secret_file = "x"\n`,
+      /keys\[0\]\.secret_file: give hash or secret_file, not both/,
+    ],
+    ['no id', KEY.replace(/id.*\n/, ''), /keys\[0\]\.id: missing/],
+    ['no subscriptions', KEY.replace('[7001]', '[]'), /keys\[0\]\.subscriptions: expected at least one/],
+    ['subscriptions left out', KEY.replace(/subscriptions.*\n/, ''), /keys\[0\]\.subscriptions: missing/],
+    [
+      'a scope that is none',
+      KEY.replace('detections:read', 'detections:write'),
+      /keys\[0\]\.scopes: expected one or more of/,
+    ],
+    ['an end that is none', `${KEY}expires = 2099-01-01\n`, /keys\[0\]\.expires: expected a time/],
+    [
+      'a network that is none',
+      `${KEY}allow_address = "10.0.0.0/33"\n`,
+      /keys\[0\]\.allow_address: expected addresses or networks/,
+    ],
+    [
+      'a section in its place',
+      '[accounts]\nid = "a"\n',
+      /accounts: expected entries \[\[accounts\]\], found a section$/,
+    ],
+    ['too many', ACCOUNT.repeat(1001), /accounts: expected at most 1000 entries, found 1001$/],
+    [
+      '[keys] beside [[keys]]',
+      `[keys]\nprefix = "a"\n${KEY}`,
+      /TOML does not allow \[keys\] and \[\[keys\]\]/,
+    ],
+  ];
+  for (const [name, toml, problem] of cases) test(name, () => assert.match(refusal(toml), problem));
+
+  test('a secret in the wrong place is not repeated', () => {
+    for (const member of ['id', 'hash']) {
+      const message = refusal(KEY.replace(new RegExp(`^${member} .*$`, 'm'), `${member} = "${SECRET}"`));
+      assert.ok(!message.includes('aaaaaaa'), message);
+    }
+    assert.ok(!refusal(`${KEY}key = "${SECRET}"\n`).includes('aaaaaaa'));
+  });
+
+  test('every problem is said at once', () => {
+    assert.match(refusal('[[accounts]]\n[[subscriptions]]\n[[keys]]\n'), /^9 settings are invalid:\n/);
+  });
+
+  test('a secret file that holds another key, a mistyped one or the same one twice is refused', async () => {
+    const { id, key } = await generated();
+    const refusalOf = (toml: string) => {
+      const { preseed } = loadConfig({ flags: {}, env: {}, file: written(toml), dataFolder: folder });
+      try {
+        readSecretFiles(preseed);
+      } catch (error) {
+        assert.ok(error instanceof Refused);
+        return error.message;
+      }
+      return null;
+    };
+    const path = join(folder, 'one.key');
+    const entry = `[[keys]]\nsecret_file = "one.key"\n${TERMS}`;
+    writeFileSync(path, key, { mode: 0o600 });
+    assert.equal(refusalOf(`${entry}id = "${id}"\n`), null);
+    assert.match(
+      refusalOf(`${entry}id = "abcdefghij23"\n`) ?? '',
+      new RegExp(`contains key ${id}, but the entry names abcdefghij23`),
+    );
+    assert.match(refusalOf(`${entry}${entry}`) ?? '', /keys\[1\]\.id: .* is already used by keys\[0\]/);
+    writeFileSync(path, `${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`);
+    const message = refusalOf(entry) ?? '';
+    assert.match(message, /does not contain a complete key/);
+    assert.ok(!message.includes(key.slice(-30)), message);
+  });
+});
+
+test("the annotated file's examples load, once the section [keys] is taken out and one way is chosen", () => {
+  const commented = annotatedConfig();
+  const [settings = '', examples = ''] = commented.split(/^# \[\[accounts\]\]$/m);
+  const uncommented = `[[accounts]]${examples}`
+    .replaceAll(/^# ?(?=[a-z_]+ = |\[\[)/gm, '')
+    .replace(/^secret_file.*$/m, '');
+  const text = `${settings.replace(/^\[keys\]\n(.*\n)*?(?=\n)/m, '')}${uncommented}`;
+  const { preseed } = loadConfig({ flags: {}, env: {}, file: written(text), dataFolder: folder });
+  assert.deepEqual([preseed.accounts.length, preseed.subscriptions.length, preseed.keys.length], [1, 1, 1]);
+  assert.equal(preseed.keys[0]?.source.kind, 'hash');
+});

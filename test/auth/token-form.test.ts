@@ -1,0 +1,155 @@
+/** Parts of the token endpoint by themselves: a token's form, networks, the body (contract: Token, Limits). */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+import { claimedKeyId } from '../../src/auth/authorize.ts';
+import { createKey, hashKey } from '../../src/auth/key.ts';
+import { SCOPES, type Scope } from '../../src/auth/scopes.ts';
+import { createAccessTokens, isTokenCurrent } from '../../src/auth/token.ts';
+import { type Body, readBody } from '../../src/http/body.ts';
+import { addressNetwork } from '../../src/limits/address-network.ts';
+import { createTokenRate } from '../../src/limits/token-rate.ts';
+import { createUnseenKeyIds } from '../../src/limits/unseen-key-ids.ts';
+
+const NOW_MS = Date.parse('2026-11-21T10:00:00.123Z');
+const { id, key } = createKey('ww');
+const KEY = { id, prefix: 'ww', hash: hashKey(key) };
+const tokens = createAccessTokens(Buffer.alloc(32, 1));
+
+function readToken(text: string, by = tokens) {
+  const token = by.read(text);
+  assert.ok(token, text);
+  return token;
+}
+
+test('a token says key id, time and scopes, and survives a restart', () => {
+  const subsets: Scope[][] = [[], ...SCOPES.map((scope) => [scope]), [...SCOPES]];
+  for (const scopes of subsets) {
+    const text = tokens.issue(KEY, scopes, NOW_MS);
+    const token = readToken(text, createAccessTokens(Buffer.alloc(32, 1)));
+    assert.deepEqual([token.keyId, token.issuedMs, token.scopes], [id, NOW_MS, scopes]);
+    assert.ok(token.proves(KEY.hash));
+    // It has to go through a Bearer header (RFC 6750, 2.1).
+    assert.match(text, /^[A-Za-z0-9._~+/-]+=*$/);
+  }
+});
+
+test('a token is good for its key alone, and from this installation alone', () => {
+  const text = tokens.issue(KEY, ['detections:read'], NOW_MS);
+  assert.equal(readToken(text).proves(hashKey(createKey('ww').key)), false);
+  assert.equal(readToken(text).proves(Buffer.alloc(32)), false);
+  assert.equal(readToken(text, createAccessTokens(Buffer.alloc(32, 2))).proves(KEY.hash), false);
+});
+
+test('a token lasts an hour, by a clock that may be set back by a minute', () => {
+  const token = readToken(tokens.issue(KEY, [], NOW_MS));
+  const isCurrent = (afterMs: number) => isTokenCurrent(token, NOW_MS + afterMs);
+  assert.deepEqual([0, 3_599_999, 3_600_000].map(isCurrent), [true, true, false]);
+  assert.deepEqual([-60_000, -60_001].map(isCurrent), [true, false]);
+});
+
+test('whatever is changed of a token, it proves nothing', () => {
+  const text = tokens.issue(KEY, ['detections:read'], NOW_MS);
+  for (let at = 0; at < text.length; at += 1) {
+    for (const letter of ['a', 'b', '_', '-', '2', '=']) {
+      if (text[at] === letter) continue;
+      const changed = text.slice(0, at) + letter + text.slice(at + 1);
+      assert.notEqual(tokens.read(changed)?.proves(KEY.hash), true, changed);
+    }
+  }
+  for (const changed of [
+    `${text}=`,
+    `${text}a`,
+    text.slice(0, -1),
+    ` ${text}`,
+    `${text}\n`,
+    text.toUpperCase(),
+  ]) {
+    assert.equal(tokens.read(changed), null);
+  }
+  assert.equal(tokens.read(key), null);
+});
+
+test('the key id that a token claims is known from its form', () => {
+  const text = tokens.issue(KEY, [], NOW_MS);
+  assert.equal(claimedKeyId(`Bearer ${text}`), id);
+  assert.equal(claimedKeyId(`Bearer ${text.slice(0, -1)}`), id);
+});
+
+test('an IPv6 network of 64 bits counts as one address', () => {
+  const cases: [string, string][] = [
+    ['192.0.2.1', '192.0.2.1'],
+    ['::1', '0:0:0:0::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['2001:db8:0:0:ffff::', '2001:db8:0:0::/64'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['1::5:6:7:8', '1:0:0:0::/64'],
+    ['1::4:5:6:7:8', '1:0:0:4::/64'],
+    ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
+  ];
+  for (const [address, network] of cases) assert.equal(addressNetwork(address), network, address);
+});
+
+test('addresses and client ids are counted apart', () => {
+  const rate = createTokenRate(1, createUnseenKeyIds(1));
+  assert.equal(rate.takeAddress('a', NOW_MS), null);
+  assert.equal(rate.takeClient('a', 'x', NOW_MS), null);
+  assert.equal(rate.takeClient('b', 'x', NOW_MS), null);
+  assert.deepEqual([rate.takeAddress('a', NOW_MS + 1), rate.takeClient('a', 'y', NOW_MS + 59_999)], [60, 1]);
+  assert.deepEqual(
+    [rate.takeAddress('a', NOW_MS + 60_000), rate.takeClient('a', 'x', NOW_MS + 60_000)],
+    [null, null],
+  );
+});
+
+test('a client id has a window for networks that proved it, and no request more for having two', () => {
+  const rate = createTokenRate(2, createUnseenKeyIds(1));
+  const [home, office, stranger] = ['2001:db8:1:2::1', '192.0.2.1', '198.51.100.1'];
+  const take = (address: string) => rate.takeClient('id', address, NOW_MS);
+  assert.equal(take(home), null);
+  rate.markProven('id', home, NOW_MS);
+  assert.equal(take(stranger), null);
+  assert.equal(take(stranger), 60, 'the first from home was counted with the strangers');
+  assert.equal(take('2001:db8:1:2::2'), null, 'the same network');
+  assert.equal(take(home), 60, 'and with the owner');
+  rate.markProven('id', office, NOW_MS);
+  assert.equal(take(office), 60, 'a network more does not bring more');
+});
+
+/** What `readBody` makes of a request that is sent as these bytes; then the client ends where it is told to. */
+async function bodyOf(bytes: string, timeoutMs: number, isCutOff = false): Promise<Body> {
+  const server = createServer();
+  const reading = new Promise<Body>((resolve) => {
+    server.on('request', (request: IncomingMessage) => resolve(readBody(request, 10, timeoutMs)));
+  });
+  server.on('clientError', (_error, socket) => socket.destroy());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  assert.ok(typeof address === 'object' && address !== null);
+  const socket = connect(address.port, '127.0.0.1');
+  socket.write(`POST / HTTP/1.1\r\nHost: x\r\n${bytes}`);
+  if (isCutOff) once(server, 'request').then(() => socket.destroy());
+  const body = await reading;
+  socket.destroy();
+  server.close();
+  return body;
+}
+
+const PATIENT_MS = 60_000;
+
+test('a body is read whole, or known to be too large, too slow or cut off', async () => {
+  const whole = await bodyOf('Content-Length: 10\r\n\r\n0123456789', PATIENT_MS);
+  assert.deepEqual(whole, { kind: 'whole', bytes: Buffer.from('0123456789') });
+  assert.deepEqual(await bodyOf('\r\n', PATIENT_MS), { kind: 'whole', bytes: Buffer.alloc(0) });
+  // Announced, or grown: neither is waited for to its end.
+  assert.equal((await bodyOf('Content-Length: 11\r\n\r\n', PATIENT_MS)).kind, 'too_large');
+  const chunked = 'Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n6\r\n012345\r\n';
+  assert.equal((await bodyOf(chunked, PATIENT_MS)).kind, 'too_large');
+  assert.equal((await bodyOf('Content-Length: 10\r\n\r\n0123', 20)).kind, 'too_slow');
+  assert.equal((await bodyOf('Content-Length: 10\r\n\r\n0123', PATIENT_MS, true)).kind, 'broken');
+  const malformed = 'Transfer-Encoding: chunked\r\n\r\nzz\r\n';
+  assert.equal((await bodyOf(malformed, PATIENT_MS)).kind, 'broken');
+});

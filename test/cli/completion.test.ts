@@ -1,0 +1,117 @@
+/** `wirewatch completion`: its scripts complete what the command line has, in the shells themselves where they are. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import type { Command } from 'commander';
+import { commandLine } from '../../src/cli/completion.ts';
+import { SHELLS } from '../../src/cli/completion-scripts.ts';
+import { createProgram } from '../../src/cli/program.ts';
+import { TOPICS } from '../../src/manual/topics.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+
+const has = (shell: string) => spawnSync(shell, ['--version']).status === 0;
+const scripts = new Map<string, string>();
+
+before(async () => {
+  for (const shell of SHELLS) {
+    const program = runProgram(['completion', shell]);
+    assert.equal(await program.ended, 0, program.told());
+    scripts.set(shell, program.printed());
+  }
+});
+
+/** What a shell offers behind the words, the last of which may be begun. */
+const ASK: Readonly<Record<string, { program: string; args: string[]; code: string }>> = {
+  bash: {
+    program: 'bash',
+    args: ['--norc', '-c'],
+    code: `source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _wirewatch; printf '%s\\n' "\${COMPREPLY[@]}"`,
+  },
+  zsh: {
+    program: 'zsh',
+    args: ['-f', '-c'],
+    // Of the completion system only what the script calls: what it hands over is what counts.
+    code: `compdef() { :; }; source "$0"; _files() { :; }
+      _describe() { local word; for word in "\${candidates[@]}"; do [[ $word = "\${words[CURRENT]}"* ]] && print -r -- "\${word%%:*}"; done; true; }
+      typeset -a words; words=("$@"); CURRENT=$#; _wirewatch`,
+  },
+  fish: {
+    program: 'fish',
+    args: ['--no-config', '-c'],
+    code: 'set -l script $argv[1]; set -l line "$argv[2..-1]"; source $script; complete -C "$line" | string replace -r "\\t.*" ""',
+  },
+};
+
+async function offered(shell: string, ...words: string[]): Promise<string[]> {
+  let lines: string[] = [];
+  await inFolder(async (folder) => {
+    const file = join(folder, 'script');
+    writeFileSync(file, scripts.get(shell) ?? '');
+    const { program, args, code } = ASK[shell] ?? { program: '', args: [], code: '' };
+    const { stdout, stderr } = spawnSync(program, [...args, code, file, 'wirewatch', ...words], {
+      cwd: folder,
+      encoding: 'utf8',
+      env: { ...process.env, HOME: folder },
+    });
+    assert.equal(stderr, '');
+    lines = stdout.split('\n').filter((line) => line !== '' && line !== 'script');
+  });
+  return lines.sort();
+}
+
+for (const shell of SHELLS) {
+  describe(shell, { skip: !has(shell) && `${shell} is not installed` }, () => {
+    test('completes commands, also below others and behind options', async () => {
+      assert.deepEqual(await offered(shell, 'ke'), ['key']);
+      const below = ['create', 'generate', 'list', 'revoke', 'rotate', 'set', 'show'];
+      const plain = (words: string[]) => words.filter((word) => !word.startsWith('-'));
+      assert.deepEqual(plain(await offered(shell, 'key', '')), below);
+      assert.deepEqual(await offered(shell, '--data', 'x', 'key', 'ro'), ['rotate']);
+      assert.ok((await offered(shell, '')).includes('completion'));
+    });
+
+    test('completes options of the command and those of all, and values that are known', async () => {
+      assert.deepEqual(await offered(shell, 'key', 'rotate', '--o'), ['--overlap']);
+      assert.deepEqual(await offered(shell, 'key', 'rotate', '--js'), ['--json']);
+      assert.deepEqual(await offered(shell, 'key', 'list', '--o'), []);
+      assert.deepEqual(await offered(shell, 'manual', 'client-'), ['client-guide']);
+      assert.deepEqual(await offered(shell, 'completion', 'z'), ['zsh']);
+    });
+
+    test('leaves the value of an option to the file names of the shell', async () => {
+      assert.deepEqual(await offered(shell, 'pull', '--into', 'ke'), []);
+    });
+  });
+}
+
+test('every command, option and topic is in every script', async () => {
+  const program = await createProgram();
+  const { places } = commandLine(program);
+  const visit = (command: Command, at: string): void => {
+    const place = places.find((one) => one.at === at);
+    const words = place?.words.map(([word]) => word) ?? [];
+    for (const option of [...command.options, ...program.options])
+      assert.ok(words.includes(option.long ?? ''), `${at} ${option.flags}`);
+    for (const child of command.commands) {
+      assert.ok(words.includes(child.name()), `${at} ${child.name()}`);
+      visit(child, `${at} ${child.name()}`);
+    }
+  };
+  visit(program, 'wirewatch');
+  for (const [shell, script] of scripts) {
+    for (const { at, words } of places) {
+      assert.ok(script.includes(at), `${shell}: ${at}`);
+      for (const [word] of words)
+        assert.ok(script.includes(shell === 'fish' ? word.replace(/^--/, '') : word), `${shell}: ${word}`);
+    }
+    for (const { name } of TOPICS) assert.ok(script.includes(name), `${shell}: ${name}`);
+  }
+});
+
+test('another shell is wrong usage', async () => {
+  const program = runProgram(['completion', 'tcsh']);
+  assert.equal(await program.ended, 2);
+  assert.match(program.told(), /no completion script for "tcsh": expected bash, zsh or fish/);
+});

@@ -1,0 +1,125 @@
+/** `serve` without any preparation: it works, and says what to do next for as long as nobody can read. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { test } from 'node:test';
+import { Command } from 'commander';
+import type { Serving } from '../../src/cli/serving.ts';
+import { adviseOnStart } from '../../src/cli/start-advice.ts';
+import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+import { onTerminal, terminalMissing } from '../support/terminal.ts';
+
+const MAIN = path.join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
+const NEXT = 'nobody can read yet: there is no key in use. See "wirewatch manual quick-start"';
+
+/** Runs a line as it was given to paste; @returns what it printed */
+function paste(line: string): string {
+  const quoted = [process.execPath, MAIN].map((part) => `'${part}'`).join(' ');
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', `wirewatch() { ${quoted} "$@"; }; ${line}`], {
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, `${line}: ${stderr}`);
+  return stdout;
+}
+
+/** The lines to paste that a start gives. */
+async function nextOf(run: RunningProgram): Promise<string[]> {
+  const line = await run.until('the next steps', () => run.log().find(({ msg }) => msg === NEXT));
+  const { next } = line;
+  assert.ok(Array.isArray(next));
+  return next.map(String);
+}
+
+async function stop(run: RunningProgram): Promise<void> {
+  run.kill('SIGTERM');
+  assert.equal(await run.ended, 0);
+}
+
+test('a fresh folder: its lines, pasted one by one, lead to a key that reads; then nothing is said any more', async () => {
+  await inFolder(async (folder) => {
+    // A name that a shell would take apart, were it not quoted.
+    const data = path.join(folder, "the agency's data");
+    const serving = ['serve', '--data', data, '--port', '0'];
+    const first = runProgram(serving);
+    const url = await first.url();
+    const next = await nextOf(first);
+    assert.deepEqual(
+      next.map((line) => line.split(' ').slice(0, 3).join(' ')),
+      ['wirewatch account add', 'wirewatch subscription add', 'wirewatch key create'],
+    );
+    const printed = next.map(paste).join('');
+    const [key = ''] = /ww_live_\w+/.exec(printed) ?? [];
+    const me = await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } });
+    assert.equal(me.status, 200);
+    await stop(first);
+    const created = (run: RunningProgram) =>
+      run.log().filter(({ msg }) => msg === `created a new installation in ${data}`).length;
+    assert.equal(created(first), 1);
+
+    const second = runProgram(serving);
+    await second.url();
+    await stop(second);
+    assert.equal(created(second), 0);
+    assert.equal(
+      second.log().find(({ msg }) => msg === NEXT),
+      undefined,
+    );
+  });
+});
+
+test('only what is missing is named, with the account and the subscription that are there', async () => {
+  await inFolder(async (folder) => {
+    const data = path.join(folder, 'data');
+    const serving = ['serve', '--data', data, '--port', '0'];
+    paste(`wirewatch account add daily --name Daily --data ${data}`);
+    const first = runProgram(serving);
+    const [subscription, , ...more] = await nextOf(first);
+    assert.ok(subscription?.includes('subscription add 7001 --account daily '), subscription);
+    assert.deepEqual(more, []);
+    await stop(first);
+
+    paste(`wirewatch subscription add 42 --account daily --data ${data}`);
+    const create = `wirewatch key create --account daily --name Dashboard --scopes detections:read --subscriptions 42 --data ${data}`;
+    const id = /ww_live_([a-z2-7]{12})/.exec(paste(create))?.[1];
+    paste(`wirewatch key revoke ${id} --yes --data ${data}`);
+    const second = runProgram(serving);
+    assert.deepEqual(await nextOf(second), [create]);
+    await stop(second);
+  });
+});
+
+test('on a terminal it is a paragraph with lines to paste', { skip: terminalMissing }, async () => {
+  await inFolder(async (folder) => {
+    const data = path.join(folder, 'data');
+    const run = runProgram(
+      ['serve', '--data', data, '--port', '0'],
+      { NO_COLOR: '1' },
+      { through: onTerminal },
+    );
+    const shown = () => run.printed().replaceAll('\r', '');
+    await run.until('the paragraph', () => /see: wirewatch manual quick-start/.exec(shown()) ?? undefined);
+    assert.match(
+      shown(),
+      /^Wirewatch is listening on http:\/\/127\.0\.0\.1:\d+\. There is no usable API key yet\./m,
+    );
+    assert.ok(
+      shown().includes(`\n  wirewatch account add acme --name "Acme News" --data ${data}\n`),
+      shown(),
+    );
+    assert.ok(shown().includes(`Drop export files into ${path.join(data, 'drop')}\n`));
+    await stop(run);
+  });
+});
+
+test('a start that cannot read access.db for its advice serves on, and says so', async () => {
+  await inFolder(async (folder) => {
+    const told: string[] = [];
+    const serving = {
+      appliance: { url: 'http://127.0.0.1:1', drop: folder },
+      config: { dataFolder: path.join(folder, 'gone'), server: { base_url: 'http://a', host: '127.0.0.1' } },
+      log: { warn: (_: object, msg: string) => told.push(msg) },
+    };
+    adviseOnStart(serving as unknown as Serving, new Command());
+    assert.deepEqual(told, ['cannot check whether a key is in use']);
+  });
+});

@@ -1,0 +1,200 @@
+/** `wirewatch healthcheck`: its exit code, its one line, and how it finds the appliance. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { listeningUrl } from '../../src/cli/local-address.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+
+async function healthcheck(args: readonly string[], settings: Readonly<Record<string, string>> = {}) {
+  const run = runProgram(['healthcheck', ...args], settings);
+  const code = await run.ended;
+  return { code, printed: run.printed(), told: run.told() };
+}
+
+/** Use of a server of one answer. */
+async function answering(answer: RequestListener, use: (url: string) => Promise<void>): Promise<void> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  try {
+    await use(`http://127.0.0.1:${port}`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+function health(status: number, pageWorthy: number, open = pageWorthy): RequestListener {
+  const document = {
+    status: status === 200 ? 'ok' : 'degraded',
+    exports: { newswire: { newest_done: '2026-11-21T10:00:00Z' }, imagewire: { newest_done: null } },
+    alerts: { open, page_worthy: pageWorthy, paused: 0 },
+  };
+  return (_, answer) => {
+    answer.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(document));
+  };
+}
+
+describe('what it says', () => {
+  test('healthy: exit code 0, and nothing', () =>
+    answering(health(200, 0), async (url) => {
+      assert.deepEqual(await healthcheck(['--url', url]), { code: 0, printed: '', told: '' });
+      const { code, printed } = await healthcheck(['--url', `${url}/`, '--json']);
+      const document = JSON.parse(printed);
+      assert.equal(code, 0);
+      assert.deepEqual(
+        [document.healthy, document.url, document.status, document.reason, document.health.status],
+        [true, url, 200, null, 'ok'],
+      );
+    }));
+
+  test('degraded: exit code 1, and why in one line', () =>
+    answering(health(503, 2), async (url) => {
+      const { code, printed, told } = await healthcheck(['--url', url]);
+      assert.deepEqual([code, printed], [1, '']);
+      assert.equal(
+        told,
+        'wirewatch: degraded: 2 open alerts need attention now; the newest finished window of newswire ended at 2026-11-21T10:00:00Z; no window of imagewire has been finished yet. See: wirewatch alert list\n',
+      );
+      const document = JSON.parse((await healthcheck(['--url', url, '--json'])).printed);
+      assert.deepEqual([document.healthy, document.status, document.health.status], [false, 503, 'degraded']);
+    }));
+
+  test('where no alert is the reason it leads to the files', () =>
+    answering(health(503, 0, 1), async (url) => {
+      const { told } = await healthcheck(['--url', url]);
+      assert.match(
+        told,
+        /^wirewatch: degraded: the newest finished window of newswire ended at .* See: wirewatch ingest status\n$/,
+      );
+    }));
+
+  test('something else answers: exit code 1', () =>
+    answering(
+      (_, answer) => answer.writeHead(200).end('<html>'),
+      async (url) => {
+        const { code, told } = await healthcheck(['--url', url]);
+        assert.equal(code, 1);
+        assert.match(
+          told,
+          /^wirewatch: .*answered with status 200, but the answer is not from Wirewatch.*\n$/,
+        );
+      },
+    ));
+
+  test('no answer in time: exit code 1', () =>
+    answering(
+      () => {},
+      async (url) => {
+        const { code, told } = await healthcheck(['--url', url, '--timeout', '1']);
+        assert.equal(code, 1);
+        assert.match(told, /no answer from .* within 1 s\n$/);
+      },
+    ));
+
+  test('nothing listens: exit code 1, and what to do', async () => {
+    let gone = '';
+    await answering(health(200, 0), async (url) => {
+      gone = url;
+    });
+    const { code, told } = await healthcheck(['--url', gone]);
+    assert.equal(code, 1);
+    assert.match(told, /nothing is listening at .*wirewatch serve/);
+  });
+
+  test('wrong usage is exit code 2, a wrong configuration 78', async () => {
+    for (const args of [
+      ['--url', 'ftp://a'],
+      ['--timeout', '0'],
+      ['--port', '0'],
+    ])
+      assert.equal((await healthcheck(args)).code, 2, args.join(' '));
+    assert.equal((await healthcheck(['--port', 'x'])).code, 78);
+  });
+});
+
+test('it finds the running appliance by the settings', () =>
+  inFolder(async (folder) => {
+    const running = runProgram(['serve', '--data', folder, '--host', '0.0.0.0', '--port', '0']);
+    try {
+      const { port } = new URL(await running.url());
+      // A fresh one has finished no window: it answers, and is not healthy.
+      // By the address that it noted in its data folder, whatever the settings say.
+      for (const args of [['--host', '0.0.0.0', '--port', port], [], ['--data', folder]]) {
+        const of = args.includes('--data') ? '1' : port;
+        const { code, told } = await healthcheck(args, { WIREWATCH_SERVER_PORT: of });
+        assert.equal(code, 1);
+        assert.match(told, /degraded: no export file has been read yet\. See: wirewatch ingest status\n$/);
+      }
+    } finally {
+      running.kill('SIGTERM');
+      await running.ended;
+    }
+  }));
+
+test('another process on the port of an installation that does not run is not taken for it', () =>
+  inFolder((folder) =>
+    answering(health(200, 0), async (url) => {
+      const settings = { WIREWATCH_SERVER_PORT: new URL(url).port };
+      const running = runProgram(['serve', '--data', folder, '--port', '0']);
+      await running.url();
+      // As after a power cut: the address stays behind.
+      running.kill('SIGKILL');
+      await running.ended;
+      assert.ok(existsSync(join(folder, 'address')));
+      const { code, told } = await healthcheck(['--data', folder], settings);
+      assert.equal(code, 1);
+      assert.match(told, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
+      const { printed } = await healthcheck(['--data', folder, '--json'], settings);
+      assert.deepEqual([JSON.parse(printed).healthy, JSON.parse(printed).url], [false, null]);
+      // Asked for by its port, it is asked.
+      assert.equal((await healthcheck(['--data', folder, '--port', settings.WIREWATCH_SERVER_PORT])).code, 0);
+    }),
+  ));
+
+test(
+  'an appliance with a certificate of its own making is asked over TLS; another one must be genuine',
+  {
+    skip: WITHOUT_OPENSSL,
+  },
+  () =>
+    inFolder(async (folder) => {
+      const { certificate, key } = makeCertificate(folder, 'own');
+      const tls = { WIREWATCH_SERVER_TLS_CERTIFICATE: certificate, WIREWATCH_SERVER_TLS_KEY: key };
+      const running = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], tls);
+      try {
+        const line = await running.until('its address', () =>
+          running.log().find(({ msg }) => msg === 'listening'),
+        );
+        const url = String(line.url);
+        assert.match(url, /^https:/);
+        const asked = await healthcheck(['--port', new URL(url).port], tls);
+        assert.match(asked.told, /degraded/);
+        assert.match((await healthcheck(['--url', url])).told, /self-signed certificate/);
+      } finally {
+        running.kill('SIGTERM');
+        await running.ended;
+      }
+    }),
+);
+
+describe('the address by the settings', () => {
+  const read = (env: Record<string, string>) =>
+    listeningUrl(loadConfig({ flags: {}, env, file: '/dev/null', dataFolder: '/nowhere' }));
+
+  test('every interface is asked on the loopback one, an IPv6 address in brackets, TLS by https', () => {
+    const host = (text: string) => read({ WIREWATCH_SERVER_HOST: text });
+    assert.equal(host('0.0.0.0'), 'http://127.0.0.1:8080');
+    assert.equal(host('::'), 'http://[::1]:8080');
+    assert.equal(host('192.0.2.1'), 'http://192.0.2.1:8080');
+    assert.equal(host('wire.example'), 'http://wire.example:8080');
+    assert.equal(read({ WIREWATCH_SERVER_PORT: '0' }), null);
+    const tls = { WIREWATCH_SERVER_TLS_CERTIFICATE: '/a.pem', WIREWATCH_SERVER_TLS_KEY: '/a.key' };
+    assert.equal(read(tls), 'https://127.0.0.1:8080');
+  });
+});

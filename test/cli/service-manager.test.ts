@@ -1,0 +1,116 @@
+/** What systemd is told: ready once connections are accepted, stopping, alive; and nothing fails where it cannot be told. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+
+/** Prints what arrives at a socket like systemd's, a line a word. */
+const RECEIVE = `
+import socket, sys
+receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+receiver.bind(sys.argv[1])
+while True:
+    print(receiver.recv(4096).decode(), flush=True)
+`;
+
+const isThere = (program: string) => spawnSync(program, ['--version']).status === 0;
+const skip =
+  (!isThere('systemd-notify') && 'systemd-notify is not installed') ||
+  (!isThere('python3') && 'python3 is not installed');
+
+function serve(folder: string, env: Readonly<Record<string, string>>): RunningProgram {
+  return runProgram(['serve', '--data', path.join(folder, 'data'), '--port', '0'], env);
+}
+
+/** Waits until it holds; far longer than it takes. */
+async function soon(holds: () => boolean): Promise<void> {
+  for (const untilMs = performance.now() + 60_000; !holds(); ) {
+    assert.ok(performance.now() < untilMs, 'waited in vain');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** Listens in place of systemd. */
+async function receive(
+  folder: string,
+  use: (socket: string, words: () => string[]) => Promise<void>,
+): Promise<void> {
+  const socket = path.join(folder, 'notify');
+  const receiver: ChildProcess = spawn('python3', ['-c', RECEIVE, socket], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let received = '';
+  receiver.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    received += text;
+  });
+  try {
+    await soon(() => existsSync(socket));
+    await use(socket, () => received.split('\n'));
+  } finally {
+    receiver.kill();
+  }
+}
+
+describe('systemd', { skip }, () => {
+  test('hears READY when connections are accepted, and STOPPING before they no longer are', async () => {
+    await inFolder(async (folder) => {
+      await receive(folder, async (NOTIFY_SOCKET, words) => {
+        const run = serve(folder, { NOTIFY_SOCKET });
+        await run.until('READY', () => words().includes('READY=1') || undefined);
+        const status = words().find((word) => word.startsWith('STATUS=listening on '));
+        const url = status?.replace('STATUS=listening on ', '');
+        assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
+        assert.equal(await run.url(), url);
+        assert.equal(words().includes('WATCHDOG=1'), false);
+        run.kill('SIGTERM');
+        assert.equal(await run.ended, 0);
+        // The word may be under way when the program has ended.
+        await soon(() => words().includes('STOPPING=1'));
+      });
+    });
+  });
+
+  test('hears nothing from a start that is refused', async () => {
+    await inFolder(async (folder) => {
+      await receive(folder, async (NOTIFY_SOCKET, words) => {
+        const run = serve(folder, { NOTIFY_SOCKET, WIREWATCH_LOG_FILE: path.join(folder, 'absent', 'log') });
+        assert.equal(await run.ended, 78);
+        assert.deepEqual(words(), ['']);
+      });
+    });
+  });
+
+  test('hears that it is alive as often as it asks for', async () => {
+    await inFolder(async (folder) => {
+      await receive(folder, async (NOTIFY_SOCKET, words) => {
+        const run = serve(folder, { NOTIFY_SOCKET, WATCHDOG_USEC: '200000' });
+        const alive = () => words().filter((word) => word === 'WATCHDOG=1').length;
+        await run.until('three signs of life', () => alive() >= 3 || undefined);
+        run.kill('SIGTERM');
+        assert.equal(await run.ended, 0);
+      });
+    });
+  });
+});
+
+test('without systemd-notify it serves, and says once that it could not tell', async () => {
+  await inFolder(async (folder) => {
+    const run = serve(folder, {
+      NOTIFY_SOCKET: path.join(folder, 'notify'),
+      WATCHDOG_USEC: '20000',
+      PATH: path.join(folder, 'nothing'),
+    });
+    const said = () =>
+      run
+        .log()
+        .filter(({ msg }) => msg === 'the service manager cannot be told: is systemd-notify installed?');
+    const url = await run.url();
+    await run.until('the warning', () => said()[0]);
+    assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+    assert.equal(said().length, 1);
+  });
+});

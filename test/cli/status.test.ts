@@ -1,0 +1,183 @@
+/** `wirewatch status`: how things stand, on one screen. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { after, before, test } from 'node:test';
+import type { Status } from '../../src/cli/status.ts';
+import { statusText } from '../../src/cli/status-text.ts';
+import { formatMs, WINDOW_MS } from '../../src/time.ts';
+import { NOTHING_READ } from '../../src/windows/reach.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { programCommand } from '../support/command.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+import { onTerminal, terminalMissing } from '../support/terminal.ts';
+import { until } from '../support/until.ts';
+
+let appliance: Appliance;
+let doneMs = 0;
+let failedName = '';
+showLogOfFailures(() => appliance?.serving());
+
+before(async () => {
+  appliance = await startAppliance();
+  doneMs = nextWindowMs();
+  await appliance.dropped(fileName('newswire', doneMs), ndjson([newRow()]));
+  failedName = fileName('newswire', nextWindowMs());
+  await appliance.dropped(failedName, 'no row at all\n');
+});
+after(() => appliance?.stop());
+
+const statusOf = (...more: string[]) => appliance.cli(['status', ...more]).stdout;
+const json = () => JSON.parse(statusOf('--json'));
+
+test('tells of exports, files, alerts, keys, disks and backup', async () => {
+  assert.equal((await appliance.get('/v1/me')).status, 200);
+  await until('the use of the key is written', () => json().keys.used_in_last_day === 1);
+  const status = json();
+  assert.deepEqual([status.running, status.url], [true, appliance.serving().url]);
+  const { newest_done, not_read } = status.exports.newswire;
+  assert.equal(newest_done, formatMs(doneMs + WINDOW_MS));
+  assert.deepEqual(not_read, { failed: 1, missing: 0, abandoned: 0, not_arrived: 0 });
+  const { ingest, health, database } = status;
+  assert.deepEqual([ingest.waiting, health.paused_since, database.unreadable], [0, null, null]);
+  assert.deepEqual(
+    status.not_applied.map(({ file, outcome }: Record<string, string>) => [file, outcome]),
+    [[failedName, 'failed']],
+  );
+  assert.deepEqual(
+    status.alerts.filter(({ name }: { name: string }) => name === 'failed windows').length,
+    1,
+    JSON.stringify(status.alerts),
+  );
+  assert.equal(status.keys.active, 1);
+  assert.ok(status.disks[0].free_bytes > 0 && status.disks[0].bytes > status.disks[0].free_bytes);
+  assert.equal(status.disks[0].folder, appliance.data);
+  assert.equal(status.backup, null);
+
+  const text = statusOf();
+  assert.ok(text.startsWith(`Wirewatch  running, listening on ${appliance.serving().url}\n`), text);
+  assert.match(text, /^newswire +read up to .*, 19 days ago, except 1 failed window$/m);
+  assert.doesNotMatch(text, /complete/);
+  assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last used .* ago$/m);
+  assert.match(text, /^waiting +0 files in /m);
+  assert.match(text, /^backup +not scheduled/m);
+  assert.match(
+    text.replaceAll(/\n {10}/g, ' '),
+    new RegExp(
+      `^  failed  ${failedName.replaceAll('.', '\\.')}: the file has rows or lines that do not match the export format$`,
+      'm',
+    ),
+  );
+});
+
+test('says what waits during a pause, and tells without an appliance what the database says', async () => {
+  appliance.cli(['ingest', 'pause']);
+  appliance.put(fileName('imagewire', nextWindowMs()), ndjson([newRow()]));
+  assert.match(statusOf(), /^ingest +paused since .*wirewatch ingest resume$/m);
+  assert.equal(json().ingest.waiting, 1);
+  await appliance.serving().stop();
+  try {
+    assert.equal(json().running, false);
+    const text = statusOf();
+    assert.match(text, /^Wirewatch +not running; start it with: wirewatch serve$/m);
+    assert.match(
+      text,
+      /^Alerts \(only those that follow from the database, because Wirewatch is not running\)$/m,
+    );
+  } finally {
+    appliance.cli(['ingest', 'resume']);
+    await appliance.restart();
+  }
+});
+
+test('--watch keeps it current on a terminal', { skip: terminalMissing }, async () => {
+  const { command, args, options } = programCommand(['status', '--watch', '--data', appliance.data]);
+  const [program, all] = onTerminal(command, args);
+  const child = spawn(program, all, { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
+  let shown = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    shown += chunk;
+  });
+  try {
+    await until('the first screen', () => /Wirewatch +running/.test(shown));
+    appliance.cli(['ingest', 'pause']);
+    await until('the pause', () => /paused since/.test(shown));
+  } finally {
+    child.kill('SIGTERM');
+    appliance.cli(['ingest', 'resume']);
+  }
+});
+
+test('--watch wants a terminal, and a folder without an installation is 78', () =>
+  inFolder(async (folder) => {
+    const watching = runProgram(['status', '--watch', '--data', appliance.data]);
+    assert.equal(await watching.ended, 2);
+    assert.match(watching.told(), /--watch needs a terminal/);
+    const none = runProgram(['status', '--data', folder]);
+    assert.equal(await none.ended, 78);
+    assert.match(none.told(), /there is no installation in .*--data/);
+    assert.equal(none.printed(), '');
+  }));
+
+const NOTHING = { enabled: true, ...NOTHING_READ, newest_late_seconds: null };
+const REASON = 'the name must end in one of ndjson, ndjson.gz, ndjson.zst';
+
+function refusedFile(file: string, reason: string): Status['not_applied'][number] {
+  return {
+    number: 1,
+    file,
+    outcome: 'refused',
+    export: null,
+    window_start: null,
+    label: null,
+    taken_at: '2026-11-21T11:59:00Z',
+    finished_at: null,
+    destination: null,
+    sha256: null,
+    bytes: 1,
+    report: { reason },
+  };
+}
+
+test('where detections.db cannot be read, all else is shown; long lines are wrapped, a reason is given once', () => {
+  const GIB = 1024 ** 3;
+  const text = statusText(
+    {
+      at: '2026-11-21T12:00:00Z',
+      running: true,
+      url: null,
+      version: '1.0.0',
+      health: { status: 'degraded', paused_since: null, reason: '' },
+      exports: { newswire: NOTHING, imagewire: NOTHING },
+      ingest: { drop: '/drop', waiting: 0, waiting_files: [], reading: null, applying: [] },
+      database: { bytes: 0, wal_bytes: 0, log_bytes: 0, versions: 0, unreadable: 'it is damaged' },
+      not_applied: [refusedFile('a.xml', REASON)],
+      alerts: [
+        { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${REASON}`, what_to_do: '' },
+      ],
+      keys: { active: 12_345, used_in_last_day: 0, last_used_at: null, behind: 0 },
+      disks: [{ folder: '/data', free_bytes: GIB / 4, bytes: 100 * GIB }],
+      backup: { folder: '/backups', newest_at: '2026-11-21T11:59:00Z', rehearsed_at: null },
+      scrub: null,
+    },
+    Date.parse('2026-11-21T12:00:00Z'),
+    70,
+  );
+  assert.equal(
+    text,
+    `Wirewatch  running
+ingest     detections.db cannot be read: it is damaged
+keys       12,345 active, 0 used in the last 24 hours; no recorded use
+disk       0.3 of 100.0 GiB free, getting full (/data)
+backup     2026-11-21T11:59:00Z, 1 minute ago (/backups)
+verified   not yet
+
+Alerts
+  NOW  refused files, since X: a.xml: the name must end in one of
+       ndjson, ndjson.gz, ndjson.zst
+
+Latest files that were not applied
+  refused a.xml
+`,
+  );
+});

@@ -1,0 +1,204 @@
+/** `wirewatch verify` and `rebuild` as an operator runs them, and what a running appliance makes of what they find. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { checkAccess } from '../../src/history/check-access.ts';
+import { ScrubFindings } from '../../src/history/scrub-findings.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { programCommand } from '../support/command.ts';
+import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { withFailingReads } from '../support/failing-reads.ts';
+
+const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
+
+let installation: Installation;
+let content: Content;
+
+before(async () => {
+  installation = createInstallation(SETTINGS);
+  const serving = await installation.serve();
+  await drop(serving, 300);
+  await serving.stop();
+  content = contentOfDetections(installation.data);
+});
+after(() => installation?.remove());
+
+async function drop(serving: Serving, rows: number): Promise<void> {
+  const name = fileName('newswire', nextWindowMs());
+  putFile(installation.drop, name, ndjson(Array.from({ length: rows }, () => newRow())));
+  await serving.logged('that it was applied', ({ msg, file }) => msg === 'file applied' && file === name);
+}
+
+const cli = (...args: string[]) => installation.cli(args, { anyStatus: true });
+const run = (...args: string[]) => {
+  const { command, args: all, options } = programCommand(args);
+  return spawnSync(command, all, options).status;
+};
+const changed = (sql: string) => {
+  const db = openDetections(join(installation.data, 'detections.db'));
+  db.exec(sql);
+  db.close();
+};
+const flip = (path: string) => {
+  const bytes = readFileSync(path);
+  bytes[Math.floor(bytes.length / 2)] = (bytes[Math.floor(bytes.length / 2)] ?? 0) ^ 1;
+  writeFileSync(path, bytes);
+};
+const firstSegment = (log: string) => join(installation.data, log, '000000000001.zst');
+
+describe('stopped', () => {
+  test('a good installation: exit code 0, and what was compared', () => {
+    const { status, stdout } = cli('verify');
+    assert.equal(status, 0, stdout);
+    assert.match(stdout, /is intact: every log entry up to number \d+ is complete/);
+    const { verified, ...document } = JSON.parse(cli('verify', '--json').stdout);
+    assert.equal(verified, installation.data);
+    assert.deepEqual(document, { ok: true, entry: document.entry, findings: [], not_compared: null });
+  });
+
+  test('a read of access-log/ that fails once is no damage; one that fails again is', async () => {
+    const folder = dataFolder(installation.data);
+    const findings = new ScrubFindings();
+    const check = () => checkAccess(folder, findings);
+    await withFailingReads(firstSegment('access-log'), 1, check);
+    assert.deepEqual(findings.list(), []);
+    await withFailingReads(firstSegment('access-log'), Number.POSITIVE_INFINITY, check);
+    assert.deepEqual(
+      findings.list().map(({ kind, count }) => [kind, count]),
+      [['log damaged', 1]],
+    );
+  });
+
+  test('a changed row: exit code 1, by kind, and the next start makes the database anew', async () => {
+    changed(
+      "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)",
+    );
+    const { status, stdout } = cli('verify');
+    assert.equal(status, 1);
+    assert.match(stdout, /row differs: 1\n {2}detection id .*: exported_at_given\n/);
+    assert.match(stdout, /What to do:\n {2}Restart Wirewatch/);
+    const serving = await installation.serve();
+    await serving.logged('that it was made anew', ({ msg }) =>
+      msg.startsWith('detections.db was brought up'),
+    );
+    await serving.stop();
+    assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
+    assert.equal(cli('verify').status, 0);
+  });
+
+  test('damage elsewhere is named: the log, access.db, its log, the secret', () => {
+    const { data } = installation;
+    const cases: [path: string, damage: (path: string) => void, told: RegExp][] = [
+      [firstSegment('log'), flip, /log damaged: 1\n.*\/log\/.*rebuild --log/s],
+      [firstSegment('access-log'), flip, /log damaged: 1\n {2}access\.db: .*rebuild --log/s],
+      [join(data, 'secret'), (path) => rmSync(path), /secret missing: 1\n.*restore BACKUP --replace/s],
+    ];
+    for (const [path, damage, told] of cases) {
+      const bytes = readFileSync(path);
+      damage(path);
+      const { status, stdout } = cli('verify');
+      assert.equal(status, 1);
+      assert.match(stdout, told);
+      writeFileSync(path, bytes);
+    }
+    assert.equal(cli('verify').status, 0);
+  });
+
+  test('rebuild makes the database, rebuild --log both logs', async () => {
+    changed('DELETE FROM detection WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 9)');
+    assert.match(
+      cli('rebuild').stdout,
+      /^Rebuilt .* from [\d,]+ log entries: 300 detections, 300 versions\.$/m,
+    );
+    assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
+    flip(firstSegment('log'));
+    const rebuilt = JSON.parse(cli('rebuild', '--log', '--json').stdout);
+    assert.deepEqual([rebuilt.rebuilt, rebuilt.detections], ['log', 300]);
+    assert.ok(existsSync(rebuilt.kept) && existsSync(rebuilt.access_kept));
+    assert.equal(cli('verify').status, 0);
+    const serving = await installation.serve();
+    await drop(serving, 5);
+    await serving.stop();
+    assert.equal(cli('verify').status, 0);
+    content = contentOfDetections(installation.data);
+  });
+
+  test('a log that was begun anew can be backed up', () => {
+    const backup = `${installation.data}-backup`;
+    assert.equal(cli('backup', backup).stderr, '');
+    assert.equal(run('verify', backup), 0);
+    assert.equal(cli('restore', backup, '--rehearse').status, 0);
+  });
+
+  test('where there is nothing: exit code 78', () => {
+    for (const command of ['verify', 'rebuild'])
+      assert.equal(run(command, '--data', join(installation.data, 'nowhere')), 78, command);
+  });
+});
+
+describe('beside a running appliance', () => {
+  test('verify finds nothing while it ingests; rebuild is refused', async () => {
+    const serving = await installation.serve();
+    const drops = drop(serving, 2000);
+    assert.equal(cli('verify').status, 0);
+    await drops;
+    const { status, stderr } = cli('rebuild');
+    assert.equal(status, 1);
+    assert.match(stderr, /Wirewatch is using/);
+    await serving.stop();
+    content = contentOfDetections(installation.data);
+  });
+
+  test('by itself it finds damage of the database: ingest stops, and a start makes it anew', async () => {
+    changed(
+      "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)",
+    );
+    // None was made: so one is due.
+    rmSync(join(installation.data, 'verified.json'));
+    const serving = await installation.serve({ WIREWATCH_HASTE: '5000' });
+    const line = await serving.logged('that it was found', ({ msg }) => msg === 'detections.db is damaged');
+    assert.match(JSON.stringify(line.findings), /"row differs","count":1/);
+    const health = await (await serving.get('/v1/health')).text();
+    assert.match(health, /"status":"degraded"/);
+    assert.match(installation.cli(['alert', 'list']).stdout, /database damaged/);
+    await serving.stop();
+    assert.ok(existsSync(join(installation.data, 'detections.db-damage')));
+    const again = await installation.serve();
+    await again.logged('that it was made anew', ({ msg }) => msg.startsWith('detections.db was brought up'));
+    await again.stop();
+    assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
+  });
+
+  test('damage of the log is an alert until the log is begun anew; ingest goes on', async () => {
+    const { kept } = JSON.parse(cli('rebuild', '--log', '--json').stdout);
+    assert.ok(existsSync(kept));
+    const serving = await installation.serve();
+    await drop(serving, 5);
+    const [segment] =
+      readFileSync(join(installation.data, 'verified.json'), 'utf8').match(/"entry": \d+/) ?? [];
+    const path = join(installation.data, 'log', `${String(segment?.slice(9)).padStart(12, '0')}.zst`);
+    flip(path);
+    assert.equal(cli('verify').status, 1);
+    await serving.logged('that it was found', ({ msg }) => msg === 'the log is damaged');
+    assert.match(installation.cli(['alert', 'list']).stdout, /log damaged/);
+    await drop(serving, 5);
+    await serving.stop();
+    // It is the segment that a start would go on with.
+    await assert.rejects(installation.begin().listening(), /is damaged at byte .*rebuild --log/s);
+    cli('rebuild', '--log');
+    const healed = await installation.serve();
+    assert.doesNotMatch(installation.cli(['alert', 'list']).stdout, /log damaged/);
+    await healed.stop();
+    assert.equal(cli('verify').status, 0);
+  });
+});
+
+/** The mark is another one in a log that was begun anew, and a start writes the last delivery time. */
+function withoutLog({ log_mark: _, delivery: __, ...others }: Content): Content {
+  return others;
+}

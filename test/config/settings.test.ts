@@ -1,0 +1,372 @@
+/** Settings: the order of their sources, what is refused and how it is said, and the annotated file. */
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { Value } from '@sinclair/typebox/value';
+import { annotatedConfig } from '../../src/config/annotated.ts';
+import { isInTheClear } from '../../src/config/listening.ts';
+import { type ConfigSources, loadConfig } from '../../src/config/load.ts';
+import { SETTINGS, SETTINGS_SCHEMA } from '../../src/config/schema.ts';
+import { Refused } from '../../src/refused.ts';
+
+const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-config-'));
+after(() => rmSync(folder, { recursive: true }));
+
+let files = 0;
+function written(text: string | Uint8Array): string {
+  files += 1;
+  const file = path.join(folder, `${files}.toml`);
+  writeFileSync(file, text);
+  return file;
+}
+
+function load(sources: Partial<ConfigSources>) {
+  return loadConfig({ flags: {}, env: {}, file: undefined, dataFolder: folder, ...sources });
+}
+
+/** What a wrong configuration is refused with. */
+function refusal(sources: Partial<ConfigSources>): string {
+  try {
+    load(sources);
+  } catch (error) {
+    assert.ok(error instanceof Refused, String(error));
+    assert.equal(error.code, 'configuration');
+    return error.message;
+  }
+  return assert.fail('it was accepted');
+}
+
+const refusalOfFile = (text: string) => refusal({ file: written(text) });
+const refusalOfVariable = (name: string, value: string) => refusal({ env: { [name]: value } });
+
+test('the annotated file is the one in config/, shows every setting with its default, and loads to the defaults', () => {
+  const file = path.join(import.meta.dirname, '../../config/wirewatch.toml');
+  const text = readFileSync(file, 'utf8');
+  assert.equal(text, annotatedConfig());
+  const sections = new Map(text.split(/^\[/m).map((block) => [block.split(']')[0], block]));
+  for (const setting of SETTINGS) {
+    const line = `\n${setting.name} = ${JSON.stringify(setting.schema.default)}\n`;
+    assert.ok(sections.get(setting.section)?.includes(line), setting.path);
+  }
+  const { configFile, ...loaded } = load({ file });
+  assert.equal(configFile, file);
+  const { configFile: none, ...defaults } = load({});
+  assert.equal(none, null);
+  assert.deepEqual(loaded, defaults);
+});
+
+test('the defaults', () => {
+  const config = load({});
+  assert.deepEqual(config, {
+    server: {
+      host: '127.0.0.1',
+      port: 8080,
+      base_url: '',
+      trusted_proxies: ['127.0.0.0/8', '::1'],
+      tls_certificate: '',
+      tls_key: '',
+      compression: true,
+      cors_origins: [],
+      max_connections: 1000,
+      max_connections_per_address: 100,
+    },
+    exports: { newswire: { enabled: true }, imagewire: { enabled: true } },
+    ingest: {
+      drop: path.join(folder, 'drop'),
+      quiet_ms: 500,
+      truncated_seconds: 60,
+      rescan_seconds: 5,
+      require_trailer: false,
+      bad_rows: 'fail',
+      failed_windows: 'hold',
+      archive_days: 0,
+      earliest_time: '2000-01-01T00:00:00Z',
+    },
+    photos: { folder: path.join(folder, 'photos') },
+    limits: {
+      requests_per_minute: 120,
+      token_requests_per_minute: 10,
+      unseen_key_ids_per_minute: 30,
+      daily_rows: 1_000_000,
+    },
+    keys: { prefix: 'ww' },
+    backup: { folder: path.join(folder, 'backups'), every_minutes: 0, keep_days: 30 },
+    verify: { every_hours: 24 },
+    alerts: { command: [] },
+    log: { level: 'info', file: '' },
+    admin: { host: '127.0.0.1', port: 0, tls_certificate: '', tls_key: '' },
+    dataFolder: folder,
+    configFile: null,
+    earliestTimeMs: Date.parse('2000-01-01T00:00:00Z'),
+    preseed: { accounts: [], subscriptions: [], keys: [] },
+  });
+});
+
+test('every setting has a description, a default of its own type, and a variable of its own', () => {
+  assert.ok(SETTINGS.length > 15);
+  assert.equal(new Set(SETTINGS.map((setting) => setting.variable)).size, SETTINGS.length);
+  for (const setting of SETTINGS) {
+    assert.ok(setting.description.length > 10, setting.path);
+    assert.ok(Value.Check(setting.schema, setting.schema.default), setting.path);
+  }
+  assert.equal(Value.Check(SETTINGS_SCHEMA, Value.Create(SETTINGS_SCHEMA)), true);
+});
+
+test('flag, then environment, then file, then default', () => {
+  const file = written('[server]\nport = 1\nhost = "10.0.0.1"\nmax_connections = 7\n');
+  const env = { WIREWATCH_SERVER_PORT: '2', WIREWATCH_SERVER_HOST: '10.0.0.2' };
+  const { server } = load({ file, env, flags: { port: '3' } });
+  assert.deepEqual([server.port, server.host, server.max_connections], [3, '10.0.0.2', 7]);
+});
+
+test('every setting can be given in the environment', () => {
+  const env = {
+    WIREWATCH_EXPORTS_NEWSWIRE_ENABLED: 'false',
+    WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '9',
+    WIREWATCH_INGEST_RESCAN_SECONDS: '0.25',
+    WIREWATCH_INGEST_BAD_ROWS: 'skip',
+    WIREWATCH_SERVER_TRUSTED_PROXIES: '10.0.0.0/8, ::1',
+    WIREWATCH_KEYS_PREFIX: 'afp',
+  };
+  const config = load({ env });
+  assert.equal(config.exports.newswire.enabled, false);
+  assert.equal(config.limits.requests_per_minute, 9);
+  assert.equal(config.ingest.rescan_seconds, 0.25);
+  assert.equal(config.ingest.bad_rows, 'skip');
+  assert.deepEqual(config.server.trusted_proxies, ['10.0.0.0/8', '::1']);
+  assert.equal(config.keys.prefix, 'afp');
+});
+
+test('which file: the flag, then WIREWATCH_CONFIG, then wirewatch.toml in the data folder', () => {
+  const dataFolder = path.join(folder, 'data');
+  mkdirSync(dataFolder);
+  writeFileSync(path.join(dataFolder, 'wirewatch.toml'), '[server]\nport = 1\n');
+  const env = { WIREWATCH_CONFIG: written('[server]\nport = 2\n') };
+  const file = written('[server]\nport = 3\n');
+  assert.equal(load({ dataFolder }).server.port, 1);
+  assert.equal(load({ dataFolder, env: { WIREWATCH_CONFIG: '' } }).server.port, 1);
+  assert.equal(load({ dataFolder, env }).server.port, 2);
+  assert.equal(load({ dataFolder, env, file }).server.port, 3);
+});
+
+test('a named file that cannot be read is refused by its path', () => {
+  const missing = path.join(folder, 'missing.toml');
+  assert.match(refusal({ file: missing }), /missing\.toml: no such file/);
+  assert.match(refusal({ env: { WIREWATCH_CONFIG: missing } }), /missing\.toml: no such file/);
+  assert.match(refusal({ file: folder }), /it is a folder/);
+  assert.match(refusal({ file: written(new Uint8Array([0x61, 0xff])) }), /not UTF-8/);
+  assert.match(refusal({ file: written(`# ${'x'.repeat(1024 * 1024)}`) }), /larger than 1 MiB/);
+});
+
+test('a malformed file is refused with its line', () => {
+  const file = written('[server]\nport = \n');
+  assert.ok(refusal({ file }).startsWith(`${file}:2:`));
+  assert.match(refusalOfFile('[server]\n__proto__ = 1\n'), /:2:1: /);
+});
+
+test('a wrong value is refused with its place, what was expected and what was found', () => {
+  const file = written('[ingest]\nquiet_ms = -5\n');
+  assert.equal(
+    refusal({ file }),
+    `${file}, [ingest] quiet_ms: expected a whole number from 0 to 3,600,000, found -5`,
+  );
+  assert.equal(
+    refusalOfVariable('WIREWATCH_INGEST_REQUIRE_TRAILER', 'yes'),
+    'WIREWATCH_INGEST_REQUIRE_TRAILER: expected true or false, found "yes"',
+  );
+  assert.equal(
+    refusal({ flags: { port: 'abc' } }),
+    '--port: expected a whole number from 0 to 65,535, found "abc"',
+  );
+  assert.match(
+    refusalOfFile('[ingest]\nbad_rows = "drop"\n'),
+    /expected one of "fail", "skip", found "drop"/,
+  );
+  assert.match(refusalOfFile('[server]\ntrusted_proxies = ["10.0.0.0/33"]\n'), /found "10\.0\.0\.0\/33"/);
+  assert.match(refusalOfFile('[server]\nport = "8080"\n'), /found "8080"/);
+  assert.match(refusalOfFile('[server]\nport = 80.5\n'), /found 80\.5/);
+  assert.match(refusalOfFile('server = 1\n'), /expected a section \[server\], found 1/);
+  assert.match(refusalOfFile('[[server]]\nport = 1\n'), /expected a section \[server\], found a list/);
+});
+
+test('all problems are listed, also of what something stronger overrides', () => {
+  const file = written('[server]\nport = -1\nprot = 1\n[keys]\nprefix = "W"\n');
+  const message = refusal({ file, env: { WIREWATCH_LOG_LEVEL: 'loud' }, flags: { port: '80' } });
+  assert.match(message, /^4 settings are invalid:\n/);
+  for (const place of ['[server] port:', '[server] prot:', '[keys] prefix:', 'WIREWATCH_LOG_LEVEL:']) {
+    assert.ok(message.includes(place), place);
+  }
+});
+
+test('an unknown setting is refused, with the one that was meant', () => {
+  assert.match(
+    refusalOfFile('[ingest]\nquite_ms = 1\n'),
+    /quite_ms: unknown setting; did you mean \[ingest\] quiet_ms\?/,
+  );
+  assert.match(
+    refusalOfFile('quiet_ms = 1\n'),
+    /, quiet_ms: unknown setting; did you mean \[ingest\] quiet_ms\?/,
+  );
+  assert.match(
+    refusalOfFile('[limit]\ndaily_rows = 1\n'),
+    /\[limit\]: unknown section; did you mean \[limits\]\?/,
+  );
+  assert.match(refusalOfFile('[server]\nzzzzzzzzzzzz = 1\n'), /zzzzzzzzzzzz: unknown setting$/);
+  assert.match(refusalOfFile('[mail]\nkeep = 1\n'), /\[mail\]: unknown section$/);
+  assert.match(
+    refusalOfFile('[[account]]\nid = "a"\n'),
+    /\[account\]: unknown section; did you mean \[\[accounts\]\]\?/,
+  );
+  assert.match(
+    refusalOfFile('[exports.newswires]\nenabled = true\n'),
+    /did you mean \[exports\.newswire\]\?/,
+  );
+  assert.match(refusalOfFile('[server]\nconstructor = 1\n'), /:2:1: /);
+});
+
+test('a variable of a section that names no setting is refused; others with our prefix are left alone', () => {
+  assert.equal(
+    refusalOfVariable('WIREWATCH_LIMITS_REQUEST_PER_MINUTE', '1'),
+    'WIREWATCH_LIMITS_REQUEST_PER_MINUTE: unknown setting; the closest known one is WIREWATCH_LIMITS_REQUESTS_PER_MINUTE',
+  );
+  load({
+    env: {
+      WIREWATCH_PORT: 'tcp://10.0.0.1:8080',
+      WIREWATCH_PORT_8080_TCP_ADDR: '10.0.0.1',
+      WIREWATCH_SERVICE_HOST: '10.0.0.1',
+      WIREWATCH_SERVICE_PORT: '8080',
+      WIREWATCH_DATA: folder,
+      WIREWATCH_ADDON_DIR: folder,
+      WIREWATCH_DEBUG: '1',
+    },
+  });
+});
+
+test('numbers and booleans of the environment are read strictly', () => {
+  for (const value of ['', ' 80', '80 ', '+80', '0x50', '8e1', '080', '80.0', 'tcp://10.0.0.1:80']) {
+    assert.match(
+      refusalOfVariable('WIREWATCH_SERVER_PORT', value),
+      /WIREWATCH_SERVER_PORT: expected a whole number/,
+    );
+  }
+  for (const value of ['', 'TRUE', '1', 'on']) {
+    assert.match(refusalOfVariable('WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED', value), /expected true or false/);
+  }
+  for (const value of ['0', '-1', '.5', '1e3', 'Infinity', 'NaN']) {
+    assert.match(refusalOfVariable('WIREWATCH_INGEST_TRUNCATED_SECONDS', value), /expected a number above 0/);
+  }
+});
+
+test('the base address is absolute http(s), without user, query or fragment; its last slash is cut', () => {
+  const baseUrl = (text: string) => load({ flags: { baseUrl: text } }).server.base_url;
+  assert.equal(baseUrl('https://api.example.com/'), 'https://api.example.com');
+  assert.equal(baseUrl('https://API.example.com:443/wire/watch//'), 'https://api.example.com/wire/watch');
+  assert.equal(baseUrl('http://[::1]:8080'), 'http://[::1]:8080');
+  assert.equal(baseUrl(''), '');
+  const wrong = ['api.example.com', '//api.example.com', 'ftp://a.example', 'https:/a.example', 'https://'];
+  wrong.push(
+    'https://a.example?',
+    'https://a.example/?q=1',
+    'https://a.example/#',
+    'https://a.example/ b',
+    '/v1',
+  );
+  for (const text of wrong)
+    assert.match(refusal({ flags: { baseUrl: text } }), /^--base-url: expected empty, or an absolute/);
+  const message = refusal({ flags: { baseUrl: 'https://me:hunter2@a.example' } });
+  assert.ok(!message.includes('hunter2'), message);
+});
+
+test('API and administration cannot have one port of one host', () => {
+  const file = (one: string, other: string, port = 9464) =>
+    written(`[server]\nhost = "${one}"\nport = ${port}\n[admin]\nhost = "${other}"\nport = ${port}\n`);
+  for (const [one, other] of [
+    ['127.0.0.1', '127.0.0.1'],
+    ['0.0.0.0', '127.0.0.1'],
+    ['10.0.0.1', '0.0.0.0'],
+    ['::', '127.0.0.1'],
+    ['::1', '::'],
+    ['localhost', '127.0.0.1'],
+    ['::1', 'LOCALHOST'],
+  ] as const)
+    assert.throws(
+      () => load({ file: file(one, other) }),
+      /\[admin\] port: \[server\] port and \[admin\] port are both 9464\. Set \[admin\] port/,
+      `${one} ${other}`,
+    );
+  for (const [one, other] of [
+    ['10.0.0.1', '127.0.0.1'],
+    ['0.0.0.0', '::1'],
+    ['a.example.org', 'localhost'],
+  ] as const)
+    load({ file: file(one, other) });
+  load({ file: file('127.0.0.1', '127.0.0.1', 0) });
+  load({ file: file('127.0.0.1', '127.0.0.1'), flags: { port: '9465' } });
+  assert.throws(() => load({ env: { WIREWATCH_ADMIN_PORT: '8080' } }), /^Refused: WIREWATCH_ADMIN_PORT: /);
+});
+
+test('without trusted proxies, programs on this machine are trusted where nobody else can connect', () => {
+  const trusted = (host: string, proxies: string) =>
+    load({ env: { WIREWATCH_SERVER_HOST: host, WIREWATCH_SERVER_TRUSTED_PROXIES: proxies } }).server
+      .trusted_proxies;
+  for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) {
+    assert.deepEqual(trusted(host, ''), ['127.0.0.0/8', '::1'], host);
+    assert.deepEqual(trusted(host, 'none'), [], host);
+    assert.deepEqual(trusted(host, '10.0.0.9'), ['10.0.0.9'], host);
+  }
+  for (const host of ['0.0.0.0', '::', '10.0.0.1', 'wire.example.org']) {
+    assert.deepEqual(trusted(host, ''), [], host);
+    assert.deepEqual(trusted(host, 'none,127.0.0.1'), ['127.0.0.1'], host);
+  }
+});
+
+test('keys cross the network in the clear without certificate and proxy, but not on this machine', () => {
+  const inTheClear = (host: string, more = '') =>
+    isInTheClear(load({ file: written(`[server]\nhost = "${host}"\n${more}`) }).server);
+  for (const host of ['0.0.0.0', '::', '10.0.0.1', 'wire.example.org']) {
+    assert.ok(inTheClear(host), host);
+    assert.ok(!inTheClear(host, 'trusted_proxies = ["10.0.0.9"]\n'), host);
+    assert.ok(!inTheClear(host, 'tls_certificate = "c.pem"\ntls_key = "k.pem"\n'), host);
+  }
+  for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) assert.ok(!inTheClear(host), host);
+});
+
+test('addresses, networks, prefixes and instants', () => {
+  const host = (text: string) => load({ flags: { host: text } }).server.host;
+  for (const text of ['0.0.0.0', '::', '::1', 'localhost', 'wire-1.example']) assert.equal(host(text), text);
+  for (const text of ['', '127.0.0.1:80', '[::1]', 'http://a', '1.2.3', '-a']) {
+    assert.match(refusal({ flags: { host: text } }), /--host: expected/);
+  }
+  for (const text of ['10.0.0.0/8/8', '10.0.0.0/', '::/129', 'proxy.example', '10.0.0.0/08', '10.0.0.1,']) {
+    assert.match(
+      refusalOfVariable('WIREWATCH_SERVER_TRUSTED_PROXIES', text),
+      /expected a list in which each item/,
+    );
+  }
+  for (const text of ['', 'W', '1a', 'a_b', 'a2345678901234567']) {
+    assert.match(refusalOfVariable('WIREWATCH_KEYS_PREFIX', text), /expected a lower-case letter/);
+  }
+  for (const text of ['2001-01-01', '2001-02-30T00:00:00Z', '2001-01-01T00:00:00+00:00']) {
+    assert.match(refusalOfVariable('WIREWATCH_INGEST_EARLIEST_TIME', text), /expected a time in UTC with Z/);
+  }
+});
+
+test("TOML's own instant is as good as one in quotes", () => {
+  const config = load({ file: written('[ingest]\nearliest_time = 2001-02-03T04:05:06Z\n') });
+  assert.equal(config.ingest.earliest_time, '2001-02-03T04:05:06Z');
+  assert.equal(config.earliestTimeMs, Date.UTC(2001, 1, 3, 4, 5, 6));
+  assert.match(refusalOfFile('[ingest]\nearliest_time = 2001-02-03\n'), /expected a time in UTC with Z/);
+});
+
+test('a relative drop folder counts from the file in which it stands, else from where the command is run', () => {
+  assert.equal(load({ file: written('[ingest]\ndrop = "in"\n') }).ingest.drop, path.join(folder, 'in'));
+  assert.equal(load({ env: { WIREWATCH_INGEST_DROP: 'in' } }).ingest.drop, path.resolve('in'));
+  assert.equal(load({ flags: { drop: 'in' } }).ingest.drop, path.resolve('in'));
+  assert.match(refusal({ flags: { drop: folder } }), /--drop: .* is the data folder itself/);
+  const inDrop = { WIREWATCH_BACKUP_FOLDER: path.join(folder, 'drop') };
+  const inData = { WIREWATCH_BACKUP_FOLDER: folder };
+  assert.match(refusal({ env: inData }), /WIREWATCH_BACKUP_FOLDER: .* is the data folder itself/);
+  assert.match(refusal({ env: inDrop }), /WIREWATCH_BACKUP_FOLDER: .* is the drop folder itself/);
+});

@@ -1,0 +1,85 @@
+/** What can be told of the console's app without a browser: its size, and that what it names is there. */
+import assert from 'node:assert/strict';
+import { globSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import type { Command } from 'commander';
+import type { Action } from '../../src/admin/console/api.ts';
+import { createProgram } from '../../src/cli/program.ts';
+import { actionText } from '../../src/console/action-texts.ts';
+import { TOPICS } from '../../src/manual/topics.ts';
+import { consoleFiles } from '../../src/packed.ts';
+
+const SOURCES = globSync(path.join(import.meta.dirname, '..', '..', 'src', 'console', '*.ts')).map((file) =>
+  readFileSync(file, 'utf8'),
+);
+const COMPRESSED_MAX = 60_000;
+const PICTURE_BYTES_MAX = 150_000;
+
+test('the app is under 60 KB compressed in all, and names no other machine', () => {
+  const files = consoleFiles();
+  assert.deepEqual(Object.keys(files).sort(), ['app.js', 'index.html', 'style.css']);
+  const bytes = Object.values(files).map((text) => gzipSync(text).length);
+  const all = bytes.reduce((sum, one) => sum + one, 0);
+  assert.ok(all < COMPRESSED_MAX, `${all} bytes`);
+  // The namespace of SVG in a data address, and those that Preact makes elements with, are names and no addresses.
+  const named = Object.values(files).flatMap((text) => text.match(/https?:\/\/[a-z0-9.]+/g) ?? []);
+  assert.deepEqual([...new Set(named)], ['http://www.w3.org']);
+});
+
+test('its picture in README is small', () => {
+  const { size } = statSync(path.join(import.meta.dirname, '..', '..', 'src', 'manual', 'console.png'));
+  assert.ok(size < PICTURE_BYTES_MAX, `${size} bytes`);
+});
+
+test('markup is taken as it is in one place alone, that of the manual', () => {
+  const taking = SOURCES.filter((text) =>
+    /innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc/i.test(text),
+  );
+  assert.equal(taking.length, 1);
+  assert.match(taking[0] ?? '', /The manual of this very version/);
+});
+
+test('each question mark leads to a topic of the manual', () => {
+  const named = SOURCES.flatMap((text) =>
+    [...text.matchAll(/\bhelp: '([^']+)'/g)].map(([, topic = '']) => topic),
+  );
+  assert.ok(named.length > 10);
+  const topics = TOPICS.map(({ name }) => name);
+  assert.deepEqual(
+    named.filter((topic) => !topics.includes(topic)),
+    [],
+  );
+});
+
+test('the command that each action names could be typed', async () => {
+  const program = await createProgram();
+  const start = { export: 'newswire', window_start: '2026-11-21T10:10:00Z' } as const;
+  const actions: readonly Action[] = [
+    ...(['ingest-pause', 'ingest-resume', 'backup', 'scrub', 'ingest-replay'] as const).map((kind) => ({
+      kind,
+    })),
+    ...(['window-reset', 'window-accept', 'window-expect'] as const).map((kind) => ({ kind, ...start })),
+    ...(['key-rotate', 'key-revoke', 'account-suspend', 'account-resume'] as const).map((kind) => ({
+      kind,
+      id: 'x',
+    })),
+    { kind: 'key-create', account: 'x', name: 'x', scopes: [], subscriptions: [] },
+  ];
+  for (const action of actions) {
+    const [, ...words] = actionText(action).command.split(' ');
+    let command: Command = program;
+    for (const word of words) {
+      const below = command.commands.find((one) => one.name() === word);
+      if (below !== undefined) command = below;
+      else if (word.startsWith('--'))
+        assert.ok(
+          command.options.some(({ long }) => long === word),
+          `${action.kind}: ${word}`,
+        );
+    }
+    assert.notEqual(command, program, action.kind);
+    assert.equal(command.commands.length, 0, action.kind);
+  }
+});

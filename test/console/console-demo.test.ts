@@ -1,0 +1,71 @@
+/** The console of the demonstration in a real Chromium: what a newcomer sees first. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
+import { type Demonstration, startDemonstration } from '../support/demonstration.ts';
+import { until } from '../support/until.ts';
+
+describe('the console of the demonstration', { skip }, () => {
+  let browser: Browser;
+  let demo: Demonstration;
+  let watched: Watched;
+
+  before(async () => {
+    [browser, demo] = await Promise.all([launchBrowser(), startDemonstration()]);
+    watched = await watchedPage(browser);
+    await watched.page.goto(demo.shown.console);
+  });
+  after(async () => {
+    await browser?.close();
+    await demo?.stop();
+  });
+
+  test('its first screen answers the four questions', async () => {
+    const { page } = watched;
+    for (const answer of ['Nothing is missing', 'Nobody is behind', 'Nothing'])
+      await page.locator('.tile .answer', { hasText: answer }).first().waitFor();
+    await page.locator('.tile', { hasText: 'Show me a detection' }).click();
+    await page.locator('h2', { hasText: 'What was found' }).waitFor();
+    await page.goBack();
+    await page.locator('.tag', { hasText: 'demo' }).waitFor();
+  });
+
+  test('every view has its data, nothing serious for axe, and no error', async () => {
+    const { page, errors, origins } = watched;
+    for (const [view, shown] of [
+      ['overview', '.strip'],
+      ['windows', '.map path'],
+      ['files', 'tbody tr'],
+      ['customers', 'tbody tr >> text=demo: everything'],
+      ['detections', 'tbody tr'],
+      ['detections?mode=search', 'tbody tr'],
+      [`detections/${demo.shown.detection?.id}`, '.versions tbody tr'],
+      ['history', 'tbody tr >> text=demo'],
+      ['history?of=detections', 'tbody tr >> text=newswire'],
+      ['manual/console', '.prose h2'],
+    ] as const) {
+      await page.evaluate(`location.hash = '#/${view}'`);
+      await page.locator(shown).first().waitFor();
+      assert.equal(await page.locator('.failure').count(), 0, view);
+      await assertAccessible(page, view);
+    }
+    assert.deepEqual(errors, []);
+    assert.equal(origins.size, 1);
+  });
+
+  test('the stream arrives by itself, and a call of its curl gives the same', async () => {
+    const { page } = watched;
+    await page.evaluate("location.hash = '#/detections'");
+    const first = page.locator('tbody tr').first();
+    const before = await first.textContent();
+    await until('a new version', async () => (await first.textContent()) !== before);
+    const curl = (await page.locator('.call code').textContent()) ?? '';
+    const [, address = ''] = /'(http[^']+)'/.exec(curl) ?? [];
+    const response = await fetch(address, {
+      headers: { authorization: `Bearer ${demo.shown.keys[0]?.key}` },
+    });
+    assert.equal(response.status, 200, address);
+    assert.ok(Object(await response.json()).data.length > 0);
+  });
+});

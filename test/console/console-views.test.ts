@@ -1,0 +1,352 @@
+/**
+ * The console's app in a real Chromium, on answers that hold what would take months to come about: 90 days with 200
+ * failed files, and content of a hostile export.
+ */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
+import { busyAnswers, HOSTILE } from '../support/console-answers.ts';
+import { type ConsoleServer, startConsoleServer } from '../support/console-server.ts';
+import { until } from '../support/until.ts';
+
+const VIEWS = [
+  ['overview', 'Overview'],
+  ['windows', 'Windows'],
+  ['windows?by=rows&export=imagewire', 'Windows'],
+  ['files', 'Files'],
+  ['customers', 'Customers'],
+  ['detections', 'Detections'],
+  ['detections?mode=search', 'Detections'],
+  ['detections/t.7001.1000.50000', 'img src=x'],
+  ['history', 'History'],
+  ['history?of=detections', 'History'],
+  ['manual', 'Manual'],
+  ['manual/alerts', 'alerts'],
+] as const;
+
+describe('the console in a browser', { skip }, () => {
+  let browser: Browser;
+  let server: ConsoleServer;
+  let watched: Watched;
+  let page: Page;
+
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(() => browser?.close());
+  beforeEach(async () => {
+    server = await startConsoleServer(busyAnswers(Date.now()));
+    watched = await watchedPage(browser);
+    ({ page } = watched);
+  });
+  afterEach(async () => {
+    await watched.close();
+    await server.close();
+  });
+
+  async function open(view: string, heading: string): Promise<void> {
+    await page.goto(`${server.url}/#/${view}`);
+    await page.locator('h1', { hasText: heading }).waitFor();
+    await page.locator('.reading').first().waitFor({ state: 'detached' });
+  }
+
+  for (const [view, heading] of VIEWS) {
+    test(`${view}: nothing serious for axe, no error, no request elsewhere, and it fits`, async () => {
+      // Enough to look at: axe takes a while for each row.
+      const { files } = Object(server.answers['/console/files']);
+      server.answers['/console/files'] = { files: files.slice(0, 20), next: null };
+      for (const [width, colorScheme] of [
+        [1280, 'light'],
+        [420, 'dark'],
+      ] as const) {
+        await page.setViewportSize({ width, height: 860 });
+        await page.emulateMedia({ colorScheme });
+        await open(view, heading);
+        await assertAccessible(page, `${view} at ${width}, ${colorScheme}`);
+        const overflow = await page.evaluate(
+          'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+        );
+        assert.ok(Number(overflow) <= 0, `${view} at ${width} is ${overflow} pixels too wide`);
+      }
+      assert.deepEqual(watched.errors, []);
+      assert.deepEqual([...watched.origins], [server.url]);
+    });
+  }
+
+  test('what an export wrote is text: no element, no script, no turned direction, no link that runs', async () => {
+    for (const view of [
+      'detections',
+      'detections/t.7001.1000.50000',
+      'windows?export=newswire&window=2026-01-01T00:00:00Z',
+    ]) {
+      await open(view, view.startsWith('windows') ? 'Windows' : '');
+      const shown = page.locator('bdi', { hasText: '<img src=x onerror=' }).first();
+      await shown.waitFor();
+      const text = (await shown.textContent()) ?? '';
+      assert.ok(text.length < HOSTILE.length, 'cut');
+      assert.doesNotMatch(text, /[\u202a-\u202e\u2066-\u2069]/);
+    }
+    assert.equal(await page.locator('#app img').count(), 0);
+    assert.match(await page.title(), /Wirewatch/);
+    await open('detections/t.7001.1000.50000', 'img');
+    assert.equal(await page.locator('a[href^="javascript"]').count(), 0);
+    assert.deepEqual(watched.errors, []);
+    assert.deepEqual([...watched.origins], [server.url]);
+  });
+
+  test('the map goes by keyboard: a window, a day, an open one; Enter opens it, Escape leads back', async () => {
+    await open('windows', 'Windows');
+    const cell = page.locator('[role=gridcell]:visible');
+    const label = async () => (await page.locator('[role=gridcell]:focus').getAttribute('aria-label')) ?? '';
+    const startOf = (text: string) => Date.parse(`${text.replace(/^\w+, (\S+) (\S+) to .*$/, '$1T$2')}:00Z`);
+    await cell.focus();
+    const first = startOf(await label());
+    for (const [key, minutes] of [
+      ['ArrowLeft', -10],
+      ['ArrowDown', -1440],
+      ['ArrowRight', 10],
+      ['ArrowUp', 1440],
+      ['PageDown', -7 * 1440],
+    ] as const) {
+      const from = startOf(await label());
+      await page.keyboard.press(key);
+      assert.equal(startOf(await label()) - from, minutes * 60_000, key);
+    }
+    assert.ok(startOf(await label()) < first);
+    await page.keyboard.press('Home');
+    assert.match(await label(), / 00:00 to 00:10 UTC/);
+    await page.keyboard.press('End');
+    assert.match(await label(), / 23:50 to 00:00 UTC/);
+    await page.keyboard.press('n');
+    assert.match(await label(), /: (failed|missing|abandoned|a file is held)/);
+    const opened = await label();
+    await page.keyboard.press('Enter');
+    const dialog = page.locator('dialog.drawer');
+    await dialog.waitFor();
+    assert.equal(await page.locator('dialog.drawer :focus').count(), 1);
+    assert.ok((await dialog.locator('h2').textContent())?.includes(opened.slice(0, 30)));
+    await assertAccessible(page, 'a window');
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    assert.equal(await label(), opened);
+  });
+
+  test('the map names what the pointer is on, and a click opens it', async () => {
+    await open('windows', 'Windows');
+    const map = page.locator('.map svg[role=grid]:visible');
+    await map.hover({ position: { x: 3, y: 40 } });
+    assert.match(
+      (await page.locator('.readout:visible').textContent()) ?? '',
+      /\d{4}-\d{2}-\d{2} 00:00 to 00:10 UTC/,
+    );
+    await map.click({ position: { x: 3, y: 40 } });
+    await page.locator('dialog.drawer h2', { hasText: '00:00 to 00:10 UTC' }).waitFor();
+  });
+
+  test('200 failed files stand in the list with their reasons, and each window with its action', async () => {
+    await open('files', 'Files');
+    assert.equal(await page.locator('tbody tr', { hasText: 'expected a number from 0 to 100' }).count(), 200);
+    await open('windows', 'Windows');
+    await page.locator('button', { hasText: 'Reset' }).first().click();
+    await page.locator('dialog p', { hasText: 'is read' }).waitFor();
+  });
+
+  test('a list goes on page by page; a page that failed is read again', async () => {
+    const all = Object(server.answers['/console/files']);
+    const [first, ...rest] = all.files;
+    server.answers['/console/files'] = { files: rest, next: 'b' };
+    await open('files', 'Files');
+    server.answers['/console/files'] = { files: [first], next: null };
+    await page.route('**/console/files?after=b', (route) => route.fulfill({ status: 503, json: {} }), {
+      times: 1,
+    });
+    await page.locator('button', { hasText: 'Show more' }).click();
+    await page.locator('[role=alert]', { hasText: '503' }).waitFor();
+    assert.equal(await page.locator('main tbody > tr:has(details)').count(), rest.length);
+    await page.locator('button', { hasText: 'Try again' }).click();
+    await page.locator('[role=alert]').waitFor({ state: 'detached' });
+    assert.equal(await page.locator('main tbody > tr:has(details)').count(), all.files.length);
+    assert.equal(await page.locator('button', { hasText: 'Show more' }).count(), 0);
+  });
+
+  test('every view can be reached and left with the keyboard alone', async () => {
+    await open('overview', 'Overview');
+    await page.keyboard.press('Tab');
+    for (const [, heading] of VIEWS.filter(([view]) => /^[a-z]+$/.test(view)).slice(1)) {
+      const focused = async () =>
+        `${await page.evaluate('document.activeElement.closest("nav a")?.textContent')}`;
+      for (let tabs = 0; !(await focused()).startsWith(heading); tabs += 1) {
+        assert.ok(tabs < 300, `${heading} is not reached`);
+        await page.keyboard.press('Shift+Tab');
+      }
+      await page.keyboard.press('Enter');
+      await page.locator('h1', { hasText: heading }).waitFor();
+      await page.locator('h1:focus').waitFor();
+    }
+  });
+
+  test('an action asks once, says what will happen, sends its body, and says what came of it', async () => {
+    await open('customers', 'Customers');
+    const revoke = page.locator('button', { hasText: 'Revoke' }).first();
+    await revoke.click();
+    await page.locator('dialog p', { hasText: 'cannot be undone' }).waitFor();
+    await assertAccessible(page, 'a question');
+    await page.locator('dialog button', { hasText: 'Cancel' }).click();
+    await page.locator('dialog').waitFor({ state: 'detached' });
+    assert.deepEqual(server.posted, []);
+    await revoke.click();
+    server.results['/console/actions/key-revoke'] = {
+      status: 409,
+      body: { detail: 'the key is revoked already' },
+    };
+    await page.locator('dialog button.main').click();
+    await page.locator('dialog [role=alert]', { hasText: 'the key is revoked already' }).waitFor();
+    server.results['/console/actions/key-revoke'] = { status: 200, body: { text: 'Revoked the key.' } };
+    await page.locator('dialog button.main').click();
+    await page.locator('[role=status]', { hasText: 'Revoked the key.' }).waitFor();
+    await page.locator('dialog').waitFor({ state: 'detached' });
+    assert.deepEqual(server.posted.at(-1), {
+      path: '/console/actions/key-revoke',
+      body: { id: 'abcdefghij22' },
+    });
+  });
+
+  test('a new key is shown once: only its own button closes it, and it can be copied', async () => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const key = 'wirewatch_live_abcdefghij22secret';
+    server.results['/console/actions/key-create'] = {
+      status: 200,
+      body: { text: 'Made.', key: { id: 'abc', key } },
+    };
+    await open('customers', 'Customers');
+    await page.locator('button', { hasText: 'Make a key' }).click();
+    await page.locator('dialog input[name=name]').fill('Night desk');
+    await page.locator('dialog select').last().selectOption({ label: 'not for this key' });
+    await page.locator('dialog button.main').click();
+    await page.locator('dialog pre', { hasText: key }).waitFor();
+    await assertAccessible(page, 'a new key');
+    await page.keyboard.press('Escape');
+    await page.locator('dialog button.copy').click();
+    await page.locator('dialog button.copy', { hasText: 'Copied' }).waitFor();
+    assert.equal(await page.evaluate('navigator.clipboard.readText()'), key);
+    await page.locator('dialog button.main').click();
+    await page.locator('dialog').waitFor({ state: 'detached' });
+    assert.equal(await page.locator('body', { hasText: key }).count(), 0);
+    assert.deepEqual(server.posted.at(-1)?.body, {
+      account: 'agency',
+      name: 'Night desk',
+      scopes: ['detections:read'],
+      subscriptions: ['7001'],
+    });
+  });
+
+  test('a session that may only read is shown no action', async () => {
+    server.answers['/console/session'] = { ...Object(server.answers['/console/session']), read_only: true };
+    for (const view of ['overview', 'files', 'customers']) {
+      await open(view, '');
+      const made = page.locator('button', { hasText: /^(Pause|Resume|Replay|Make a key|Back up|Verify)/ });
+      assert.equal(await made.count(), 0, view);
+    }
+  });
+
+  test('it reads again when told, says when it is not connected, and catches up when it is', async () => {
+    await open('files', 'Files');
+    await page.locator('.connection', { hasText: 'Live' }).waitFor();
+    server.answers['/console/files'] = { files: [], next: null };
+    server.tell('windows');
+    await page.locator('.empty', { hasText: 'No such file.' }).waitFor();
+    server.breakEvents(true);
+    await page.locator('.connection', { hasText: 'Not connected' }).waitFor();
+    server.answers['/console/files'] = busyAnswers(Date.now())['/console/files'];
+    server.breakEvents(false);
+    await page.locator('.connection', { hasText: 'Live' }).waitFor();
+    await page.locator('tbody tr', { hasText: 'newswire' }).first().waitFor();
+  });
+
+  test('a page that is not seen holds no connection, and catches up when it is seen', async () => {
+    await open('files', 'Files');
+    await until('a connection', () => server.streams() === 1);
+    const see = (isHidden: boolean) =>
+      page.evaluate(
+        `Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))`,
+      );
+    await see(true);
+    await until('its end', () => server.streams() === 0);
+    server.answers['/console/files'] = { files: [], next: null };
+    await see(false);
+    await page.locator('.empty', { hasText: 'No such file.' }).waitFor();
+    assert.equal(server.streams(), 1);
+  });
+
+  test('filters are those of the API, and stand in the address', async () => {
+    await open('detections', 'Detections');
+    await page.locator('summary', { hasText: 'More filters' }).click();
+    const asked = page.waitForRequest((request) => request.url().includes('exclude_domain'));
+    await page.locator('label', { hasText: 'Not of domain' }).locator('input').fill('example.com');
+    await page.keyboard.press('Enter');
+    const { searchParams } = new URL((await asked).url());
+    assert.equal(searchParams.get('exclude_domain'), 'example.com');
+    assert.match(page.url(), /#\/detections\?exclude_domain=example\.com$/);
+  });
+
+  test('new versions come on top of the live stream; held, they are counted', async () => {
+    await open('detections', 'Detections');
+    const row = page.locator('tbody tr');
+    await row.first().waitFor();
+    const page1 = Object(server.answers['/console/detections/live']);
+    const [, second] = page1.detections;
+    server.answers['/console/detections/live'] = {
+      ...page1,
+      detections: [{ ...second, id: 't.7001.9.9', version: 7 }],
+      next: 'b',
+    };
+    server.tell('detections');
+    await row.first().locator('text=t.7001.9.9').waitFor();
+    await page.locator('button', { hasText: 'Hold' }).click();
+    server.answers['/console/detections/live'] = {
+      ...page1,
+      detections: [{ ...second, id: 't.7001.9.8' }],
+      next: 'c',
+    };
+    server.tell('detections');
+    await page.locator('.live-note', { hasText: '1 newer version waiting' }).waitFor();
+    await page.locator('button', { hasText: 'Go on' }).click();
+    await row.first().locator('text=t.7001.9.8').waitFor();
+  });
+
+  test('a search goes on in steps, and says how far it has looked', async () => {
+    await open('detections?mode=search', 'Detections');
+    await page.locator('.live-note', { hasText: 'Searched back to' }).waitFor();
+    server.answers['/console/detections/search'] = {
+      detections: [],
+      next: null,
+      searched_to: null,
+      curl: '',
+    };
+    await page.locator('button', { hasText: 'Continue the search' }).click();
+    await page.locator('.live-note', { hasText: 'searched to its end' }).waitFor();
+    assert.equal(await page.locator('tbody tr').count(), 30);
+  });
+
+  test('a login link is redeemed, and does not stay in the address; a used one is refused in words', async () => {
+    server.results['/console/session'] = { status: 200, body: {} };
+    await page.goto(`${server.url}/#login=abc`);
+    await page.locator('h1', { hasText: 'Overview' }).waitFor();
+    assert.deepEqual(server.posted.at(-1), { path: '/console/session', body: { token: 'abc' } });
+    assert.doesNotMatch(page.url(), /abc/);
+  });
+
+  test('an ended session shows how to log in again, and nothing else', async () => {
+    await open('customers', 'Customers');
+    delete server.answers['/console/customers'];
+    server.results['/console/session/end'] = { status: 200, body: {} };
+    await page.route('**/console/**', (route) =>
+      route.fulfill({ status: 401, json: { title: 'Unauthorized', detail: 'there is no session' } }),
+    );
+    server.tell('customers');
+    await page.locator('text=The session has ended.').waitFor();
+    assert.equal(await page.locator('text=Rights desk').count(), 0);
+    await assertAccessible(page, 'logged out');
+  });
+});

@@ -1,0 +1,319 @@
+/**
+ * Every filter on both list endpoints, one test each: what it keeps and what it drops (contract: Common detection
+ * filters, Limits).
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { ContentType } from '../../src/detection/content-type.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import type { TestRow } from '../support/store.ts';
+
+const LISTS = [
+  '/v1/detections/changes?since=2026-11-19T00:00:00Z',
+  '/v1/detections?from=2026-11-20&to=2026-11-20',
+];
+const MANY = '999999999999999';
+
+let server: TestServer;
+let key: string;
+let textKey: string;
+
+function row(content_type: ContentType, article_id: number, more: TestRow['row']): TestRow {
+  return { content_type, version: 1, row: { article_id, article_url: null, ...more } };
+}
+
+before(async () => {
+  server = await startTestServer();
+  server.store.deliver(
+    [
+      row('text', 1, { strength_score: 24.4, article_publisher_id: 5, article_domain: 'example.com' }),
+      row('text', 2, { strength_score: 25, article_publisher_id: 6, article_domain: 'example.org' }),
+      row('text', 3, { strength_score: 50, article_publisher_id: null, article_domain: null }),
+      row('text', 4, { strength_score: 75, article_publisher_id: 5, article_print: true }),
+      row('text', 5, { strength_score: 95, source_id: 'urn:x', subscription_id: 7002 }),
+      row('image', 6, { strength_score: 29.4, article_publisher_id: 5 }),
+      row('image', 7, { strength_score: 30, article_publisher_id: null, article_domain: 'xn--bcher-kva.de' }),
+      row('image', 8, { strength_score: 60, source_id: 'urn:X' }),
+    ],
+    NOW_MS - 60_000,
+  );
+  key = server.makeKey().key;
+  textKey = server.makeKey({ subscriptions: [{ id: 7001, content_types: ['text'] }] }).key;
+});
+after(() => server.close());
+
+/** The articles that both lists give with these parameters. */
+async function articles(query: string, reader = key): Promise<number[]> {
+  const found = await Promise.all(
+    LISTS.map(async (list) => {
+      const response = await server.get(`${list}&${query}`, reader);
+      const text = await response.text();
+      assert.equal(response.status, 200, `${query}: ${text}`);
+      const { data }: { data: { article: { id: number } }[] } = JSON.parse(text);
+      return data.map(({ article }) => article.id).sort();
+    }),
+  );
+  assert.deepEqual(found[0], found[1], query);
+  return found[0] ?? [];
+}
+
+/** The one detail of both lists for what must be refused. */
+async function refused(query: string, reader = key): Promise<string> {
+  const details = await Promise.all(
+    LISTS.map(async (list) => {
+      const response = await server.get(`${list}&${query}`, reader);
+      const text = await response.text();
+      assert.equal(response.status, 400, `${query}: ${text}`);
+      return String(JSON.parse(text).detail);
+    }),
+  );
+  assert.equal(details[0], details[1], query);
+  return details[0] ?? '';
+}
+
+const numbers = (count: number, first = 1) => Array.from({ length: count }, (_, at) => first + at).join(',');
+const domains = (count: number) => Array.from({ length: count }, (_, at) => `d${at}.example`).join(',');
+
+test('without filters all is there', async () => {
+  assert.deepEqual(await articles('limit=100'), [1, 2, 3, 4, 5, 6, 7, 8]);
+});
+
+test('subscription_id: only these; unset, every one of the key', async () => {
+  assert.deepEqual(await articles('subscription_id=7002'), [5]);
+  assert.deepEqual(await articles('subscription_id=7001,7002'), [1, 2, 3, 4, 5, 6, 7, 8]);
+});
+
+test('subscription_id: 1 to 999,999,999,999,999, at most 4', async () => {
+  for (const wrong of ['0', '-1', '1000000000000000', '07001', 'x', '1.0']) {
+    assert.match(await refused(`subscription_id=${wrong}`), /^subscription_id: must be an integer/, wrong);
+  }
+  assert.match(await refused('subscription_id=1,2,3,4,5'), /^subscription_id: must not have more than 4/);
+});
+
+test('subscription_id: one that is not the key’s is refused with one text, whether or not it exists', async () => {
+  const told = new Set<string>();
+  for (const id of ['9009', '123', MANY])
+    told.add((await refused(`subscription_id=${id}`)).replaceAll(id, 'N'));
+  told.add((await refused('subscription_id=7002', textKey)).replaceAll('7002', 'N'));
+  assert.equal(told.size, 1, [...told].join());
+});
+
+test('content_type: one that the key can read; unset, every type in its scope', async () => {
+  assert.deepEqual(await articles('content_type=text'), [1, 2, 3, 4, 5]);
+  assert.deepEqual(await articles('content_type=image'), [6, 7, 8]);
+  assert.deepEqual(await articles('limit=9', textKey), [1, 2, 3, 4]);
+  assert.match(await refused('content_type=image', textKey), /^content_type/);
+  assert.match(await refused('content_type=Text'), /^content_type: must be text or image/);
+  assert.match(await refused('content_type=text,image'), /^content_type/);
+});
+
+test('publisher_id: matches article.publisher.id; without a publisher never', async () => {
+  assert.deepEqual(await articles('publisher_id=6'), [2]);
+  assert.deepEqual(await articles('publisher_id=5,6'), [1, 2, 4, 5, 6, 8]);
+  assert.deepEqual(await articles(`publisher_id=${MANY}`), []);
+});
+
+test('publisher_id: up to 50, each 1 to 999,999,999,999,999', async () => {
+  assert.deepEqual(await articles(`publisher_id=${numbers(50, 5)}`), [1, 2, 4, 5, 6, 8]);
+  assert.match(await refused(`publisher_id=${numbers(51)}`), /^publisher_id: must not have more than 50/);
+  assert.match(await refused('publisher_id=0'), /^publisher_id/);
+  assert.match(await refused('publisher_id=1000000000000000'), /^publisher_id/);
+});
+
+test('exclude_publisher_id: all but these; without a publisher it is kept; up to 50', async () => {
+  assert.deepEqual(await articles('exclude_publisher_id=5'), [2, 3, 7]);
+  assert.deepEqual(await articles(`exclude_publisher_id=${numbers(50)}`), [3, 7]);
+  assert.match(
+    await refused(`exclude_publisher_id=${numbers(51)}`),
+    /^exclude_publisher_id: must not have more than 50/,
+  );
+});
+
+test('domain: a domain, or an http(s) URL without path, in lower case and punycode', async () => {
+  assert.deepEqual(await articles('domain=example.org'), [2]);
+  assert.deepEqual(await articles('domain=EXAMPLE.org'), [2]);
+  assert.deepEqual(await articles(`domain=${encodeURIComponent('https://Example.org')}`), [2]);
+  assert.deepEqual(await articles(`domain=${encodeURIComponent('http://example.org/')}`), [2]);
+  assert.deepEqual(await articles(`domain=${encodeURIComponent('Bücher.de')}`), [7]);
+  assert.deepEqual(await articles('domain=www.example.org'), [], 'it is compared whole');
+});
+
+test('domain: a path, port, query, fragment or user name is 400; up to 20', async () => {
+  for (const wrong of [
+    'example.com/a',
+    'example.com:80',
+    'https://example.com:443',
+    'example.com?x',
+    'https://example.com/?x',
+    'example.com#x',
+    'u@example.com',
+    'ftp://example.com',
+  ]) {
+    assert.match(await refused(`domain=${encodeURIComponent(wrong)}`), /^domain: must be a domain/, wrong);
+  }
+  assert.deepEqual(await articles(`domain=${domains(20)}`), []);
+  assert.match(await refused(`domain=${domains(21)}`), /^domain: must not have more than 20/);
+});
+
+test('exclude_domain: all but these; without a domain it is kept; up to 20', async () => {
+  assert.deepEqual(await articles('exclude_domain=example.com,xn--bcher-kva.de'), [2, 3]);
+  assert.match(await refused(`exclude_domain=${domains(21)}`), /^exclude_domain: must not have more than 20/);
+  assert.match(await refused('exclude_domain=example.com/a'), /^exclude_domain: must be a domain/);
+});
+
+test('min_band: this band or a stronger one, the same word being the same step for both types', async () => {
+  assert.deepEqual(await articles('min_band=off'), [1, 2, 3, 4, 5, 6, 7, 8]);
+  assert.deepEqual(await articles('min_band=low'), [2, 3, 4, 5, 6, 7, 8]);
+  assert.deepEqual(await articles('min_band=medium'), [3, 4, 5, 7, 8]);
+  assert.deepEqual(await articles('min_band=high'), [4, 5, 8]);
+  assert.deepEqual(await articles('min_band=max'), [5]);
+  assert.match(await refused('min_band=low,high'), /^min_band/);
+  assert.match(await refused('min_band=Low'), /^min_band/);
+});
+
+test('band: exactly these; off and max match no image', async () => {
+  assert.deepEqual(await articles('band=off'), [1]);
+  assert.deepEqual(await articles('band=max'), [5]);
+  assert.deepEqual(await articles('band=low,high'), [2, 4, 6, 8]);
+  assert.deepEqual(await articles('band=low&min_band=medium'), [], 'both must hold');
+  assert.match(await refused('band=huge'), /^band/);
+});
+
+test('min_score: the score rounded to a whole number is at least this, 0 to 100', async () => {
+  assert.deepEqual(await articles('min_score=0'), [1, 2, 3, 4, 5, 6, 7, 8]);
+  assert.deepEqual(await articles('min_score=24'), [1, 2, 3, 4, 5, 6, 7, 8], '24.4 is 24');
+  assert.deepEqual(await articles('min_score=29'), [3, 4, 5, 6, 7, 8], '29.4 is 29');
+  assert.deepEqual(await articles('min_score=30'), [3, 4, 5, 7, 8]);
+  assert.deepEqual(await articles('min_score=100'), []);
+  for (const wrong of ['-1', '101', '50.5', ''])
+    assert.match(await refused(`min_score=${wrong}`), /^min_score/);
+});
+
+test('print: true is print articles alone, false everything else; images are never print', async () => {
+  assert.deepEqual(await articles('print=true'), [4]);
+  assert.deepEqual(await articles('print=false'), [1, 2, 3, 5, 6, 7, 8]);
+  for (const wrong of ['1', 'TRUE', 'yes']) assert.match(await refused(`print=${wrong}`), /^print/);
+});
+
+test('source_id: exact match, at most 200 characters', async () => {
+  assert.deepEqual(await articles('source_id=urn:x'), [5]);
+  assert.deepEqual(await articles('source_id=urn'), []);
+  assert.deepEqual(await articles(`source_id=${'x'.repeat(200)}`), []);
+  assert.match(await refused(`source_id=${'x'.repeat(201)}`), /^source_id: must not exceed 200/);
+});
+
+test('article_id: matches article.id, 1 to 999,999,999,999,999', async () => {
+  assert.deepEqual(await articles('article_id=7'), [7]);
+  assert.deepEqual(await articles(`article_id=${MANY}`), []);
+  for (const wrong of ['0', '1000000000000000', '1,2']) {
+    assert.match(await refused(`article_id=${wrong}`), /^article_id/, wrong);
+  }
+});
+
+test('filters combine: all of them must hold', async () => {
+  assert.deepEqual(await articles('publisher_id=5&content_type=text&min_score=50&print=true'), [4]);
+  assert.deepEqual(await articles('publisher_id=5&exclude_publisher_id=5'), []);
+});
+
+test('a list may be repeated or separated by commas', async () => {
+  const expected = [1, 2, 4, 5, 6, 8];
+  for (const query of [
+    'publisher_id=5,6',
+    'publisher_id=5&publisher_id=6',
+    'publisher_id=5,5&publisher_id=6',
+  ]) {
+    assert.deepEqual(await articles(query), expected, query);
+  }
+});
+
+test('strict: an unknown parameter, an empty value and a single one given twice are 400, by name', async () => {
+  assert.match(await refused('colour=red'), /colour/);
+  assert.match(await refused('domain='), /^domain/);
+  assert.match(await refused('publisher_id=1,'), /^publisher_id/);
+  assert.match(await refused('min_score=1&min_score=1'), /^min_score/);
+  assert.match(await refused('fields=id&fields=id'), /^fields/);
+  assert.match(await refused('toString=1'), /toString/);
+  for (const [query, name] of [
+    ['colour=red', 'colour'],
+    ['fields=', 'fields'],
+    ['schema_version=v1&schema_version=v1', 'schema_version'],
+    ['subscription_id=7001', 'subscription_id'],
+  ] as const) {
+    const response = await server.get(`/v1/detections/t.7001.1.1?${query}`, key);
+    assert.equal(response.status, 400, query);
+    assert.match(JSON.parse(await response.text()).detail, new RegExp(name), query);
+  }
+});
+
+test('schema_version: v1 is the only value, on every detection endpoint', async () => {
+  assert.deepEqual(await articles('schema_version=v1&band=off'), [1]);
+  assert.match(await refused('schema_version=v2'), /^schema_version: must be v1/);
+  const one = '/v1/detections/t.7001.1.1?schema_version=';
+  assert.deepEqual(
+    [(await server.get(`${one}v1`, key)).status, (await server.get(`${one}v2`, key)).status],
+    [200, 400],
+  );
+});
+
+test('fields: what is asked for, id and version always, objects whole, in detection order', async () => {
+  const ids = ['t.7001.1.4', 'i.7001.1.7'];
+  const read = async (fields: string, id = ids[0]) => {
+    const alone = await server.get(`/v1/detections/${id}?fields=${fields}`, key);
+    assert.equal(alone.status, 200, fields);
+    const detection = JSON.parse(await alone.text());
+    for (const list of LISTS) {
+      const { data } = JSON.parse(await (await server.get(`${list}&fields=${fields}`, key)).text());
+      const found = data.find((one: { id: string }) => one.id === id);
+      assert.deepEqual(found, detection, `${list} ${fields}`);
+    }
+    return detection;
+  };
+  assert.equal(JSON.stringify(await read('id')), `{"id":"${ids[0]}","version":1}`);
+  const ordered = await read('strength.band,content_type,article.print');
+  assert.deepEqual(Object.keys(ordered), ['id', 'version', 'content_type', 'strength', 'article']);
+  assert.deepEqual([ordered.strength, ordered.article], [{ band: 'high' }, { print: true }]);
+  assert.deepEqual(Object.keys((await read('strength')).strength), [
+    'score',
+    'band',
+    'matched_sentences',
+    'article_sentences',
+  ]);
+  assert.deepEqual((await read('article.publisher')).article, { publisher: { id: 5, name: 'Example' } });
+  assert.deepEqual(await read('source.language', ids[1]), { id: ids[1], version: 1 }, 'a photo lacks it');
+  assert.match(await refused('fields=source.nothing'), /^fields: unknown path/);
+  assert.match(await refused('fields=article.publisher.id.x'), /^fields: unknown path/);
+  assert.match(await refused('fields=id,,version'), /^fields/);
+});
+
+test('fields: event is there on the stream when it is asked for, and nowhere else', async () => {
+  for (const [at, list] of LISTS.entries()) {
+    const { data } = JSON.parse(await (await server.get(`${list}&fields=event&band=off`, key)).text());
+    const expected = { id: 't.7001.1.1', version: 1, ...(at === 0 ? { event: 'created' } : {}) };
+    assert.deepEqual(data, [expected]);
+  }
+});
+
+test('limit: 1 to 1000, 100 unless told', async () => {
+  for (const wrong of ['0', '1001', '01', '+1', '1.0', '-1']) {
+    assert.match(
+      await refused(`limit=${encodeURIComponent(wrong)}`),
+      /^limit: must be an integer from 1 to 1000/,
+    );
+  }
+  for (const list of LISTS) {
+    const page = JSON.parse(await (await server.get(`${list}&limit=1`, key)).text());
+    assert.deepEqual([page.data.length, page.has_more], [1, true]);
+  }
+  const other = await startTestServer();
+  try {
+    const rows = Array.from({ length: 150 }, (_, at) => row('text', at + 1, {}));
+    other.store.deliver(rows, NOW_MS - 60_000);
+    const reader = other.makeKey().key;
+    for (const list of LISTS) {
+      const page = JSON.parse(await (await other.get(`${list}&content_type=text`, reader)).text());
+      assert.deepEqual([page.data.length, page.has_more], [100, true]);
+    }
+  } finally {
+    await other.close();
+  }
+});

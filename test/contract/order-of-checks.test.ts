@@ -1,0 +1,185 @@
+/**
+ * The order in which a request is judged: everything that can be wrong with one, two at a time (contract: Errors).
+ */
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { suspendAccount } from '../../src/auth/accounts.ts';
+import { createKey } from '../../src/auth/key.ts';
+import { revokeKey, setKey } from '../../src/auth/keys.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+
+/** In the order in which they are judged. */
+const WRONGS = [
+  'path',
+  'method',
+  'unseen',
+  'revoked',
+  'store',
+  'suspended',
+  'address',
+  'rate',
+  'scope',
+  'parameter',
+  'allowance',
+  'detection',
+] as const;
+type Wrong = (typeof WRONGS)[number];
+
+/** Status, code, whether the rate-limit headers are there, and what the detail speaks of. */
+const TOLD: Readonly<Record<Wrong, readonly [number, string, boolean, RegExp]>> = {
+  path: [404, 'not_found', false, /path/],
+  method: [405, 'method_not_allowed', false, /GET/],
+  unseen: [429, 'rate_limited', false, /address/],
+  revoked: [401, 'unauthorized', false, /revoked/],
+  store: [503, 'unavailable', false, /cannot be verified/],
+  suspended: [403, 'forbidden', false, /suspended/],
+  address: [403, 'forbidden', false, /address/],
+  rate: [429, 'rate_limited', true, /^This key is limited to/],
+  scope: [403, 'forbidden', true, /scope/],
+  parameter: [400, 'invalid_request', true, /nope/],
+  allowance: [429, 'daily_allowance', true, /allowance/],
+  detection: [404, 'not_found', true, /detection/],
+};
+
+/** These exclude each other: without its store, no key is known to be revoked; another path holds no detection. */
+const EXCLUDED = new Set(['revoked store', 'path detection']);
+
+/** From where a key is used before it is asked for what is compared: the limits on addresses are apart from it. */
+const ELSEWHERE = { headers: { 'x-forwarded-for': '192.0.2.9' } };
+
+async function statusOf(server: TestServer, path: string, key: string, init?: RequestInit) {
+  const response = await server.get(path, key, init);
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Brings about what is wrong, in an order in which one does not keep the other from being brought about. */
+async function prepare(server: TestServer, wrongs: ReadonlySet<Wrong>): Promise<string> {
+  const { id, key } = server.makeKey();
+  if (wrongs.has('allowance')) {
+    assert.equal(await statusOf(server, '/v1/detections/t.7001.1.1', key, ELSEWHERE), 200);
+  }
+  if (wrongs.has('rate')) {
+    for (let asked = 0; (await statusOf(server, '/v1/me', key, ELSEWHERE)) !== 429; asked += 1) {
+      assert.ok(asked < 3);
+    }
+  }
+  if (wrongs.has('address')) setKey(server.access, id, { allow_addresses: ['192.0.2.9'] });
+  if (wrongs.has('scope')) setKey(server.access, id, { scopes: ['reports:read'] });
+  if (wrongs.has('revoked')) revokeKey(server.access, id, NOW_MS);
+  if (wrongs.has('suspended')) suspendAccount(server.access, 'agency', NOW_MS);
+  if (wrongs.has('unseen')) await statusOf(server, '/v1/me', createKey('ww').key);
+  if (wrongs.has('store')) {
+    server.access.close();
+    rmSync(join(server.store.folder, 'access.db'));
+  }
+  return key;
+}
+
+async function ask(wrongs: ReadonlySet<Wrong>): Promise<unknown[]> {
+  const server = await startTestServer({
+    trusted_proxies: ['127.0.0.0/8'],
+    ...(wrongs.has('rate') ? { requests_per_minute: 2 } : {}),
+    ...(wrongs.has('allowance') ? { daily_rows: 1 } : {}),
+    ...(wrongs.has('unseen') ? { unseen_key_ids_per_minute: 1 } : {}),
+  });
+  try {
+    server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 60_000);
+    const key = await prepare(server, wrongs);
+    const id = wrongs.has('detection') ? 't.7001.999.1' : 't.7001.1.1';
+    const path = wrongs.has('path') ? '/v1/nowhere' : `/v1/detections/${id}`;
+    const response = await server.get(`${path}${wrongs.has('parameter') ? '?nope=1' : ''}`, key, {
+      method: wrongs.has('method') ? 'DELETE' : 'GET',
+    });
+    const body = JSON.parse(await response.text());
+    if (response.status === 200) return [200];
+    const code = String(body.type).split('/').at(-1);
+    return [response.status, code, response.headers.has('ratelimit-limit'), body.detail];
+  } finally {
+    await server.close();
+  }
+}
+
+function assertTold([status, code, hasRate, detail]: unknown[], wrong: Wrong, what: string): void {
+  const [wantedStatus, wantedCode, wantsRate, wantedDetail] = TOLD[wrong];
+  assert.deepEqual([status, code, hasRate], [wantedStatus, wantedCode, wantsRate], `${what}: ${detail}`);
+  assert.match(String(detail), wantedDetail, what);
+}
+
+test('what is wrong alone is told, and nothing where nothing is', async () => {
+  assert.deepEqual(await ask(new Set()), [200]);
+  for (const wrong of WRONGS) assertTold(await ask(new Set([wrong])), wrong, wrong);
+});
+
+test('of any two things that are wrong, the one that is judged first is told', async () => {
+  for (const [at, first] of WRONGS.entries()) {
+    for (const second of WRONGS.slice(at + 1)) {
+      const pair = `${first} ${second}`;
+      if (!EXCLUDED.has(pair)) assertTold(await ask(new Set([first, second])), first, pair);
+    }
+  }
+});
+
+/** What can be wrong with a request for a token, in the order in which it is judged: status and code. */
+const TOKEN_TOLD = {
+  size: [413, 'content_too_large'],
+  address: [429, 'rate_limited'],
+  form: [400, 'invalid_request'],
+  grant: [400, 'unsupported_grant_type'],
+  client: [429, 'rate_limited'],
+  credentials: [401, 'invalid_client'],
+  scope: [400, 'invalid_scope'],
+} as const satisfies Readonly<Record<string, readonly [number, string]>>;
+type TokenWrong = keyof typeof TOKEN_TOLD;
+const TOKEN_LIMIT = 2;
+
+async function askToken(wrongs: ReadonlySet<TokenWrong>): Promise<[number, string]> {
+  const isLimited = wrongs.has('address') || wrongs.has('client');
+  const server = await startTestServer({
+    trusted_proxies: ['127.0.0.0/8'],
+    ...(isLimited ? { token_requests_per_minute: TOKEN_LIMIT } : {}),
+  });
+  try {
+    const { id, key } = server.makeKey();
+    const post = (form: Record<string, string>, headers: Record<string, string> = {}) =>
+      server.get('/oauth/token', undefined, {
+        method: 'POST',
+        body: new URLSearchParams(form).toString(),
+        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+      });
+    const grant_type = 'client_credentials';
+    for (let used = 0; used < TOKEN_LIMIT; used += 1) {
+      if (wrongs.has('address')) await post({ grant_type });
+      if (wrongs.has('client')) await post({ grant_type, client_id: id }, ELSEWHERE.headers);
+    }
+    const response = await post(
+      {
+        grant_type: wrongs.has('grant') ? 'password' : grant_type,
+        client_id: id,
+        client_secret: wrongs.has('credentials') ? 'wrong' : key,
+        ...(wrongs.has('scope') ? { scope: 'exports:create' } : {}),
+        ...(wrongs.has('size') ? { padding: 'x'.repeat(4096) } : {}),
+      },
+      wrongs.has('form') ? { 'content-type': 'text/plain' } : {},
+    );
+    const { type, error, error_description, detail } = JSON.parse(await response.text());
+    const limited = wrongs.has('address') ? /from this address/ : /for this client_id/;
+    if (response.status === 429) assert.match(detail, limited);
+    assert.equal(error === undefined, error_description === undefined);
+    return [response.status, error ?? String(type).split('/').at(-1)];
+  } finally {
+    await server.close();
+  }
+}
+
+test('the token endpoint: of any two things that are wrong, the one that is judged first is told', async () => {
+  assert.equal((await askToken(new Set()))[0], 200);
+  const entries = Object.entries(TOKEN_TOLD) as [TokenWrong, readonly [number, string]][];
+  for (const [at, [first, told]] of entries.entries()) {
+    for (const [second] of entries.slice(at)) {
+      assert.deepEqual(await askToken(new Set([first, second])), told, `${first} ${second}`);
+    }
+  }
+});

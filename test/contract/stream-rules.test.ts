@@ -1,0 +1,231 @@
+/**
+ * The rules of the change stream and of periods that are about several requests, over HTTP (contract: ChangesPage,
+ * Cursors, Events, GET /v1/detections/changes).
+ */
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, test } from 'node:test';
+import { revokeKey } from '../../src/auth/keys.ts';
+import { addSubscription } from '../../src/auth/subscriptions.ts';
+import { CHUNK_ROWS } from '../../src/limits/contract-limits.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/time.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import type { TestRow } from '../support/store.ts';
+
+const CHANGES = '/v1/detections/changes';
+let server: TestServer;
+let key: string;
+
+beforeEach(async () => {
+  server = await startTestServer();
+  key = server.makeKey().key;
+});
+afterEach(() => server.close());
+
+function text(id: number, version = 1, more: TestRow['row'] = {}): TestRow {
+  return { content_type: 'text', version, row: { source_internal_id: id, ...more } };
+}
+
+async function read(target: string, reader = key) {
+  const response = await server.get(target, reader);
+  const body = await response.text();
+  assert.equal(response.status, 200, `${target}: ${body}`);
+  return JSON.parse(body);
+}
+
+async function refused(target: string, reader = key): Promise<string> {
+  const response = await server.get(target, reader);
+  const body = await response.text();
+  assert.equal(response.status, 400, `${target}: ${body}`);
+  return JSON.parse(body).detail;
+}
+
+const at = (ms: number) => new Date(ms).toISOString();
+const rowsOf = (page: { data: { id: string; version: number; event: string }[] }) =>
+  page.data.map(({ id, version, event }) => `${id} ${version} ${event}`);
+
+test('exactly one of since and cursor is required', async () => {
+  const { next_cursor } = await read(`${CHANGES}?since=${at(NOW_MS)}`);
+  assert.match(await refused(CHANGES), /since.*cursor/);
+  assert.match(await refused(`${CHANGES}?limit=5`), /since.*cursor/);
+  assert.match(await refused(`${CHANGES}?since=${at(NOW_MS)}&cursor=${next_cursor}`), /since.*cursor/);
+});
+
+test('since: with Z or an offset, milliseconds or none, not in the future, at most 31 x 24 hours ago', async () => {
+  for (const good of [
+    '2026-11-21T12:00:00Z',
+    '2026-11-21T11:59:59.999Z',
+    '2026-11-21T13:00:00%2B01:00',
+    '2026-11-21T13:00:00+01:00',
+    '2026-11-21T04:00:00-08:00',
+    at(NOW_MS - 31 * DAY_MS),
+  ]) {
+    await read(`${CHANGES}?since=${good}`);
+  }
+  for (const wrong of [
+    '2026-11-21',
+    '2026-11-21T11:00:00',
+    '2026-02-30T00:00:00Z',
+    '2026-11-21T11:00Z',
+    at(NOW_MS + 1),
+    at(NOW_MS - 31 * DAY_MS - 1),
+    'yesterday',
+  ]) {
+    assert.match(await refused(`${CHANGES}?since=${encodeURIComponent(wrong)}`), /^since: /, wrong);
+  }
+});
+
+test('first sight is created with version 1, each change updated with a higher one, in order of arrival', async () => {
+  server.store.deliver([text(2), text(1)], NOW_MS - 3 * MINUTE_MS);
+  server.store.deliver([text(1, 2, { strength_score: 90 }), text(3)], NOW_MS - 2 * MINUTE_MS);
+  const page = await read(`${CHANGES}?since=${at(NOW_MS - 5 * MINUTE_MS)}`);
+  assert.deepEqual(rowsOf(page), [
+    't.7001.2.1 1 created',
+    't.7001.1.1 1 created',
+    't.7001.1.1 2 updated',
+    't.7001.3.1 1 created',
+  ]);
+});
+
+test('every answer has a cursor; an empty page may give the same, which finds what comes later', async () => {
+  const empty = await read(`${CHANGES}?since=${at(NOW_MS)}`);
+  assert.deepEqual([empty.data, empty.has_more, typeof empty.next_cursor], [[], false, 'string']);
+  const again = await read(`${CHANGES}?cursor=${empty.next_cursor}`);
+  assert.deepEqual([again.data, again.next_cursor], [[], empty.next_cursor]);
+  server.store.deliver([text(1)], NOW_MS - 1000);
+  const later = await read(`${CHANGES}?cursor=${again.next_cursor}`);
+  assert.deepEqual(rowsOf(later), ['t.7001.1.1 1 created']);
+  assert.notEqual(later.next_cursor, again.next_cursor);
+});
+
+test('when nothing was delivered at or after since, the page is empty and its cursor at the end', async () => {
+  server.store.deliver([text(1), text(2)], NOW_MS - 10 * MINUTE_MS);
+  const page = await read(`${CHANGES}?since=${at(NOW_MS - 5 * MINUTE_MS)}`);
+  assert.deepEqual([page.data, page.has_more], [[], false]);
+  assert.deepEqual(rowsOf(await read(`${CHANGES}?cursor=${page.next_cursor}`)), []);
+  server.store.deliver([text(3)], NOW_MS - MINUTE_MS);
+  assert.deepEqual(rowsOf(await read(`${CHANGES}?cursor=${page.next_cursor}`)), ['t.7001.3.1 1 created']);
+});
+
+test('since starts at the first change delivered at or after it', async () => {
+  server.store.deliver([text(1)], NOW_MS - 3 * MINUTE_MS);
+  server.store.deliver([text(2)], NOW_MS - 2 * MINUTE_MS);
+  server.store.deliver([text(3)], NOW_MS - MINUTE_MS);
+  const ids = async (sinceMs: number) => rowsOf(await read(`${CHANGES}?since=${at(sinceMs)}`)).length;
+  assert.equal(await ids(NOW_MS - 2 * MINUTE_MS), 2, 'at it');
+  assert.equal(await ids(NOW_MS - 2 * MINUTE_MS - 1), 2, 'just before it');
+  assert.equal(await ids(NOW_MS - 2 * MINUTE_MS + 1), 1, 'just after it');
+});
+
+test('an old cursor brings the same rows again: delivery is at least once', async () => {
+  server.store.deliver([text(1), text(2), text(3), text(4)], NOW_MS - MINUTE_MS);
+  const first = await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}&limit=1`);
+  const second = await read(`${CHANGES}?cursor=${first.next_cursor}&limit=2`);
+  assert.deepEqual(await read(`${CHANGES}?cursor=${first.next_cursor}&limit=2`), second);
+  assert.deepEqual(rowsOf(second), ['t.7001.2.1 1 created', 't.7001.3.1 1 created']);
+});
+
+test('a cursor is valid with any filter, after any time, and survives a key roll', async () => {
+  server.store.deliver([text(1), text(2), { ...text(3), content_type: 'image' }], NOW_MS - MINUTE_MS);
+  const old = server.makeKey();
+  const { next_cursor } = await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}&limit=1`, old.key);
+  revokeKey(server.access, old.id, NOW_MS);
+  const roll = server.makeKey().key;
+  const cursor = `${CHANGES}?cursor=${next_cursor}`;
+  assert.deepEqual(rowsOf(await read(`${cursor}&content_type=image`, roll)), ['i.7001.3.1 1 created']);
+  assert.deepEqual(rowsOf(await read(`${cursor}&source_id=none`, roll)), []);
+  server.setNow(NOW_MS + 3650 * DAY_MS);
+  assert.equal((await read(cursor, roll)).data.length, 2);
+});
+
+test('has_more is true while a page ended at its limit and more is there, and false at the end', async () => {
+  server.store.deliver([text(1), text(2), text(3)], NOW_MS - MINUTE_MS);
+  const first = await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}&limit=2`);
+  assert.deepEqual([first.data.length, first.has_more], [2, true]);
+  const second = await read(`${CHANGES}?cursor=${first.next_cursor}&limit=2`);
+  assert.deepEqual([second.data.length, second.has_more], [1, false]);
+});
+
+test('a page whose filter drops all ends after 50 chunks, empty, with has_more, and goes on to the end', async () => {
+  const many = Array.from({ length: 50 * CHUNK_ROWS }, (_, id) => text(id + 10));
+  server.store.deliver([...many, text(1, 1, { source_id: 'urn:last' })], NOW_MS - MINUTE_MS);
+  const filter = 'source_id=urn:last';
+  const first = await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}&${filter}`);
+  assert.deepEqual([first.data, first.has_more], [[], true]);
+  const second = await read(`${CHANGES}?cursor=${first.next_cursor}&${filter}`);
+  assert.deepEqual([rowsOf(second), second.has_more], [['t.7001.1.1 1 created'], false]);
+});
+
+test('at most 20 streams are read; a key with more names them', async () => {
+  const ids = Array.from({ length: 11 }, (_, number) => 7101 + number);
+  const shape = { account_id: 'agency', name: null, time_zone: 'UTC' };
+  for (const id of ids)
+    addSubscription(server.access, { ...shape, id, content_types: ['text', 'image'] }, NOW_MS);
+  const subscriptions = (some: number[]) => some.map((id) => ({ id, content_types: null }));
+  const wide = server.makeKey({ subscriptions: subscriptions(ids) }).key;
+  const since = `since=${at(NOW_MS)}`;
+  assert.match(await refused(`${CHANGES}?${since}`, wide), /22 streams; at most 20/);
+  const oneMore = server.makeKey({
+    subscriptions: [...subscriptions(ids.slice(1)), { id: 7001, content_types: ['text'] }],
+  }).key;
+  assert.match(await refused(`${CHANGES}?${since}`, oneMore), /21 streams; at most 20/);
+  await read(`${CHANGES}?${since}&content_type=text`, wide);
+  await read(`${CHANGES}?${since}&subscription_id=7101,7102`, wide);
+  await read(`${CHANGES}?${since}`, server.makeKey({ subscriptions: subscriptions(ids.slice(1)) }).key);
+});
+
+test('as_of is the earliest end of a newest window across the types read, and null while one has none', async () => {
+  const now = `${CHANGES}?since=${at(NOW_MS)}`;
+  const period = '/v1/detections?from=2026-11-20&to=2026-11-20';
+  server.store.finishWindow('newswire', Date.parse('2026-11-21T11:30:00Z'));
+  for (const target of [now, period]) {
+    assert.equal((await read(target)).as_of, null);
+    const separator = target.includes('?') ? '&' : '?';
+    assert.equal((await read(`${target}${separator}content_type=text`)).as_of, '2026-11-21T11:40:00Z');
+  }
+  server.store.finishWindow('imagewire', Date.parse('2026-11-21T11:00:00Z'));
+  for (const target of [now, period]) assert.equal((await read(target)).as_of, '2026-11-21T11:10:00Z');
+});
+
+test('as_of is never in the future, though the clock was set back, and can be since', async () => {
+  for (const exportName of ['newswire', 'imagewire'] as const) {
+    server.store.finishWindow(exportName, Date.parse('2026-11-21T11:50:00Z'));
+  }
+  const setBackMs = NOW_MS - 5 * MINUTE_MS + 300;
+  server.setNow(setBackMs);
+  for (const target of [
+    `${CHANGES}?since=2026-11-21T11:00:00Z`,
+    '/v1/detections?from=2026-11-20&to=2026-11-20',
+  ]) {
+    const { as_of } = await read(target);
+    assert.equal(as_of, '2026-11-21T11:55:00Z', target);
+    await read(`${CHANGES}?since=${as_of}`);
+  }
+});
+
+test('what changes during a walk by period reaches the stream after the as_of of its first page', async () => {
+  const stream7001 = 'subscription_id=7001&content_type=text';
+  const month = `/v1/detections?from=2026-11-01T00:00:00Z&to=2026-11-21T00:00:00Z&limit=1&${stream7001}`;
+  server.store.deliver(
+    [text(1, 1, { first_detected_at: '2026-11-01T08:00:00Z' }), text(2)],
+    NOW_MS - 60 * MINUTE_MS,
+  );
+  server.store.finishWindow('newswire', Date.parse('2026-11-21T11:30:00Z'));
+  server.store.finishWindow('imagewire', Date.parse('2026-11-21T11:30:00Z'));
+  const first = await read(`${month}&sort=first_detected_at`);
+  // A first detection moves into what was read already.
+  server.store.deliver([text(2, 2, { first_detected_at: '2026-11-01T07:00:00Z' })], NOW_MS - MINUTE_MS);
+  const second = await read(`${month}&sort=first_detected_at&cursor=${first.next_cursor}`);
+  assert.deepEqual([first.data[0].id, second.data], ['t.7001.1.1', []]);
+  const stream = await read(`${CHANGES}?since=${first.as_of}`);
+  assert.deepEqual(rowsOf(stream), ['t.7001.2.1 2 updated']);
+});
+
+test('event is on the stream alone', async () => {
+  server.store.deliver([text(1)], NOW_MS - MINUTE_MS);
+  const [change] = (await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}`)).data;
+  const [current] = (await read('/v1/detections?from=2026-11-20&to=2026-11-20')).data;
+  const alone = await read('/v1/detections/t.7001.1.1');
+  const { event, ...rest } = change;
+  assert.equal(event, 'created');
+  assert.deepEqual([rest, rest], [current, alone]);
+});

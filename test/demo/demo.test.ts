@@ -1,0 +1,253 @@
+/** `wirewatch demo`: what an evaluator sees in the first minute, and that it never mixes with an installation in use. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SampleExports } from '../../src/demo/exports.ts';
+import { WINDOW_MS } from '../../src/time.ts';
+import { createInstallation, type Detection } from '../support/appliance.ts';
+import { redeem } from '../support/console-client.ts';
+import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+
+const CHANGES = '/v1/detections/changes';
+/** An export is dropped every twenty seconds. */
+const DROP_PATIENCE_MS = 50_000;
+
+interface Shown {
+  readonly url: string;
+  readonly keys: readonly { id: string; name: string; reads: string; key: string }[];
+  readonly detections: number;
+  readonly versions: number;
+  readonly calls: Readonly<Record<'changes' | 'detection' | 'health', string>>;
+  readonly detection: Detection | null;
+  readonly photo: string | null;
+}
+
+interface Page {
+  readonly data: readonly Detection[];
+  readonly next_cursor: string;
+  readonly has_more: boolean;
+  readonly as_of: string | null;
+}
+
+/** Runs the demonstration until it has printed its one document, and as long as `use` needs it. */
+async function demonstrate(
+  data: string,
+  use: (shown: Shown, run: RunningProgram) => Promise<void>,
+): Promise<void> {
+  const run = runProgram(['demo', '--data', data, '--port', '0', '--json']);
+  try {
+    const text = await run.until('what it shows', () =>
+      /^\}$/m.test(run.printed()) ? run.printed() : undefined,
+    );
+    await use(JSON.parse(text), run);
+    run.kill('SIGINT');
+    assert.equal(await run.ended, 0);
+    assert.equal(run.printed(), text, 'with --json it prints one document and no more');
+  } finally {
+    run.kill('SIGKILL');
+    await run.ended;
+  }
+}
+
+/** What a call to paste asks for: its address and its headers. */
+async function paste(call: string): Promise<Response> {
+  const [, name = '', value = '', address = ''] = /^curl -s -H '(\w+): ([^']+)' '([^']+)'$/.exec(call) ?? [];
+  return fetch(address, { headers: { [name]: value } });
+}
+
+async function readJson<Value>(url: string, key: string): Promise<Value> {
+  const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
+  const text = await response.text();
+  assert.equal(response.status, 200, text);
+  return JSON.parse(text);
+}
+
+async function readStream(
+  url: string,
+  key: string,
+  start: string,
+): Promise<{ rows: Detection[]; cursor: string }> {
+  const rows: Detection[] = [];
+  for (let query = start; ; ) {
+    const page = await readJson<Page>(`${url}${CHANGES}?${query}&limit=1000`, key);
+    rows.push(...page.data);
+    query = `cursor=${page.next_cursor}`;
+    if (!page.has_more) return { rows, cursor: query };
+  }
+}
+
+const fiveMinutesAgo = () => `since=${new Date(Date.now() - 300_000).toISOString()}`;
+
+test('keys and calls work, exports keep coming, and it can be started again where it stopped', async () => {
+  await inFolder(async (folder) => {
+    const data = join(folder, 'demo');
+    let seen = 0;
+    let oldKey = '';
+    await demonstrate(data, async (shown, run) => {
+      const { url, keys, calls, detections, versions } = shown;
+      const [all, some] = keys;
+      assert.ok(all !== undefined && some !== undefined && keys.length === 2);
+      oldKey = all.key;
+      const changes = await paste(calls.changes);
+      assert.equal(changes.status, 200);
+      assert.equal(JSON.parse(await changes.text()).data.length, 3);
+      const detection = await paste(calls.detection);
+      assert.deepEqual([detection.status, JSON.parse(await detection.text()).event], [200, undefined]);
+
+      const health = await fetch(`${url}/v1/health`);
+      assert.equal(health.status, 200, await health.text());
+      assert.equal(shown.detection?.id, calls.detection.split('/').at(-1)?.replace("'", ''));
+      const photo = await fetch(shown.photo ?? '');
+      assert.deepEqual([photo.status, photo.headers.get('content-type')], [200, 'image/png']);
+      const png = Buffer.from(await photo.arrayBuffer());
+      assert.equal(png.subarray(1, 4).toString(), 'PNG');
+      await run.until('the requests on its log', () => run.log().find(({ msg }) => msg === 'request'));
+
+      // More may have come since it counted them.
+      const first = await readStream(url, all.key, fiveMinutesAgo());
+      const rows = first.rows.slice(0, versions);
+      assert.equal(rows.length, versions);
+      assert.equal(new Set(rows.map(({ id }) => id)).size, detections);
+      assert.deepEqual(new Set(rows.map((row) => row.content_type)), new Set(['text', 'image']));
+      assert.ok(
+        rows.some(({ version }) => version > 1),
+        'some detections have changed',
+      );
+      const fewer = await readStream(url, some.key, fiveMinutesAgo());
+      const readable = rows.filter((row) => `${row.subscription_id}:${row.content_type}` === some.reads);
+      assert.ok(readable.length > 0 && readable.length < rows.length);
+      assert.deepEqual(fewer.rows.slice(0, readable.length), readable);
+
+      const untilMs = performance.now() + DROP_PATIENCE_MS;
+      for (;;) {
+        const { rows: more } = await readStream(url, all.key, first.cursor);
+        seen = first.rows.length + more.length;
+        if (seen > versions) break;
+        assert.ok(performance.now() < untilMs, 'nothing came');
+        await sleep(1000);
+      }
+    });
+    const own = ['--account', 'sample-agency', '--scopes', 'detections:read', '--subscriptions', '7001'];
+    const made = runProgram(['key', 'create', '--data', data, '--name', 'mine', ...own, '--json']);
+    assert.equal(await made.ended, 0);
+    const ownKey: string = JSON.parse(made.printed()).key;
+    // It is made from the log again, which the demonstration waits for.
+    rmSync(join(data, 'detections.db'));
+    await demonstrate(data, async ({ url, keys, versions }) => {
+      assert.ok(versions >= seen, `${versions} versions, ${seen} seen before`);
+      const old = await fetch(`${url}${CHANGES}?${fiveMinutesAgo()}`, {
+        headers: { authorization: `Bearer ${oldKey}` },
+      });
+      assert.equal(old.status, 401, 'the keys of the last time are revoked');
+      assert.ok((await readStream(url, ownKey, fiveMinutesAgo())).rows.length > 0, 'others are not');
+      const { rows } = await readStream(url, keys[0]?.key ?? '', fiveMinutesAgo());
+      assert.ok(rows.length >= seen);
+    });
+    const serve = runProgram(['serve', '--data', data, '--port', '0']);
+    assert.equal(await serve.ended, 78);
+    assert.match(serve.told(), /created by "wirewatch demo".*--data/);
+  });
+});
+
+test('its exports never end: each change of a window is a file that brings something new', () =>
+  inFolder(async (folder) => {
+    const window = Date.parse('2026-11-21T10:00:00Z');
+    const drop = join(folder, 'drop');
+    mkdirSync(drop);
+    const take = () => {
+      const [name = '', ...others] = readdirSync(drop);
+      assert.deepEqual(others, []);
+      const content = readFileSync(join(drop, name), 'utf8');
+      rmSync(join(drop, name));
+      return { name, content };
+    };
+    const nowMs = window + WINDOW_MS;
+    const exports = new SampleExports({ drop, photos: join(folder, 'photos') }, null, nowMs);
+    assert.equal(await exports.dropNewest(nowMs), 2);
+    for (const name of readdirSync(drop)) rmSync(join(drop, name));
+    assert.equal(await exports.dropNewest(nowMs + WINDOW_MS - 1), 0);
+    const seen = new Set<string>();
+    for (let count = 0; count < 30; count += 1) {
+      assert.equal(await exports.dropChanges(nowMs + count * 20_000), 1);
+      const { name, content } = take();
+      assert.equal(name, `${count % 2 === 0 ? 'newswire' : 'imagewire'}.20261121T1000Z.ndjson`);
+      for (const line of content.trimEnd().split('\n')) {
+        assert.ok(!seen.has(line), line);
+        seen.add(line);
+      }
+    }
+    assert.equal(await exports.dropNewest(nowMs + WINDOW_MS), 2, 'the next window, once it has ended');
+  }));
+
+test('it stops at once while it still reads its first day', async () => {
+  await inFolder(async (folder) => {
+    const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
+    await run.url();
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+    // At most the link into the console, which comes first.
+    assert.match(run.printed(), /^(\nConsole .*\n.*\n.*\n\n)?$/);
+  });
+});
+
+test('it prints a link into the console before anything else, which works', () =>
+  inFolder(async (folder) => {
+    const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
+    const link = await run.until('the link', () => /^ {2}(http:\S+#login=\S+)\n/m.exec(run.printed())?.[1]);
+    assert.doesNotMatch(run.printed(), /Keys/);
+    const reply = await redeem(link);
+    assert.equal(reply.status, 200);
+    assert.equal(JSON.parse(reply.text).demo, true);
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+  }));
+
+test('a port that is taken: what to do, as npm needs it, and nothing else before', () =>
+  inFolder(async (data) => {
+    const taking = createServer().listen(0, '127.0.0.1');
+    await once(taking, 'listening');
+    const address = taking.address();
+    const port = typeof address === 'object' && address !== null ? String(address.port) : '';
+    try {
+      for (const [settings, advice] of [
+        [{ npm_lifecycle_event: 'start' }, 'Choose another port: npm start -- --port 8081'],
+        [{ npm_lifecycle_event: '' }, 'Choose another address or port with --host and --port.'],
+      ] as const) {
+        const run = runProgram(['demo', '--data', data, '--port', port], settings);
+        assert.equal(await run.ended, 1);
+        const reason = `cannot listen on 127.0.0.1, port ${port}: another program is using this address`;
+        assert.equal(run.told(), `wirewatch: ${reason}. ${advice}\n`);
+        assert.equal(run.printed(), '');
+      }
+    } finally {
+      taking.close();
+    }
+  }));
+
+test('it leaves the folder of an installation in use alone', async () => {
+  const installation = createInstallation();
+  try {
+    const before = readdirSync(installation.data);
+    const run = runProgram(['demo', '--data', installation.data, '--port', '0']);
+    assert.equal(await run.ended, 78);
+    assert.match(run.told(), /belongs to an existing installation.*--data/);
+    assert.equal(run.printed(), '');
+    const made = readdirSync(installation.data).filter(
+      (name) => !before.includes(name) && !name.startsWith('lock'),
+    );
+    assert.deepEqual(made, []);
+    const keys = JSON.parse(installation.cli(['key', 'list', '--json']).stdout);
+    assert.deepEqual(
+      keys.map(({ status }: { status: string }) => status),
+      ['active'],
+    );
+    const serving = await installation.serve();
+    assert.equal(await serving.stop(), 0);
+  } finally {
+    installation.remove();
+  }
+});

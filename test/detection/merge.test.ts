@@ -1,0 +1,300 @@
+/** The merge rule: what becomes of a detection does not depend on the order in which its scorings arrive. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { ExportRow, Match } from '../../src/detection/match.ts';
+import { type Known, merge, type Scoring, shownUrl } from '../../src/detection/merge.ts';
+import { contentType, exportRow, scoringOf } from '../support/matches.ts';
+
+/** Scorings of one detection. */
+const scorings = contentType.chain((type) =>
+  fc.array(
+    exportRow(type).map((row) =>
+      scoringOf(type, { ...row, subscription_id: 7001, source_internal_id: 1, article_id: 1 }),
+    ),
+    { minLength: 1, maxLength: 6 },
+  ),
+);
+
+/** Scorings, and the same ones in another order with some of them again. */
+const twoOrders = scorings.chain((list) =>
+  fc.tuple(
+    fc.constant(list),
+    fc
+      .tuple(
+        fc.shuffledSubarray(list, { minLength: list.length }),
+        fc.array(fc.tuple(fc.constantFrom(...list), fc.nat())),
+      )
+      .map(([order, repeated]) =>
+        repeated.reduce((all, [again, at]) => all.toSpliced(at % (all.length + 1), 0, again), order),
+      ),
+  ),
+);
+
+function mergeAll(list: readonly Scoring[], licensed: boolean): Known {
+  let known: Known | null = null;
+  for (const scoring of list) {
+    const outcome = merge(known, scoring, licensed);
+    if (outcome.kind !== 'unchanged') known = outcome.known;
+  }
+  assert.ok(known !== null);
+  return known;
+}
+
+/** What is the same in any order: all but the version, and exported_at where no row gave it. */
+function settled(known: Known): object {
+  const { exported_at, ...match } = known.match;
+  return { match, exported_at: known.exported_at_given && exported_at, url_shown: known.url_shown };
+}
+
+/** What a customer sees and what counts as a change. */
+function visible({ match, url_shown }: Known): object {
+  const { last_scored_at: _, exported_at: __, ...rest } = match;
+  return { ...rest, article: { ...rest.article, url: url_shown } };
+}
+
+test('any order and repetition of scorings gives the same detection', () => {
+  fc.assert(
+    fc.property(twoOrders, fc.boolean(), ([one, other], licensed) => {
+      assert.deepEqual(settled(mergeAll(one, licensed)), settled(mergeAll(other, licensed)));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('a scoring that is known changes nothing, whatever came in between', () => {
+  fc.assert(
+    fc.property(scorings, fc.boolean(), (list, licensed) => {
+      const known = mergeAll(list, licensed);
+      for (const scoring of list) assert.deepEqual(merge(known, scoring, licensed), { kind: 'unchanged' });
+    }),
+  );
+});
+
+test('the version counts the visible changes, and nothing else', () => {
+  fc.assert(
+    fc.property(scorings, fc.boolean(), (list, licensed) => {
+      let known: Known | null = null;
+      for (const scoring of list) {
+        const before: Known | null = known;
+        const outcome = merge(before, scoring, licensed);
+        if (outcome.kind === 'unchanged') continue;
+        known = outcome.known;
+        if (before === null) {
+          assert.deepEqual([outcome.kind, known.version], ['created', 1]);
+          continue;
+        }
+        const changed: boolean = JSON.stringify(visible(before)) !== JSON.stringify(visible(known));
+        assert.equal(outcome.kind, changed ? 'updated' : 'rescored');
+        assert.equal(known.version, before.version + (changed ? 1 : 0));
+      }
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('first_detected_at is the earliest ever given, exact where an exact row gave it', () => {
+  fc.assert(
+    fc.property(scorings, (list) => {
+      const { match } = mergeAll(list, false);
+      const times = list.map((scoring) => scoring.match.first_detected_at).sort();
+      assert.equal(match.first_detected_at, times[0]);
+      const earliest = list.filter((scoring) => scoring.match.first_detected_at === times[0]);
+      assert.equal(
+        match.first_detected_estimated,
+        earliest.every((scoring) => scoring.match.first_detected_estimated),
+      );
+    }),
+  );
+});
+
+test('every other field comes from one row, the one scored last', () => {
+  const others = ({ first_detected_at: _, first_detected_estimated: __, ...rest }: Match) => rest;
+  fc.assert(
+    fc.property(scorings, (list) => {
+      const { match, exported_at_given } = mergeAll(list, true);
+      const latest = list
+        .map((scoring) => scoring.match.last_scored_at)
+        .sort()
+        .at(-1);
+      const candidates = list.filter((scoring) => scoring.match.last_scored_at === latest);
+      // Among rows scored at the same time, one that was exported later; absent is lowest.
+      const exported = candidates
+        .map((scoring) => scoring.exported_at_given ?? '')
+        .sort()
+        .at(-1);
+      assert.equal(exported_at_given ?? '', exported);
+      const winners = candidates.filter((scoring) => (scoring.exported_at_given ?? '') === exported);
+      assert.ok(
+        winners.some((winner) => JSON.stringify(others(winner.match)) === JSON.stringify(others(match))),
+      );
+    }),
+  );
+});
+
+const ROW: ExportRow = {
+  subscription_id: 7001,
+  source_internal_id: 1,
+  article_id: 1,
+  first_detected_at: '2026-11-20T08:00:00Z',
+  last_scored_at: '2026-11-20T08:00:00Z',
+  strength_score: 60,
+  first_detected_estimated: false,
+  exported_at: null,
+  source_id: null,
+  source_published_at: null,
+  source_language: null,
+  source_syndicated: null,
+  source_sentences: null,
+  source_image_url: null,
+  source_origin_url: null,
+  strength_matched_sentences: null,
+  strength_article_sentences: null,
+  article_url: 'https://example.com/a',
+  article_domain: null,
+  article_published_at: null,
+  article_headline: null,
+  article_publisher_id: null,
+  article_publisher_name: null,
+  article_print: false,
+  article_image_url: null,
+};
+
+const scoring = (members: Partial<ExportRow> = {}) => scoringOf('text', { ...ROW, ...members });
+const known = (members: Partial<ExportRow> = {}, licensed = false) => mergeAll([scoring(members)], licensed);
+
+test('a newer scoring with the same visible fields makes no version and updates its times', () => {
+  const outcome = merge(
+    known(),
+    scoring({ last_scored_at: '2026-11-20T09:00:00Z', exported_at: '2026-11-20T09:10:00Z' }),
+    false,
+  );
+  assert.ok(outcome.kind === 'rescored');
+  assert.equal(outcome.known.version, 1);
+  assert.equal(outcome.known.match.last_scored_at, '2026-11-20T09:00:00Z');
+  assert.equal(outcome.known.match.exported_at, '2026-11-20T09:10:00Z');
+});
+
+test('an older scoring brings an earlier first detection, and nothing else', () => {
+  const older = scoring({
+    first_detected_at: '2026-11-19T00:00:00Z',
+    last_scored_at: '2026-11-20T07:00:00Z',
+    strength_score: 99,
+  });
+  const outcome = merge(known(), older, false);
+  assert.ok(outcome.kind === 'updated');
+  assert.equal(outcome.known.match.first_detected_at, '2026-11-19T00:00:00Z');
+  assert.equal(outcome.known.match.last_scored_at, '2026-11-20T08:00:00Z');
+  assert.equal(outcome.known.match.strength.score, 60);
+});
+
+test('a later first detection moves nothing, and the band alone follows the score', () => {
+  const outcome = merge(
+    known(),
+    scoring({
+      first_detected_at: '2026-11-20T08:00:05Z',
+      last_scored_at: '2026-11-20T08:00:05Z',
+      strength_score: 95,
+    }),
+    false,
+  );
+  assert.ok(outcome.kind === 'updated');
+  assert.equal(outcome.known.match.first_detected_at, '2026-11-20T08:00:00Z');
+  assert.deepEqual([outcome.known.match.strength.score, outcome.known.match.strength.band], [95, 'max']);
+});
+
+test('a print address is withheld without the licence, kept all the same, and shown once there is one', () => {
+  const print = { article_print: true };
+  assert.equal(shownUrl(scoring(print).match, false), null);
+  assert.equal(shownUrl(scoring(print).match, true), ROW.article_url);
+  assert.equal(shownUrl(scoring().match, false), ROW.article_url);
+  const withheld = known(print);
+  assert.deepEqual([withheld.url_shown, withheld.match.article.url], [null, ROW.article_url]);
+  const shown = merge(withheld, scoring(print), true);
+  assert.ok(shown.kind === 'updated');
+  assert.deepEqual([shown.known.version, shown.known.url_shown], [2, ROW.article_url]);
+  // Another address that nobody sees is no visible change.
+  const other = { ...print, article_url: 'https://example.com/b', last_scored_at: '2026-11-20T09:00:00Z' };
+  assert.equal(merge(withheld, scoring(other), false).kind, 'rescored');
+});
+
+/** The match as another version of the program may have stored it: its members, and theirs, in another order. */
+function reordered(match: Match): Match {
+  const turned = (_: string, value: unknown) =>
+    typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value).reverse()) : value;
+  return JSON.parse(JSON.stringify(match, turned));
+}
+
+/** The match as a version that does not know its null members. */
+function withoutNulls(match: Match): Match {
+  return JSON.parse(JSON.stringify(match), (_, value: unknown) => (value === null ? undefined : value));
+}
+
+const otherForms: readonly ((match: Match) => Match)[] = [
+  reordered,
+  withoutNulls,
+  (match) => withoutNulls(reordered(match)),
+];
+
+const later = { last_scored_at: '2026-11-20T09:00:00Z' };
+
+test('members in another order, or absent where they are null, make no version', () => {
+  assert.notEqual(JSON.stringify(reordered(scoring().match)), JSON.stringify(scoring().match));
+  assert.ok(!('headline' in withoutNulls(scoring().match).article));
+  for (const form of otherForms) {
+    const stored: Known = { ...known(), match: form(known().match) };
+    assert.equal(merge(stored, scoring(), false).kind, 'unchanged');
+    const outcome = merge(stored, scoring(later), false);
+    assert.ok(outcome.kind === 'rescored');
+    assert.deepEqual(outcome.known, known(later));
+    // The other way round: stored in today's form, scored in the other one.
+    const other = (members: Partial<ExportRow>): Scoring => ({
+      ...scoring(members),
+      match: form(scoring(members).match),
+    });
+    assert.equal(merge(known(), other({}), false).kind, 'unchanged');
+    assert.equal(merge(known(), other(later), false).kind, 'rescored');
+  }
+});
+
+test('a real difference makes a version, whatever form the known match has', () => {
+  const differences: readonly Partial<ExportRow>[] = [
+    { strength_score: 61 },
+    { article_headline: 'A headline' },
+    { article_publisher_id: 1 },
+    { source_syndicated: false },
+    { source_sentences: 0 },
+    { source_language: '' },
+  ];
+  for (const form of otherForms) {
+    for (const difference of differences) {
+      const stored: Known = { ...known(), match: form(known().match) };
+      assert.equal(merge(stored, scoring({ ...later, ...difference }), false).kind, 'updated');
+      const taken: Known = { ...known(difference), match: form(known(difference).match) };
+      assert.equal(merge(taken, scoring(later), false).kind, 'updated');
+    }
+  }
+});
+
+test('any order of scorings gives the same detection where some are of another form', () => {
+  const canonical = (known: Known) => {
+    const { exported_at, ...match } = withoutNulls(known.match);
+    const url_shown = known.url_shown ?? null;
+    return { match, exported_at: known.exported_at_given && exported_at, url_shown };
+  };
+  const form = fc.constantFrom((match: Match) => match, ...otherForms);
+  const inForms = (list: readonly Scoring[]) =>
+    fc
+      .array(form, { minLength: list.length, maxLength: list.length })
+      .map((forms) => list.map((one, at) => ({ ...one, match: forms[at]?.(one.match) ?? one.match })));
+  fc.assert(
+    fc.property(
+      twoOrders.chain(([one, other]) => fc.tuple(inForms(one), inForms(other))),
+      fc.boolean(),
+      ([one, other], licensed) => {
+        assert.deepEqual(canonical(mergeAll(one, licensed)), canonical(mergeAll(other, licensed)));
+      },
+    ),
+    { numRuns: 1000 },
+  );
+});

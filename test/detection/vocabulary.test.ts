@@ -1,0 +1,172 @@
+/** Bands, ids, streams and rendered matches: the small rules that everything else is made of. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { BANDS, bandStep, isBand } from '../../src/detection/band.ts';
+import { NUMBER_MAX, streamName, streamParts } from '../../src/detection/content-type.ts';
+import { FIELDS } from '../../src/detection/fields.ts';
+import { formatDetectionId, isDetectionId } from '../../src/detection/id.ts';
+import {
+  BASE_URL_MARK,
+  readMatch,
+  renderDetection,
+  renderedMatchOf,
+  renderMatch,
+  renderStreamRow,
+} from '../../src/detection/match.ts';
+import { photoPath } from '../../src/detection/photo.ts';
+import { contentType, exportRow, matchOfRow } from '../support/matches.ts';
+
+test('text bands begin at 25, 50, 75 and 95, image bands at 30 and 60', () => {
+  const band = (type: 'text' | 'image', score: number) => BANDS[bandStep(type, score)];
+  for (const [score, text, image] of [
+    [0, 'off', 'low'],
+    [24.999999, 'off', 'low'],
+    [25, 'low', 'low'],
+    [29.999999, 'low', 'low'],
+    [30, 'low', 'medium'],
+    [49.999999, 'low', 'medium'],
+    [50, 'medium', 'medium'],
+    [59.999999, 'medium', 'medium'],
+    [60, 'medium', 'high'],
+    [74.999999, 'medium', 'high'],
+    [75, 'high', 'high'],
+    [94.999999, 'high', 'high'],
+    [95, 'max', 'high'],
+    [100, 'max', 'high'],
+  ] as const) {
+    assert.deepEqual([band('text', score), band('image', score)], [text, image], String(score));
+  }
+  assert.ok(BANDS.every(isBand));
+  assert.ok(!['', 'Low', 'constructor', 'highest'].some(isBand));
+});
+
+test('a greater score is never in a lower band', () => {
+  const score = fc.double({ min: 0, max: 100, noNaN: true });
+  fc.assert(
+    fc.property(contentType, score, score, (type, a, b) => {
+      assert.equal(bandStep(type, Math.min(a, b)) <= bandStep(type, Math.max(a, b)), true);
+    }),
+  );
+});
+
+const number = fc.oneof(
+  fc.constantFrom(0, 1, NUMBER_MAX),
+  fc.maxSafeNat().map((value) => value % (NUMBER_MAX + 1)),
+);
+
+test('every id that is formed is one, and no two detections share one', () => {
+  fc.assert(
+    fc.property(
+      fc.tuple(contentType, number, number, number),
+      fc.tuple(contentType, number, number, number),
+      (a, b) => {
+        assert.ok(isDetectionId(formatDetectionId(...a)));
+        assert.equal(
+          formatDetectionId(...a) === formatDetectionId(...b),
+          JSON.stringify(a) === JSON.stringify(b),
+        );
+      },
+    ),
+  );
+});
+
+test('an id is as the contract writes it, and nothing else is', () => {
+  for (const id of ['t.1.0.0', 'i.999999999999999.999999999999999.0', 't.0.1.10'])
+    assert.ok(isDetectionId(id), id);
+  for (const id of [
+    '',
+    't.1.2',
+    't.1.2.3.4',
+    'x.1.2.3',
+    'T.1.2.3',
+    't.01.2.3',
+    't.1.+2.3',
+    't.1.2.-3',
+    't.1.2.1000000000000000',
+    't.1.2.3 ',
+    't.1.2.3\n',
+    't.1..3',
+    't.1.2.٣',
+  ]) {
+    assert.ok(!isDetectionId(id), JSON.stringify(id));
+  }
+});
+
+test('a stream has one name, which tells subscription and content type', () => {
+  fc.assert(
+    fc.property(number, contentType, (subscription_id, content_type) => {
+      const stream = streamName(subscription_id, content_type);
+      assert.deepEqual(streamParts(stream), { subscription_id, content_type });
+    }),
+  );
+});
+
+const match = contentType.chain((type) => exportRow(type).map((row) => matchOfRow(type, row)));
+
+test('a match is read back as it was rendered', () => {
+  fc.assert(
+    fc.property(match, fc.integer({ min: 1 }), (given, version) => {
+      const rendered = renderMatch(given);
+      assert.deepEqual(readMatch(rendered), given);
+      const id = formatDetectionId(
+        given.content_type,
+        given.subscription_id,
+        given.source.internal_id,
+        given.article.id,
+      );
+      assert.equal(renderedMatchOf(renderDetection(id, version, rendered)), rendered);
+      const shown = JSON.parse(
+        renderStreamRow(id, version, rendered).replace(BASE_URL_MARK, 'https://example.org'),
+      );
+      assert.deepEqual([shown.id, shown.version], [id, version]);
+      assert.equal(shown.event, version === 1 ? 'created' : 'updated');
+    }),
+  );
+});
+
+test('only the address of the own photo carries the mark for the base address, whatever text says', () => {
+  const tricky = '"image_url":"\u0001/photos/1';
+  fc.assert(
+    fc.property(contentType, exportRow('image'), (type, row) => {
+      const given = matchOfRow(type, { ...row, source_id: tricky, article_headline: tricky });
+      const marks = renderMatch(given).split(BASE_URL_MARK).length - 1;
+      assert.equal(marks, type === 'image' && row.source_image_url === null ? 1 : 0);
+      assert.deepEqual(readMatch(renderMatch(given)), given);
+    }),
+  );
+});
+
+test('a detection has the fields of its content type, all of them, in their order', () => {
+  fc.assert(
+    fc.property(match, (given) => {
+      const shown = JSON.parse(renderStreamRow('id', 1, renderMatch(given)).replace(BASE_URL_MARK, 'x'));
+      const expected = FIELDS.filter(({ content_types }) => content_types.includes(given.content_type))
+        .map(({ path }) => path)
+        .filter((path) => given.article.publisher !== null || !path.startsWith('article.publisher.'));
+      const wanted = given.article.publisher === null ? withPublisher(expected) : expected;
+      assert.deepEqual(pathsOf(shown), wanted);
+    }),
+  );
+});
+
+/** Where the publisher is null it stands for its members. */
+function withPublisher(paths: readonly string[]): string[] {
+  return paths.flatMap((path) => (path === 'article.headline' ? [path, 'article.publisher'] : [path]));
+}
+
+function pathsOf(value: object, prefix = ''): string[] {
+  return Object.entries(value).flatMap(([name, member]) =>
+    typeof member === 'object' && member !== null
+      ? pathsOf(member, `${prefix}${name}.`)
+      : [`${prefix}${name}`],
+  );
+}
+
+test('the signature of a photo depends on the key and the photo, and on nothing else', () => {
+  const key = Buffer.alloc(32, 1);
+  const path = photoPath(key, 7);
+  assert.match(path, /^\/photos\/7\?signature=[\w-]{22}$/);
+  assert.equal(photoPath(key, 7), path);
+  assert.notEqual(photoPath(key, 8).split('=')[1], path.split('=')[1]);
+});

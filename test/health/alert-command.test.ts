@@ -1,0 +1,144 @@
+/** The operator's command for alerts: what it is given, one at a time, bounded, and never in the way. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, test } from 'node:test';
+import { pino } from 'pino';
+import { type AlertCommand, createAlertCommand } from '../../src/health/alert-command.ts';
+import { startAppliance } from '../support/appliance.ts';
+import { fileName, nextWindowMs } from '../support/export-files.ts';
+import { example } from '../support/manual.ts';
+import { until } from '../support/until.ts';
+
+let folder: string;
+let told: string;
+let lines: Record<string, unknown>[];
+const log = pino(
+  { base: null, level: 'debug' },
+  { write: (line: string) => void lines.push(JSON.parse(line)) },
+);
+const ALERT = {
+  name: 'failed windows' as const,
+  page_worthy: false,
+  since: '2026-11-21T10:00:00Z',
+  detail: 'newswire: 1',
+  what_to_do: 'See failed/.',
+};
+
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  told = join(folder, 'told');
+});
+after(() => rmSync(folder, { recursive: true }));
+beforeEach(() => {
+  lines = [];
+  rmSync(told, { force: true });
+});
+
+/** Runs a script of Node with the path of {@link told} as its argument. */
+function command(script: string, runMs?: number): AlertCommand {
+  return createAlertCommand([process.execPath, '-e', script, told], log, runMs);
+}
+
+const COPY = `fs.appendFileSync(process.argv[1], fs.readFileSync(0))`;
+/** What was written so far, line by line. */
+function tellings(): unknown[] {
+  const text = existsSync(told) ? readFileSync(told, 'utf8') : '';
+  return text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+}
+const logged = (msg: string) => lines.filter((line) => line.msg === msg);
+
+test('it gets each alert on its stdin, in their order, without a shell and without the configuration', async () => {
+  process.env.WIREWATCH_KEYS_PREFIX = 'aa';
+  const tell = createAlertCommand(
+    [
+      process.execPath,
+      '-e',
+      `${COPY}; fs.appendFileSync(process.argv[1], JSON.stringify([process.argv[2], process.env.WIREWATCH_KEYS_PREFIX ?? null]) + '\\n')`,
+      told,
+      '$HOME; exit',
+    ],
+    log,
+  );
+  tell.run('opened', ALERT);
+  tell.run('closed', ALERT);
+  await until('both were told', () => tellings().length === 4);
+  delete process.env.WIREWATCH_KEYS_PREFIX;
+  const own = ['$HOME; exit', null];
+  assert.deepEqual(tellings(), [{ event: 'opened', ...ALERT }, own, { event: 'closed', ...ALERT }, own]);
+  assert.deepEqual(lines, []);
+});
+
+test('one that fails, is not there, reads nothing or does not end is logged, and the next one is run', async () => {
+  const failing = command('process.exit(3)');
+  failing.run('opened', ALERT);
+  failing.run('closed', ALERT);
+  await until('both failed', () => logged('the alert command failed').length === 2);
+  assert.equal(lines[0]?.code, 3);
+
+  const missing = createAlertCommand([join(folder, 'missing')], log);
+  missing.run('opened', ALERT);
+  missing.run('closed', ALERT);
+  await until('neither was run', () => logged('cannot run the alert command').length === 2);
+  assert.equal(logged('the alert command failed').length, 2, 'said once');
+
+  const hanging = command('setInterval(() => {}, 1000)', 50);
+  hanging.run('opened', ALERT);
+  hanging.run('closed', ALERT);
+  await until('both were ended', () => logged('the alert command failed').length === 4);
+  assert.equal(lines.at(-1)?.signal, 'SIGKILL');
+});
+
+test('no more than a hundred wait, and none is run once it is closed', async () => {
+  const hanging = command('setInterval(() => {}, 1000)');
+  for (let count = 0; count < 102; count += 1) hanging.run('opened', ALERT);
+  assert.equal(logged('alert command skipped: too many alerts are waiting for it').length, 1);
+  hanging.close();
+  await until('it was ended', () => logged('the alert command failed').length === 1);
+});
+
+test('the appliance runs the program of [alerts] command', async () => {
+  const script = join(folder, 'tell.cjs');
+  writeFileSync(script, `const fs = require('node:fs'); ${COPY.replace('argv[1]', 'argv[2]')}`);
+  const appliance = await startAppliance({
+    WIREWATCH_ALERTS_COMMAND: [process.execPath, script, told].join(','),
+  });
+  try {
+    appliance.put(fileName('newswire', nextWindowMs()), 'broken\n');
+    await until('it was told', () =>
+      tellings().some((line) => JSON.stringify(line).startsWith('{"event":"opened","name":"failed windows"')),
+    );
+  } finally {
+    await appliance.stop();
+  }
+});
+
+test("the manual's script mails each alert, and marks those that need someone now", {
+  skip: spawnSync('jq', ['--version']).status !== 0 && 'jq is not installed',
+}, async () => {
+  const shown = JSON.parse(example('alerts', 'alert'));
+  assert.deepEqual(Object.keys(shown), ['event', ...Object.keys(ALERT)]);
+  const script = join(folder, 'script');
+  writeFileSync(script, example('alerts', 'alert-script'), { mode: 0o755 });
+  writeFileSync(join(folder, 'mail'), `#!/bin/sh\n{ echo "$2 $3"; cat; } > '${folder}/mailed'\n`, {
+    mode: 0o755,
+  });
+  for (const page_worthy of [false, true]) {
+    const { status, stderr } = spawnSync(script, ['--to', 'desk@agency.example'], {
+      input: `${JSON.stringify({ event: 'opened', ...ALERT, page_worthy })}\n`,
+      env: { PATH: `${folder}:${process.env.PATH}` },
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, stderr);
+    assert.equal(
+      readFileSync(join(folder, 'mailed'), 'utf8'),
+      `${page_worthy ? 'NOW ' : ''}Wirewatch: failed windows opened desk@agency.example\n${ALERT.detail}\n\n${ALERT.what_to_do}\n`,
+    );
+  }
+});

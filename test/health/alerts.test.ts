@@ -1,0 +1,302 @@
+/** The alerts that follow from the database, their plans, the list of all in the documents, and `alert list`. */
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
+import { ALERTS, alertDocument } from '../../src/health/alerts.ts';
+import {
+  FAILED_FILES,
+  FILES_WITH_SKIPPED_ROWS,
+  HELD_FILES,
+  LEDGER_ALERTS,
+  ledgerAlerts,
+  REFUSED_FILES,
+  WINDOWS_NOT_DONE,
+} from '../../src/health/ledger-alerts.ts';
+import { type FileRecord, saveFile } from '../../src/ingest/apply/file-record.ts';
+import { DAY_MS, formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
+import {
+  COUNT_KNOWN,
+  FIRST_BEFORE_GAP,
+  LAST_BEHIND_GAP,
+  setWindow,
+  type WindowStatus,
+} from '../../src/windows/ledger.ts';
+import { tableRows, topic } from '../support/manual.ts';
+import { createTestStore, type TestStore } from '../support/store.ts';
+
+const NOW = Date.parse('2026-11-21T12:00:00Z');
+const START = NOW - 40 * DAY_MS;
+const both: ReadonlySet<ExportName> = new Set(EXPORT_NAMES);
+
+let store: TestStore;
+beforeEach(() => {
+  store = createTestStore();
+});
+afterEach(() => store.close());
+
+function set(
+  status: WindowStatus,
+  windowStart = START,
+  since = NOW - HOUR_MS,
+  exportName: ExportName = 'newswire',
+) {
+  setWindow(store.writer, { export: exportName, window_start: windowStart, status, since, file: null });
+}
+
+let lastNumber = 0;
+function file(members: Partial<FileRecord>): void {
+  lastNumber += 1;
+  saveFile(store.writer, {
+    number: lastNumber,
+    name: `newswire.file-${lastNumber}.ndjson`,
+    export: 'newswire',
+    window_start: START,
+    label: null,
+    sha256: null,
+    bytes: 1,
+    outcome: 'applied',
+    taken_at: NOW - HOUR_MS,
+    finished_at: NOW - HOUR_MS,
+    rows_applied: 0,
+    report: {},
+    destination: `somewhere/${lastNumber}`,
+    ...members,
+  });
+}
+
+const alerts = (nowMs = NOW, enabled = both) => ledgerAlerts(store.reader, enabled, nowMs).map(alertDocument);
+const names = (nowMs = NOW) => alerts(nowMs).map(({ name }) => name);
+
+describe('windows', () => {
+  test('that are done raise none', () => {
+    set('done');
+    assert.deepEqual(alerts(), []);
+  });
+
+  for (const status of ['failed', 'missing', 'abandoned'] as const) {
+    test(`that are ${status} raise one an export, with how many, since when, and the command`, () => {
+      set(status, START, NOW - HOUR_MS);
+      set(status, START + WINDOW_MS, NOW - 2 * HOUR_MS);
+      set(status, START, NOW - HOUR_MS, 'imagewire');
+      const found = alerts().sort((a, b) => (a.detail < b.detail ? 1 : -1));
+      assert.deepEqual(
+        found.map(({ name, page_worthy, since, detail }) => ({ name, page_worthy, since, detail })),
+        [
+          {
+            name: `${status} windows`,
+            page_worthy: false,
+            since: formatMs(NOW - 2 * HOUR_MS),
+            detail: `newswire: 2 windows from ${formatMs(START)} to ${formatMs(START + WINDOW_MS)} ${status === 'failed' ? 'have' : 'are'} ${status}`,
+          },
+          {
+            name: `${status} windows`,
+            page_worthy: false,
+            since: formatMs(NOW - HOUR_MS),
+            detail: `imagewire: the window ${formatMs(START)} ${status === 'failed' ? 'has' : 'is'} ${status}`,
+          },
+        ],
+      );
+      const command = {
+        failed: 'wirewatch window reset newswire --all',
+        missing: 'wirewatch window list newswire --status missing',
+        abandoned: `wirewatch window accept newswire ${formatMs(START)}`,
+      }[status];
+      assert.ok(found[0]?.what_to_do.includes(command), found[0]?.what_to_do);
+      set('done', START);
+      set('done', START + WINDOW_MS);
+      assert.equal(alerts().length, 1, 'it closes when its windows are done');
+    });
+  }
+
+  test('that are missing by hundreds name the command that says which are expected', () => {
+    for (let count = 0; count < 144; count += 1) {
+      assert.ok(!alerts()[0]?.what_to_do.includes('window expect'));
+      set('missing', START + count * WINDOW_MS);
+    }
+    assert.match(alerts()[0]?.what_to_do ?? '', /wirewatch window expect newswire START$/);
+  });
+
+  test('that are an hour overdue raise one an export, once a later window was read', () => {
+    const lateFrom = START + 2 * WINDOW_MS + HOUR_MS;
+    set('done', START - WINDOW_MS);
+    assert.deepEqual(names(lateFrom + DAY_MS), [], 'nothing later was read');
+    set('done', START + 2 * WINDOW_MS);
+    assert.deepEqual(names(lateFrom - 1), []);
+    assert.deepEqual(alerts(lateFrom)[0], {
+      name: 'late windows',
+      page_worthy: false,
+      since: formatMs(lateFrom),
+      detail: `newswire: the window ${formatMs(START)} is more than an hour overdue, but a later window was read`,
+      what_to_do: ALERTS['late windows'].what_to_do,
+    });
+    assert.match(
+      alerts(lateFrom + WINDOW_MS)[0]?.detail ?? '',
+      /^newswire: 2 windows from .* are more than an hour overdue/,
+    );
+    assert.deepEqual(alerts(lateFrom, new Set(['imagewire'])), []);
+    set('missing');
+    set('failed', START + WINDOW_MS);
+    assert.deepEqual(names(lateFrom + WINDOW_MS).sort(), ['failed windows', 'missing windows']);
+  });
+
+  test('that were abandoned are told for a week; failed and missing ones as long as they are', () => {
+    set('failed', START, NOW - 300 * DAY_MS);
+    set('missing', START + WINDOW_MS, NOW - 29 * DAY_MS);
+    set('abandoned', START + 2 * WINDOW_MS, NOW - 7 * DAY_MS + 1);
+    assert.equal(alerts().length, 3);
+    assert.deepEqual(names(NOW + 1), ['failed windows', 'missing windows']);
+  });
+
+  test('of an export that is switched off raise none', () => {
+    set('failed');
+    set('missing', START, NOW, 'imagewire');
+    file({ outcome: 'held' });
+    file({ report: { bad_rows: 1 } });
+    assert.deepEqual(alerts(NOW, new Set()), []);
+  });
+
+  test('for which files are held name the command that reads them', () => {
+    set('abandoned', START, NOW - 30 * DAY_MS);
+    file({ outcome: 'held', taken_at: NOW - 3 * HOUR_MS });
+    file({ outcome: 'held', taken_at: NOW - 2 * HOUR_MS });
+    const [held, ...others] = alerts();
+    assert.deepEqual(others, []);
+    assert.deepEqual(
+      [held?.name, held?.since, held?.page_worthy],
+      ['held windows', formatMs(NOW - 3 * HOUR_MS), false],
+    );
+    assert.ok(held?.what_to_do.includes(`wirewatch window accept newswire ${formatMs(START)}`));
+    set('failed', START, NOW - 300 * DAY_MS);
+    const reset = alerts().find(({ name }) => name === 'held windows');
+    assert.ok(reset?.what_to_do.includes(`wirewatch window reset newswire ${formatMs(START)}`));
+    set('done', START);
+    assert.deepEqual(alerts(), []);
+  });
+
+  test('a held file that was read since holds nothing open', () => {
+    set('abandoned', START, NOW - 30 * DAY_MS);
+    file({ outcome: 'held', destination: null });
+    assert.deepEqual(alerts(), []);
+  });
+});
+
+describe('files', () => {
+  test('a bad second file of a window that is done raises one, for a day or until a later one is applied', () => {
+    set('done');
+    file({ outcome: 'failed' });
+    assert.deepEqual(names(), ['failed files']);
+    assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
+    file({ outcome: 'applied' });
+    assert.deepEqual(alerts(), []);
+  });
+
+  test('a failed window is told as such, not a second time as a file', () => {
+    set('failed');
+    file({ outcome: 'failed' });
+    assert.deepEqual(names(), ['failed windows']);
+  });
+
+  test('a backfill that failed raises one, until one of its label is applied', () => {
+    file({ outcome: 'failed', window_start: null, label: 'history' });
+    assert.deepEqual(names(), ['failed files']);
+    file({ outcome: 'applied', window_start: null, label: 'other' });
+    assert.deepEqual(names(), ['failed files']);
+    file({ outcome: 'applied', window_start: null, label: 'history' });
+    assert.deepEqual(alerts(), []);
+  });
+
+  test('files that were refused raise one, for a day', () => {
+    file({ outcome: 'refused', export: null, window_start: null, report: { reason: 'no name' } });
+    assert.deepEqual(
+      alerts().map(({ name, detail }) => [name, detail]),
+      [['refused files', `newswire.file-${lastNumber}.ndjson was refused: no name`]],
+    );
+    file({ outcome: 'refused', report: { reason: 'too far ahead' } });
+    assert.equal(
+      alerts()[0]?.detail,
+      `2 files were refused, most recently newswire.file-${lastNumber}.ndjson: too far ahead`,
+    );
+    assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
+  });
+
+  test('rows that were left out raise one, for a day, bad ones and those of unknown subscriptions', () => {
+    file({ report: { bad_rows: 0, unknown_rows: {} } });
+    assert.deepEqual(alerts(), []);
+    for (const report of [
+      { bad_rows: 2, unknown_rows: {} },
+      { bad_rows: 0, unknown_rows: { '7009:text': 3 } },
+    ]) {
+      file({ report });
+      const [skipped, ...others] = alerts();
+      assert.deepEqual([skipped?.name, others.length], ['rows skipped', 0]);
+      assert.equal(
+        skipped?.detail,
+        `newswire: rows were skipped in newswire.file-${lastNumber}.ndjson: ${report.bad_rows > 0 ? '2 bad rows' : '3 rows of subscription 7009 (text)'}`,
+      );
+      assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
+      store.writer.exec('DELETE FROM ingest_file');
+    }
+    file({ outcome: 'failed', window_start: null, label: 'x', report: { bad_rows: 2 } });
+    assert.deepEqual(names(), ['failed files']);
+  });
+});
+
+test('what is read for them once a second is read by an index', () => {
+  const plan = (sql: string, values: object) =>
+    store.reader
+      .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
+      .all(values)
+      .map(({ detail }) => detail)
+      .join('\n');
+  const windows = plan(WINDOWS_NOT_DONE, { abandoned_since: 0 });
+  const seek = 'SEARCH export_window USING COVERING INDEX export_window_not_done';
+  assert.deepEqual(
+    windows.split('\n').filter((step) => /export_window|TEMP/.test(step)),
+    [`${seek} (export=? AND status=?)`, `${seek} (export=? AND status=? AND since>?)`],
+  );
+  assert.match(plan(HELD_FILES, { limit: 1 }), /SEARCH file USING INDEX ingest_file_by_outcome \(outcome=\?/);
+  assert.match(
+    plan(FAILED_FILES, { since: 0, limit: 1 }),
+    /SEARCH file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
+  );
+  const span = { export: 'newswire', from: 0, to: 1 };
+  const known =
+    /SEARCH (export_window|known) USING (PRIMARY KEY|COVERING INDEX \w+) \(export=\? AND window_start>\? AND window_start<\?\)/;
+  for (const sql of [COUNT_KNOWN, FIRST_BEFORE_GAP, LAST_BEHIND_GAP]) {
+    assert.match(plan(sql, span), known);
+    assert.doesNotMatch(plan(sql, span), /TEMP B-TREE/);
+  }
+  assert.match(
+    plan(REFUSED_FILES, { since: 0 }),
+    /SEARCH ingest_file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
+  );
+  assert.match(plan(FILES_WITH_SKIPPED_ROWS, { since: 0 }), /USING INDEX ingest_file_skipped/);
+});
+
+test('no alert of the ledger needs someone now: the list is in order without sorting it anew', () => {
+  for (const name of LEDGER_ALERTS) assert.equal(ALERTS[name].page_worthy, false, name);
+});
+
+test('the manual lists every alert, which need someone now, and what to do', () => {
+  const [now = '', later = ''] = topic('alerts').split('<!-- made by npm run manual: alerts-later -->');
+  const listed = (text: string) =>
+    tableRows(text)
+      .filter(([name = '']) => name.startsWith('**'))
+      .map(([name = '', opens = '', closes = '', todo]) => [
+        name.replaceAll('*', ''),
+        opens.slice(1),
+        closes.slice(1),
+        todo,
+      ]);
+  const expected = (isPageWorthy: boolean) =>
+    Object.entries(ALERTS)
+      .filter(([, { page_worthy }]) => page_worthy === isPageWorthy)
+      .map(([name, { opens, closes, what_to_do }]) => [
+        name,
+        `${opens.slice(1)}.`,
+        `${closes.slice(1)}.`,
+        what_to_do,
+      ]);
+  assert.deepEqual(listed(now), expected(true));
+  assert.deepEqual(listed(later), expected(false));
+});

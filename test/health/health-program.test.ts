@@ -1,0 +1,333 @@
+/** Health, alerts and missing windows of the real program: what a monitor sees, and what an operator is told. */
+import assert from 'node:assert/strict';
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { AlertDocument } from '../../src/health/alerts.ts';
+import type { Health } from '../../src/health/rules.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { NO_PRELOAD } from '../support/command.ts';
+import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
+import { fullLog } from '../support/full-log.ts';
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+
+const PATIENCE_MS = 30_000;
+/** Of the whole run: tests build on the windows of those before them, also where one ends meanwhile. */
+const CURRENT_WINDOW_MS = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
+function currentWindowMs(): number {
+  return CURRENT_WINDOW_MS;
+}
+
+async function health(): Promise<{ readonly http: number } & Health> {
+  const answer = await fetch(`${appliance.serving().url}/v1/health`);
+  const body: Health = JSON.parse(await answer.text());
+  return { http: answer.status, ...body };
+}
+
+function alerts(): AlertDocument[] {
+  return JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
+}
+
+/** Waits until the condition holds: the appliance looks at some things once a second. */
+async function eventually<Value>(
+  what: string,
+  look: () => Promise<Value> | Value,
+  isIt: (value: Value) => boolean,
+) {
+  const end = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const value = await look();
+    if (isIt(value)) return value;
+    assert.ok(performance.now() < end, `${what}: ${JSON.stringify(value)}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+const hasAlert = (name: string) => (open: AlertDocument[]) => open.some((alert) => alert.name === name);
+const isFreeOf = (name: string) => (open: AlertDocument[]) => !hasAlert(name)(open);
+
+/** Alerts about the disk of the machine that runs the tests are no part of them. */
+const isClear = (open: AlertDocument[]) =>
+  open.filter(({ name }) => name !== 'disk getting full').length === 0;
+
+describe('a new installation', () => {
+  before(async () => {
+    appliance = await startAppliance();
+  });
+  after(() => appliance.stop());
+
+  test('is degraded while no window has finished, but has no alert', async () => {
+    const found = await health();
+    assert.equal(found.http, 503);
+    assert.equal(found.status, 'degraded');
+    assert.deepEqual(found.exports, { newswire: { newest_done: null }, imagewire: { newest_done: null } });
+    assert.equal(found.alerts.page_worthy, 0);
+    assert.ok(isClear(alerts()));
+  });
+
+  test('is well during a pause, and degraded again after it, at once', async () => {
+    appliance.cli(['ingest', 'pause']);
+    const paused = await health();
+    assert.deepEqual([paused.http, paused.status, paused.alerts.paused], [200, 'ok', 1]);
+    appliance.cli(['ingest', 'resume']);
+    const resumed = await health();
+    assert.deepEqual([resumed.http, resumed.status, resumed.alerts.paused], [503, 'degraded', 0]);
+  });
+
+  test('is well once the current windows of both exports are done; HEAD says the same', async () => {
+    const window = currentWindowMs();
+    await appliance.dropped(fileName('newswire', window), ndjson([newRow()]));
+    assert.equal((await health()).http, 503, 'the photos have none yet');
+    await appliance.dropped(fileName('imagewire', window), '');
+    const found = await health();
+    assert.deepEqual(found, {
+      http: 200,
+      status: 'ok',
+      exports: {
+        newswire: { newest_done: formatMs(window + WINDOW_MS) },
+        imagewire: { newest_done: formatMs(window + WINDOW_MS) },
+      },
+      alerts: { open: found.alerts.open, page_worthy: 0, paused: 0 },
+    });
+    const page = await appliance.get(`/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}`);
+    const { as_of } = JSON.parse(await page.text());
+    assert.equal(as_of, found.exports.newswire.newest_done, 'it is the value that as_of is built from');
+    const head = await fetch(`${appliance.serving().url}/v1/health`, { method: 'HEAD' });
+    assert.deepEqual([head.status, await head.text()], [200, '']);
+  });
+
+  test('a window that failed, and one held for it, are told with the command; they need nobody now', async () => {
+    const window = currentWindowMs() - 3 * WINDOW_MS;
+    const name = fileName('newswire', window);
+    assert.equal((await appliance.dropped(name, 'no json\n')).msg, 'file failed');
+    const [failed] = alerts().filter((alert) => alert.name === 'failed windows');
+    assert.equal(failed?.page_worthy, false);
+    assert.match(failed?.since ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    assert.ok(failed?.detail.includes(formatMs(window)));
+    assert.ok(failed?.what_to_do.includes(`wirewatch window reset newswire ${formatMs(window)}`));
+    const row = newRow();
+    assert.equal((await appliance.dropped(name, ndjson([row]))).msg, 'file held');
+    assert.ok(hasAlert('held windows')(alerts()));
+    const found = await health();
+    assert.equal(found.http, 200);
+    assert.ok(found.alerts.open >= 2);
+    appliance.cli(['window', 'reset', 'newswire', formatMs(window)]);
+    assert.ok(isClear(alerts()), JSON.stringify(alerts()));
+    assert.ok(await appliance.detection(idOf(row)));
+  });
+
+  test('a bad second file of a window that is done is told, and the window stays done', async () => {
+    const window = currentWindowMs();
+    assert.equal((await appliance.dropped(fileName('newswire', window), 'no json\n')).msg, 'file failed');
+    assert.deepEqual(
+      alerts().flatMap(({ name }) => (name === 'disk getting full' ? [] : [name])),
+      ['failed files'],
+    );
+    assert.equal((await health()).exports.newswire.newest_done, formatMs(window + WINDOW_MS));
+    await appliance.dropped(fileName('newswire', window), ndjson([newRow()]));
+    assert.ok(isClear(alerts()));
+  });
+
+  test('rows of unknown subscriptions are told until they were replayed', async () => {
+    const row = newRow({ subscription_id: 7003 });
+    await appliance.dropped(fileName('newswire', currentWindowMs() - WINDOW_MS), ndjson([row]));
+    const [skipped] = alerts().filter(({ name }) => name === 'rows skipped');
+    assert.equal(skipped?.page_worthy, false);
+    assert.ok(skipped?.what_to_do.includes('wirewatch ingest replay'));
+    appliance.cli(['ingest', 'replay']);
+    assert.ok(hasAlert('rows skipped')(alerts()), 'the subscription is not there yet');
+    appliance.cli(['subscription', 'add', '7003', '--account', 'agency']);
+    appliance.cli(['ingest', 'replay']);
+    assert.ok(isClear(alerts()), JSON.stringify(alerts()));
+  });
+
+  test('a drop folder that is gone needs someone, until it is back', async () => {
+    const { drop } = appliance;
+    renameSync(drop, `${drop}.away`);
+    writeFileSync(drop, 'a file in its place');
+    const [found] = await eventually('the alert', alerts, hasAlert('drop folder not readable'));
+    assert.deepEqual([found?.name, found?.page_worthy], ['drop folder not readable', true]);
+    assert.ok(found?.detail.includes(drop));
+    const degraded = await health();
+    assert.deepEqual([degraded.http, degraded.status, degraded.alerts.page_worthy], [503, 'degraded', 1]);
+    assert.equal(degraded.exports.newswire.newest_done === null, false);
+    rmSync(drop);
+    renameSync(`${drop}.away`, drop);
+    await eventually('health', health, ({ http }) => http === 200);
+    await eventually('the list', alerts, isFreeOf('drop folder not readable'));
+    const line = await appliance.dropped(fileName('newswire', currentWindowMs()), ndjson([newRow()]));
+    assert.equal(line.msg, 'file applied');
+  });
+
+  test('a full disk is waited out: it needs someone, reads go on, and it resumes by itself', {
+    skip: NO_PRELOAD,
+  }, async () => {
+    const { settings, fill, makeRoom } = fullLog(join(appliance.data, '..', 'full'));
+    await appliance.restart(settings);
+    fill();
+    const row = newRow();
+    const name = fileName('newswire', currentWindowMs());
+    appliance.put(name, ndjson([row]));
+    const open = await eventually('the alert', alerts, hasAlert('disk full'));
+    assert.equal(open.find((alert) => alert.name === 'disk full')?.page_worthy, true);
+    assert.equal((await health()).http, 503);
+    assert.equal(await appliance.detection(idOf(row)), null);
+    makeRoom();
+    assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+    await eventually('health', health, ({ http }) => http === 200);
+    assert.ok(await appliance.detection(idOf(row)));
+  });
+
+  test('keys that cannot be checked need someone, until they can', async () => {
+    const access = join(appliance.data, 'access.db');
+    renameSync(access, `${access}.away`);
+    const degraded = await health();
+    assert.deepEqual([degraded.http, degraded.alerts.page_worthy], [503, 1]);
+    renameSync(`${access}.away`, access);
+    assert.equal((await health()).http, 200);
+  });
+
+  test('alerts are told to the log, too, as they open and close', { skip: NO_PRELOAD }, async () => {
+    for (const what of ['alert opened', 'alert closed'])
+      await appliance.serving().logged(what, ({ msg, alert }) => msg === what && alert === 'disk full');
+  });
+
+  test('the list is readable, and says so when the appliance does not run', async () => {
+    const running = appliance.cli(['alert', 'list']);
+    assert.equal(running.stderr, '');
+    await appliance.dropped(fileName('newswire', currentWindowMs() - 5 * WINDOW_MS), 'no json\n');
+    await appliance.serving().stop();
+    const { status, stdout } = appliance.cli(['alert', 'list'], { anyStatus: true });
+    assert.equal(status, 1);
+    assert.match(stdout, /^URGENCY +ALERT +SINCE\nNOW +appliance not running +-\n/);
+    const prose = stdout.replace(/\s+/g, ' ');
+    assert.match(
+      prose,
+      /detail: Wirewatch is not running on .*, so only alerts that follow from its database are listed/,
+    );
+    assert.ok(prose.includes(`Start it with: wirewatch serve --data ${appliance.data}`), stdout);
+    assert.match(stdout, /\nlater +failed windows +20/);
+    const json = appliance.cli(['alert', 'list', '--json'], { anyStatus: true });
+    const [first] = JSON.parse(json.stdout);
+    assert.deepEqual([json.status, first.name, first.page_worthy], [1, 'appliance not running', true]);
+    await appliance.restart();
+  });
+});
+
+describe('an export that is switched off', () => {
+  before(async () => {
+    appliance = await startAppliance({ WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false' });
+  });
+  after(() => appliance.stop());
+
+  test('is not judged, and shows nothing done', async () => {
+    assert.equal((await health()).http, 503);
+    const window = currentWindowMs();
+    await appliance.dropped(fileName('newswire', window), '');
+    const found = await health();
+    assert.equal(found.http, 200);
+    assert.deepEqual(found.exports, {
+      newswire: { newest_done: formatMs(window + WINDOW_MS) },
+      imagewire: { newest_done: null },
+    });
+  });
+});
+
+describe('a damaged database', () => {
+  const row = newRow();
+  before(async () => {
+    appliance = await startAppliance();
+  });
+  after(() => appliance.stop());
+
+  test('is served no more: 500 for detections, 503 with nulls for health, and ingest stops', async () => {
+    const window = currentWindowMs();
+    await appliance.dropped(fileName('newswire', window), ndjson([row]));
+    await appliance.dropped(fileName('imagewire', window), '');
+    assert.equal((await health()).http, 200);
+    assert.ok(await appliance.detection(idOf(row)));
+    const database = join(appliance.data, 'detections.db');
+    writeFileSync(database, 'this is no database. '.repeat(100_000));
+    const found = await eventually('health', health, ({ http }) => http === 503);
+    assert.equal(found.status, 'degraded');
+    assert.deepEqual(found.exports, { newswire: { newest_done: null }, imagewire: { newest_done: null } });
+    assert.ok(found.alerts.page_worthy >= 1);
+    for (const path of [
+      `/v1/detections/${idOf(row)}`,
+      `/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}`,
+    ]) {
+      assert.equal((await appliance.get(path)).status, 500, path);
+    }
+    const open = await eventually('the alert', alerts, hasAlert('database damaged'));
+    assert.equal(open.find(({ name }) => name === 'database damaged')?.page_worthy, true);
+    appliance.put(fileName('newswire', window - WINDOW_MS), ndjson([newRow()]));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    assert.ok(
+      existsSync(join(appliance.drop, fileName('newswire', window - WINDOW_MS))),
+      'nothing is read any more',
+    );
+    assert.equal((await health()).http, 503);
+  });
+
+  test('is made anew by the next start, with all that was in it', async () => {
+    await appliance.restart();
+    await eventually('health', health, ({ http }) => http === 200);
+    assert.equal((await appliance.detection(idOf(row)))?.id, idOf(row));
+    const name = fileName('newswire', currentWindowMs() - WINDOW_MS);
+    assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+    await eventually('the list', alerts, isFreeOf('database damaged'));
+  });
+});
+
+describe('a database that contradicts itself', () => {
+  before(async () => {
+    appliance = await startAppliance();
+  });
+  after(() => appliance.stop());
+
+  test('is served no more: a page that would lack a row is 500, and its cursor is not moved on', async () => {
+    const rows = [newRow(), newRow(), newRow()];
+    await appliance.dropped(fileName('newswire', currentWindowMs()), ndjson(rows));
+    const changes = `/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}`;
+    assert.equal((await appliance.get(changes)).status, 200);
+    const db = openDetections(join(appliance.data, 'detections.db'));
+    db.exec('DELETE FROM stream_row WHERE place = (SELECT min(place) + 1 FROM stream_row)');
+    db.close();
+    assert.equal((await appliance.get(changes)).status, 500);
+    const open = await eventually('the alert', alerts, hasAlert('database damaged'));
+    const alert = open.find(({ name }) => name === 'database damaged');
+    assert.match(String(alert?.detail), /should have 3 rows, but 2 were read/);
+    assert.equal((await health()).http, 503);
+    // Neither is anything else of it.
+    for (const row of rows) assert.equal((await appliance.get(`/v1/detections/${idOf(row)}`)).status, 500);
+  });
+});
+
+describe('a fault that ends the ingesting thread', () => {
+  before(async () => {
+    appliance = await startAppliance();
+  });
+  after(() => appliance.stop());
+
+  test('needs someone, and reads go on', async () => {
+    const row = newRow();
+    const window = currentWindowMs();
+    await appliance.dropped(fileName('newswire', window), ndjson([row]));
+    await appliance.dropped(fileName('imagewire', window), '');
+    assert.equal((await health()).http, 200);
+    const db = openDetections(join(appliance.data, 'detections.db'));
+    db.exec('ALTER TABLE delivery RENAME TO delivery_away');
+    db.close();
+    appliance.put(fileName('newswire', window - WINDOW_MS), ndjson([newRow()]));
+    const open = await eventually('the alert', alerts, hasAlert('ingest stopped'));
+    assert.equal(open.find(({ name }) => name === 'ingest stopped')?.page_worthy, true);
+    const found = await health();
+    assert.deepEqual([found.http, found.alerts.page_worthy], [503, 1]);
+    assert.equal(found.exports.newswire.newest_done, formatMs(window + WINDOW_MS));
+    assert.ok(await appliance.detection(idOf(row)));
+  });
+});

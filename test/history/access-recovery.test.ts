@@ -1,0 +1,165 @@
+/**
+ * Whatever becomes of access.db while Wirewatch is not running: from the first request of the next start on, accounts,
+ * subscriptions and keys are as they were (contract: Authentication), and the log says who changed them.
+ */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import {
+  createInstallation,
+  createKey,
+  type Installation,
+  putFile,
+  type Serving,
+} from '../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { runProgram } from '../support/program.ts';
+
+const MADE_ANEW = 'access.db was rebuilt from its log';
+const BROUGHT_UP = 'access.db was older than its log and was brought up to date';
+
+let installation: Installation;
+let revoked: string;
+let older: Buffer;
+
+before(async () => {
+  installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
+  revoked = createKey(installation.cli, 'agency', '7001');
+  older = readFileSync(path());
+  installation.cli(['key', 'revoke', idOfKey(revoked), '--yes']);
+  installation.cli(['ingest', 'pause']);
+});
+after(() => installation.remove());
+
+function path(end = ''): string {
+  return join(installation.data, `access.db${end}`);
+}
+
+function idOfKey(key: string): string {
+  return key.split('_')[2] ?? '';
+}
+
+/** But for when a key was last used: that stands in usage.db. */
+function shown(): string[] {
+  return ['account', 'subscription', 'key'].map((what) =>
+    installation.cli([what, 'list', '--json']).stdout.replaceAll(/"last_used_at": .*/g, ''),
+  );
+}
+
+async function statusOf(serving: Serving, key: string): Promise<number> {
+  const response = await fetch(`${serving.url}/v1/me`, { headers: { authorization: `Bearer ${key}` } });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Starts, and holds everything against what it was. @param expected in the log of the start */
+async function assertAsBefore(before: readonly string[], expected: string): Promise<void> {
+  const serving = await installation.serve();
+  try {
+    assert.equal(await statusOf(serving, revoked), 401);
+    assert.equal(await statusOf(serving, installation.key), 200);
+    assert.ok(serving.log.some(({ msg }) => msg === expected));
+    assert.deepEqual(shown(), before);
+    assert.notEqual(JSON.parse(installation.cli(['ingest', 'status', '--json']).stdout).paused_since, null);
+  } finally {
+    await serving.stop();
+  }
+}
+
+describe('a start finds', () => {
+  test('an older access.db', async () => {
+    const content = shown();
+    writeFileSync(path(), older);
+    await assertAsBefore(content, BROUGHT_UP);
+  });
+
+  test('an older access.db, and beside it what a crash has left of the newer one', async () => {
+    const serving = await installation.serve();
+    for (let count = 0; count < 3; count += 1)
+      installation.cli(['account', 'set', 'agency', '--name', `Agency ${count}`]);
+    const content = shown();
+    await serving.kill();
+    assert.ok(existsSync(path('-wal')));
+    writeFileSync(path(), older);
+    const next = await installation.serve();
+    assert.equal(await statusOf(next, revoked), 401);
+    assert.deepEqual(shown(), content);
+    await next.stop();
+  });
+
+  test('none', async () => {
+    const content = shown();
+    rmSync(path());
+    await assertAsBefore(content, MADE_ANEW);
+  });
+
+  test('a damaged one', async () => {
+    const content = shown();
+    writeFileSync(path(), 'no database '.repeat(5000));
+    await assertAsBefore(content, MADE_ANEW);
+  });
+
+  test('a log that ends before it: refused, with what to do', async () => {
+    const log = join(installation.data, 'access-log');
+    renameSync(log, `${log}-away`);
+    const run = runProgram(['serve', '--port', '0', '--data', installation.data]);
+    assert.equal(await run.ended, 78);
+    assert.match(
+      run.told(),
+      /access-log is damaged: the log is missing.* Nothing was changed\. Restore a backup/,
+    );
+    renameSync(`${log}-away`, log);
+    await (await installation.serve()).stop();
+  });
+});
+
+describe('wirewatch log', () => {
+  test('--access says who did what, by which command', () => {
+    const actor = userInfo().username;
+    const { stdout } = installation.cli(['log', '--access']);
+    const line = stdout.split('\n').find((text) => text.includes('revoked_at none'));
+    const expected = `^\\d{4}-\\S+Z  ${actor}  key revoke  key ${idOfKey(revoked)} changed: revoked_at none -> "\\d{4}-\\S+Z"$`;
+    assert.match(line ?? '', new RegExp(expected));
+    const lines: Record<string, unknown>[] = installation
+      .cli(['log', '--access', '--json'])
+      .stdout.trimEnd()
+      .split('\n')
+      .map((text) => JSON.parse(text));
+    assert.equal(lines.length, stdout.trimEnd().split('\n').length);
+    const paused = lines.find(({ subject }) => subject === 'ingest');
+    assert.deepEqual([paused?.command, paused?.actor, paused?.change], ['ingest pause', actor, 'changed']);
+    assert.doesNotMatch(stdout + JSON.stringify(lines), /hash|[0-9a-f]{64}/i);
+  });
+
+  test('--from and --to bound it by time', () => {
+    const all = installation.cli(['log', '--access']).stdout;
+    const now = new Date().toISOString();
+    assert.equal(installation.cli(['log', '--access', '--to', now]).stdout.length <= all.length, true);
+    assert.equal(installation.cli(['log', '--access', '--from', '2000-01-01T00:00:00Z']).stdout, all);
+    assert.equal(installation.cli(['log', '--access', '--from', '2100-01-01T00:00:00Z']).stdout, '');
+    const { status } = installation.cli(['log', '--follow', '--to', now], { anyStatus: true });
+    assert.equal(status, 2);
+  });
+
+  test('prints the history of detections, line by line, and goes on with what comes', async () => {
+    installation.cli(['ingest', 'resume']);
+    const serving = await installation.serve();
+    const following = runProgram(['log', '--follow', '--data', installation.data]);
+    const row = newRow();
+    putFile(installation.drop, fileName('newswire', nextWindowMs()), ndjson([row]));
+    const line = await following.until('the row', () =>
+      following
+        .printed()
+        .split('\n')
+        .find((text) => text.includes(`"row":"${idOf(row)}"`)),
+    );
+    following.kill('SIGTERM');
+    await following.ended;
+    await serving.stop();
+    const lines = installation.cli(['log']).stdout.trimEnd().split('\n');
+    assert.ok(lines.includes(line));
+    assert.ok('commit' in JSON.parse(lines.at(-1) ?? ''));
+  });
+});

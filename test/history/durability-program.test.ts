@@ -1,0 +1,91 @@
+/** What a power cut may not take of what is dropped: a file is safe in its place before the log relies on it, and after. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { createInstallation, putFile } from '../support/appliance.ts';
+import { NO_PRELOAD } from '../support/command.ts';
+import { type DiskCall, Unsynced } from '../support/disk-calls.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+
+const RECORDER = pathToFileURL(join(import.meta.dirname, '..', 'support', 'record-disk.ts')).href;
+
+const isLog = ({ path }: DiskCall) => /\/log\/[^/]*\.zst$/.test(path);
+const isPutAway = (call: DiskCall): call is Extract<DiskCall, { to: string }> =>
+  call.call === 'rename' &&
+  /\/drop\/(archive|failed|held|refused)\/.*\.(ndjson|gz|txt|failed)$/.test(call.to);
+/** Notes for persons, and of a reading that is under way. */
+const isNote = (path: string) => /\.reason\.json(\.tmp)?$|reading/.test(path);
+
+test('a file is on the disk in .taken before its entry is, and its entry before it is put away', {
+  skip: NO_PRELOAD,
+}, async () => {
+  const installation = createInstallation({ WIREWATCH_INGEST_BAD_ROWS: 'skip' });
+  try {
+    const calls = await recorded(installation);
+    const { drop } = installation;
+    const unsynced = new Unsynced();
+    const inDrop = (paths: string[]) => paths.filter((path) => path.startsWith(drop) && !isNote(path));
+    const inLog = (paths: string[]) => paths.filter((path) => /\/log(\/|$)/.test(path));
+    const putAway: string[] = [];
+    let entries = 0;
+    for (const call of calls) {
+      if (call.call === 'sync' && isLog(call)) {
+        entries += 1;
+        assert.deepEqual(inDrop([...unsynced.content, ...unsynced.names]), [], `entry ${entries}`);
+      }
+      if (isPutAway(call)) {
+        putAway.push(call.to);
+        assert.deepEqual(inLog([...unsynced.content, ...unsynced.names]), [], call.to);
+      }
+      unsynced.note(call);
+    }
+    assert.ok(entries > 5);
+    for (const folder of ['archive', 'failed', 'held', 'refused'])
+      assert.ok(
+        putAway.some((path) => path.includes(`/${folder}/`)),
+        folder,
+      );
+    assert.ok(putAway.some((path) => path.endsWith('.skipped.ndjson')));
+    assert.ok(putAway.some((path) => /\/archive\/.*\.failed/.test(path)));
+    const left = [...unsynced.content, ...unsynced.names].filter((path) => existsSync(path));
+    assert.deepEqual(inDrop(left), [], 'at the end');
+    assert.deepEqual(
+      unsynced.gone.filter((path) => path.includes('/.taken/')),
+      [],
+      'in one place',
+    );
+    assert.deepEqual(inLog(left), [], 'at the end');
+  } finally {
+    installation.remove();
+  }
+});
+
+/** A window with a row that is left out, one whose file fails and is replaced, a backfill, a name that is none. */
+async function recorded(installation: ReturnType<typeof createInstallation>): Promise<DiskCall[]> {
+  const path = join(installation.data, '..', 'calls');
+  const serving = await installation.serve({
+    NODE_OPTIONS: `--import=${RECORDER}`,
+    WIREWATCH_TEST_CALLS: path,
+  });
+  const drop = async (name: string, content: string, outcome: string) => {
+    const before = serving.log.length;
+    putFile(installation.drop, name, content);
+    const isIt = (line: (typeof serving.log)[number]) =>
+      serving.log.indexOf(line) >= before && line.file === name && line.msg.startsWith('file ');
+    assert.equal((await serving.logged(`what became of ${name}`, isIt)).msg, `file ${outcome}`);
+  };
+  const bad = `${JSON.stringify({ ...newRow(), strength_score: -1 })}\n`;
+  await drop(fileName('newswire', nextWindowMs()), ndjson([newRow()]) + bad, 'applied');
+  const failing = nextWindowMs();
+  await drop(fileName('newswire', failing, 'ndjson.gz'), 'no gzip', 'failed');
+  await drop(fileName('newswire', failing), ndjson([newRow()]), 'held');
+  await drop('readme.txt', 'not an export', 'refused');
+  await drop('newswire.backfill-history.ndjson', ndjson([newRow(), newRow()]), 'applied');
+  installation.cli(['window', 'reset', 'newswire', new Date(failing).toISOString().replace('.000', '')]);
+  await serving.stop();
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+}

@@ -1,0 +1,396 @@
+/**
+ * What a power cut may not take: content is synced before it gets its name, the name before anything relies on it, and an
+ * entry of a log before the database commits it. A kill cannot show a sync that is missing; the order of calls does.
+ */
+import assert from 'node:assert/strict';
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { addAccount } from '../../src/auth/accounts.ts';
+import { restore } from '../../src/backup/restore.ts';
+import { writeBackup } from '../../src/backup/write-backup.ts';
+import { beginAccessLogAnew } from '../../src/history/access-log.ts';
+import { findTail } from '../../src/history/log-reader.ts';
+import { listSegments } from '../../src/history/segment.ts';
+import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
+import type { Database } from '../../src/store/database.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import { readSecret } from '../../src/store/secret.ts';
+import { openWriter } from '../../src/store/writer.ts';
+import { openAccess } from '../support/access.ts';
+import { type DiskCall, diskCallsOf, recordDiskCalls, Unsynced } from '../support/disk-calls.ts';
+import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+import { makeLog, rewrite } from '../support/small-log.ts';
+
+let history: History;
+let work: string;
+beforeEach(async () => {
+  work = mkdtempSync(join(tmpdir(), 'wirewatch-durability-'));
+  history = await createHistory(1024);
+});
+afterEach(() => {
+  history.delete();
+  rmSync(work, { recursive: true, force: true });
+});
+
+const rowsFrom = (from: number, count: number): HistoryRow[] =>
+  Array.from({ length: count }, (_, index) => ({
+    content_type: 'text',
+    row: { subscription_id: 7001 + (index % 2), article_id: from + index },
+  }));
+
+function fill(): void {
+  for (let from = 1; from <= 60; from += 6) history.apply(rowsFrom(from, 6));
+}
+
+/** Notes that may be lost: without them files have to prove themselves, or something is asked for again. */
+const MAY_BE_LOST = /(-identity|purged\.json|lock(-serve|-state)?)(\.new|\.tmp)?$/;
+/** Whose syncs are SQLite's. */
+const DATABASE = /\.db(-draft)?(-wal|-shm|-journal)?$/;
+
+/** @throws where something in a folder is not on the disk, or once had a name before its content was */
+function assertDurable(calls: Iterable<DiskCall>, folder: string, when: string): void {
+  const { content, names, tooEarly } = new Unsynced(calls);
+  const counts = (path: string) => path.startsWith(folder) && !MAY_BE_LOST.test(path) && existsSync(path);
+  assert.deepEqual(content.filter(counts), [], `${when}: content`);
+  assert.deepEqual(
+    names.filter((path) => counts(path) && !DATABASE.test(path)),
+    [],
+    `${when}: names`,
+  );
+  assert.deepEqual(
+    tooEarly.filter((path) => !MAY_BE_LOST.test(path)),
+    [],
+    `${when}: named before it was synced`,
+  );
+}
+
+/** @throws unless the file that a rename or a link put there was synced before, and its folder after */
+function assertPlaced(calls: readonly DiskCall[], path: string, isFile = true): void {
+  const at = calls.findIndex((call) => 'to' in call && call.to === path);
+  const draft = calls[at]?.path;
+  assert.ok(draft !== undefined, `nothing was put at ${path}`);
+  const isSync = (of: string) => (call: DiskCall) => call.call === 'sync' && call.path === of;
+  assert.ok(
+    !isFile || calls.slice(0, at).some(isSync(draft)),
+    `${draft} was not synced before it became ${path}`,
+  );
+  assert.ok(
+    calls.slice(at).some(isSync(dirname(path))),
+    `${dirname(path)} was not synced after ${path} came to it`,
+  );
+}
+
+/** @throws unless each rename within a folder finds those before it on the disk, at both ends */
+function assertInOrder(
+  calls: readonly DiskCall[],
+  isOne: (call: DiskCall & { to: string }) => boolean,
+): void {
+  const unsynced = new Unsynced();
+  let renames = 0;
+  for (const call of calls) {
+    if (call.call === 'rename' && isOne(call)) {
+      // A folder that was made for what is renamed comes to the disk with it.
+      const counts = (path: string) => !MAY_BE_LOST.test(path) && !/\.tmp$|replaced-[^/]*$/.test(path);
+      const open = [...unsynced.names, ...unsynced.gone].filter(counts);
+      assert.deepEqual(open, [], `as ${call.to} gets its name`);
+      renames += 1;
+    }
+    unsynced.note(call);
+  }
+  assert.ok(renames > 1);
+}
+
+/** Looks at what is on the disk at each commit of a database. @returns how many there were */
+function commitsOf(db: Database, log: string, isDetections: boolean, work: () => void): number {
+  const unsynced = new Unsynced();
+  const end = recordDiskCalls((call) => unsynced.note(call));
+  const exec = db.exec.bind(db);
+  let commits = 0;
+  db.exec = (sql) => {
+    const before = readLogMark(db);
+    if (sql === 'COMMIT') {
+      commits += 1;
+      const of = (paths: string[]) => paths.filter((path) => path.startsWith(log));
+      assert.deepEqual([of(unsynced.content), of(unsynced.names)], [[], []], 'as it commits');
+      const last = findTail(log, isDetections ? 'detections' : 'access').last;
+      assert.equal(before?.id, last?.id, 'the mark names the last entry');
+    }
+    return exec(sql);
+  };
+  try {
+    work();
+  } finally {
+    end();
+    db.exec = exec;
+  }
+  return commits;
+}
+
+describe('an entry is durable, with the name of its segment, before the database commits', () => {
+  test('of detections', () => {
+    const commits = commitsOf(history.db(), history.folder.log, true, fill);
+    assert.ok(commits >= 10 && listSegments(history.folder.log).length > 3);
+  });
+
+  test('of accounts and keys', () => {
+    const db = openAccess(work, { create: true });
+    const commits = commitsOf(db, dataFolder(work).accessLog, false, () => {
+      for (const id of ['a', 'b', 'c']) addAccount(db, { id, name: id, daily_rows: null }, 1);
+    });
+    assert.equal(commits, 3);
+    db.close();
+    const log = dataFolder(work).accessLog;
+    assert.equal(findTail(log, 'access').last?.operation.kind, 'test');
+  });
+});
+
+test('an entry that the database refused is gone from the disk before the refusal is told', () => {
+  const db = openAccess(work, { create: true });
+  const { accessLog } = dataFolder(work);
+  const before = findTail(accessLog, 'access').last;
+  const unsynced = new Unsynced();
+  const exec = db.exec.bind(db);
+  db.exec = (sql) => {
+    if (sql === 'COMMIT') throw Object.assign(new Error('full'), { code: 'SQLITE_FULL' });
+    return exec(sql);
+  };
+  const end = recordDiskCalls((call) => unsynced.note(call));
+  try {
+    assert.throws(() => addAccount(db, { id: 'a', name: 'a', daily_rows: null }, 1), /full/);
+  } finally {
+    end();
+    db.exec = exec;
+    db.close();
+  }
+  assert.deepEqual(
+    unsynced.content.filter((path) => path.startsWith(accessLog)),
+    [],
+  );
+  assert.equal(findTail(accessLog, 'access').last?.id, before?.id);
+});
+
+test('a commit of access.db is on the disk by itself; one of detections.db is in the log', () => {
+  openAccess(work, { create: true }).close();
+  const synchronous = (db: Database) => {
+    const level = Number(db.pragma('synchronous', { simple: true }));
+    db.close();
+    return level;
+  };
+  const [normal, full] = [1, 2];
+  assert.equal(synchronous(openWriter(dataFolder(work).access, ACCESS_SCHEMA)), full);
+  assert.equal(synchronous(openDetections(join(work, 'detections.db'))), normal);
+});
+
+describe('a start', () => {
+  test('applies nothing of the log before its open segment is copied and synced', async () => {
+    history.apply(rowsFrom(1, 3));
+    history.stop();
+    const older = join(work, 'older.db');
+    copyFileSync(history.folder.detections, older);
+    await history.restart();
+    history.apply(rowsFrom(10, 2));
+    history.stop();
+    copyFileSync(older, history.folder.detections);
+    const open = listSegments(history.folder.log).at(-1)?.path ?? '';
+    appendFileSync(open, 'what a kill has left');
+    const calls: DiskCall[] = [];
+    let applied = 0;
+    const end = recordDiskCalls((call) => calls.push(call));
+    try {
+      const onProgress = () => {
+        applied += 1;
+        assertPlaced(calls, open);
+      };
+      await history.restart({ onProgress });
+    } finally {
+      end();
+    }
+    assert.ok(applied > 0);
+    assertDurable(calls, history.folder.log, 'after the start');
+  });
+
+  test('applies no entry of accounts and keys that a kill left off the disk', async () => {
+    openAccess(work, { create: true }).close();
+    const { access, accessLog } = dataFolder(work);
+    const older = join(work, 'older.db');
+    copyFileSync(access, older);
+    const db = openAccess(work);
+    addAccount(db, { id: 'a', name: 'a', daily_rows: null }, 1);
+    db.close();
+    copyFileSync(older, access);
+    const calls = await diskCallsOf(() => openAccess(work).close());
+    assertPlaced(calls, listSegments(accessLog).at(-1)?.path ?? '');
+  });
+
+  test('puts a database that it made anew in place once it is on the disk', async () => {
+    fill();
+    history.stop();
+    rmSync(history.folder.detections);
+    const calls = await diskCallsOf(() => history.restart());
+    assertPlaced(calls, history.folder.detections);
+  });
+
+  test('and so for accounts and keys, made of a log that is on the disk', async () => {
+    const { access, accessLog } = dataFolder(work);
+    openAccess(work, { create: true }).close();
+    rmSync(access);
+    const calls = await diskCallsOf(() => openAccess(work).close());
+    assertPlaced(calls, access);
+    const placed = calls.findIndex((call) => 'to' in call && call.to === access);
+    assertPlaced(calls.slice(0, placed), listSegments(accessLog).at(-1)?.path ?? '');
+  });
+});
+
+test('the secret is on the disk before anything is signed with it', async () => {
+  const folder = dataFolder(work);
+  const calls = await diskCallsOf(() => readSecret(folder));
+  assertDurable(calls, work, 'made');
+  assertPlaced(calls, folder.secret);
+});
+
+test('a segment that a removal rewrites is on the disk before it takes the place of the old one', async () => {
+  fill();
+  await history.remove(7002);
+  const calls = await diskCallsOf(() => history.purge());
+  assert.ok(calls.filter((call) => 'to' in call && call.to.endsWith('.zst')).length > 2);
+  assertDurable(calls, history.folder.log, 'purged');
+});
+
+test('a log that is begun anew is on the disk before it takes the place of the old one', async () => {
+  openAccess(work, { create: true }).close();
+  const calls = await diskCallsOf(() => beginAccessLogAnew(dataFolder(work), { kind: 'rebuild' }, 1000));
+  assertDurable(calls, work, 'begun anew');
+  const moved = calls.findIndex((call) => 'to' in call && call.to.includes('-until-'));
+  assertPlaced(calls.slice(0, moved), `${dataFolder(work).accessLog}-new`, false);
+});
+
+describe('a backup', () => {
+  const backUp = (target: string, { data = join(work, 'data'), replace = false } = {}) =>
+    writeBackup({
+      data,
+      target,
+      drop: '/nowhere',
+      keepDays: 1,
+      replace,
+      now: Date.now,
+      onProgress: () => {},
+    });
+
+  /** Its state names its last entries: they are on the disk before. */
+  function assertStateLast(calls: readonly DiskCall[], target: string): void {
+    const at = calls.findLastIndex((call) => 'to' in call && call.to.endsWith('backup.json'));
+    assert.ok(at >= 0);
+    assertDurable(calls.slice(0, at), target, 'before its state');
+    assertDurable(calls, target, 'at its end');
+  }
+
+  function makeData(): void {
+    const { root, log, accessLog, secret } = dataFolder(join(work, 'data'));
+    mkdirSync(root);
+    writeFileSync(secret, Buffer.alloc(32, 7));
+    makeLog(log, 12).close();
+    makeLog(accessLog, 3, 'access').close();
+  }
+
+  test('in a folder names its end once all before it is on the disk: new, continued, and with a rewritten segment', async () => {
+    makeData();
+    const target = join(work, 'backup');
+    assertStateLast(await diskCallsOf(() => backUp(target)), target);
+    const { log } = dataFolder(join(work, 'data'));
+    makeLog(log, 1).close();
+    assertStateLast(await diskCallsOf(() => backUp(target)), target);
+    makeLog(log, 8).close();
+    for (const name of readdirSync(log).sort().slice(0, 3)) rewrite(join(log, name));
+    const calls = await diskCallsOf(() => backUp(target));
+    assertInOrder(calls, ({ to }) => to.endsWith('.zst'));
+    assertStateLast(calls, target);
+    assert.ok(
+      calls.some((call) => call.call === 'link'),
+      'the old segment is kept aside',
+    );
+  });
+
+  test('in a folder that had no detections yet names their log before its state does', async () => {
+    const { root, log, accessLog, secret } = dataFolder(join(work, 'data'));
+    mkdirSync(root);
+    writeFileSync(secret, Buffer.alloc(32, 7));
+    makeLog(accessLog, 3, 'access').close();
+    const target = join(work, 'backup');
+    await backUp(target);
+    makeLog(log, 2).close();
+    assertStateLast(await diskCallsOf(() => backUp(target)), target);
+  });
+
+  test('in a file has its name once it is on the disk', async () => {
+    makeData();
+    const target = join(work, 'backup.tar');
+    for (const replace of [false, true])
+      assertPlaced(await diskCallsOf(() => backUp(target, { replace })), target);
+  });
+
+  test('is restored, all of it on the disk before it takes the place of what is there, from a folder, a file, and with what the log has more', async () => {
+    fill();
+    const { root } = history.folder;
+    openAccess(root, { create: true }).close();
+    writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
+    const folder = join(work, 'backup');
+    const file = join(work, 'backup.tar');
+    await backUp(folder, { data: root });
+    await backUp(file, { data: root });
+    history.apply(rowsFrom(100, 3));
+    const db = openAccess(root);
+    addAccount(db, { id: 'late', name: 'late', daily_rows: null }, 1);
+    db.close();
+    history.stop();
+    for (const [source, data, untilMs] of [
+      [folder, join(work, 'new'), null],
+      [file, join(work, 'from-file'), null],
+      [folder, join(work, 'until'), Date.parse('2026-11-20T09:00:09Z')],
+      [folder, root, null],
+    ] as const) {
+      const options = { source, data, untilMs, replace: true, drop: join(work, 'drop'), now: Date.now };
+      const calls = await diskCallsOf(() => restore({ ...options, onProgress: () => {} }));
+      const decided = calls.findIndex((call) => 'to' in call && /incoming-[^/]*$/.test(call.to));
+      const stage = calls[decided]?.path ?? '';
+      assert.match(stage, /\.incoming$/);
+      // Its names are the folder's that is renamed; of each file, before and after.
+      const before = new Unsynced(calls.slice(0, decided));
+      const counts = (path: string) => path.startsWith(`${stage}/`) && !MAY_BE_LOST.test(path);
+      const isKept = (path: string) => /\/(secret|(access-)?log(\/.*)?)$/.test(path) && !/\.tmp$/.test(path);
+      assert.deepEqual(
+        before.content.filter((path) => counts(path) && isKept(path)),
+        [],
+        `${data}: content`,
+      );
+      assert.deepEqual(
+        before.names.filter((path) => counts(path) && isKept(path)),
+        [],
+        `${data}: names`,
+      );
+      for (const name of ['detections.db', 'access.db'])
+        assert.ok(
+          calls.slice(0, decided).some(({ call, path }) => call === 'sync' && path === join(stage, name)),
+          `${data}: ${name}`,
+        );
+      assertDurable(calls, data, data);
+      const names = /^(detections\.db|detections\.db-identity|access\.db|secret|access-log|log)$/;
+      assertInOrder(
+        calls.slice(decided),
+        ({ path, to }) => names.test(basename(path)) && names.test(basename(to)),
+      );
+    }
+  });
+});

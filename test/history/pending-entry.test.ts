@@ -1,0 +1,87 @@
+/** An entry that the log has and the database has refused to commit, as a full disk does. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { writeBackup } from '../../src/backup/write-backup.ts';
+import { openAccess } from '../../src/history/access.ts';
+import { findTail } from '../../src/history/log-reader.ts';
+import type { Database } from '../../src/store/database.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+
+const rows = (from: number): HistoryRow[] => [{ content_type: 'text', row: { article_id: from } }];
+
+interface Delivery {
+  readonly delivered_at: number | null;
+}
+
+function deliveries(db: Database): Delivery[] {
+  return db.prepare<[], Delivery>('SELECT delivered_at FROM delivery ORDER BY first_position').all();
+}
+
+/** Applies rows, and has the database refuse the commit once the entry is decided. */
+function applyRefused(history: History, refused: readonly HistoryRow[]): void {
+  const db = history.db();
+  const exec = db.exec.bind(db);
+  db.exec = (sql) => {
+    if (sql === 'COMMIT') throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
+    return exec(sql);
+  };
+  try {
+    assert.throws(() => history.apply(refused), { code: 'SQLITE_FULL' });
+  } finally {
+    db.exec = exec;
+  }
+}
+
+test('what was applied late was delivered when it could be seen, not before', async () => {
+  const history = await createHistory();
+  try {
+    history.apply(rows(1));
+    applyRefused(history, rows(2));
+    history.apply(rows(3));
+    history.writer().flush();
+    const [first, late, last] = deliveries(history.db()).map(({ delivered_at }) => delivered_at ?? 0);
+    assert.ok((late ?? 0) > (first ?? 0), `${late} is later than ${first}`);
+    assert.ok((last ?? 0) > (late ?? 0), `${last} is later than ${late}`);
+  } finally {
+    history.delete();
+  }
+});
+
+test('a backup ends where the database is, not where the log is', async () => {
+  const history = await createHistory();
+  const { root, log, secret } = history.folder;
+  const target = `${root}-backup`;
+  const backUp = () =>
+    writeBackup({
+      data: root,
+      target,
+      drop: `${root}-drop`,
+      replace: false,
+      keepDays: 30,
+      now: Date.now,
+      onProgress: () => {},
+    });
+  try {
+    openAccess(root, { create: true, operation: { kind: 'test' } }).close();
+    writeFileSync(secret, randomBytes(32));
+    history.apply(rows(1));
+    const mark = readLogMark(history.db());
+    applyRefused(history, rows(2));
+    const { path, state } = await backUp();
+    const tail = findTail(log, 'detections').last;
+    assert.equal(tail?.entry, (mark?.entry ?? 0) + 1);
+    assert.deepEqual(state.log, mark);
+    assert.equal(findTail(join(path, 'log'), 'detections').last?.id, mark?.id);
+    history.writer().applyPending();
+    const next = await backUp();
+    assert.equal(next.path, path);
+    assert.equal(next.state.log?.id, tail?.id);
+  } finally {
+    history.delete();
+    rmSync(target, { recursive: true, force: true });
+  }
+});

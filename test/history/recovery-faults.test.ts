@@ -1,0 +1,347 @@
+/** What a start finds where an earlier one, or the machine, failed at an awkward moment. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs, {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { describe, test } from 'node:test';
+import { LogDamage } from '../../src/history/log-error.ts';
+import { findTail } from '../../src/history/log-reader.ts';
+import { LogWriter } from '../../src/history/log-writer.ts';
+import { listSegments } from '../../src/history/segment.ts';
+import { noteDamage } from '../../src/store/damage.ts';
+import { open as openFile } from '../../src/store/database.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { checkpointNoted, isNotedFile } from '../../src/store/file-identity.ts';
+import {
+  assertSameContent,
+  type Content,
+  contentOfDetections,
+  withoutOpenDelivery,
+} from '../support/database-content.ts';
+import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+
+const rows = (from: number, count: number): HistoryRow[] =>
+  Array.from({ length: count }, (_, index) => ({ content_type: 'text', row: { article_id: from + index } }));
+
+const PAGE_BYTES = 16_384;
+
+class Killed extends Error {}
+
+/** Some transactions, the last one of many frames; stopped. */
+async function withHistory(use: (history: History, content: Content) => Promise<void>): Promise<void> {
+  const history = await createHistory();
+  try {
+    for (let from = 0; from < 100; from += 20) history.apply(rows(from, 20));
+    history.apply(rows(1000, 400), { batchRows: 5 });
+    history.stop();
+    await use(history, contentOfDetections(history.folder.root));
+  } finally {
+    history.delete();
+  }
+}
+
+test('a draft whose transaction a kill has cut off is gone on with', () =>
+  withHistory(async (history, content) => {
+    const draft = `${history.folder.detections}-draft`;
+    const files = [draft, `${draft}-journal`];
+    rmSync(history.folder.detections);
+    let turns = 0;
+    const kill = async () => {
+      turns += 1;
+      if (turns < 8) return;
+      assert.ok(statSync(`${draft}-journal`).size > 0);
+      for (const file of files) copyFileSync(file, `${file}.killed`);
+      throw new Killed();
+    };
+    await assert.rejects(history.restart({ between: kill }), Killed);
+    for (const file of files) {
+      copyFileSync(`${file}.killed`, file);
+      rmSync(`${file}.killed`);
+    }
+    const { applied } = await history.restart();
+    assert.ok(applied > 0 && applied < 8, `${applied}`);
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), content);
+  }));
+
+test('a draft that a power cut left with the rows of an entry and without its mark is begun again', () =>
+  withHistory(async (history, content) => {
+    const draft = `${history.folder.detections}-draft`;
+    copyFileSync(history.folder.detections, draft);
+    rmSync(history.folder.detections);
+    forgetMark(draft);
+    await history.restart();
+    assert.ok(!existsSync(draft));
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), content);
+  }));
+
+test('a database that holds what its mark lacks is made anew', () =>
+  withHistory(async (history, content) => {
+    forgetMark(history.folder.detections);
+    const { madeAnew } = await history.restart();
+    assert.match(String(madeAnew), /the log creates detection .* twice/);
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), content);
+  }));
+
+function forgetMark(path: string): void {
+  const db = openDetections(path);
+  db.exec('DELETE FROM log_mark');
+  db.close();
+}
+
+test('a database is still known as the one that was closed after a start was cut short', () =>
+  withHistory(async (history, content) => {
+    const path = history.folder.detections;
+    const older = `${path}.older`;
+    await history.restart();
+    history.stop();
+    copyFileSync(path, older);
+    await history.restart();
+    for (let from = 5000; from < 5100; from += 20) history.apply(rows(from, 20));
+    history.stop();
+    copyFileSync(older, path);
+    let turns = 0;
+    const kill = async () => {
+      turns += 1;
+      if (turns === 3) throw new Killed();
+    };
+    await assert.rejects(history.restart({ between: kill }), Killed);
+    assert.ok(isNotedFile(path));
+    await history.restart();
+    assert.ok((content.detection?.length ?? 0) > 0);
+  }));
+
+test('damage that is found while a start is not done yet stays noted', () =>
+  withHistory(async (history) => {
+    await history.restart({ onReadable: () => noteDamage(history.folder, 'a page') });
+    assert.ok(existsSync(history.folder.damage));
+    const { madeAnew } = await history.restart();
+    assert.match(String(madeAnew), /marked as damaged: a page/);
+    assert.ok(!existsSync(history.folder.damage));
+  }));
+
+test('that a large database is checked first is told before it begins', () =>
+  withHistory(async (history) => {
+    await history.restart();
+    for (let from = 10_000; from < 38_000; from += 4000) history.apply(rows(from, 4000));
+    history.stop();
+    utimesSync(history.folder.detections, 1, 1);
+    const told: string[] = [];
+    await history.restart({ onBegin: (reason) => told.push(reason) });
+    assert.deepEqual(told, ['the file was replaced since the last stop and is being checked']);
+  }));
+
+describe('an entry whose end is intact and whose rows are not', () => {
+  /** As a power cut leaves it that comes before the entry is durable: a disk writes in any order. */
+  const write = ({ folder }: History) => {
+    const tail = findTail(folder.log, 'detections');
+    const { path = '', bytes = 0 } = tail.segment ?? {};
+    const options = { folder: folder.log, kind: 'detections', program: tail.segment?.program ?? '' } as const;
+    const log = new LogWriter({ ...options, segmentBytes: 1_000_000 }, tail);
+    for (const passed of [1, 2, 3]) log.append(`{"passed":${passed}}\n`);
+    log.commit('', { kind: 'test' }, Date.now());
+    log.close();
+    const content = readFileSync(path);
+    writeFileSync(path, content.fill(0, bytes + 10, bytes + 40));
+  };
+
+  test('is cut where the database that was in use shows that it was never decided', () =>
+    withHistory(async (history, content) => {
+      write(history);
+      const { applied, madeAnew } = await history.restart();
+      assert.deepEqual([applied, madeAnew], [0, null]);
+      history.apply(rows(9000, 3));
+      history.stop();
+      const found = contentOfDetections(history.folder.root);
+      assert.equal(found.detection?.length, (content.detection?.length ?? 0) + 3);
+      rmSync(history.folder.detections);
+      await history.restart();
+      history.stop();
+      const [made, expected] = [contentOfDetections(history.folder.root), found].map(withoutOpenDelivery);
+      assertSameContent(made ?? {}, expected ?? {});
+    }));
+
+  test('is damage where nothing shows that', () =>
+    withHistory(async (history) => {
+      write(history);
+      assert.throws(() => findTail(history.folder.log, 'detections'), LogDamage);
+      const bytes = statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size;
+      utimesSync(history.folder.detections, 1, 1);
+      await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);
+      rmSync(history.folder.detections);
+      await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);
+      assert.equal(statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size, bytes);
+    }));
+});
+
+test('while a checkpoint is under way, an older copy in its place is found out, also under the same inode', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    const note = `${path}-identity`;
+    await history.restart();
+    history.stop();
+    const older = readFileSync(path);
+    await history.restart();
+    history.apply(rows(7000, 20));
+    history.stop();
+    const { inode, entry } = JSON.parse(readFileSync(note, 'utf8'));
+    assert.ok(entry > 0);
+    const cutOff = (bytes: Uint8Array) => {
+      writeFileSync(path, bytes);
+      const noted = JSON.parse(readFileSync(note, 'utf8'));
+      writeFileSync(note, JSON.stringify({ ...noted, is_checkpointing: true }));
+    };
+    const own = readFileSync(path);
+    cutOff(own);
+    assert.ok(isNotedFile(path));
+    cutOff(own.subarray(0, own.length - 100_000));
+    assert.ok(isNotedFile(path), 'half written by the checkpoint');
+    cutOff(older);
+    assert.equal(`${statSync(path).ino}`, inode);
+    assert.ok(!isNotedFile(path));
+    assert.ok(!existsSync(`${path}-peek`));
+    await history.restart();
+  }));
+
+test('a checkpoint that a kill cut off where the file cannot be read alone is gone on with', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    const before = readFileSync(path);
+    const noted = JSON.parse(readFileSync(`${path}-identity`, 'utf8'));
+    history.apply(rows(7000, 400));
+    const log = readFileSync(`${path}-wal`);
+    history.stop();
+    const content = contentOfDetections(history.folder.root);
+    const after = readFileSync(path);
+    assert.ok(after.length > before.length);
+    // The first page says how long the file is to become.
+    writeFileSync(path, Buffer.concat([after.subarray(0, PAGE_BYTES), before.subarray(PAGE_BYTES)]));
+    writeFileSync(`${path}-wal`, log);
+    writeFileSync(`${path}-identity`, JSON.stringify({ ...noted, is_checkpointing: true }));
+    assert.equal((await history.restart()).madeAnew, null);
+    history.stop();
+    assertSameContent(
+      withoutOpenDelivery(contentOfDetections(history.folder.root)),
+      withoutOpenDelivery(content),
+    );
+  }));
+
+test('a database that is made anew has its write-ahead log before it has its name', () =>
+  withHistory(async (history) => {
+    const rename = fs.renameSync;
+    let versions: number[] = [];
+    fs.renameSync = (from, to) => {
+      // https://sqlite.org/fileformat.html#file_format_version_numbers
+      if (String(from).endsWith('-draft')) versions = [...readFileSync(String(from)).subarray(18, 20)];
+      rename(from, to);
+    };
+    syncBuiltinESMExports();
+    try {
+      rmSync(history.folder.detections);
+      await history.restart();
+    } finally {
+      fs.renameSync = rename;
+      syncBuiltinESMExports();
+    }
+    assert.deepEqual(versions, [2, 2]);
+    assert.deepEqual(
+      readdirSync(history.folder.root).filter((name) => name.includes('-draft')),
+      [],
+    );
+  }));
+
+test('a copy of the same size and time is another file', { skip: process.platform === 'win32' }, () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    history.stop();
+    assert.ok(isNotedFile(path));
+    spawnSync('cp', ['-p', path, `${path}.copy`]);
+    const stats = () => statSync(path, { bigint: true });
+    const before = stats();
+    renameSync(`${path}.copy`, path);
+    assert.deepEqual([stats().size, stats().mtimeNs], [before.size, before.mtimeNs]);
+    assert.ok(!isNotedFile(path));
+  }),
+);
+
+test('a checkpoint that is cut off once it has written leaves a file that is known', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    await history.restart();
+    history.apply(rows(8000, 20));
+    const db = history.db();
+    const pragma = db.pragma.bind(db);
+    let calls = 0;
+    db.pragma = (text, options) => {
+      pragma(text, options);
+      calls += 1;
+      // The second one follows on the checkpoint.
+      if (calls === 2) throw new Killed();
+    };
+    assert.throws(() => checkpointNoted(db, 'TRUNCATE'), Killed);
+    db.pragma = pragma;
+    assert.ok(isNotedFile(path));
+  }));
+
+/** As an earlier version left it that was killed while it turned a database that it had made anew to its write-ahead log. */
+function leaveJournal(path: string): void {
+  const db = openFile(path, {});
+  db.pragma('journal_mode = DELETE');
+  db.pragma('synchronous = OFF');
+  db.pragma('cache_size = 1');
+  db.exec('BEGIN IMMEDIATE; UPDATE stream_row SET score = score + 1');
+  const files = [path, `${path}-journal`].map((file) => ({ file, bytes: readFileSync(file) }));
+  db.exec('ROLLBACK');
+  db.close();
+  for (const { file, bytes } of files) writeFileSync(file, bytes);
+  assert.ok(statSync(`${path}-journal`).size > 0);
+  rmSync(`${path}-identity`);
+}
+
+test('a rollback journal beside the database is got past', () =>
+  withHistory(async (history, content) => {
+    leaveJournal(history.folder.detections);
+    assert.equal((await history.restart()).madeAnew, null);
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), content);
+    assert.ok(!existsSync(`${history.folder.detections}-journal`));
+  }));
+
+test('a rollback journal of an earlier state does no harm', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    leaveJournal(path);
+    const journal = readFileSync(`${path}-journal`);
+    await history.restart();
+    history.apply(rows(7000, 400));
+    history.stop();
+    const content = withoutOpenDelivery(contentOfDetections(history.folder.root));
+    writeFileSync(`${path}-journal`, journal);
+    assert.match((await history.restart()).madeAnew ?? '', /damaged/);
+    history.stop();
+    assertSameContent(withoutOpenDelivery(contentOfDetections(history.folder.root)), content);
+  }));
+
+test('a file is known though its file system is another device since the machine was restarted', () =>
+  withHistory(async ({ folder }) => {
+    const note = `${folder.detections}-identity`;
+    const noted = JSON.parse(readFileSync(note, 'utf8'));
+    writeFileSync(note, JSON.stringify({ ...noted, device: '1' }));
+    assert.ok(isNotedFile(folder.detections));
+    utimesSync(folder.detections, 1, 1);
+    assert.ok(!isNotedFile(folder.detections));
+  }));

@@ -1,0 +1,405 @@
+/**
+ * detections.db is made from the log: deleted, replaced by an older one, damaged or of another schema, it comes out as it
+ * was, column by column, whatever became of settings, licences and archive meanwhile.
+ */
+import assert from 'node:assert/strict';
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { openReader } from '../../src/store/database.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { formatMs } from '../../src/time.ts';
+import {
+  createInstallation,
+  type Installation,
+  type LogLine,
+  putFile,
+  type Serving,
+} from '../support/appliance.ts';
+import { NO_PRELOAD } from '../support/command.ts';
+import {
+  assertSameContent,
+  type Content,
+  contentOfDetections,
+  withoutOpenDelivery,
+} from '../support/database-content.ts';
+import { contentOf, fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+
+const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_SERVER_BASE_URL: 'https://api.example' };
+const DATABASE = ['detections.db', 'detections.db-wal', 'detections.db-shm'] as const;
+const FROM_LOG = 'detections.db was brought up to date from the log';
+
+let installation: Installation;
+/** Copies of the data folder: in the middle of its history, at its end, and as a kill has left it. */
+let middle: string;
+let end: string;
+let killed: string;
+let content: Content;
+let pages: string[];
+/** A cursor of the middle. */
+let cursor: string;
+
+before(async () => {
+  installation = createInstallation(SETTINGS);
+  [middle, end, killed] = ['middle', 'end', 'killed'].map((name) => join(installation.data, '..', name)) as [
+    string,
+    string,
+    string,
+  ];
+  await makeHistory();
+});
+after(() => installation?.remove());
+
+/** Every kind of operation, the second half behind a copy; then a kill, and a clean stop. */
+async function makeHistory(): Promise<void> {
+  const { drop, data } = installation;
+  const drops = async (serving: Serving, name: string, bytes: string | Buffer) => {
+    putFile(drop, name, bytes);
+    await serving.logged(name, ({ msg, file }) => /^file /.test(msg) && file === name);
+  };
+  const first = nextWindowMs();
+  const rows = Array.from({ length: 700 }, () =>
+    newRow({
+      exported_at: formatMs(first),
+      article_url: 'https://example.com/ü',
+      // Begins as the mark of the base address does.
+      article_headline: '\u0001/headline',
+    }),
+  );
+  const scored = (from: number, to: number, members: Row) =>
+    rows
+      .slice(from, to)
+      .map((row) => ({ ...row, last_scored_at: formatMs(Number(nextWindowMs())), ...members }));
+  let serving = await installation.serve();
+  await drops(serving, fileName('newswire', first), contentOf('ndjson', rows));
+  const photo = newRow({ source_image_url: null, source_internal_id: 7 });
+  await drops(serving, fileName('imagewire', nextWindowMs(), 'ndjson.zst'), contentOf('ndjson.zst', [photo]));
+  await drops(serving, fileName('newswire', nextWindowMs()), ndjson(scored(10, 20, { strength_score: 90 })));
+  const failing = nextWindowMs();
+  await drops(serving, fileName('newswire', failing), 'broken\n');
+  cursor = JSON.parse(await read(serving, `since=${formatMs(Date.now() - 60_000)}&limit=5`)).next_cursor;
+  await serving.stop();
+  cpSync(data, middle, { recursive: true, filter: isState });
+  serving = await installation.serve();
+  await drops(serving, fileName('newswire', failing), ndjson([newRow()]));
+  installation.cli(['window', 'reset', 'newswire', formatMs(failing)]);
+  await drops(
+    serving,
+    fileName('newswire', nextWindowMs()),
+    ndjson([...scored(0, 30, {}), newRow({ article_print: true, article_url: 'https://print.example/1' })]),
+  );
+  await drops(
+    serving,
+    'newswire.backfill-history.ndjson.gz',
+    contentOf('ndjson.gz', [
+      ...scored(100, 140, { strength_score: 30 }),
+      newRow(),
+      newRow({ subscription_id: 9999 }),
+    ]),
+  );
+  installation.cli(['account', 'set', 'agency', '--print-metadata', 'on']);
+  installation.cli(['ingest', 'replay']);
+  await drops(serving, fileName('newswire', nextWindowMs()), ndjson([newRow({ subscription_id: 7002 })]));
+  pages = await readAll(serving);
+  await serving.kill();
+  cpSync(data, killed, { recursive: true, filter: isState });
+  serving = await installation.serve();
+  await serving.stop();
+  cpSync(data, end, { recursive: true, filter: isState });
+  content = contentOfDetections(data);
+  assert.ok((content.detection?.length ?? 0) > 700 && (content.ingest_file?.length ?? 0) >= 8);
+}
+
+/** Not the drop folder, which lies in the data folder here. */
+const isState = (path: string) => !path.endsWith('/drop');
+
+async function read(serving: Serving, query: string): Promise<string> {
+  const response = await fetch(`${serving.url}/v1/detections/changes?${query}`, {
+    headers: { authorization: `Bearer ${installation.key}` },
+  });
+  const text = await response.text();
+  assert.equal(response.status, 200, text);
+  return text;
+}
+
+/** Every page from the cursor on, as sent, but for what the next one begins with. */
+async function readAll(serving: Serving): Promise<string[]> {
+  const all: string[] = [];
+  for (let next = cursor; ; ) {
+    const text = await read(serving, `cursor=${next}&limit=200`);
+    const page = JSON.parse(text);
+    all.push(JSON.stringify(page.data));
+    next = page.next_cursor;
+    if (!page.has_more) return all;
+  }
+}
+
+/** Puts the data folder back to a copy, has `change` done to it, starts, and stops. @returns the log */
+async function started(copy: string, change: () => void): Promise<readonly LogLine[]> {
+  putBack(copy);
+  change();
+  const serving = await installation.serve();
+  await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
+  assert.deepEqual(await readAll(serving), pages);
+  await serving.stop();
+  return serving.log;
+}
+
+function putBack(copy: string): void {
+  const { data } = installation;
+  for (const name of readdirSync(data)) if (name !== 'drop') rmSync(join(data, name), { recursive: true });
+  cpSync(copy, data, { recursive: true });
+}
+
+const place = (from: string, ...names: string[]) => {
+  for (const name of names) {
+    rmSync(join(installation.data, name), { force: true });
+    if (existsSync(join(from, name))) cpSync(join(from, name), join(installation.data, name));
+  }
+};
+const madeAnew = (log: readonly LogLine[]) => log.find(({ msg }) => msg === FROM_LOG)?.made_anew;
+
+/** Makes each frame of the log take long, in every thread of the program. */
+const SLOWLY = `
+  import zlib from 'node:zlib';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { zstdDecompressSync } = zlib;
+  zlib.zstdDecompressSync = (...args) => {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(process.env.WIREWATCH_TEST_SLOW_MS));
+    return zstdDecompressSync(...args);
+  };
+  syncBuiltinESMExports();
+`;
+const SLOW = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SLOWLY)}` };
+const skip = NO_PRELOAD;
+
+describe('detections.db comes out as it was', () => {
+  const cases: [what: string, copy: () => string, change: () => void, reason: RegExp | null][] = [
+    ['deleted', () => end, () => place('', ...DATABASE), /it does not exist/],
+    ['emptied', () => end, () => truncateSync(join(installation.data, 'detections.db')), /it does not exist/],
+    ['an older one', () => end, () => place(middle, 'detections.db'), null],
+    ['deleted, with its -wal left', () => killed, () => place('', 'detections.db'), /it does not exist/],
+    ['an older one, with a -wal left', () => killed, () => place(middle, 'detections.db'), null],
+    [
+      'of another schema',
+      () => end,
+      () => withDatabase((db) => db.pragma('user_version = 5')),
+      /another version/,
+    ],
+    ['its first pages overwritten', () => end, () => overwrite(0, 100), /damaged/],
+    [
+      'the file is damaged',
+      () => end,
+      () => {
+        place(middle, 'detections.db');
+        overwrite(16_384, 3000);
+      },
+      /damaged/,
+    ],
+    [
+      'known to be damaged',
+      () => end,
+      () => writeFileSync(join(installation.data, 'detections.db-damage'), 'bad\n'),
+      /marked as damaged: bad/,
+    ],
+    [
+      'of another history',
+      () => end,
+      () => withDatabase((db) => db.exec("UPDATE log_mark SET entry = 2, id = 'ffff'")),
+      /belongs to another log/,
+    ],
+  ];
+  for (const [what, copy, change, reason] of cases) {
+    test(what, async () => {
+      const log = await started(copy(), change);
+      if (reason === null) assert.equal(madeAnew(log), null);
+      else assert.match(String(madeAnew(log)), reason);
+      const found = contentOfDetections(installation.data);
+      assertSameContent(withoutOpenDelivery(found), withoutOpenDelivery(content));
+      const left = readdirSync(installation.data).filter((name) => /draft|aside|damage/.test(name));
+      assert.deepEqual(left, []);
+    });
+  }
+
+  test('with other settings, another subscription, and an empty archive', async () => {
+    await started(end, () => {
+      place('', ...DATABASE);
+      installation.cli(['account', 'set', 'agency', '--print-metadata', 'off']);
+      installation.cli(['subscription', 'add', '7003', '--account', 'agency']);
+      renameSync(join(installation.drop, 'archive'), join(installation.drop, '..', 'elsewhere'));
+    });
+    const found = contentOfDetections(installation.data);
+    assertSameContent(withoutOpenDelivery(found), withoutOpenDelivery(content));
+    rmSync(join(installation.drop, 'archive'), { recursive: true, force: true });
+    renameSync(join(installation.drop, '..', 'elsewhere'), join(installation.drop, 'archive'));
+  });
+
+  test('a start that was killed in the middle of it is gone on with', { skip }, async () => {
+    putBack(end);
+    place('', ...DATABASE);
+    // Not in its first entry, so that there is something to go on with.
+    const slow = { ...SLOW, WIREWATCH_TEST_SLOW_MS: '40' };
+    const run = installation.begin(slow);
+    await run.listening();
+    await untilDraft(3);
+    await run.kill();
+    const serving = await installation.serve();
+    const line = await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
+    await serving.stop();
+    assert.ok(Number(line.applied) < lastEntry());
+    assertSameContent(
+      withoutOpenDelivery(contentOfDetections(installation.data)),
+      withoutOpenDelivery(content),
+    );
+  });
+});
+
+function withDatabase(use: (db: ReturnType<typeof openDetections>) => unknown): void {
+  const path = join(installation.data, 'detections.db');
+  const db = openDetections(path);
+  use(db);
+  db.close();
+}
+
+function overwrite(at: number, bytes: number): void {
+  const path = join(installation.data, 'detections.db');
+  const all = readFileSync(path);
+  all.fill(0x5a, at, at + bytes);
+  writeFileSync(path, all);
+}
+
+function lastEntry(data = installation.data): number {
+  const db = openReader(join(data, 'detections.db'));
+  try {
+    return db.prepare<[], number>('SELECT entry FROM log_mark').pluck().get() ?? 0;
+  } finally {
+    db.close();
+  }
+}
+
+async function untilDraft(entries: number): Promise<void> {
+  for (;;) {
+    try {
+      const db = openReader(join(installation.data, 'detections.db-draft'));
+      const entry = db.prepare<[], number>('SELECT entry FROM log_mark').pluck().get() ?? 0;
+      db.close();
+      if (entry >= entries) return;
+    } catch {
+      // Not there yet.
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+test('the port is open while it is made, and nothing is served from it before', { skip }, async () => {
+  putBack(end);
+  place('', ...DATABASE);
+  const serving = await installation.serve({ ...SLOW, WIREWATCH_TEST_SLOW_MS: '100' });
+  const headers = { authorization: `Bearer ${installation.key}` };
+  const health = await serving.get('/v1/health');
+  assert.equal(health.status, 503);
+  assert.match(await health.text(), /database not readable|open/);
+  const refused = await fetch(`${serving.url}/v1/detections/changes?cursor=${cursor}`, { headers });
+  assert.equal(refused.status, 500);
+  assert.equal(refused.headers.get('retry-after'), '5');
+  await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
+  assert.deepEqual(await readAll(serving), pages);
+  await serving.stop();
+});
+
+/** A disk that has no room for a copy of a segment while the file that WIREWATCH_TEST_FULL names is there. */
+const NO_ROOM = `
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { writeSync, existsSync, readlinkSync } = fs;
+  fs.writeSync = (file, ...args) => {
+    if (existsSync(process.env.WIREWATCH_TEST_FULL) && readlinkSync('/proc/self/fd/' + file).endsWith('.zst.tmp'))
+      throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC', syscall: 'write' });
+    return writeSync(file, ...args);
+  };
+  syncBuiltinESMExports();
+`;
+
+test('the port is open while there is no room to apply the last entries', { skip }, async () => {
+  putBack(end);
+  place(middle, ...DATABASE);
+  const flag = join(installation.data, 'full');
+  writeFileSync(flag, '');
+  const serving = await installation.serve({
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(NO_ROOM)}`,
+    WIREWATCH_TEST_FULL: flag,
+  });
+  await serving.logged('that it waits', ({ msg }) => /^the disk is full: ingest waits/.test(msg));
+  const health = await serving.get('/v1/health');
+  assert.equal(health.status, 503);
+  rmSync(flag);
+  await serving.logged('that it was brought up', ({ msg }) => msg === FROM_LOG);
+  assert.deepEqual(await readAll(serving), pages);
+  await serving.stop();
+});
+
+describe('what cannot be relied on is refused, and nothing is changed', () => {
+  const cases: [what: string, change: () => void, reason: RegExp][] = [
+    [
+      'the log is missing',
+      () => rmSync(join(installation.data, 'log'), { recursive: true }),
+      /the log is missing.*rebuild --log/s,
+    ],
+    [
+      'the log is an older one',
+      () => {
+        rmSync(join(installation.data, 'log'), { recursive: true });
+        cpSync(join(middle, 'log'), join(installation.data, 'log'), { recursive: true });
+      },
+      /the log ends with entry \d+, but the database has applied entry \d+/,
+    ],
+    [
+      'the log is damaged, and the database is gone',
+      () => {
+        place('', ...DATABASE);
+        damageLog();
+      },
+      /the log in .* is damaged: .* is damaged at byte/,
+    ],
+  ];
+  for (const [what, change, reason] of cases) {
+    test(what, async () => {
+      putBack(end);
+      change();
+      const before = stateOf();
+      const run = installation.begin();
+      await assert.rejects(run.listening(), reason);
+      assert.deepEqual(stateOf(), before);
+    });
+  }
+});
+
+function damageLog(): void {
+  const [name = ''] = readdirSync(join(installation.data, 'log'));
+  const path = join(installation.data, 'log', name);
+  const bytes = readFileSync(path);
+  bytes[200] = (bytes[200] ?? 0) ^ 1;
+  writeFileSync(path, bytes);
+}
+
+/** What lies in the log and the database. */
+function stateOf(): unknown {
+  const { data } = installation;
+  return [
+    'detections.db',
+    ...(existsSync(join(data, 'log')) ? readdirSync(join(data, 'log')) : []).map((name) =>
+      join('log', `${name}`),
+    ),
+  ]
+    .filter((name) => existsSync(join(data, name)))
+    .map((name) => [name, readFileSync(join(data, name)).toString('base64').length]);
+}

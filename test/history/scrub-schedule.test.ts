@@ -1,0 +1,191 @@
+/** When detections.db is compared with its log by itself, what is told of it, and that a stop does not wait for it. */
+import assert from 'node:assert/strict';
+import { copyFileSync, linkSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { ScrubResult } from '../../src/history/scrub.ts';
+import { readScrubRecord, writeScrubRecord } from '../../src/history/scrub-record.ts';
+import { type RunningScrub, startScrubs } from '../../src/history/scrub-schedule.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { HOUR_MS } from '../../src/time.ts';
+import { createHistory } from '../support/history.ts';
+import { until } from '../support/until.ts';
+
+const NOW = Date.UTC(2026, 10, 21);
+const CLEAN: ScrubResult = { entry: 5, findings: [], not_compared: null };
+const of = (kind: ScrubResult['findings'][number]['kind']): ScrubResult => ({
+  ...CLEAN,
+  findings: [{ kind, count: 2, first: ['here'] }],
+});
+
+interface Scheduled {
+  readonly root: string;
+  readonly told: string[];
+  readonly lines: string[];
+  setNow(ms: number): void;
+  setReady(isReady: boolean): void;
+  /** How many were begun. */
+  begun(): number;
+  /** Ends the one that is under way with this. */
+  end(result: ScrubResult | Error): Promise<void>;
+  look(): void;
+}
+
+/** A start on a data folder, and scrubs that end when the test says so. */
+async function scheduled(
+  everyHours: number,
+  use: (scheduled: Scheduled) => Promise<void>,
+  root = mkdtempSync(join(tmpdir(), 'wirewatch-test-')),
+): Promise<void> {
+  let nowMs = NOW;
+  let isReady = true;
+  let begun = 0;
+  let current: PromiseWithResolvers<ScrubResult | null> | null = null;
+  const [told, lines]: [string[], string[]] = [[], []];
+  const run = (): RunningScrub => {
+    begun += 1;
+    const own = Promise.withResolvers<ScrubResult | null>();
+    current = own;
+    return { result: own.promise, end: async () => own.resolve(null) };
+  };
+  writeFileSync(join(root, 'detections.db'), '', { flag: 'a' });
+  const options = {
+    data: root,
+    every_hours: everyHours,
+    firstAfterMs: 50,
+    now: () => nowMs,
+    isReady: () => isReady,
+    log: (level: string, msg: string) => lines.push(`${level} ${msg}`),
+    onDamage: (what: string, detail: string | null) => told.push(`${what}: ${detail}`),
+  };
+  const schedule = startScrubs(options, run);
+  try {
+    await use({
+      root,
+      told,
+      lines,
+      setNow: (ms) => {
+        nowMs = ms;
+      },
+      setReady: (is) => {
+        isReady = is;
+      },
+      begun: () => begun,
+      async end(result) {
+        if (result instanceof Error) current?.reject(result);
+        else current?.resolve(result);
+        await new Promise((resolve) => setImmediate(resolve));
+      },
+      look: () => schedule.look(),
+    });
+  } finally {
+    await schedule.close();
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+/** It is looked at again until one is begun. */
+const begins = ({ look, begun }: Scheduled, count: number) =>
+  until(`scrub ${count}`, () => {
+    look();
+    return begun() === count;
+  });
+
+test('one is made after a start, then every so many hours, by the record of the last one', () =>
+  scheduled(24, async (all) => {
+    assert.equal(all.begun(), 0, 'not at once');
+    all.setReady(false);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    all.setReady(true);
+    await begins(all, 1);
+    all.look();
+    assert.equal(all.begun(), 1, 'one at a time');
+    await all.end(CLEAN);
+    assert.equal(readScrubRecord(dataFolder(all.root))?.at, NOW);
+    assert.deepEqual(all.lines, ['info detections.db was compared with the log']);
+    all.setNow(NOW + 23 * HOUR_MS);
+    all.look();
+    assert.equal(all.begun(), 1);
+  }));
+
+test('what is found is told, and told again by the next start', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  const kept = `${root}-kept.json`;
+  const held = `${root}-held.db`;
+  await scheduled(
+    24,
+    async (all) => {
+      await begins(all, 1);
+      await all.end(of('log damaged'));
+      assert.deepEqual(all.told, ['log: 2 x log damaged (here)']);
+      // By a command.
+      writeScrubRecord(dataFolder(root), of('row missing'), NOW + 1000);
+      all.look();
+      assert.deepEqual(all.told.slice(1), ['log: null', 'database: detections.db: 2 x row missing (here)']);
+      copyFileSync(join(root, 'verified.json'), kept);
+      // Else the next file could get the number of this one.
+      linkSync(join(root, 'detections.db'), held);
+    },
+    root,
+  );
+  const again = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  copyFileSync(kept, join(again, 'verified.json'));
+  await scheduled(
+    24,
+    async (all) => {
+      // Another file by now: made anew.
+      assert.deepEqual(all.told, ['log: null']);
+      await begins(all, 1);
+    },
+    again,
+  );
+  rmSync(kept);
+  rmSync(held);
+});
+
+test('with 0 hours none is made; one that fails is told', async () => {
+  await scheduled(0, async (all) => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    all.look();
+    assert.equal(all.begun(), 0);
+  });
+  await scheduled(1, async (all) => {
+    await begins(all, 1);
+    await all.end(new Error('cannot'));
+    assert.deepEqual(all.lines, [
+      'warn cannot compare detections.db with the log: trying again within an hour',
+    ]);
+    assert.equal(readScrubRecord(dataFolder(all.root)), null);
+  });
+});
+
+test('the thread compares, and a stop ends it in the middle of its work', async () => {
+  const history = await createHistory();
+  try {
+    const rows = Array.from(
+      { length: 20_000 },
+      (_, at) => ({ content_type: 'text', row: { article_id: at } }) as const,
+    );
+    history.apply(rows);
+    const lines: string[] = [];
+    const schedule = startScrubs({
+      data: history.folder.root,
+      every_hours: 24,
+      firstAfterMs: 0,
+      now: Date.now,
+      isReady: () => true,
+      log: (level, msg) => lines.push(`${level} ${msg}`),
+      onDamage: (what, detail) => assert.equal(detail, null, what),
+    });
+    schedule.look();
+    // In which it gets somewhere.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const beganMs = performance.now();
+    await schedule.close();
+    assert.ok(performance.now() - beganMs < 1000);
+    assert.deepEqual(lines, []);
+  } finally {
+    history.delete();
+  }
+});

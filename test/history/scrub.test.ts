@@ -1,0 +1,436 @@
+/** The scrub: nothing is found where nothing is wrong, and each kind of damage is found, counted and named. */
+import assert from 'node:assert/strict';
+import fs, { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { after, before, describe, test } from 'node:test';
+import { endedStreams } from '../../src/history/detection-rows.ts';
+import { type ScrubResult, scrub } from '../../src/history/scrub.ts';
+import { listSegments } from '../../src/history/segment.ts';
+import {
+  DELETE_DETECTIONS,
+  DELETE_RESCORED,
+  DELETE_STREAM_ROWS,
+} from '../../src/ingest/apply/remove-rows.ts';
+import type { Database } from '../../src/store/database.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { placeOf, placesOf } from '../../src/store/stream-place.ts';
+import { withFailingReads } from '../support/failing-reads.ts';
+import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+
+/** The first row of the first stream. */
+const FIRST = placeOf(1, 1);
+const CLEAN = { findings: [], not_compared: null };
+
+const INDEX = 'CREATE INDEX stream_row_by_position ON stream_row (place >> 34, position)';
+
+async function scrubbed(history: History, between = async () => {}): Promise<ScrubResult> {
+  return scrub({ folder: history.folder, between, onProgress: () => {} });
+}
+
+async function assertClean(history: History, what: string): Promise<void> {
+  const { findings, not_compared } = await scrubbed(history);
+  assert.deepEqual({ findings, not_compared }, CLEAN, what);
+}
+
+const newRows = (from: number, count: number, members: HistoryRow['row'] = {}): HistoryRow[] =>
+  Array.from({ length: count }, (_, index) => ({
+    content_type: index % 3 === 0 ? 'image' : 'text',
+    row: {
+      subscription_id: 7001 + (index % 2),
+      article_id: from + index,
+      article_headline: `Headline ${from + index} “ü”`,
+      ...members,
+    },
+    ...(index % 4 === 0 ? { given: '2026-11-20T08:10:00Z' } : {}),
+    ...(index % 5 === 0 ? { withheld: 'https://print.example/1' } : {}),
+  }));
+
+/** Created, updated, scored again, with records of files, windows and epochs, over restarts. */
+async function fill(history: History): Promise<void> {
+  history.apply(newRows(1, 1200), { with: recordFile });
+  history.apply(newRows(1, 100, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));
+  history.apply(newRows(100, 700, { last_scored_at: '2026-11-20T09:06:00Z' }));
+  await history.restart();
+  history.apply(newRows(5000, 600), { batchRows: 50, with: beginEpoch });
+  history.apply(newRows(5100, 100, { strength_score: 80, last_scored_at: '2026-11-20T09:08:00Z' }));
+  history.apply(newRows(5150, 100, { last_scored_at: '2026-11-20T09:09:00Z' }));
+}
+
+function recordFile(db: Database): void {
+  db.exec(`
+    INSERT INTO ingest_file (number, name, export, bytes, outcome, taken_at, report)
+    VALUES (1, 'newswire.ndjson', 'newswire', 10, 'applied', 1000, '{"rows":3}');
+    INSERT INTO export_window (export, window_start, status, since, file) VALUES ('newswire', 600000, 'done', 1, 1);`);
+}
+
+function beginEpoch(db: Database): void {
+  db.exec(
+    "INSERT INTO version_epoch (number, at, position, reason, orphans) VALUES (1, 1900000000000, 1, 'test', 'read')",
+  );
+}
+
+describe('nothing is found where nothing is wrong', () => {
+  let history: History;
+  before(async () => {
+    history = await createHistory();
+  });
+  after(() => history.delete());
+
+  test('in a new database, beside ingest, and stopped', async () => {
+    await assertClean(history, 'new');
+    await fill(history);
+    assert.ok(listSegments(history.folder.log).length > 2);
+    await assertClean(history, 'beside the writer');
+    history.stop();
+    await assertClean(history, 'stopped');
+    await history.restart();
+    await assertClean(history, 'started again');
+  });
+
+  test('while transactions come in between any two steps', async () => {
+    let step = 0;
+    const { findings, not_compared } = await scrubbed(history, async () => {
+      step += 1;
+      if (step % 2 === 0 && step < 80) {
+        history.apply(newRows(10_000 + step * 10, 10));
+        history.apply(
+          newRows(1 + step, 20, { strength_score: step, last_scored_at: '2026-11-20T10:00:00Z' }),
+        );
+      }
+    });
+    assert.deepEqual({ findings, not_compared }, CLEAN);
+    assert.ok(step > 40, `${step} steps`);
+  });
+
+  test('while a subscription is removed, and when it was added again', async () => {
+    let step = 0;
+    const { findings, not_compared } = await scrubbed(history, async () => {
+      step += 1;
+      if (step === 20) await history.remove(7002);
+      if (step === 22) history.apply(newRows(1, 50));
+    });
+    assert.deepEqual({ findings, not_compared }, CLEAN);
+    await assertClean(history, 'afterwards');
+  });
+
+  test('while rows of a subscription are taken out of the log, at any step', async () => {
+    for (let step = 1, steps = 1; step <= steps; step += 1) {
+      const small = await createHistory(1024);
+      try {
+        small.apply(newRows(1, 60));
+        small.apply(newRows(1, 40, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));
+        let count = 0;
+        const { findings, not_compared } = await scrubbed(small, async () => {
+          count += 1;
+          // What a range has that was read before the removal, the log no longer has when it is followed there.
+          if (count === step - 1)
+            for (const minute of [6, 7, 8])
+              small.apply(newRows(minute * 10, 80, { last_scored_at: `2026-11-20T09:0${minute}:00Z` }));
+          if (count !== step) return;
+          await small.remove(7002);
+          await small.purge();
+        });
+        steps = Math.max(steps, count);
+        assert.deepEqual({ findings, not_compared }, CLEAN, `at step ${step} of ${steps}`);
+      } finally {
+        small.delete();
+      }
+    }
+  });
+
+  test('where the rows of a removed subscription are still to be deleted', async () => {
+    history.apply(newRows(20_000, 300));
+    const { writer } = history;
+    const applier = writer().begin();
+    applier.removeSubscription(7001);
+    writer().commit(applier, { kind: 'remove' });
+    await assertClean(history, 'none is deleted');
+    const [ordinal = 0] = endedStreams(history.db(), 7001);
+    const values = { ordinal, ...placesOf(ordinal), limit: 10 };
+    for (const sql of [DELETE_STREAM_ROWS, DELETE_DETECTIONS, DELETE_RESCORED])
+      assert.ok(history.db().prepare(sql).run(values).changes > 0);
+    await assertClean(history, 'some are deleted');
+  });
+});
+
+describe('damage is found', () => {
+  let history: History;
+  let sound: Buffer;
+  before(async () => {
+    history = await createHistory();
+    await fill(history);
+    history.stop();
+    sound = readFileSync(history.folder.detections);
+  });
+  after(() => history.delete());
+
+  async function found(change: () => void): Promise<Record<string, { count: number; first: string }>> {
+    change();
+    const { findings } = await scrubbed(history);
+    writeFileSync(history.folder.detections, sound);
+    return Object.fromEntries(
+      findings.map(({ kind, count, first }) => [kind, { count, first: first[0] ?? '' }]),
+    );
+  }
+
+  const changed = (sql: string) => () => {
+    const db = openDetections(history.folder.detections);
+    try {
+      db.exec(sql);
+    } finally {
+      db.close();
+    }
+  };
+
+  test('the database: each kind, counted and named', async () => {
+    const cases: [what: string, change: () => void, kind: string, count: number, name: RegExp][] = [
+      ['a byte of a text', flipText, 'row differs', 1, /^stream_row place .*: body$/],
+      [
+        'a row of the stream is gone',
+        changed('DELETE FROM stream_row WHERE place = (SELECT min(place) FROM stream_row)'),
+        'row missing',
+        1,
+        /^stream_row place \d+$/,
+      ],
+      [
+        'the last rows of the stream are gone',
+        changed(
+          'DELETE FROM stream_row WHERE place IN (SELECT place FROM stream_row ORDER BY place DESC LIMIT 700)',
+        ),
+        'row missing',
+        700,
+        /^stream_row place \d+$/,
+      ],
+      [
+        'a row of the stream too many',
+        changed(`INSERT INTO stream_row SELECT place + 500000, position, version, publisher_id, domain, band, score,
+          print, source_id, article_id, body FROM stream_row ORDER BY place LIMIT 1`),
+        'row too many',
+        1,
+        /^stream_row place/,
+      ],
+      [
+        'two rows change places',
+        changed(`
+          UPDATE stream_row SET place = 1 WHERE place = ${FIRST};
+          UPDATE stream_row SET place = ${FIRST} WHERE place = ${FIRST} + 1;
+          UPDATE stream_row SET place = ${FIRST} + 1 WHERE place = 1;`),
+        'row differs',
+        1,
+        /^stream_row place \d+: .*body$/,
+      ],
+      [
+        'exported_at_given',
+        changed("UPDATE detection SET exported_at_given = '2020-01-01T00:00:00Z' WHERE id = 't.7001.1.5'"),
+        'row differs',
+        1,
+        /^detection id t\.7001\.1\.5: exported_at_given$/,
+      ],
+      [
+        'epochs',
+        changed("UPDATE detection SET epochs = 1 WHERE id = 't.7001.1.5'"),
+        'row differs',
+        1,
+        /detection id t\.7001\.1\.5: epochs$/,
+      ],
+      [
+        'the record of a file',
+        changed('UPDATE ingest_file SET bytes = 11'),
+        'row differs',
+        1,
+        /^ingest_file number 1: bytes$/,
+      ],
+      [
+        'a window',
+        changed('DELETE FROM export_window'),
+        'row missing',
+        1,
+        /^export_window export newswire, /,
+      ],
+      [
+        'a head',
+        changed('UPDATE stream SET sequence = 1 WHERE ordinal = 2'),
+        'row differs',
+        1,
+        /^stream ordinal 2: sequence$/,
+      ],
+      [
+        'the text of a detection that was scored again',
+        changed("UPDATE rescored SET body = replace(body, 'H', 'h')"),
+        'row differs',
+        1,
+        /^rescored place \d+: body$/,
+      ],
+      [
+        'a delivery',
+        changed('INSERT INTO delivery (first_position, last_position) VALUES (1, 1)'),
+        'row too many',
+        1,
+        /delivery first_position 1/,
+      ],
+      [
+        'another schema',
+        changed('DROP INDEX delivery_by_time'),
+        'row missing',
+        1,
+        /sqlite_schema type index, name delivery_by_time/,
+      ],
+      ['a page of zeros', () => zeroPage(10), 'database malformed', 1, /malformed/],
+      [
+        'another id in its mark',
+        changed("UPDATE log_mark SET id = 'ffff'"),
+        'database malformed',
+        1,
+        /log_mark/,
+      ],
+      ['no database', () => rmSync(history.folder.detections), 'database malformed', 1, /missing/],
+    ];
+    for (const [what, change, kind, count, name] of cases) {
+      const findings = await found(change);
+      assert.ok((findings[kind]?.count ?? 0) >= count, `${what}: ${JSON.stringify(findings)}`);
+      assert.match(findings[kind]?.first ?? '', name, what);
+    }
+    assert.deepEqual(await found(() => {}), {}, 'and nothing afterwards');
+  });
+
+  test('an index that does not lead to a row, or leads to one too many', async () => {
+    const withoutIndex = (sql: string) => () => {
+      const define = (definition: string) => {
+        const db = openDetections(history.folder.detections);
+        db.unsafeMode().pragma('writable_schema = ON');
+        db.prepare("UPDATE sqlite_schema SET sql = ? WHERE name = 'stream_row_by_position'").run(definition);
+        db.close();
+      };
+      define(`${INDEX} WHERE 0`);
+      changed(sql)();
+      define(INDEX);
+    };
+    const less = await found(withoutIndex(`UPDATE stream_row SET position = 99 WHERE place = ${FIRST}`));
+    assert.match(
+      less['index disagrees']?.first ?? '',
+      /stream_row_by_position does not find stream_row place/,
+    );
+    const more = await found(() => {
+      changed(`INSERT INTO stream_row SELECT ${FIRST + 500_000}, 1, version, publisher_id, domain, band, score, print,
+        source_id, article_id, body FROM stream_row LIMIT 1`)();
+      withoutIndex(`DELETE FROM stream_row WHERE place = ${FIRST + 500_000}`)();
+    });
+    assert.match(more['index disagrees']?.first ?? '', /stream_row_by_position has \d+ rows instead of \d+/);
+  });
+
+  test('the log: a bit in a closed segment, a segment that is gone, the beginning or the end that is gone', async () => {
+    const [first, second] = listSegments(history.folder.log);
+    const last = listSegments(history.folder.log).at(-1);
+    assert.ok(first && second && last && last !== second);
+    for (const { path } of [first, second, last]) {
+      const bytes = readFileSync(path);
+      const damaged = Buffer.from(bytes);
+      const at = Math.floor(bytes.length / 2);
+      damaged[at] = (damaged[at] ?? 0) ^ 4;
+      writeFileSync(path, damaged);
+      const { findings, not_compared } = await scrubbed(history);
+      assert.deepEqual(
+        findings.map(({ kind, count }) => [kind, count]),
+        [['log damaged', 1]],
+      );
+      // The end of the last one may as well be missing.
+      const told = path === last.path ? `${path}|ends with entry` : path;
+      assert.match(findings[0]?.first[0] ?? '', new RegExp(told));
+      assert.equal(not_compared, 'the log is damaged');
+      rmSync(path);
+      const gone = await scrubbed(history);
+      assert.deepEqual(
+        gone.findings.map(({ kind }) => kind),
+        ['log damaged'],
+        path,
+      );
+      writeFileSync(path, bytes);
+    }
+    const both = [first, second].map(({ path }) => ({ path, bytes: readFileSync(path) }));
+    for (const { path, bytes } of both) writeFileSync(path, bytes.subarray(0, bytes.length - 1));
+    const { findings } = await scrubbed(history);
+    assert.equal(findings[0]?.count, 2);
+    for (const { path, bytes } of both) writeFileSync(path, bytes);
+    await assertClean(history, 'afterwards');
+  });
+
+  function flipText(): void {
+    const bytes = readFileSync(history.folder.detections);
+    const at = bytes.indexOf('Headline 77 ');
+    bytes.write('h', at);
+    writeFileSync(history.folder.detections, bytes);
+  }
+
+  function zeroPage(number: number): void {
+    const bytes = readFileSync(history.folder.detections);
+    bytes.fill(0, (number - 1) * 16_384, number * 16_384);
+    writeFileSync(history.folder.detections, bytes);
+  }
+
+  test('not a database that cannot be opened: that is told, and nothing is marked as damaged', async () => {
+    const { detections } = history.folder;
+    rmSync(detections);
+    mkdirSync(detections);
+    try {
+      await assert.rejects(
+        scrubbed(history),
+        /cannot read .*detections\.db: unable to open database file\. Nothing was/,
+      );
+    } finally {
+      rmdirSync(detections);
+      writeFileSync(detections, sound);
+    }
+  });
+
+  const scrubbedUnread = (times: number) =>
+    withFailingReads(listSegments(history.folder.log)[0]?.path ?? '', times, () => scrubbed(history));
+
+  test('not where a read of the log fails once: that is told, and nothing is called damaged', async () => {
+    const told = /cannot read .*000000000001\.zst: .*EIO.* Nothing was found to be damaged/;
+    await assert.rejects(scrubbedUnread(1), told);
+    await assert.rejects(scrubbedUnread(2), told, 'nor where the second one does, too');
+    await assertClean(history, 'afterwards');
+  });
+
+  test('a read of the log that fails again and again', async () => {
+    const { findings, not_compared } = await scrubbedUnread(Number.POSITIVE_INFINITY);
+    assert.deepEqual(
+      findings.map(({ kind, count }) => [kind, count]),
+      [['log damaged', 1]],
+    );
+    assert.match(findings[0]?.first[0] ?? '', /^cannot read .*000000000001\.zst: EIO/);
+    assert.equal(not_compared, 'the log is damaged');
+  });
+
+  test('not a segment that cannot be opened, but what is wrong with another one all the same', async () => {
+    const [first, second] = listSegments(history.folder.log);
+    assert.ok(first && second);
+    const { openSync } = fs;
+    fs.openSync = (path, ...rest) => {
+      if (path === first.path) throw Object.assign(new Error('EMFILE'), { code: 'EMFILE', syscall: 'open' });
+      return openSync(path, ...rest);
+    };
+    syncBuiltinESMExports();
+    const bytes = readFileSync(second.path);
+    try {
+      await assert.rejects(scrubbed(history), /cannot read .*000000000001\.zst: EMFILE\. Nothing was found/);
+      writeFileSync(second.path, bytes.subarray(0, bytes.length - 1));
+      const { findings } = await scrubbed(history);
+      assert.deepEqual(
+        findings.map(({ kind, count }) => [kind, count]),
+        [['log damaged', 1]],
+      );
+      assert.match(findings[0]?.first[0] ?? '', new RegExp(second.path));
+    } finally {
+      fs.openSync = openSync;
+      syncBuiltinESMExports();
+      writeFileSync(second.path, bytes);
+    }
+    await assertClean(history, 'afterwards');
+  });
+
+  test('it leaves no file behind', () => {
+    const left = readdirSync(history.folder.root).filter((name) => /scratch|-wal|-shm/.test(name));
+    assert.deepEqual(left, []);
+  });
+});

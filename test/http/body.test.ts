@@ -1,0 +1,223 @@
+/** Bodies: broken ones, codings that nobody reads, and those where none belongs (RFC 9112, 6 to 9). */
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { photoPath } from '../../src/detection/photo.ts';
+import { deriveKey } from '../../src/store/derived-key.ts';
+import { checkedAnswers, exchangeBytes } from '../support/raw-http.ts';
+import { startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
+
+const photos = mkdtempSync(join(tmpdir(), 'wirewatch-body-'));
+const PHOTO = photoPath(deriveKey(TEST_SECRET, 'photo'), 1);
+const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
+const POST_TOKEN = 'POST /oauth/token';
+const TOKEN_HEAD = `${POST_TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n`;
+const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
+
+let server: TestServer;
+let key: string;
+
+before(async () => {
+  mkdirSync(photos, { recursive: true });
+  writeFileSync(join(photos, '1.jpg'), 'a photo');
+  server = await startTestServer({ photos });
+  key = server.makeKey().key;
+});
+after(async () => {
+  await server.close();
+  rmSync(photos, { recursive: true });
+});
+
+function get(target: string, headers = ''): string {
+  return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n${headers}\r\n`;
+}
+
+/** A request for a token that is well formed and says what is wrong with it, quite without a body. */
+const UNTYPED = `${POST_TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`;
+
+const BROKEN: readonly (readonly [what: string, rest: string, thenEnd?: true])[] = [
+  ['a chunk size that is none', `${CHUNKED}zz\r\n`],
+  ['a chunk that is longer than its size', `${CHUNKED}5\r\nabcdeXX\r\n`],
+  ['a chunk size beyond all numbers', `${CHUNKED}${'f'.repeat(40)}\r\n`],
+  ['a flood of chunk extensions', `${CHUNKED}5;${'x'.repeat(3_000_000)}\r\nabcde\r\n0\r\n\r\n`],
+  ['a chunked body that ends early', `${CHUNKED}5\r\nab`, true],
+  ['a body shorter than its Content-Length', 'Content-Length: 50\r\n\r\ngrant_type=', true],
+  ['both Content-Length and Transfer-Encoding', `Content-Length: 5\r\n${CHUNKED}0\r\n\r\n`],
+  ['two different Content-Lengths', 'Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef'],
+  ['a Content-Length that is none', 'Content-Length: +5\r\n\r\nabcde'],
+  ['a coding that is not chunked', 'Transfer-Encoding: gzip\r\n\r\n'],
+  ['a malformed Host', 'Host: y\r\nConnection: close\r\n\r\n'],
+  ['an expectation nobody meets', 'Expect: tea\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'],
+];
+
+for (const [what, rest, thenEnd] of BROKEN) {
+  test(`the token endpoint answers ${what} with 400 in its own form, then ends`, async () => {
+    const received = await exchangeBytes(server.port, TOKEN_HEAD + rest, thenEnd);
+    const [answer, ...more] = checkedAnswers(received, [POST_TOKEN]);
+    assert.ok(answer !== undefined && more.length === 0, received);
+    assert.deepEqual([answer.status, JSON.parse(answer.body).error], [400, 'invalid_request']);
+    assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
+    assert.deepEqual(
+      ['cache-control', 'pragma', 'connection'].map((name) => answer.headers.get(name)),
+      ['no-store', 'no-cache', 'close'],
+    );
+  });
+}
+
+test('a broken body is answered in its turn, after the requests before it', async () => {
+  const bytes = UNTYPED + get('/v1/me') + UNTYPED + TOKEN_HEAD;
+  const received = await exchangeBytes(server.port, `${bytes}${CHUNKED}zz\r\n`);
+  const answers = checkedAnswers(received, [POST_TOKEN, 'GET /v1/me', POST_TOKEN, POST_TOKEN]);
+  assert.deepEqual(
+    answers.map(({ status, body }) => [status, /form|incomplete/.exec(body)?.[0]]),
+    [
+      [400, 'form'],
+      [200, undefined],
+      [400, 'form'],
+      [400, 'incomplete'],
+    ],
+  );
+});
+
+test('what follows a request and is none is answered last, and once', async () => {
+  const received = await exchangeBytes(
+    server.port,
+    `${UNTYPED}${UNTYPED}nonsense\r\n\r\n${'more'.repeat(50_000)}`,
+  );
+  const answers = checkedAnswers(received, [POST_TOKEN, POST_TOKEN, 'GET /v1/me']);
+  assert.deepEqual(
+    answers.map(({ status, headers }) => [status, headers.get('content-type')]),
+    [
+      [400, 'application/json'],
+      [400, 'application/json'],
+      [400, 'application/problem+json'],
+    ],
+  );
+});
+
+test('a request that is answered before its body broke gets no second answer', async () => {
+  const received = await exchangeBytes(
+    server.port,
+    `${get('/v1/me', 'Transfer-Encoding: chunked\r\n')}zz\r\n`,
+  );
+  const answers = checkedAnswers(received, ['GET /v1/me', '?']);
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200],
+  );
+});
+
+test('who ends what is sent still gets every answer', async () => {
+  const received = await exchangeBytes(server.port, UNTYPED + get(PHOTO) + UNTYPED + get('/v1/me'), true);
+  const answers = checkedAnswers(received, [POST_TOKEN, `GET ${PHOTO}`, POST_TOKEN, 'GET /v1/me']);
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [400, 200, 400, 200],
+  );
+});
+
+test('a body in a coding other than chunked is 400, and nothing after it is read', async () => {
+  for (const [coding, version] of [
+    ['gzip', '1.1'],
+    ['identity', '1.1'],
+    ['gzip, chunked', '1.1'],
+    ['chunked', '1.0'],
+  ]) {
+    for (const target of ['/v1/me', '/v1/health', '/nowhere']) {
+      const head = `GET ${target} HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n`;
+      const bytes = `${head}Transfer-Encoding: ${coding}\r\n\r\n0\r\n\r\n${get('/v1/me')}`;
+      const received = await exchangeBytes(server.port, bytes);
+      assert.match(
+        received,
+        /^HTTP\/1\.1 400 [\s\S]*"detail":"[^"]*Transfer-Encoding/,
+        `${coding} ${target}`,
+      );
+      assert.equal(received.split('HTTP/1.1 ').length, 2, received);
+      assert.match(received, /\r\nConnection: close\r\n/);
+    }
+  }
+  const either = get('/v1/me', 'Transfer-Encoding: Chunked\r\nConnection: close\r\n');
+  assert.match(await exchangeBytes(server.port, `${either}0\r\n\r\n`), /^HTTP\/1\.1 200 /);
+});
+
+test('a body where none belongs is thrown away, and the next request is the next', async () => {
+  const inner = get('/v1/nowhere');
+  const bodies = [
+    `Content-Length: ${inner.length}\r\n\r\n${inner}`,
+    `Transfer-Encoding: chunked\r\n\r\n${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`,
+    `Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nTrailer: ${'x'.repeat(50)}\r\n\r\n`,
+    `Content-Length: 500000\r\n\r\n${inner.padEnd(500_000, 'x')}`,
+  ];
+  const requests: [string, number][] = [
+    [`GET ${CHANGES}`, 200],
+    ['GET /v1/detections?from=2026-11-20&to=2026-11-20', 200],
+    ['GET /v1/detections/t.7001.1.1', 404],
+    ['GET /v1/me', 200],
+    ['GET /v1/schema/detection', 200],
+    ['HEAD /v1/schema/detection', 200],
+    ['GET /v1/health', 200],
+    ['HEAD /v1/health', 200],
+    [`GET ${PHOTO}`, 200],
+    ['GET /oauth/token', 405],
+    ['POST /v1/me', 405],
+    ['DELETE /nowhere', 404],
+  ];
+  for (const [request, status] of requests) {
+    for (const body of bodies) {
+      const head = `${request} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n`;
+      const last = get('/v1/detections/x', 'Connection: close\r\n');
+      const received = await exchangeBytes(server.port, head + body + last);
+      const answers = checkedAnswers(received, [request, 'GET /v1/detections/x']);
+      assert.deepEqual(
+        answers.map((answer) => answer.status),
+        [status, 400],
+        `${request} ${body.slice(0, 60)}: ${received}`,
+      );
+    }
+  }
+});
+
+test('an answer that ends the connection reaches a client that is still sending', async () => {
+  const body = 'x'.repeat(8_000_000);
+  const head = `POST /v1/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`;
+  const received = await new Promise<string>((resolve, reject) => {
+    let text = '';
+    const socket = connect(server.port, '127.0.0.1', () => socket.write(head + body));
+    socket.on('data', (data) => {
+      text += data;
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(text));
+  });
+  assert.match(received, /^HTTP\/1\.1 405 /);
+});
+
+test('a method that nobody knows is as wrong as others: 405 on a path that exists, 404 elsewhere', async () => {
+  const send = (request: string) =>
+    exchangeBytes(server.port, `${request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+  for (const method of ['FOO', 'get', 'GETX', 'X', 'BREW', 'HEAD_', "M-%!'~"]) {
+    for (const [target, allow] of [
+      ['/v1/me', 'GET'],
+      ['/v1/health?x=1', 'GET, HEAD'],
+      ['/v1/detections/x', 'GET'],
+      ['/oauth/token', 'POST'],
+      ['http://x/v1/me', 'GET'],
+    ] as const) {
+      const request = `${method} ${target}`;
+      const received = await send(request);
+      assert.match(received, new RegExp(`^HTTP/1\\.1 405 [\\s\\S]*\r\nAllow: ${allow}\r\n`), request);
+      assert.equal(received.includes('\r\nPragma: no-cache\r\n'), target === '/oauth/token');
+      const body = JSON.parse(received.slice(received.indexOf('\r\n\r\n')));
+      assert.deepEqual([body.title, body.status], ['Method not allowed', 405]);
+    }
+    assert.match(await send(`${method} /nope`), /^HTTP\/1\.1 404 /);
+    assert.match(await send(`${method} /v1/me/`), /^HTTP\/1\.1 404 /);
+  }
+  const second = `${get('/v1/nowhere')}BREW /v1/me HTTP/1.1\r\nHost: x\r\n\r\n`;
+  assert.match(await exchangeBytes(server.port, second), /^HTTP\/1\.1 404 [\s\S]*HTTP\/1\.1 405 /);
+  for (const malformed of ['FO(O /v1/me', 'FOO', 'FOO /v1/me x', ' FOO /v1/me'])
+    assert.match(await send(malformed), /^HTTP\/1\.1 400 /, malformed);
+});

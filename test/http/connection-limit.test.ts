@@ -1,0 +1,177 @@
+/** How many connections may be open, in all and from one address, and which are closed to make room. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterEach, test } from 'node:test';
+import { connect as connectTls } from 'node:tls';
+import type { Traffic } from '../../src/http/request-metrics.ts';
+import type { Limit } from '../../src/limits/limit.ts';
+import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { inFolder } from '../support/program.ts';
+import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+const HEALTH = 'GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n';
+/** Every address of 127.0.0.0/8 is this machine's own on Linux alone. */
+const skip = process.platform !== 'linux' && 'only Linux has several addresses of its own';
+
+let server: TestServer;
+let refused: Limit[] = [];
+const sockets: Socket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await server.close();
+});
+
+async function start(options: TestServerOptions): Promise<void> {
+  refused = [];
+  const traffic: Traffic = {
+    answered: () => {},
+    refused: (limit) => refused.push(limit),
+    turnedAway: () => {},
+  };
+  server = await startTestServer({ ...options, traffic });
+}
+
+interface Client {
+  readonly socket: Socket;
+  isClosed(): boolean;
+  /** Sends a request for health. @returns the status, or `closed` */
+  ask(): Promise<string>;
+}
+
+function follow(socket: Socket): Client {
+  let received = '';
+  let isClosed = false;
+  sockets.push(socket);
+  socket.on('data', (chunk) => {
+    received += chunk.toString();
+  });
+  socket.on('error', () => {});
+  socket.on('close', () => {
+    isClosed = true;
+  });
+  return {
+    socket,
+    isClosed: () => isClosed,
+    async ask() {
+      received = '';
+      socket.write(HEALTH);
+      await until('an answer', () => isClosed || received.endsWith('}'));
+      return isClosed ? 'closed' : (received.split(' ')[1] ?? '');
+    },
+  };
+}
+
+/** Connected, as far as the client can tell; the server may close it at once. */
+async function client(from = '127.0.0.1'): Promise<Client> {
+  const socket = connect({ port: server.port, host: '127.0.0.1', localAddress: from });
+  const followed = follow(socket);
+  await once(socket, 'connect');
+  return followed;
+}
+
+/** One that is open, and on which nothing is asked. */
+async function idleClient(from?: string): Promise<Client> {
+  const one = await client(from);
+  assert.equal(await one.ask(), '200');
+  return one;
+}
+
+const closed = (one: Client) => until('its end', () => one.isClosed());
+
+test('connections from one address are bounded, and leave the others room', { skip }, async () => {
+  await start({ max_connections_per_address: 2 });
+  const silent = [await client('127.0.0.2'), await client('127.0.0.2')];
+  await closed(await client('127.0.0.2'));
+  await closed(await client('127.0.0.2'));
+  await idleClient('127.0.0.3');
+  assert.deepEqual(refused, ['connections_per_address', 'connections_per_address']);
+  const lines = () => server.lines.filter(({ msg }) => String(msg).startsWith('new connections were closed'));
+  assert.deepEqual(
+    lines().map(({ address, limit, connections }) => [address, limit, connections]),
+    [['127.0.0.2', 'connections_per_address', 1]],
+    'one line a minute',
+  );
+  server.setNow(NOW_MS + 60_000);
+  await closed(await client('127.0.0.2'));
+  assert.equal(lines().at(-1)?.connections, 2);
+
+  // A place is free again once the server has seen the end.
+  silent[0]?.socket.destroy();
+  await until('a place', async () => (await (await client('127.0.0.2')).ask()) === '200');
+});
+
+test('a trusted proxy brings as many as there may be in all', { skip }, async () => {
+  await start({ max_connections: 5, max_connections_per_address: 2, trusted_proxies: ['127.0.0.2'] });
+  const proxied = await Promise.all([1, 2, 3, 4, 5].map(() => client('127.0.0.2')));
+  await until('all', () => server.running.connections() === 5);
+  await closed(await client('127.0.0.3'));
+  assert.deepEqual(refused, ['connections']);
+  assert.ok(proxied.every((one) => !one.isClosed()));
+});
+
+test('the connection that has been idle longest goes first, and none on which something is asked', async () => {
+  await start({ max_connections: 4 });
+  const [first, asking, third] = [await idleClient(), await idleClient(), await idleClient()];
+  const silent = await client();
+  asking.socket.write('GET /v1/health HTTP/1.1\r\n');
+  assert.equal(
+    await first.ask(),
+    '200',
+    'so it is the third that has been idle longest, but for the one that asks',
+  );
+  const connections = () => server.running.connections();
+  await until('all', () => connections() === 4);
+  const next = await idleClient();
+  await closed(third);
+  const last = await idleClient();
+  await closed(first);
+  assert.deepEqual(
+    [asking, silent, next, last].map((one) => one.isClosed()),
+    [false, false, false, false],
+  );
+  assert.deepEqual([connections(), refused], [4, []]);
+  const answer = once(asking.socket, 'data');
+  asking.socket.write('Host: x\r\n\r\n');
+  assert.match(String(await answer), / 200 /);
+});
+
+test('where an address has too many, an idle one of its own goes first', { skip }, async () => {
+  await start({ max_connections_per_address: 2 });
+  const other = await idleClient('127.0.0.3');
+  const [first, second] = [await idleClient('127.0.0.2'), await idleClient('127.0.0.2')];
+  const third = await idleClient('127.0.0.2');
+  await closed(first);
+  assert.deepEqual(
+    [other, second, third].map((one) => one.isClosed()),
+    [false, false, false],
+  );
+});
+
+test('a thousand idle connections shut nobody out', { skip }, async () => {
+  await start({ max_connections: 50, max_connections_per_address: 20 });
+  for (let count = 0; count < 60; count += 1) await idleClient(`127.0.0.${2 + (count % 3)}`);
+  assert.equal(server.running.connections(), 50);
+  assert.equal((await server.get('/v1/health')).status, 200);
+  assert.deepEqual(refused, []);
+});
+
+test('with TLS as without', { skip: WITHOUT_OPENSSL }, () =>
+  inFolder(async (folder) => {
+    const tls = makeCertificate(folder, 'own');
+    await start({ tls, max_connections: 2 });
+    const open = async () => {
+      const socket = connectTls({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false });
+      const one = follow(socket);
+      await once(socket, 'secureConnect');
+      assert.equal(await one.ask(), '200');
+      return one;
+    };
+    const first = await open();
+    const second = await open();
+    const third = await open();
+    await closed(first);
+    assert.deepEqual([second.isClosed(), third.isClosed(), server.running.connections()], [false, false, 2]);
+  }),
+);

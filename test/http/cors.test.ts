@@ -1,0 +1,94 @@
+/** Pages of other origins: let in where `server.cors_origins` names them, and nowhere else. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { isOrigin } from '../../src/config/format.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+const DASHBOARD = 'https://dashboard.example.org';
+const ME = '/v1/me';
+
+test('an origin is scheme, host and port, as a browser writes it', () => {
+  for (const text of [DASHBOARD, 'http://localhost:3000', 'http://127.0.0.1:8080', 'https://[::1]:8443'])
+    assert.ok(isOrigin(text), text);
+  for (const text of [
+    '',
+    'null',
+    '*',
+    `${DASHBOARD}/`,
+    `${DASHBOARD}/a`,
+    'https://A.example',
+    'https://a.example:443',
+    'ftp://a.example',
+  ])
+    assert.ok(!isOrigin(text), text);
+});
+
+const preflight = (server: TestServer, origin: string, path = ME) =>
+  fetch(`${server.url}${path}`, {
+    method: 'OPTIONS',
+    headers: {
+      origin,
+      'access-control-request-method': 'GET',
+      'access-control-request-headers': 'authorization',
+    },
+  });
+
+describe('with an origin that is let in', () => {
+  let server: TestServer;
+  let key: string;
+  before(async () => {
+    server = await startTestServer({ cors_origins: [DASHBOARD] });
+    ({ key } = server.makeKey());
+  });
+  after(() => server.close());
+
+  test('a preflight is answered for it, and without a key', async () => {
+    const { status, headers } = await preflight(server, DASHBOARD);
+    assert.equal(status, 204);
+    assert.equal(headers.get('access-control-allow-origin'), DASHBOARD);
+    assert.match(headers.get('access-control-allow-methods') ?? '', /\bGET\b/);
+    assert.match(headers.get('access-control-allow-headers') ?? '', /\bAuthorization\b.*\bPrefer\b/);
+    assert.equal(headers.get('vary'), 'Origin');
+    assert.equal(headers.get('content-length'), null);
+  });
+
+  test('answers and errors can be read by it, with the headers that a client needs', async () => {
+    for (const [bearer, status] of [
+      [key, 200],
+      ['wrong', 401],
+    ] as const) {
+      const response = await server.get(ME, bearer, { headers: { origin: DASHBOARD } });
+      assert.equal(response.status, status);
+      assert.equal(response.headers.get('access-control-allow-origin'), DASHBOARD);
+      assert.match(response.headers.get('access-control-expose-headers') ?? '', /Retry-After.*X-Request-Id/);
+      assert.equal(response.headers.get('access-control-allow-credentials'), null);
+    }
+  });
+
+  test('another origin is not let in, and no cache is misled', async () => {
+    assert.equal((await preflight(server, 'https://evil.example')).status, 405);
+    const response = await server.get(ME, key, { headers: { origin: 'https://evil.example' } });
+    assert.equal(response.headers.get('access-control-allow-origin'), null);
+    assert.match(response.headers.get('vary') ?? '', /Origin/);
+  });
+
+  test('what is no preflight, or has no endpoint, is refused as ever', async () => {
+    const bare = await fetch(`${server.url}${ME}`, { method: 'OPTIONS', headers: { origin: DASHBOARD } });
+    assert.equal(bare.status, 405);
+    assert.equal((await preflight(server, DASHBOARD, '/v1/nothing')).status, 404);
+  });
+});
+
+test('every page is let in by "*"; without the setting none is', async () => {
+  for (const [cors_origins, expected, status] of [
+    [['*'], '*', 204],
+    [[], null, 405],
+  ] as const) {
+    const server = await startTestServer({ cors_origins: [...cors_origins] });
+    const { key } = server.makeKey();
+    after(() => server.close());
+    const response = await server.get(ME, key, { headers: { origin: DASHBOARD } });
+    assert.equal(response.headers.get('access-control-allow-origin'), expected);
+    assert.equal((await preflight(server, DASHBOARD)).status, status);
+  }
+});

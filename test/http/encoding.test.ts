@@ -1,0 +1,124 @@
+/** Compressed answers (RFC 9110, 12.5.3), and the call for the next page. */
+import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { after, before, describe, test } from 'node:test';
+import { gunzipSync, zstdDecompressSync } from 'node:zlib';
+import { encodingFor } from '../../src/http/encoding.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+
+test('the encoding is the one with the highest weight that is ours', () => {
+  for (const [header, encoding] of [
+    [undefined, null],
+    ['', null],
+    ['gzip', 'gzip'],
+    ['GZIP', 'gzip'],
+    ['zstd', 'zstd'],
+    ['gzip, deflate, br, zstd', 'zstd'],
+    ['gzip;q=1, zstd;q=0.5', 'gzip'],
+    ['gzip ; q=0.2 , zstd ; q=0', 'gzip'],
+    ['gzip;q=0', null],
+    ['br, deflate', null],
+    ['*', null],
+    ['identity, gzip;q=0.5', null],
+    ['gzip;q=2', null],
+    ['gzip;level=9', null],
+  ] as const)
+    assert.equal(encodingFor(header), encoding, header);
+});
+
+describe('an answer', () => {
+  let server: TestServer;
+  let key: string;
+  before(async () => {
+    server = await startTestServer({ base_url: 'https://api.example/ww' });
+    ({ key } = server.makeKey());
+    const rows = Array.from({ length: 30 }, (_, at) => ({
+      content_type: 'text' as const,
+      version: 1,
+      row: { article_id: at + 1 },
+    }));
+    server.store.deliver(rows, NOW_MS);
+  });
+  after(() => server.close());
+
+  /** Over a bare request: fetch unpacks by itself. */
+  async function ask(path: string, headers: Record<string, string> = {}) {
+    const sent = request(`${server.url}${path}`, { headers: { authorization: `Bearer ${key}`, ...headers } });
+    sent.end();
+    const [response] = await new Promise<[import('node:http').IncomingMessage]>((resolve, reject) => {
+      sent.once('response', (one) => resolve([one])).once('error', reject);
+    });
+    return { status: response.statusCode, headers: response.headers, body: await buffer(response) };
+  }
+  const CHANGES = '/v1/detections/changes?since=2026-11-20T00:00:00Z';
+
+  test('is plain without Accept-Encoding, and says what it depends on', async () => {
+    const { headers, body } = await ask(CHANGES);
+    assert.equal(headers['content-encoding'], undefined);
+    assert.equal(headers.vary, 'Accept-Encoding');
+    assert.equal(Number(headers['content-length']), body.length);
+    assert.equal(JSON.parse(`${body}`).data.length, 30);
+  });
+
+  test('over 1 KiB is compressed with gzip or zstd, with the length of what is sent', async () => {
+    const plain = (await ask(CHANGES)).body;
+    for (const [encoding, unpack] of [
+      ['gzip', gunzipSync],
+      ['zstd', zstdDecompressSync],
+    ] as const) {
+      const { headers, body } = await ask(CHANGES, { 'accept-encoding': encoding });
+      assert.equal(headers['content-encoding'], encoding);
+      assert.equal(headers['content-type'], 'application/json');
+      assert.equal(Number(headers['content-length']), body.length);
+      assert.ok(body.length < plain.length / 4);
+      assert.deepEqual(unpack(body), plain);
+    }
+  });
+
+  test('under 1 KiB stays plain', async () => {
+    const { headers } = await ask('/v1/health', { 'accept-encoding': 'gzip' });
+    assert.deepEqual([headers['content-encoding'], headers.vary], [undefined, undefined]);
+  });
+
+  test('of an error stays plain', async () => {
+    const { status, headers } = await ask('/v1/detections/changes', { 'accept-encoding': 'gzip' });
+    assert.deepEqual([status, headers['content-encoding']], [400, undefined]);
+  });
+
+  test('with a strong entity tag stays plain', async () => {
+    const { headers } = await ask('/v1/schema/detection', { 'accept-encoding': 'gzip' });
+    assert.match(`${headers.etag}`, /^"/);
+    assert.equal(headers['content-encoding'], undefined);
+  });
+
+  test('with something behind it names the call for that', async () => {
+    const all: string[] = [];
+    let path: string | null = `${CHANGES}&limit=12&content_type=text`;
+    while (path !== null) {
+      const { headers, body } = await ask(path);
+      const page: { data: { id: string }[]; has_more: boolean; next_cursor: string } = JSON.parse(`${body}`);
+      all.push(...page.data.map(({ id }) => id));
+      assert.equal(headers.link !== undefined, page.has_more);
+      const [, next = null] =
+        /^<https:\/\/api\.example\/ww(\/v1\/detections\/changes\?[^>]+)>; rel="next"$/.exec(
+          `${headers.link}`,
+        ) ?? [];
+      if (next !== null) assert.match(next, /[?&]limit=12&/);
+      path = next;
+    }
+    assert.equal(new Set(all).size, 30);
+    const period = await ask('/v1/detections?from=2026-11-20&to=2026-11-21&limit=20');
+    const { next_cursor } = JSON.parse(`${period.body}`);
+    assert.match(`${period.headers.link}`, new RegExp(`cursor=${next_cursor}>; rel="next"$`));
+  });
+
+  test('does not name a call so long that proxies and clients would not take the headers', async () => {
+    const domains = (end: string) =>
+      Array.from({ length: 20 }, (_, at) => `${`${at}`.padStart(63, 'd')}.${'x'.repeat(60)}.${end}`).join();
+    const many = `exclude_domain=${domains('example')}&exclude_publisher_id=${'1'.repeat(15)}`;
+    const { status, headers, body } = await ask(`${CHANGES}&limit=12&${many}`);
+    assert.deepEqual([status, JSON.parse(`${body}`).has_more], [200, true]);
+    assert.equal(headers.link, undefined);
+  });
+});

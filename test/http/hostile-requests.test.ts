@@ -1,0 +1,210 @@
+/**
+ * Requests as hostile or careless clients send them, byte by byte, to a running appliance (contract: Endpoints,
+ * Common detection filters, Authentication): each ends in the answer that the contract gives, and none in a fault.
+ */
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { after, before, test } from 'node:test';
+import { DAY_MS } from '../../src/time.ts';
+import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+
+const CHANGES = '/v1/detections/changes';
+const SINCE = `since=${new Date(Date.now() - DAY_MS).toISOString()}`;
+const GOOD = `${CHANGES}?${SINCE}`;
+const ROWS = 120;
+
+let appliance: Appliance;
+let id: string;
+let authorization: string;
+showLogOfFailures(() => appliance?.serving());
+
+before(async () => {
+  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+  const rows = Array.from({ length: ROWS }, () => newRow());
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+  id = idOf(rows[0] ?? {});
+  authorization = `Authorization: Bearer ${appliance.key}\r\n`;
+});
+after(async () => {
+  const faults = appliance?.serving().log.filter(({ msg, level }) => msg === 'fault' || level === 'fatal');
+  await appliance?.stop();
+  assert.deepEqual(faults, []);
+});
+
+/** Sends bytes; @returns what comes back until the server ends the connection */
+function exchange(bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(Number(new URL(appliance.serving().url).port), '127.0.0.1');
+    socket.on('connect', () => socket.write(bytes, 'latin1'));
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('error', reject);
+    socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
+  });
+}
+
+/** `400 what it says`, or `200` with the number of rows, or of one detection. */
+function summaryOf(reply: string): string {
+  const [head = '', body = ''] = reply.split('\r\n\r\n');
+  const status = Number(head.split(' ')[1]);
+  assert.match(head, /\r\nX-Request-Id: [0-9a-f-]{36}\r\n/);
+  assert.match(head, /\r\nCache-Control: no-store\r\n/);
+  const parsed = JSON.parse(body);
+  if (status !== 200) return `${status} ${parsed.detail}`;
+  return `200 ${Array.isArray(parsed.data) ? parsed.data.length : parsed.id}`;
+}
+
+async function answerTo(target: string, headers = authorization, method = 'GET'): Promise<string> {
+  return summaryOf(
+    await exchange(`${method} ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers}\r\n`),
+  );
+}
+
+const QUERIES: readonly [query: string, expected: RegExp][] = [
+  ['', /^200 100$/],
+  ['&', /^200 100$/],
+  ['&limit=1000', new RegExp(`^200 ${ROWS}$`)],
+  ['&Limit=1', /^400 unknown parameter "Limit"$/],
+  ['&limit=1&LIMIT=1', /^400 unknown parameter "LIMIT"$/],
+  ['&limit=1&limit=1', /^400 limit: must not be repeated/],
+  ['&limit=1&%6cimit=1', /^400 limit: must not be repeated/],
+  ['&%6cimit=1', /^200 1$/],
+  ['&band[]=low', /^400 unknown parameter "band\[\]"$/],
+  ['&band[0]=low', /^400 unknown parameter/],
+  ['&fields[]=id', /^400 unknown parameter/],
+  ['&+limit=1', /^400 unknown parameter " limit"$/],
+  ['&constructor=1', /^400 unknown parameter "constructor"$/],
+  [';limit=1', /^400 since: /],
+  ['#limit=1', /^400 since: /],
+  ['&=', /^400 unknown parameter ""$/],
+  ['&limit', /^400 limit: must not be empty$/],
+  ['&limit=%00', /^400 limit: must be an integer/],
+  ['&limit=1%00', /^400 limit: must be an integer/],
+  ['&limit=%EF%BC%91', /^400 limit: must be an integer/],
+  ['&limit=9007199254740993', /^400 limit: must be an integer/],
+  ['&source_id=%00', /^200 0$/],
+  ["&source_id=x'%20OR%201=1--", /^200 0$/],
+  ['&source_id=a=b', /^200 0$/],
+  ['&source_id=%c0%af', /^400 source_id: must be valid percent-encoded UTF-8$/],
+  ['&source_id=%ED%A0%80', /^400 source_id: must be valid percent-encoded UTF-8$/],
+  ['&source_id=%f', /^400 source_id: must be valid percent-encoded UTF-8$/],
+  ['&%ff=1', /^400 a parameter name: must be valid/],
+  ['&domain=one.example%00', /^400 domain: /],
+  ['&domain=one.example%0d%0aX:1', /^400 domain: /],
+  ['&domain=%EF%BD%8Fne.example', /^200 0$/],
+  ['&fields=id%0a', /^400 fields: unknown path "id\\n"; GET \/v1\/schema\/detection lists the fields$/],
+  ['&x%0d%0aSet-Cookie:%20a=1', /^400 unknown parameter/],
+  [`&since=2026-11-21T00:00:00Z`, /^400 since: must not be repeated/],
+  ['&cursor=x', /^400 since, cursor: /],
+  [`&${'band=low&'.repeat(2000)}`, /^200 0$/],
+  [`&publisher_id=${'1,'.repeat(5000)}1`, /^200 0$/],
+  [`&article_id=${'9'.repeat(15)}`, /^200 0$/],
+  [`&access_token=x`, /^400 unknown parameter "access_token"$/],
+];
+
+test('query strings of every kind are read strictly, and the detail names what is wrong', async () => {
+  for (const [query, expected] of QUERIES) assert.match(await answerTo(`${GOOD}${query}`), expected, query);
+});
+
+const PATHS: readonly [target: () => string, expected: RegExp][] = [
+  [() => `/v1/detections/${id}`, /^200 t\./],
+  [() => `/v1/detections/${id}?`, /^200 t\./],
+  [() => `http://elsewhere.example/v1/detections/${id}`, /^200 t\./],
+  [() => `HTTP://user:pass@elsewhere.example:1/v1/detections/${id}`, /^200 t\./],
+  [() => `/v1/detections/${id}?cursor=x`, /^400 unknown parameter "cursor"$/],
+  [() => `/v1/detections/${id}?limit=1`, /^400 unknown parameter "limit"$/],
+  [() => `/v1/detections/${id}?fields=id&fields=id`, /^400 fields: must not be repeated/],
+  [() => `/v1/detections/${id}?schema_version=v2`, /^400 schema_version: /],
+  [() => `/v1/detections/${id};v=1`, /^400 id: /],
+  [() => `/v1/detections/${id}%00`, /^400 id: /],
+  [() => `/v1/detections/${id}/`, /^404 /],
+  [() => `/v1/detections//${id}`, /^404 /],
+  [() => `/v1/./detections/${id}`, /^404 /],
+  [() => `/v1/x/../detections/${id}`, /^404 /],
+  [() => `/v1\\detections\\${id}`, /^404 /],
+  [() => `//v1/detections/${id}`, /^404 /],
+  [() => `ftp://x/v1/detections/${id}`, /^404 /],
+  [() => `/v1/detections/${'t.'.repeat(7000)}`, /^400 id: /],
+  [() => `/v1/detections/t.7001.1.${'1'.repeat(16)}`, /^400 id: /],
+  [() => '/v1/detections/t.999999999999999.999999999999999.999999999999999', /^404 No detection/],
+  [() => '/', /^404 /],
+  [() => '*', /^404 /],
+];
+
+test('paths of every kind are exact', async () => {
+  for (const [target, expected] of PATHS) assert.match(await answerTo(target()), expected, target());
+});
+
+test('one credential, sent once, as Bearer', async () => {
+  const { key } = appliance;
+  const other = createKey(appliance.cli, 'agency', '7002');
+  const once = authorization;
+  const good = [once, `authorization:\tbearer   ${key}\t\r\n`, `${once}Cookie: a=b\r\n`];
+  for (const headers of good) assert.equal(await answerTo(GOOD, headers), '200 100', headers);
+  const bad = [
+    '',
+    'Authorization: \r\n',
+    'Authorization: Bearer\r\n',
+    `Authorization: ${key}\r\n`,
+    `Authorization: Basic ${key}\r\n`,
+    `Authorization: Bearer ${key},\r\n`,
+    `Authorization: Bearer ${key} ${key}\r\n`,
+    `Authorization: Bearer "${key}"\r\n`,
+    `Authorization: Bearer ${key.toUpperCase()}\r\n`,
+    `Authorization: Bearer ${'a'.repeat(30_000)}\r\n`,
+    'Authorization: Bearer \xfc\xff\r\n',
+    `X-Api-Key: ${key}\r\n`,
+    `Proxy-Authorization: Bearer ${key}\r\n`,
+    `${once}${once}`,
+    `${once}Authorization: Bearer ${other}\r\n`,
+    `${once}Authorization: Bearer x\r\n`,
+    `${once}Authorization:\r\n`,
+  ];
+  for (const headers of bad) assert.match(await answerTo(GOOD, headers), /^401 /, headers);
+});
+
+test('a request has one Host that can be one', async () => {
+  const withHosts = async (...hosts: string[]) => {
+    const lines = hosts.map((host) => `Host: ${host}\r\n`).join('');
+    return summaryOf(
+      await exchange(`GET ${GOOD} HTTP/1.1\r\n${lines}Connection: close\r\n${authorization}\r\n`),
+    );
+  };
+  for (const host of [
+    '',
+    'x',
+    'a_b.example:8080',
+    '127.0.0.1:80',
+    '[::1]:80',
+    '[fe80::1%25eth0]',
+    'b%C3%BC.x',
+  ])
+    assert.equal(await withHosts(host), '200 100', host);
+  for (const hosts of [[], ['a', 'b'], ['a', 'a'], ['a,b'], ['a b'], ['a/b'], ['u@a'], ['a?b'], ['\xfc']])
+    assert.match(await withHosts(...hosts), /^400 The Host header is /, hosts.join());
+});
+
+test('other versions, bodies and methods do no harm', async () => {
+  const get = `GET ${GOOD} HTTP/1.1\r\nHost: x\r\n${authorization}`;
+  const chunked = 'Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n';
+  const last = `GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+  assert.equal(summaryOf(await exchange(`GET ${GOOD} HTTP/1.0\r\n${authorization}\r\n`)), '200 100');
+  assert.equal(summaryOf(await exchange(`${get}Connection: close\r\n${chunked}`)), '200 100');
+  const two = await exchange(`${get}${chunked}${last}`);
+  assert.deepEqual(
+    [...two.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status),
+    ['200', '404'],
+    'a body is not taken for a request',
+  );
+  const smuggled = await exchange(`${get}Content-Length: ${last.length}\r\n\r\n${last}${last}`);
+  assert.equal([...smuggled.matchAll(/HTTP\/1\.1 /g)].length, 2);
+  const methods = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY', 'PROPFIND', 'get', 'BREW'];
+  for (const method of methods) {
+    assert.match(
+      await answerTo(GOOD, authorization, method),
+      /^405 This endpoint supports only GET\.$/,
+      method,
+    );
+  }
+});

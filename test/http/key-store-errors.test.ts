@@ -1,0 +1,253 @@
+/**
+ * Everything that can keep keys from being checked: while it lasts, each endpoint for a credential, and the token
+ * endpoint, is 503, health says that somebody is needed, and when it is over all goes on without a restart
+ * (contract: Authentication, 6; Errors).
+ */
+import assert from 'node:assert/strict';
+import {
+  chmodSync,
+  closeSync,
+  ftruncateSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { createAccessReader } from '../../src/auth/access-reader.ts';
+import { readAlertFile } from '../../src/health/alert-file.ts';
+import { Refused } from '../../src/refused.ts';
+import { openAccess } from '../support/access.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { until } from '../support/until.ts';
+
+const GARBAGE = 'no database ';
+const PAGE_BYTES = 16_384;
+
+let appliance: Appliance;
+let store: string;
+let known: { id: string; key: string };
+
+before(async () => {
+  appliance = await startAppliance({ WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000000' });
+  store = join(appliance.data, 'access.db');
+  const options = ['--account', 'agency', '--subscriptions', '7001', '--name', 'test'];
+  const made = appliance.cli(['key', 'create', ...options, '--scopes', 'detections:read', '--json']);
+  known = JSON.parse(made.stdout);
+});
+after(() => appliance?.stop());
+showLogOfFailures(() => appliance?.serving());
+
+interface Trouble {
+  readonly what: string;
+  /** @returns what ends it */
+  bring(): () => void;
+}
+
+/** Writes into the file that is open elsewhere, and puts back what was there. */
+function spoiled(spoil: (file: number) => void): () => void {
+  const content = readFileSync(store);
+  const change = (write: (file: number) => void) => {
+    const file = openSync(store, 'r+');
+    write(file);
+    closeSync(file);
+  };
+  change(spoil);
+  return () =>
+    change((file) => {
+      writeSync(file, content, 0, content.length, 0);
+      ftruncateSync(file, content.length);
+    });
+}
+
+function replaced(replace: () => void, remove: () => void): () => void {
+  renameSync(store, `${store}.good`);
+  replace();
+  return () => {
+    remove();
+    renameSync(`${store}.good`, store);
+  };
+}
+
+const garbage = (bytes: number) =>
+  Buffer.from(GARBAGE.repeat(Math.ceil(bytes / GARBAGE.length))).subarray(0, bytes);
+
+const TROUBLES: readonly Trouble[] = [
+  {
+    what: 'it is gone',
+    bring: () =>
+      replaced(
+        () => {},
+        () => {},
+      ),
+  },
+  {
+    what: 'a folder stands in its place',
+    bring: () =>
+      replaced(
+        () => mkdirSync(store),
+        () => rmdirSync(store),
+      ),
+  },
+  {
+    what: 'another file stands in its place',
+    bring: () =>
+      replaced(
+        () => writeFileSync(store, garbage(60_000)),
+        () => rmSync(store),
+      ),
+  },
+  { what: 'it is emptied', bring: () => spoiled((file) => ftruncateSync(file, 0)) },
+  { what: 'it is cut off', bring: () => spoiled((file) => ftruncateSync(file, PAGE_BYTES)) },
+  {
+    what: 'there is garbage in its head',
+    bring: () => spoiled((file) => writeSync(file, garbage(100), 0, 100, 0)),
+  },
+  {
+    what: 'there is garbage behind its head',
+    bring: () => {
+      const bytes = statSync(store).size - PAGE_BYTES;
+      return spoiled((file) => writeSync(file, garbage(bytes), 0, bytes, PAGE_BYTES));
+    },
+  },
+];
+
+const OF_THIS = ['keys cannot be checked', 'ingest stopped', 'database damaged'] as const;
+
+const TARGETS = [
+  'GET /v1/detections/changes?since=SINCE',
+  'GET /v1/detections?from=DAY&to=DAY',
+  'GET /v1/detections/t.7001.1.1',
+  'GET /v1/me',
+  'GET /v1/schema/detection',
+  'HEAD /v1/schema/detection',
+];
+
+async function statuses(credential: string): Promise<Record<string, number>> {
+  const since = new Date(Date.now() - 60_000).toISOString();
+  const found: Record<string, number> = {};
+  for (const target of TARGETS) {
+    const [method = '', path = ''] = target
+      .replace('SINCE', since)
+      .replaceAll('DAY', since.slice(0, 10))
+      .split(' ');
+    const headers = { authorization: `Bearer ${credential}` };
+    const response = await fetch(appliance.serving().url + path, { method, headers });
+    await response.arrayBuffer();
+    found[target] = response.status;
+  }
+  return found;
+}
+
+function askToken(): Promise<Response> {
+  const { id, key } = known;
+  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: key });
+  return fetch(`${appliance.serving().url}/oauth/token`, { method: 'POST', body });
+}
+
+function everywhere(status: number): Record<string, number> {
+  return Object.fromEntries(TARGETS.map((target) => [target, status]));
+}
+
+function unknownKey(): string {
+  return String(JSON.parse(appliance.cli(['key', 'generate', '--json']).stdout).key);
+}
+
+async function openAlerts() {
+  return (await readAlertFile(join(appliance.data, 'alerts.json'))) ?? [];
+}
+
+describe('while keys cannot be checked', () => {
+  for (const { what, bring } of TROUBLES) {
+    test(what, async () => {
+      // After a start all stands in the file itself, and nothing in the log beside it.
+      await appliance.restart();
+      const { access_token: token } = JSON.parse(await (await askToken()).text());
+      const good = { ...everywhere(200), 'GET /v1/detections/t.7001.1.1': 404 };
+      assert.deepEqual(await statuses(known.key), good);
+      const stranger = unknownKey();
+      const end = bring();
+      try {
+        for (const credential of [known.key, token, stranger]) {
+          assert.deepEqual(await statuses(credential), everywhere(503), credential);
+        }
+        assert.equal((await askToken()).status, 503);
+        const health = await fetch(`${appliance.serving().url}/v1/health`);
+        assert.equal(health.status, 503);
+        assert.ok(JSON.parse(await health.text()).alerts.page_worthy >= 1);
+        await until('the alert', async () =>
+          (await openAlerts()).some(
+            ({ name, page_worthy }) => name === 'keys cannot be checked' && page_worthy,
+          ),
+        );
+      } finally {
+        end();
+      }
+      assert.deepEqual(await statuses(known.key), good);
+      assert.deepEqual(await statuses(token), good);
+      assert.deepEqual(await statuses(stranger), everywhere(401));
+      assert.equal((await askToken()).status, 200);
+      await until('it is over', async () => {
+        const names = (await openAlerts()).map(({ name }) => name);
+        return OF_THIS.every((name) => !names.includes(name));
+      });
+      const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+      assert.equal(line.msg, 'file applied');
+    });
+  }
+});
+
+/** A store with a key that stands in the log beside it, as its writer leaves it; not the appliance's. */
+function storeInUse(use: (path: string, ask: () => string) => void): void {
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-keys-'));
+  const path = join(folder, 'access.db');
+  const writer = openAccess(folder, { create: true });
+  const reader = createAccessReader(path);
+  const ask = () => {
+    try {
+      return reader.findKey('a'.repeat(12), () => true) === null ? 'unknown' : 'known';
+    } catch (error) {
+      return error instanceof Refused ? error.code : 'a fault';
+    }
+  };
+  try {
+    use(path, ask);
+  } finally {
+    reader.close();
+    writer.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test('the log beside it cannot be opened: 503 until it can be', () => {
+  storeInUse((path, ask) => {
+    renameSync(`${path}-wal`, `${path}-away`);
+    mkdirSync(`${path}-wal`);
+    assert.equal(ask(), 'unavailable');
+    rmdirSync(`${path}-wal`);
+    renameSync(`${path}-away`, `${path}-wal`);
+    assert.equal(ask(), 'unknown');
+  });
+});
+
+test('the right to read it is gone: 503 until it is back', {
+  skip: process.geteuid?.() !== 0 && 'only root can put itself in the place of another user and back',
+}, () => {
+  storeInUse((path, ask) => {
+    chmodSync(dirname(path), 0o755);
+    for (const ending of ['', '-wal', '-shm']) chmodSync(path + ending, 0o600);
+    process.seteuid?.(65_534);
+    const without = ask();
+    process.seteuid?.(0);
+    assert.deepEqual([without, ask()], ['unavailable', 'unknown']);
+  });
+});

@@ -1,0 +1,280 @@
+/** The daily row allowance and the limit on unseen key ids over HTTP (contract: Limits, Errors, Authentication). */
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, test } from 'node:test';
+import { setAccount, suspendAccount } from '../../src/auth/accounts.ts';
+import { createKey } from '../../src/auth/key.ts';
+import { revokeKey, setKey } from '../../src/auth/keys.ts';
+import { accountUsageId } from '../../src/limits/daily-rows.ts';
+import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
+
+const CHANGES = '/v1/detections/changes?since=2026-11-21T00:00:00Z';
+const PERIOD = '/v1/detections?from=2026-11-20&to=2026-11-20';
+const ONE = '/v1/detections/t.7001.1.1';
+const READS = [CHANGES, PERIOD, ONE];
+const ACCOUNT = accountUsageId({ id: 'agency', created_at: NOW_MS });
+const RATE = ['ratelimit-limit', 'ratelimit-policy', 'ratelimit-remaining', 'ratelimit-reset'];
+
+let server: TestServer;
+afterEach(() => server.close());
+
+async function start(options: TestServerOptions = {}): Promise<string> {
+  server = await startTestServer(options);
+  const rows = [1, 2, 3].map((id) => ({
+    content_type: 'text' as const,
+    version: 1,
+    row: { source_internal_id: id },
+  }));
+  server.store.deliver(rows, NOW_MS - 60_000);
+  return server.makeKey().key;
+}
+
+async function statusOf(path: string, key: string, init?: RequestInit): Promise<number> {
+  const response = await server.get(path, key, init);
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Of the account. */
+function usedRows(): number {
+  return server.dailyRows.used('account', ACCOUNT, NOW_MS);
+}
+
+/** @param rows as the detail has them */
+async function assertThrottled(
+  response: Response,
+  by: string,
+  seconds: number,
+  rows = 'of \\d+ rows? \\(\\d+ rows? read today\\)',
+): Promise<void> {
+  assert.equal(response.status, 429);
+  assert.equal(response.headers.get('retry-after'), String(seconds));
+  assert.equal(response.headers.get('cache-control'), 'no-store');
+  for (const name of RATE) assert.ok(response.headers.has(name), name);
+  const { type, title, detail } = JSON.parse(await response.text());
+  assert.deepEqual([type, title], [`${server.url}/errors/daily_allowance`, 'Daily allowance used']);
+  assert.match(
+    detail,
+    new RegExp(`^The ${by} has used its daily allowance ${rows}\\. .*2026-11-22T00:00:00Z`),
+  );
+}
+
+test('a request is let in while rows are left, and then served whole', async () => {
+  const key = await start({ daily_rows: 4 });
+  for (const path of [CHANGES, PERIOD]) {
+    const page = JSON.parse(await (await server.get(path, key)).text());
+    assert.equal(page.data.length, 3, path);
+  }
+  assert.equal(usedRows(), 6);
+  for (const path of READS) await assertThrottled(await server.get(path, key), 'account', 43_200);
+});
+
+test('the rows of every detection endpoint count, those of others do not', async () => {
+  const key = await start({ daily_rows: 1000 });
+  const counted = [];
+  for (const path of [...READS, `${CHANGES}&limit=2`, '/v1/me', '/v1/schema/detection']) {
+    const before = usedRows();
+    assert.equal(await statusOf(path, key), 200);
+    counted.push(usedRows() - before);
+  }
+  assert.deepEqual(counted, [3, 3, 1, 2, 0, 0]);
+});
+
+test('an empty page, a 404 and a 400 cost nothing; once all is used an empty page is 429 too', async () => {
+  const key = await start({ daily_rows: 1 });
+  const empty = `${CHANGES}&subscription_id=7002`;
+  for (const path of [empty, '/v1/detections/t.7001.99.1', `${CHANGES}&nope=1`]) await statusOf(path, key);
+  assert.equal(usedRows(), 0);
+  assert.equal(await statusOf(ONE, key), 200);
+  await assertThrottled(await server.get(empty, key), 'account', 43_200);
+});
+
+test('it is judged after the parameters and before the detection', async () => {
+  const key = await start({ daily_rows: 1 });
+  await statusOf(ONE, key);
+  for (const path of [...READS, '/v1/detections/t.7001.99.1', '/v1/detections/t.9009.1.1']) {
+    assert.equal(await statusOf(path, key), 429, path);
+  }
+  const refused = [
+    `${CHANGES}&nope=1`,
+    `${CHANGES}&cursor=x`,
+    `${CHANGES}&subscription_id=9009`,
+    `${PERIOD}&limit=0`,
+    '/v1/detections?from=2020-01-01&to=2020-01-02',
+    '/v1/detections/x',
+    `${ONE}?fields=nope`,
+  ];
+  for (const path of refused) assert.equal(await statusOf(path, key), 400, path);
+  const { key: noScope } = server.makeKey({ scopes: ['reports:read'] });
+  assert.equal(await statusOf(ONE, noScope), 403);
+});
+
+test('at 00:00 UTC all of it is there again, and a cursor that was held goes on', async () => {
+  const key = await start({ daily_rows: 2 });
+  const page = JSON.parse(await (await server.get(`${CHANGES}&limit=2`, key)).text());
+  const next = `/v1/detections/changes?cursor=${page.next_cursor}`;
+  server.setNow(Date.parse('2026-11-21T23:59:59.999Z'));
+  await assertThrottled(await server.get(next, key), 'account', 1);
+  server.setNow(Date.parse('2026-11-22T00:00:00Z'));
+  const rest = JSON.parse(await (await server.get(next, key)).text());
+  assert.equal(rest.data.length, 1);
+});
+
+test('a key has an allowance of its own only where it was given one; changes hold from the next request on', async () => {
+  const key = await start({ daily_rows: 1000 });
+  const { id, key: small } = server.makeKey({ daily_rows: 1 });
+  assert.equal(await statusOf(ONE, small), 200);
+  await assertThrottled(await server.get(ONE, small), 'key', 43_200, 'of 1 row \\(1 row read today\\)');
+  assert.equal(await statusOf(ONE, key), 200);
+  setKey(server.access, id, { daily_rows: 2 });
+  assert.equal(await statusOf(ONE, small), 200);
+  assert.equal(await statusOf(ONE, small), 429);
+  setKey(server.access, id, { daily_rows: null });
+  assert.equal(await statusOf(ONE, small), 200);
+  setAccount(server.access, 'agency', { daily_rows: 4 });
+  await assertThrottled(
+    await server.get(ONE, key),
+    'account',
+    43_200,
+    'of 4 rows \\(\\d rows? read today\\)',
+  );
+});
+
+test('a key is used by every request that proves it, and by no other', async () => {
+  const key = await start({ requests_per_minute: 6, daily_rows: 1 });
+  const id = key.split('_')[2] ?? '';
+  const uses = () => server.keyUses.unwritten();
+  const used = async (expected: number, path: string, withKey = key, init: RequestInit = {}) => {
+    server.keyUses.markWritten(uses());
+    assert.equal(await statusOf(path, withKey, init), expected, path);
+    return uses().map(({ key_id }) => key_id);
+  };
+  assert.deepEqual(await used(200, ONE), [id]);
+  assert.deepEqual(uses(), [{ key_id: id, last_used_at: NOW_MS, position: null }]);
+  for (const [status, path] of [
+    [429, ONE],
+    [200, '/v1/me'],
+    [400, '/v1/me?x=1'],
+    [200, '/v1/schema/detection'],
+  ] as const)
+    assert.deepEqual(await used(status, path), [id], path);
+  const form = { grant_type: 'client_credentials', client_id: id, client_secret: key };
+  const grant = { method: 'POST', body: new URLSearchParams(form) };
+  assert.deepEqual(await used(200, '/oauth/token', '', grant), [id]);
+
+  assert.deepEqual(await used(404, '/nothing'), []);
+  assert.deepEqual(await used(200, '/v1/health'), []);
+  assert.deepEqual(await used(401, '/v1/me', createKey('ww').key), []);
+  const wrong = { method: 'POST', body: new URLSearchParams({ ...form, client_secret: 'a'.repeat(52) }) };
+  assert.deepEqual(await used(401, '/oauth/token', '', wrong), []);
+  suspendAccount(server.access, 'agency', NOW_MS);
+  assert.deepEqual(await used(403, '/v1/me'), []);
+});
+
+test('a token shares the allowance of its key', async () => {
+  await start({ daily_rows: 1000 });
+  const { id, key } = server.makeKey({ daily_rows: 1 });
+  const form = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: key });
+  const issued = await fetch(`${server.url}/oauth/token`, { method: 'POST', body: form });
+  const { access_token } = JSON.parse(await issued.text());
+  assert.equal(await statusOf(ONE, access_token), 200);
+  await assertThrottled(await server.get(ONE, key), 'key', 43_200);
+  await assertThrottled(await server.get(ONE, access_token), 'key', 43_200);
+});
+
+/** A key nobody has made. */
+const guess = () => createKey('ww').key;
+
+test('too many unseen key ids are 429 before anything is verified, with Retry-After and without rate-limit headers', async () => {
+  const key = await start({ unseen_key_ids_per_minute: 3 });
+  for (let count = 0; count < 3; count += 1) assert.equal(await statusOf(ONE, guess()), 401);
+  server.setNow(NOW_MS + 15_000);
+  for (const credential of [guess(), key]) {
+    const response = await server.get(`${CHANGES}&nope=1`, credential);
+    assert.deepEqual([response.status, response.headers.get('retry-after')], [429, '45']);
+    for (const name of RATE) assert.ok(!response.headers.has(name), name);
+    const { type } = JSON.parse(await response.text());
+    assert.equal(type, `${server.url}/errors/rate_limited`);
+  }
+  server.setNow(NOW_MS + 60_000);
+  assert.equal(await statusOf(ONE, key), 200);
+});
+
+test('404 and 405 come before it; it comes before 401 and 503', async () => {
+  await start({ unseen_key_ids_per_minute: 1 });
+  await statusOf(ONE, guess());
+  assert.equal(await statusOf('/nowhere', guess()), 404);
+  assert.equal(await statusOf(ONE, guess(), { method: 'POST' }), 405);
+  assert.equal(await statusOf('/v1/me', guess()), 429);
+  server.access.close();
+  rmSync(join(server.store.folder, 'access.db'));
+  assert.equal(await statusOf(ONE, guess()), 429);
+});
+
+test('who claims no key id is not counted', async () => {
+  await start({ unseen_key_ids_per_minute: 1 });
+  for (const authorization of ['', 'Basic eDp5', 'Bearer nonsense', 'Bearer ww_live_short_x']) {
+    for (let count = 0; count < 2; count += 1) {
+      const response = await server.get(ONE, undefined, { headers: { authorization } });
+      await response.arrayBuffer();
+      assert.equal(response.status, 401, authorization);
+    }
+  }
+  assert.equal(await statusOf(ONE, guess()), 401);
+});
+
+test('keys in use at an address go on working while somebody else there guesses, for a day', async () => {
+  const key = await start({ unseen_key_ids_per_minute: 2 });
+  assert.equal(await statusOf(ONE, key), 200);
+  assert.equal(await statusOf(ONE, guess()), 401);
+  for (let count = 0; count < 5; count += 1) {
+    assert.equal(await statusOf(ONE, guess()), 429);
+    assert.equal(await statusOf(ONE, key), 200);
+  }
+  const lateMs = NOW_MS + 24 * 3600_000;
+  server.setNow(lateMs);
+  for (const credential of [guess(), guess()]) assert.equal(await statusOf(ONE, credential), 401);
+  assert.equal(await statusOf(ONE, key), 429, 'not seen for a day');
+});
+
+test('a wrong secret does not make a key id seen; a proven one that is kept out does', async () => {
+  await start({ unseen_key_ids_per_minute: 1 });
+  const { id, key } = server.makeKey({ allow_addresses: ['10.0.0.0/8'] });
+  assert.equal(await statusOf(ONE, guess().replace(/_live_.{12}/, `_live_${id}`)), 401);
+  assert.equal(await statusOf(ONE, key), 429);
+  server.setNow(NOW_MS + 60_000);
+  for (let count = 0; count < 3; count += 1) assert.equal(await statusOf(ONE, key), 403);
+  suspendAccount(server.access, 'agency', NOW_MS);
+  assert.equal(await statusOf(ONE, key), 403);
+  revokeKey(server.access, id, NOW_MS);
+  assert.equal(await statusOf(ONE, key), 401);
+});
+
+test("a token claims its key's id; the network that it was given to has proven that", async () => {
+  await start({ unseen_key_ids_per_minute: 1, trusted_proxies: ['127.0.0.0/8'] });
+  const elsewhere = { headers: { 'x-forwarded-for': '192.0.2.1' } };
+  const { id, key } = server.makeKey();
+  const form = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: key });
+  const issued = await fetch(`${server.url}/oauth/token`, { method: 'POST', body: form, ...elsewhere });
+  const { access_token } = JSON.parse(await issued.text());
+  const forged = access_token.slice(0, -4) + (access_token.endsWith('AAAA') ? 'BBBB' : 'AAAA');
+  assert.equal(await statusOf(ONE, guess(), elsewhere), 401);
+  assert.equal(await statusOf(ONE, access_token, elsewhere), 200);
+  assert.equal(await statusOf(ONE, forged), 401);
+  assert.equal(await statusOf(ONE, access_token), 429);
+  server.setNow(NOW_MS + 60_000);
+  for (const credential of [access_token, key, access_token]) {
+    assert.equal(await statusOf(ONE, credential), 200);
+  }
+});
+
+test('behind a trusted proxy every client address counts for itself', async () => {
+  const key = await start({ unseen_key_ids_per_minute: 1, trusted_proxies: ['127.0.0.0/8'] });
+  const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
+  assert.equal(await statusOf(ONE, guess(), from('192.0.2.1')), 401);
+  assert.equal(await statusOf(ONE, guess(), from('192.0.2.1')), 429);
+  assert.equal(await statusOf(ONE, key, from('192.0.2.2')), 200);
+  assert.equal(await statusOf(ONE, guess(), from('2001:db8::1')), 401);
+  assert.equal(await statusOf(ONE, guess(), from('2001:db8::2')), 429);
+});

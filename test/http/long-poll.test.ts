@@ -1,0 +1,239 @@
+/** Waiting for the next change: `Prefer: wait=N` on the change stream (RFC 7240, 4.3). */
+import assert from 'node:assert/strict';
+import { after, afterEach, beforeEach, describe, test } from 'node:test';
+import { preferredWaitSeconds } from '../../src/http/prefer.ts';
+import { createWaiting } from '../../src/http/waiting.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/time.ts';
+import { startAppliance } from '../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+const CHANGES = '/v1/detections/changes';
+
+interface Page {
+  readonly data: readonly { readonly id: string; readonly subscription_id: number }[];
+  readonly next_cursor: string;
+  readonly has_more: boolean;
+}
+
+async function pageOf(answer: Response | Promise<Response>): Promise<Page> {
+  return JSON.parse(await (await answer).text());
+}
+
+test('the preference is read as RFC 7240 has it; what is not understood is ignored', () => {
+  for (const [header, seconds] of [
+    ['wait=10', 10],
+    ['WAIT = "7"', 7],
+    ['respond-async, wait=5; foo=bar', 5],
+    ['wait=3, wait=9', 3],
+    ['wait=61', 60],
+    ['wait=999999999', 60],
+    ['wait=0', null],
+    ['wait', null],
+    ['wait=-1', null],
+    ['wait=1.5', null],
+    ['wait=ten', null],
+    ['await=10', null],
+    ['', null],
+    [undefined, null],
+  ] as const)
+    assert.equal(preferredWaitSeconds(header), seconds, header);
+});
+
+describe('a request that waits', () => {
+  let server: TestServer;
+  let key: string;
+  let keyId: string;
+
+  beforeEach(async () => {
+    server = await startTestServer({ requests_per_minute: 5 });
+    ({ key, id: keyId } = server.makeKey());
+    deliver(7001);
+  });
+  afterEach(() => server.close());
+
+  /** A transaction with one new detection, told as the ingest thread does. */
+  function deliver(subscription: number): void {
+    deliver.count += 1;
+    const row = { subscription_id: subscription, article_id: deliver.count };
+    server.store.deliver([{ content_type: 'text', version: 1, row }], NOW_MS);
+    server.waiting.changed();
+  }
+  deliver.count = 0;
+
+  async function end(): Promise<string> {
+    return (await pageOf(server.get(`${CHANGES}?since=2026-11-20T00:00:00Z`, key))).next_cursor;
+  }
+
+  /** Asks, and settles once the request waits, with what settles with its answer. */
+  async function waits(query: string, init: { seconds?: number; signal?: AbortSignal } = {}) {
+    const before = server.waiting.count();
+    const answer = server.get(`${CHANGES}?${query}`, key, {
+      headers: { prefer: `wait=${init.seconds ?? 30}` },
+      ...(init.signal === undefined ? {} : { signal: init.signal }),
+    });
+    answer.catch(() => {});
+    await until('the request waits', () => server.waiting.count() > before);
+    return { answer };
+  }
+
+  test('has the first change, is counted once, and says that it waited', async () => {
+    const cursor = await end();
+    const { answer } = await waits(`cursor=${cursor}`);
+    deliver(7001);
+    const response = await answer;
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get('preference-applied'), 'wait=30');
+    assert.equal(response.headers.get('ratelimit-remaining'), '3');
+    const page = await pageOf(response);
+    assert.equal(page.data.length, 1);
+    assert.equal(page.has_more, false);
+    assert.notEqual(page.next_cursor, cursor);
+    assert.equal(server.waiting.count(), 0);
+    const line = server.lines.findLast(({ msg }) => msg === 'request');
+    assert.equal(typeof line?.waited_ms, 'number');
+  });
+
+  test('goes on waiting where filters drop the change, with its cursor moved on', async () => {
+    const cursor = await end();
+    const { answer } = await waits(`cursor=${cursor}&subscription_id=7001`);
+    deliver(7002);
+    await until('it waits again', () => server.waiting.count() === 1);
+    const moved = await end();
+    deliver(7001);
+    const page = await pageOf(answer);
+    assert.deepEqual(
+      page.data.map(({ subscription_id }) => subscription_id),
+      [7001],
+    );
+    const { answer: second } = await waits(`cursor=${page.next_cursor}&min_score=99`, { seconds: 1 });
+    deliver(7001);
+    const empty = await pageOf(second);
+    assert.deepEqual([empty.data, empty.has_more], [[], false]);
+    assert.equal(empty.next_cursor, await end());
+    assert.notEqual(moved, page.next_cursor);
+  });
+
+  test('ends with an empty page when the time is over', async () => {
+    const { answer } = await waits(`cursor=${await end()}`, { seconds: 1 });
+    const response = await answer;
+    assert.equal(response.headers.get('preference-applied'), 'wait=1');
+    assert.deepEqual((await pageOf(response)).data, []);
+  });
+
+  test('is refused when its key was revoked meanwhile', async () => {
+    const { answer } = await waits(`cursor=${await end()}`);
+    server.access.prepare('UPDATE api_key SET revoked_at = ? WHERE id = ?').run(NOW_MS, keyId);
+    deliver(7001);
+    assert.equal((await answer).status, 401);
+  });
+
+  test('is refused when its key lost the scope meanwhile', async () => {
+    const { answer } = await waits(`cursor=${await end()}`);
+    server.access.prepare(`UPDATE api_key SET scopes = '["reports:read"]' WHERE id = ?`).run(keyId);
+    deliver(7001);
+    assert.equal((await answer).status, 403);
+  });
+
+  test('has no rows once another one that waited has used the daily allowance', async () => {
+    server.access.prepare('UPDATE account SET daily_rows = 2').run();
+    const cursor = await end();
+    const answers = [];
+    for (let count = 0; count < 3; count += 1) answers.push((await waits(`cursor=${cursor}`)).answer);
+    deliver(7001);
+    const statuses = (await Promise.all(answers)).map(({ status }) => status);
+    assert.deepEqual(statuses.sort(), [200, 429, 429]);
+  });
+
+  test('costs the allowance of the day on which it is answered', async () => {
+    const { answer } = await waits(`cursor=${await end()}`);
+    const tomorrow = NOW_MS + DAY_MS;
+    const usedBefore = server.dailyRows.used('key', keyId, NOW_MS);
+    server.setNow(tomorrow);
+    deliver(7001);
+    assert.equal((await answer).status, 200);
+    assert.deepEqual(
+      [server.dailyRows.used('key', keyId, tomorrow), server.dailyRows.used('key', keyId, NOW_MS)],
+      [1, usedBefore],
+    );
+  });
+
+  test('is told the rate of the time at which it is answered', async () => {
+    const { answer } = await waits(`cursor=${await end()}`);
+    server.setNow(NOW_MS + MINUTE_MS);
+    deliver(7001);
+    const { headers } = await answer;
+    assert.deepEqual([headers.get('ratelimit-remaining'), headers.get('ratelimit-reset')], ['5', '60']);
+  });
+
+  test('does not wait without the preference, nor where there is something to say', async () => {
+    const cursor = await end();
+    const plain = await server.get(`${CHANGES}?cursor=${cursor}`, key);
+    assert.equal(plain.headers.get('preference-applied'), null);
+    deliver(7001);
+    const full = await server.get(`${CHANGES}?cursor=${cursor}`, key, { headers: { prefer: 'wait=30' } });
+    assert.equal((await pageOf(full)).data.length, 1);
+    assert.equal(full.headers.get('preference-applied'), null);
+  });
+
+  test('leaves nothing behind when its client goes', async () => {
+    const leaving = new AbortController();
+    await waits(`cursor=${await end()}`, { signal: leaving.signal });
+    leaving.abort();
+    await until('nobody waits', () => server.waiting.count() === 0);
+  });
+
+  test('is answered at once when the server closes', async () => {
+    const { answer } = await waits(`cursor=${await end()}`);
+    const closed = server.running.close(60_000);
+    assert.equal((await answer).status, 200);
+    await closed;
+  });
+});
+
+test('thousands that wait are woken in turns, and others get theirs in between', async () => {
+  const waiting = createWaiting();
+  const { Socket } = await import('node:net');
+  const sockets = Array.from({ length: 500 }, () => new Socket().setMaxListeners(0));
+  let woken = 0;
+  const all = sockets.map((socket) => waiting.forChange(MINUTE_MS, socket).then(() => (woken += 1)));
+  waiting.changed();
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  assert.ok(woken > 0 && woken < sockets.length, `${woken}`);
+  await Promise.all(all);
+  assert.equal(woken, sockets.length);
+  waiting.close();
+  assert.equal(await waiting.forChange(MINUTE_MS, new Socket()), false);
+});
+
+test('the real program: a dropped file ends the wait, and so does a stop', async () => {
+  const appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+  after(() => appliance.stop());
+  const row = newRow();
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));
+  const { url } = appliance.serving();
+  const ask = (query: string) =>
+    fetch(`${url}${CHANGES}?${query}`, {
+      headers: { authorization: `Bearer ${appliance.key}`, prefer: 'wait=60' },
+    });
+  const since = new Date(Date.now() - MINUTE_MS).toISOString();
+  const first = await pageOf(ask(`since=${since}`));
+  assert.deepEqual(
+    first.data.map(({ id }) => id),
+    [idOf(row)],
+  );
+  const next = newRow();
+  const answer = ask(`cursor=${first.next_cursor}`);
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([next]));
+  const page = await pageOf(answer);
+  assert.deepEqual(
+    page.data.map(({ id }) => id),
+    [idOf(next)],
+  );
+  const last = ask(`cursor=${page.next_cursor}`);
+  // A request that was not read yet when it stops would be refused: ask once more behind it.
+  await (await fetch(`${url}/v1/health`)).text();
+  assert.equal(await appliance.serving().stop(), 0);
+  assert.equal((await last).status, 200);
+});

@@ -1,0 +1,213 @@
+/** What goes over the wire when it is not a plain request: malformed HTTP, odd targets, bodies, pipelines, closing. */
+import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
+import { after, before, test } from 'node:test';
+import { malformedReply } from '../../src/http/malformed.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+let key: string;
+
+before(async () => {
+  server = await startTestServer();
+  key = server.makeKey().key;
+});
+
+after(() => server.close());
+
+const GOOD = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
+
+/** Sends bytes; @returns all that comes back until the server ends the connection */
+function exchange(bytes: string | Buffer, port = server.port): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('error', reject);
+    socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
+  });
+}
+
+function get(target: string, headers = 'Host: x\r\nConnection: close\r\n', version = '1.1'): string {
+  return `GET ${target} HTTP/${version}\r\nAuthorization: Bearer ${key}\r\n${headers}\r\n`;
+}
+
+function parseReply(reply: string) {
+  const [head = '', body = ''] = reply.split('\r\n\r\n');
+  const [statusLine = '', ...lines] = head.split('\r\n');
+  const headers = new Map(lines.map((line) => [line.split(': ')[0]?.toLowerCase(), line.split(': ')[1]]));
+  return { status: Number(statusLine.split(' ')[1]), headers, body };
+}
+
+function assertProblem(reply: string, status: number, code: string): void {
+  const { status: found, headers, body } = parseReply(reply);
+  assert.equal(found, status, reply);
+  assert.equal(headers.get('content-type'), 'application/problem+json');
+  assert.equal(headers.get('cache-control'), 'no-store');
+  assert.equal(headers.get('content-length'), String(Buffer.byteLength(body)));
+  assert.match(headers.get('date') ?? '', /GMT$/);
+  const problem = JSON.parse(body);
+  assert.deepEqual([problem.type, problem.status], [`${server.url}/errors/${code}`, status]);
+  assert.equal(problem.request_id, headers.get('x-request-id'));
+}
+
+test('what is not HTTP is answered like everything else, and the connection ends', async () => {
+  const malformed = [
+    'nonsense\r\n\r\n',
+    'GET / HTTP/9.9\r\n\r\n',
+    'GET / HTTP/1.1\r\nHost: x\r\nBad Header: 1\r\n\r\n',
+    'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n',
+    'GET /a b HTTP/1.1\r\nHost: x\r\n\r\n',
+    '\u0016\u0003\u0001\u0002\u0000\u0001',
+  ];
+  for (const bytes of malformed) assertProblem(await exchange(bytes), 400, 'invalid_request');
+});
+
+test('a head that is too large is 431; one of a legal size passes', async () => {
+  const large = `GET / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(40_000)}\r\n\r\n`;
+  assertProblem(await exchange(large), 431, 'invalid_request');
+  const legal = parseReply(await exchange(get(`${GOOD}&source_id=${'x'.repeat(20_000)}`)));
+  assert.equal(legal.status, 400);
+  assert.match(legal.body, /source_id: must not exceed 200 characters/);
+});
+
+test('a head that is too slow is 408', () => {
+  const timeout = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+  assert.equal(malformedReply(timeout, () => ({ kind: 'no_path' })).problem.status, 408);
+});
+
+test('HTTP/1.1 without a Host is 400, HTTP/1.0 needs none', async () => {
+  assertProblem(await exchange(get(GOOD, 'Connection: close\r\n')), 400, 'invalid_request');
+  assert.equal(parseReply(await exchange(get(GOOD, '', '1.0'))).status, 200);
+});
+
+test('an expectation that cannot be met is 400; 100-continue is met', async () => {
+  assertProblem(
+    await exchange(get(GOOD, 'Host: x\r\nExpect: tea\r\nConnection: close\r\n')),
+    400,
+    'invalid_request',
+  );
+  const reply = await exchange(get(GOOD, 'Host: x\r\nExpect: 100-continue\r\nConnection: close\r\n'));
+  assert.match(reply, /^HTTP\/1\.1 (100 Continue\r\n\r\nHTTP\/1\.1 )?200 OK/);
+});
+
+test('CONNECT names no path; an offer to upgrade is passed over', async () => {
+  assertProblem(await exchange('CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n'), 404, 'not_found');
+  const upgrade = 'Host: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n';
+  assert.equal(parseReply(await exchange(get(GOOD, upgrade))).status, 200);
+});
+
+test('a target may be absolute, and * is no path', async () => {
+  assert.equal(parseReply(await exchange(get(`http://elsewhere.example${GOOD}`))).status, 200);
+  assertProblem(await exchange(get('http://elsewhere.example')), 404, 'not_found');
+  assertProblem(await exchange(get('http://elsewhere.example?x')), 404, 'not_found');
+  const star = 'OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+  assertProblem(await exchange(star), 404, 'not_found');
+});
+
+test('a raw + in the offset of since is read as +', async () => {
+  const reply = await exchange(get('/v1/detections/changes?since=2026-11-21T12:30:00+01:00'));
+  assert.equal(parseReply(reply).status, 200);
+});
+
+test('a body that nobody reads does no harm', async () => {
+  const body = 'x'.repeat(1_000_000);
+  const post = await server.get(GOOD, undefined, { method: 'POST', body });
+  assert.equal(post.status, 405);
+  const headers = `Host: x\r\nConnection: close\r\nContent-Length: ${body.length}\r\n`;
+  assert.equal(parseReply(await exchange(get(GOOD, headers) + body)).status, 200);
+  const unfinished = connect(server.port, '127.0.0.1');
+  unfinished.write(`POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab`);
+  assert.match(await nextData(unfinished), /^HTTP\/1\.1 404/);
+  unfinished.destroy();
+  assert.equal((await server.get(GOOD, key)).status, 200);
+});
+
+test('requests sent at once are answered in order', async () => {
+  const targets = ['/v1/detections/t.1.1.1', '/v1/detections/x', GOOD];
+  const last = get('/x');
+  const reply = await exchange(targets.map((target) => get(target, 'Host: x\r\n')).join('') + last);
+  const statuses = [...reply.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+  assert.deepEqual(statuses, ['404', '400', '200', '404']);
+});
+
+test('what is malformed after good requests is never taken for their answer', async () => {
+  const good = get(GOOD, 'Host: x\r\n');
+  const reply = await exchange(`${good}${good}${good}nonsense\r\n\r\n`);
+  const statuses = [...reply.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+  assert.deepEqual(statuses, ['200', '200', '200', '400']);
+});
+
+test('closing ends idle and silent connections and lets an answer in progress be read', async () => {
+  const other = await startWithLargePage();
+  const silent = connect(other.port, '127.0.0.1');
+  const idle = connect(other.port, '127.0.0.1');
+  idle.write('GET /x HTTP/1.1\r\nHost: x\r\n\r\n');
+  await nextData(idle);
+  const slow = connect(other.port, '127.0.0.1');
+  const request = get(`${GOOD}&limit=1000`, 'Host: x\r\n').replace(key, other.makeKey().key);
+  slow.write(request);
+  const start = await nextData(slow);
+  slow.pause();
+  const ended = [silent, idle].map(closed);
+  const closing = other.running.close(30_000);
+  await Promise.all(ended);
+  const rest = readAll(slow);
+  await closing;
+  const { status, headers, body } = parseReply(start + (await rest));
+  assert.equal(status, 200);
+  assert.equal(Buffer.byteLength(body), Number(headers.get('content-length')));
+  await assert.rejects(fetch(`${other.url}/x`));
+  await other.close();
+});
+
+test('closing waits no longer than its grace', async () => {
+  const other = await startWithLargePage();
+  const stuck = connect(other.port, '127.0.0.1');
+  stuck.on('error', () => {});
+  stuck.write(get(`${GOOD}&limit=1000`, 'Host: x\r\n').replace(key, other.makeKey().key));
+  await nextData(stuck);
+  stuck.pause();
+  const ended = closed(stuck);
+  await other.running.close(50);
+  stuck.resume();
+  await ended;
+  await other.close();
+});
+
+test('a port that is taken is refused with what to do', async () => {
+  await assert.rejects(startTestServer({ port: server.port }), {
+    name: 'Refused',
+    code: 'failed',
+    message: /--port/,
+  });
+});
+
+/** With an answer that does not fit into the buffers of a connection. */
+async function startWithLargePage(): Promise<TestServer> {
+  const started = await startTestServer();
+  const rows = Array.from({ length: 1000 }, (_, index) => ({
+    content_type: 'text' as const,
+    version: 1,
+    row: { source_internal_id: index, article_headline: 'x'.repeat(20_000) },
+  }));
+  started.store.deliver(rows, NOW_MS - 1000);
+  return started;
+}
+
+function nextData(socket: Socket): Promise<string> {
+  return new Promise((resolve) => socket.once('data', (chunk) => resolve(chunk.toString())));
+}
+
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => socket.once('close', () => resolve()));
+}
+
+function readAll(socket: Socket): Promise<string> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
+    socket.resume();
+  });
+}

@@ -1,0 +1,321 @@
+/** GET /v1/me (contract: Me; GET /v1/me; States and transitions). */
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, test } from 'node:test';
+import { addAccount, setAccount } from '../../src/auth/accounts.ts';
+import { setKey } from '../../src/auth/keys.ts';
+import { addSubscription, setSubscription } from '../../src/auth/subscriptions.ts';
+import type { ExportName } from '../../src/detection/content-type.ts';
+import { DATA_GAPS } from '../../src/query/data-gaps.ts';
+import type { WindowStatus } from '../../src/windows/ledger.ts';
+import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
+
+const DAY_MS = 24 * 3600_000;
+const WINDOW_MS = 600_000;
+const ONE = '/v1/detections/t.7001.1.1';
+const RATE = ['ratelimit-limit', 'ratelimit-policy', 'ratelimit-remaining', 'ratelimit-reset'];
+
+let server: TestServer;
+let key: string;
+let id: string;
+
+beforeEach(() => start());
+afterEach(() => server.close());
+
+async function start(options: TestServerOptions = {}): Promise<void> {
+  server = await startTestServer({ requests_per_minute: 120, ...options });
+  ({ id, key } = server.makeKey());
+}
+
+async function restart(options: TestServerOptions): Promise<void> {
+  await server.close();
+  await start(options);
+}
+
+async function me(credential = key) {
+  const response = await server.get('/v1/me', credential);
+  assert.equal(response.status, 200);
+  return JSON.parse(await response.text());
+}
+
+async function statusOf(path: string, credential = key): Promise<number> {
+  const response = await server.get(path, credential);
+  await response.arrayBuffer();
+  return response.status;
+}
+
+function addWindow(exportName: ExportName, startMs: number, status: WindowStatus): void {
+  server.store.writer
+    .prepare('INSERT INTO export_window (export, window_start, status, since) VALUES (?, ?, ?, ?)')
+    .run(exportName, startMs, status, startMs);
+}
+
+test('has every member, in order', async () => {
+  server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
+  addWindow('newswire', NOW_MS - 2 * DAY_MS, 'missing');
+  const document = await me();
+  // Compared as text: the order counts as well.
+  assert.equal(
+    JSON.stringify(document, null, 1),
+    JSON.stringify(
+      {
+        account: { id: 'agency', name: 'Agency' },
+        key: { id, name: 'test', scopes: ['detections:read'], expires_at: null },
+        subscriptions: [
+          {
+            id: 7001,
+            name: null,
+            content_types: ['text', 'image'],
+            time_zone: 'UTC',
+            data_starts: { text: '2026-11-20T08:00:00Z', image: null },
+            customer_lists: false,
+            classification_since: null,
+          },
+          {
+            id: 7002,
+            name: null,
+            content_types: ['text', 'image'],
+            time_zone: 'UTC',
+            data_starts: { text: null, image: null },
+            customer_lists: false,
+            classification_since: null,
+          },
+        ],
+        data_gaps: { text: [{ window_start: '2026-11-19T12:00:00Z', status: 'missing' }], image: [] },
+        limits: {
+          requests_per_minute: 120,
+          daily_rows: 1_000_000,
+          daily_file_rows: 0,
+          exports_per_day: 0,
+          throttled: null,
+        },
+        schema_version: 'v1',
+      },
+      null,
+      1,
+    ),
+  );
+});
+
+test('is kept by clients for a minute, by nobody else, and carries the rate-limit headers', async () => {
+  const response = await server.get('/v1/me', key);
+  assert.equal(response.headers.get('cache-control'), 'private, max-age=60');
+  assert.equal(response.headers.get('vary'), 'Authorization', 'two keys of one client are kept apart');
+  assert.equal(response.headers.get('content-type'), 'application/json');
+  for (const name of RATE) assert.ok(response.headers.has(name), name);
+  assert.match(response.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
+  await response.arrayBuffer();
+});
+
+test('takes no parameters, and is for any valid credential with any scope, or with none', async () => {
+  for (const query of ['x=1', 'schema_version=v1', 'fields=id', 'limit=']) {
+    const response = await server.get(`/v1/me?${query}`, key);
+    assert.deepEqual([response.status, response.headers.get('cache-control')], [400, 'no-store']);
+    assert.ok(response.headers.has('ratelimit-limit'));
+    assert.match(JSON.parse(await response.text()).detail, new RegExp(query.split('=')[0] ?? ''));
+  }
+  assert.equal(await statusOf('/v1/me?'), 200);
+  for (const scopes of [['reports:read'], ['exports:create', 'detections:read'], []] as const) {
+    const { key: other } = server.makeKey({ scopes: [...scopes] });
+    assert.deepEqual((await me(other)).key.scopes, scopes);
+  }
+  assert.equal((await server.get('/v1/me')).status, 401);
+  const head = await server.get('/v1/me', key, { method: 'HEAD' });
+  assert.deepEqual([head.status, head.headers.get('allow')], [405, 'GET']);
+  assert.equal(await statusOf('/v1/me/'), 404);
+});
+
+test("the key's name, scopes and end are those of this moment", async () => {
+  const expires_at = NOW_MS + DAY_MS + 999;
+  setKey(server.access, id, { name: 'Renamed', scopes: ['reports:read'], expires_at });
+  const expected = { id, name: 'Renamed', scopes: ['reports:read'], expires_at: '2026-11-22T12:00:00Z' };
+  assert.deepEqual((await me()).key, expected);
+  setAccount(server.access, 'agency', { name: 'Other name' });
+  assert.deepEqual((await me()).account, { id: 'agency', name: 'Other name' });
+});
+
+test('of a token, the scopes it was issued with that the key still has', async () => {
+  setKey(server.access, id, { scopes: ['detections:read', 'reports:read', 'exports:create'] });
+  const form = new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: id,
+    client_secret: key,
+    scope: 'detections:read reports:read',
+  });
+  const issued = await fetch(`${server.url}/oauth/token`, { method: 'POST', body: form });
+  const { access_token } = JSON.parse(await issued.text());
+  assert.deepEqual((await me(access_token)).key.scopes, ['detections:read', 'reports:read']);
+  setKey(server.access, id, { scopes: ['reports:read', 'exports:create'] });
+  const { key: shown } = await me(access_token);
+  assert.deepEqual([shown.id, shown.scopes, shown.expires_at], [id, ['reports:read'], null]);
+});
+
+test("lists the key's own subscriptions only, with the types the key reads of each", async () => {
+  const { access } = server;
+  addAccount(access, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
+  const foreign = { id: 9009, account_id: 'other', name: null, time_zone: 'UTC' };
+  addSubscription(access, { ...foreign, content_types: ['text'] }, NOW_MS);
+  setSubscription(access, 7002, { name: 'Wire', time_zone: 'Europe/Berlin', content_types: ['image'] });
+  setKey(access, id, { subscriptions: [{ id: 7001, content_types: ['text'] }] });
+  const narrow = await me();
+  assert.deepEqual(
+    narrow.subscriptions.map((one: Record<string, unknown>) => [one.id, one.content_types]),
+    [[7001, ['text']]],
+  );
+  assert.deepEqual(narrow.subscriptions[0].data_starts, { text: null });
+  assert.deepEqual(narrow.data_gaps, { text: [] });
+
+  const both = [7002, 7001].map((subscription) => ({ id: subscription, content_types: null }));
+  setKey(access, id, { subscriptions: both });
+  const [first, second] = (await me()).subscriptions;
+  assert.deepEqual([first.id, first.content_types], [7001, ['text', 'image']]);
+  assert.deepEqual(
+    [second.id, second.name, second.time_zone, second.content_types, second.data_starts],
+    [7002, 'Wire', 'Europe/Berlin', ['image'], { image: null }],
+  );
+});
+
+test('a subscription that has lost what the key reads of it stays, with nothing to read', async () => {
+  setKey(server.access, id, { subscriptions: [{ id: 7001, content_types: ['image'] }] });
+  server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
+  setSubscription(server.access, 7001, { content_types: ['text'] });
+  const { subscriptions, data_gaps } = await me();
+  assert.deepEqual([subscriptions[0].content_types, subscriptions[0].data_starts, data_gaps], [[], {}, {}]);
+  // What is listed may be named: it is the key's, and there is nothing in it.
+  for (const list of [
+    '/v1/detections/changes?since=2026-11-21T00:00:00Z',
+    '/v1/detections?from=2026-11-20&to=2026-11-20',
+  ]) {
+    const response = await server.get(`${list}&subscription_id=7001`, key);
+    const { data, has_more, as_of } = JSON.parse(await response.text());
+    assert.deepEqual([response.status, data, has_more, as_of], [200, [], false, null], list);
+    assert.equal(await statusOf(`${list}&content_type=image`), 400);
+    assert.equal(await statusOf(`${list}&content_type=text`), 400);
+  }
+});
+
+test('data starts with the earliest first detection that is current', async () => {
+  const row = (source: number, first_detected_at: string, version = 1) => ({
+    content_type: 'image' as const,
+    version,
+    row: { source_internal_id: source, first_detected_at },
+  });
+  server.store.deliver([row(1, '2026-11-02T00:00:00Z'), row(2, '2026-11-03T00:00:00Z')], NOW_MS);
+  assert.equal((await me()).subscriptions[0].data_starts.image, '2026-11-02T00:00:00Z');
+  server.store.deliver([row(2, '2026-10-01T10:00:00Z', 2)], NOW_MS);
+  assert.deepEqual((await me()).subscriptions[0].data_starts, {
+    text: null,
+    image: '2026-10-01T10:00:00Z',
+  });
+});
+
+test('gaps are of each export by itself, newest first, of the last 90 days, and no finished window', async () => {
+  const at = (windows: number) => NOW_MS - windows * WINDOW_MS;
+  const oldest = (90 * DAY_MS) / WINDOW_MS;
+  addWindow('newswire', at(300), 'missing');
+  addWindow('newswire', at(200), 'failed');
+  addWindow('newswire', at(6000), 'abandoned');
+  addWindow('newswire', at(100), 'done');
+  addWindow('newswire', at(oldest), 'abandoned');
+  addWindow('newswire', at(oldest + 1), 'abandoned');
+  addWindow('imagewire', at(50), 'failed');
+  assert.deepEqual((await me()).data_gaps, {
+    text: [
+      { window_start: '2026-11-20T02:40:00Z', status: 'failed' },
+      { window_start: '2026-11-19T10:00:00Z', status: 'missing' },
+      { window_start: '2026-10-10T20:00:00Z', status: 'abandoned' },
+      { window_start: '2026-08-23T12:00:00Z', status: 'abandoned' },
+    ],
+    image: [{ window_start: '2026-11-21T03:40:00Z', status: 'failed' }],
+  });
+});
+
+test('of more than 200 gaps of a type the newest 200 are listed, whatever their status', async () => {
+  const statuses = ['missing', 'abandoned', 'failed'] as const;
+  server.store.writer.transaction(() => {
+    for (let count = 1; count <= 450; count += 1) {
+      addWindow('newswire', NOW_MS - count * WINDOW_MS, statuses[count % 3] ?? 'missing');
+    }
+    for (let count = 1; count <= 201; count += 1) {
+      addWindow('imagewire', NOW_MS - count * WINDOW_MS, 'missing');
+    }
+  })();
+  const { text, image } = (await me()).data_gaps;
+  const expected = Array.from({ length: 200 }, (_, index) => NOW_MS - (index + 1) * WINDOW_MS);
+  for (const gaps of [text, image]) {
+    assert.deepEqual(
+      gaps.map((gap: { window_start: string }) => Date.parse(gap.window_start)),
+      expected,
+    );
+  }
+  assert.deepEqual(
+    new Set(text.map((gap: { status: string }) => gap.status)),
+    new Set(['missing', 'abandoned', 'failed']),
+  );
+});
+
+test('gaps are looked up in the index, each status by itself', () => {
+  const plan = server.store.reader
+    .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${DATA_GAPS}`)
+    .all({ export: 'newswire', from: 0, to: 1, limit: 200 })
+    .map(({ detail }) => detail);
+  const searches = plan.filter((detail) => /export_window/.test(detail));
+  assert.equal(searches.length, 3, plan.join('\n'));
+  for (const detail of searches) {
+    assert.match(detail, /export_window_by_status \(export=\? AND status=\? AND window_start>\? AND window/);
+  }
+});
+
+test('an export that is switched off has no types, starts or gaps', async () => {
+  await restart({ disabled: ['image'] });
+  addWindow('imagewire', NOW_MS - 2 * DAY_MS, 'missing');
+  server.store.deliver([{ content_type: 'image', version: 1, row: {} }], NOW_MS);
+  const { subscriptions, data_gaps } = await me();
+  assert.deepEqual(
+    [subscriptions[0].content_types, subscriptions[0].data_starts, data_gaps],
+    [['text'], { text: null }, { text: [] }],
+  );
+});
+
+test("limits are the settings', and the account's own where it has them", async () => {
+  await restart({ requests_per_minute: 7, daily_rows: 55 });
+  const limits = async () => (await me()).limits;
+  const { requests_per_minute, daily_rows } = await limits();
+  assert.deepEqual([requests_per_minute, daily_rows], [7, 55]);
+  setAccount(server.access, 'agency', { daily_rows: 12 });
+  assert.equal((await limits()).daily_rows, 12);
+  setKey(server.access, id, { daily_rows: 3 });
+  assert.equal((await limits()).daily_rows, 12, "the account's, not the key's");
+});
+
+test('it works while the allowance is used up, and says who is throttled and until when', async () => {
+  server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
+  setKey(server.access, id, { daily_rows: 1 });
+  const throttle = async () => {
+    const { limits } = await me();
+    return [limits.throttled, limits.throttled_until];
+  };
+  assert.equal(await statusOf(ONE), 200);
+  assert.equal(await statusOf(ONE), 429);
+  assert.deepEqual(await throttle(), ['key', '2026-11-22T00:00:00Z']);
+  const { limits } = await me();
+  assert.deepEqual(Object.keys(limits).slice(-2), ['throttled', 'throttled_until']);
+
+  setAccount(server.access, 'agency', { daily_rows: 1 });
+  assert.deepEqual(await throttle(), ['account', '2026-11-22T00:00:00Z'], 'both are used up');
+  setKey(server.access, id, { daily_rows: null });
+  assert.deepEqual(await throttle(), ['account', '2026-11-22T00:00:00Z']);
+  server.setNow(Date.parse('2026-11-22T00:00:00Z'));
+  const after = (await me()).limits;
+  assert.deepEqual([after.throttled, 'throttled_until' in after], [null, false]);
+});
+
+test('its own 429 is about the rate only', async () => {
+  await restart({ requests_per_minute: 2, daily_rows: 1 });
+  server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
+  await statusOf(ONE);
+  assert.equal(await statusOf('/v1/me'), 200);
+  const response = await server.get('/v1/me', key);
+  assert.equal(response.status, 429);
+  const { type } = JSON.parse(await response.text());
+  assert.equal(type, `${server.url}/errors/rate_limited`);
+});

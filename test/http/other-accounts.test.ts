@@ -1,0 +1,258 @@
+/**
+ * What belongs to another account and what does not exist answer alike, byte for byte: two accounts, and a request
+ * for each endpoint and parameter that names something, once of the other account and once of nobody (contract:
+ * Common detection filters, GET /v1/detections/{id}).
+ *
+ * Left out of the comparison: the request id, what the clock moves, and what the client wrote itself.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { addAccount } from '../../src/auth/accounts.ts';
+import { addSubscription } from '../../src/auth/subscriptions.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+
+const FOREIGN = { subscription: 8001, source: 4004, article: 5005, publisher: 66, domain: 'foreign.example' };
+const ABSENT = { subscription: 8002, source: 4104, article: 5105, publisher: 67, domain: 'nothere.example' };
+type Named = typeof FOREIGN;
+
+/** Move with the clock, or say how often somebody asked. */
+const CLOCK_HEADERS = ['date', 'ratelimit-remaining', 'ratelimit-reset', 'retry-after', 'x-request-id'];
+
+let server: TestServer;
+/** Reads 7001, text alone, of the account that asks. */
+let narrow: { id: string; key: string };
+let foreign: { id: string; key: string };
+
+before(async () => {
+  server = await startTestServer({ base_url: 'https://api.example' });
+  addAccount(server.access, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
+  addSubscription(
+    server.access,
+    {
+      id: FOREIGN.subscription,
+      account_id: 'other',
+      name: 'Theirs',
+      time_zone: 'UTC',
+      content_types: ['text', 'image'],
+    },
+    NOW_MS,
+  );
+  narrow = server.makeKey({ subscriptions: [{ id: 7001, content_types: ['text'] }] });
+  foreign = server.makeKey({
+    account_id: 'other',
+    subscriptions: [{ id: FOREIGN.subscription, content_types: null }],
+  });
+  const theirs = {
+    subscription_id: FOREIGN.subscription,
+    source_internal_id: FOREIGN.source,
+    article_id: FOREIGN.article,
+    source_id: 'urn:theirs',
+    article_publisher_id: FOREIGN.publisher,
+    article_publisher_name: 'Theirs',
+    article_domain: FOREIGN.domain,
+    first_detected_at: '2026-11-01T08:00:00Z',
+  };
+  server.store.deliver(
+    [
+      { content_type: 'text', version: 1, row: { source_internal_id: 1 } },
+      { content_type: 'text', version: 1, row: theirs },
+      { content_type: 'image', version: 1, row: theirs },
+      // Of the same account, where the key does not reach: its subscription, and its content type.
+      { content_type: 'text', version: 1, row: { subscription_id: 7002, source_internal_id: 7 } },
+      { content_type: 'image', version: 1, row: { source_internal_id: 8 } },
+    ],
+    NOW_MS - 60_000,
+  );
+  server.store.finishWindow('newswire', NOW_MS - 1_200_000);
+  server.store.finishWindow('imagewire', NOW_MS - 1_200_000);
+});
+after(() => server.close());
+
+/** All of an answer that may be compared. @param written what the client wrote, which an answer may repeat */
+async function answerOf(path: string, key: string, written: readonly unknown[] = []): Promise<string> {
+  const response = await server.get(path, key);
+  const text = await response.text();
+  const headers = [...response.headers].filter(([name]) => !CLOCK_HEADERS.includes(name)).sort();
+  const named = [response.headers.get('x-request-id'), ...written].map(String);
+  // Longest first: one may stand within another.
+  const body = named
+    .sort((a, b) => b.length - a.length)
+    .reduce((told, word) => told.replaceAll(word, '…'), text);
+  // A number that is repeated may be longer than the other.
+  const comparable = headers.filter(([name]) => written.length === 0 || name !== 'content-length');
+  return [response.status, ...comparable.map(([name, value]) => `${name}: ${value}`), body].join('\n');
+}
+
+async function jsonOf(path: string, key: string) {
+  return JSON.parse(await (await server.get(path, key)).text());
+}
+
+async function assertAlike(path: (named: Named) => string, status: number, key = narrow.key): Promise<void> {
+  const written = (named: Named) => Object.values(named);
+  const [theirs, nobodys] = [
+    await answerOf(path(FOREIGN), key, written(FOREIGN)),
+    await answerOf(path(ABSENT), key, written(ABSENT)),
+  ];
+  assert.equal(theirs, nobodys, path(FOREIGN));
+  assert.match(theirs, new RegExp(`^${status}\n`), path(FOREIGN));
+}
+
+const CHANGES = '/v1/detections/changes?since=2026-11-01T00:00:00Z';
+const PERIOD = '/v1/detections?from=2026-11-20&to=2026-11-21';
+
+test('what is compared is there for the one whom it belongs to', async () => {
+  const id = `t.${FOREIGN.subscription}.${FOREIGN.source}.${FOREIGN.article}`;
+  const response = await server.get(`/v1/detections/${id}`, foreign.key);
+  assert.equal(response.status, 200);
+  assert.notEqual(
+    await answerOf(`/v1/detections/${id}`, foreign.key),
+    await answerOf(`/v1/detections/${id}`, narrow.key),
+  );
+});
+
+describe('one detection', () => {
+  for (const type of ['t', 'i']) {
+    for (const query of ['', '?fields=strength', '?schema_version=v1']) {
+      test(`of another account, ${type}${query}`, async () => {
+        await assertAlike(
+          (named) => `/v1/detections/${type}.${named.subscription}.${named.source}.${named.article}${query}`,
+          404,
+        );
+      });
+    }
+  }
+
+  test('of the same account, in a subscription and of a type that the key does not read', async () => {
+    const nobodys = await answerOf('/v1/detections/t.7001.999.1', narrow.key);
+    assert.match(nobodys, /^404\n/);
+    for (const id of ['t.7002.7.1', 'i.7001.8.1', 'i.7001.1.1', 't.9999.1.1']) {
+      assert.equal(await answerOf(`/v1/detections/${id}`, narrow.key), nobodys, id);
+    }
+    assert.equal((await server.get('/v1/detections/t.7002.7.1', server.makeKey().key)).status, 200);
+  });
+
+  test('of a subscription that the account lost stays unreadable, as if it had never been', async () => {
+    const gone = server.makeKey({ subscriptions: [] });
+    const theirs = await answerOf('/v1/detections/t.7001.1.1', gone.key);
+    assert.equal(theirs, await answerOf('/v1/detections/t.7001.999.1', gone.key));
+    assert.match(theirs, /^404\n/);
+  });
+});
+
+for (const [endpoint, start] of [
+  ['change stream', CHANGES],
+  ['period', PERIOD],
+] as const) {
+  describe(endpoint, () => {
+    test('a subscription of another account is refused like one that does not exist', async () => {
+      await assertAlike((named) => `${start}&subscription_id=${named.subscription}`, 400);
+      await assertAlike((named) => `${start}&subscription_id=7001,${named.subscription}`, 400);
+      await assertAlike((named) => `${start}&subscription_id=${named.subscription}&content_type=image`, 400);
+      await assertAlike((named) => `${start}&subscription_id=${named.subscription}&limit=0`, 400);
+    });
+
+    test("a subscription of the key's account that is not the key's is refused like one that does not exist", async () => {
+      const own = await answerOf(`${start}&subscription_id=7002`, narrow.key, [7002]);
+      assert.equal(own, await answerOf(`${start}&subscription_id=7009`, narrow.key, [7009]));
+      assert.match(own, /^400\n/);
+    });
+
+    test('filters that name what only others have find what filters for nothing find', async () => {
+      const base = await answerOf(`${start}&publisher_id=1`, narrow.key);
+      assert.match(base, /^200\n/);
+      const filters = (named: Named) => [
+        `publisher_id=${named.publisher}`,
+        `domain=${named.domain}`,
+        `article_id=${named.article}`,
+        `source_id=${named === FOREIGN ? 'urn:theirs' : 'urn:nobodys'}`,
+        `exclude_publisher_id=${named.publisher}`,
+        `exclude_domain=${named.domain}`,
+      ];
+      for (const [index, filter] of filters(FOREIGN).entries()) {
+        const theirs = await answerOf(`${start}&${filter}`, narrow.key);
+        const nobodys = await answerOf(`${start}&${filters(ABSENT)[index]}`, narrow.key);
+        assert.equal(theirs, nobodys, filter);
+      }
+    });
+
+    test('no detection of another account is on a page, whatever is asked', async () => {
+      for (const query of ['', '&fields=id', '&limit=1000', '&content_type=text', '&min_band=off']) {
+        const page = await jsonOf(`${start}${query}`, narrow.key);
+        assert.deepEqual(
+          page.data.map(({ id }: { id: string }) => id),
+          ['t.7001.1.1'],
+          query,
+        );
+      }
+    });
+  });
+}
+
+test('where data starts is judged by the own streams alone', async () => {
+  // The other account has records from 1 November on.
+  await assertAlike(() => '/v1/detections?from=2026-11-02&to=2026-11-03', 400);
+  const own = await server.get('/v1/detections?from=2026-11-02&to=2026-11-03', foreign.key);
+  assert.equal(own.status, 200);
+});
+
+test('a cursor of another key says nothing that the own does not', async () => {
+  const page = await jsonOf(`${CHANGES}&limit=1`, foreign.key);
+  const read = await jsonOf(`/v1/detections/changes?cursor=${page.next_cursor}`, narrow.key);
+  assert.deepEqual(
+    read.data.filter(({ id }: { id: string }) => !id.startsWith('t.7001.')),
+    [],
+  );
+  const walk = `/v1/detections?from=2026-11-01T00:00:00Z&to=2026-11-21T00:00:00Z&limit=1`;
+  const theirs = await jsonOf(walk, foreign.key);
+  assert.equal(typeof theirs.next_cursor, 'string');
+  const rest = await jsonOf(`${walk}&cursor=${theirs.next_cursor}`, narrow.key);
+  assert.deepEqual(
+    rest.data.filter(({ id }: { id: string }) => !id.startsWith('t.7001.')),
+    [],
+  );
+});
+
+test('/v1/me says nothing of another account', async () => {
+  const me = await (await server.get('/v1/me', narrow.key)).text();
+  assert.doesNotMatch(me, /8001|7002|[Tt]heirs|other|image/);
+});
+
+test('a photo of another account, of nobody, and one with a wrong signature answer alike', async () => {
+  const answers = await Promise.all(
+    [
+      `/photos/${FOREIGN.source}?signature=AAAAAAAAAAAAAAAAAAAAAA`,
+      `/photos/${ABSENT.source}?signature=AAAAAAAAAAAAAAAAAAAAAA`,
+      `/photos/${ABSENT.source}`,
+    ].map((path) => answerOf(path, narrow.key)),
+  );
+  assert.equal(new Set(answers).size, 1);
+  assert.match(answers[0] ?? '', /^404\n/);
+});
+
+describe('credentials', () => {
+  const altered = (key: string) => key.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
+
+  test('a wrong secret for a key that exists, and a key that does not, answer alike', async () => {
+    const nobody = 'ww_live_aaaaaaaaaaaa_'.concat('a'.repeat(52));
+    for (const path of ['/v1/me', CHANGES, PERIOD, '/v1/schema/detection', '/v1/detections/t.7001.1.1']) {
+      const theirs = await answerOf(path, altered(foreign.key));
+      assert.equal(theirs, await answerOf(path, nobody), path);
+      assert.match(theirs, /^401\n/);
+    }
+  });
+
+  test('the token endpoint says of a client that exists what it says of one that does not', async () => {
+    const ask = async (client_id: string, client_secret: string) => {
+      const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
+      const response = await server.get('/oauth/token', undefined, { method: 'POST', body });
+      const headers = [...response.headers].filter(([name]) => !CLOCK_HEADERS.includes(name)).sort();
+      return [response.status, ...headers, await response.text()].join('\n');
+    };
+    const wrong = 'a'.repeat(52);
+    const theirs = await ask(foreign.id, wrong);
+    assert.equal(theirs, await ask('aaaaaaaaaaaa', wrong));
+    assert.match(theirs, /^401\n/);
+    const secret = foreign.key.split('_').at(-1) ?? '';
+    assert.equal(await ask('aaaaaaaaaaaa', secret), theirs, 'the secret of another key');
+  });
+});

@@ -1,0 +1,455 @@
+/** Detections of a period over HTTP (contract: GET /v1/detections, RangePage). */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setKey } from '../../src/auth/keys.ts';
+import { addSubscription } from '../../src/auth/subscriptions.ts';
+import type { ContentType } from '../../src/detection/content-type.ts';
+import { words } from '../support/manual.ts';
+import { NOW_MS, PLAIN, startTestServer, type TestServer } from '../support/server.ts';
+import type { TestRow } from '../support/store.ts';
+
+const MINUTE_MS = 60_000;
+let server: TestServer;
+let key: string;
+
+function row(
+  content_type: ContentType,
+  id: number,
+  first_detected_at: string,
+  more: TestRow['row'] = {},
+): TestRow {
+  return { content_type, version: 1, row: { source_internal_id: id, first_detected_at, ...more } };
+}
+
+before(async () => {
+  server = await startTestServer({ base_url: 'https://api.example/ww' });
+  server.store.deliver(
+    [
+      row('text', 1, '2026-11-18T10:00:00Z'),
+      row('text', 2, '2026-11-19T10:00:00Z'),
+      { ...row('text', 2, '2026-11-19T10:00:00Z', { strength_score: 96 }), version: 2 },
+      row('image', 3, '2026-11-19T10:00:00Z'),
+      row('text', 4, '2026-11-19T23:30:00Z', { subscription_id: 7002 }),
+      row('text', 5, '2026-11-20T10:00:00Z', { subscription_id: 9009 }),
+      row('text', 6, '2026-11-20T23:59:59Z'),
+      row('text', 7, '2026-11-21T12:00:00Z'),
+    ],
+    NOW_MS - MINUTE_MS,
+  );
+  server.store.finishWindow('newswire', NOW_MS - 20 * MINUTE_MS);
+  server.store.finishWindow('imagewire', NOW_MS - 30 * MINUTE_MS);
+  const zoned = { account_id: 'agency', name: null, content_types: ['text', 'image'] } as const;
+  addSubscription(server.access, { ...zoned, id: 7003, time_zone: 'Europe/Berlin' }, NOW_MS);
+  addSubscription(server.access, { ...zoned, id: 7004, time_zone: 'UTC' }, NOW_MS);
+  addSubscription(server.access, { ...zoned, id: 8001, time_zone: 'UTC', content_types: ['text'] }, NOW_MS);
+  server.store.deliver(
+    [
+      row('text', 8, '2026-11-19T22:59:59Z', { subscription_id: 7003 }),
+      row('text', 9, '2026-11-19T23:00:00Z', { subscription_id: 7003 }),
+    ],
+    NOW_MS - MINUTE_MS,
+  );
+  key = server.makeKey().key;
+});
+
+after(() => server.close());
+
+interface Page {
+  readonly data: { readonly id: string; readonly version: number; readonly event?: string }[];
+  readonly next_cursor: string | null;
+  readonly has_more: boolean;
+  readonly from: string;
+  readonly to: string;
+  readonly time_zone: string;
+  readonly as_of: string | null;
+}
+
+async function period(query: string, withKey = key): Promise<Page> {
+  const response = await server.get(`/v1/detections?${query}`, withKey);
+  const text = await response.text();
+  assert.equal(response.status, 200, `${query}: ${text}`);
+  return JSON.parse(text);
+}
+
+const idsOf = (page: Page) => page.data.map(({ id }) => id);
+
+async function refusal(query: string, withKey = key): Promise<string> {
+  const response = await server.get(`/v1/detections?${query}`, withKey);
+  const text = await response.text();
+  assert.equal(response.status, 400, `${query}: ${text}`);
+  assert.ok(response.headers.has('ratelimit-limit'));
+  const problem = JSON.parse(text);
+  assert.equal(problem.title, 'Invalid request');
+  return problem.detail;
+}
+
+const DAYS = 'from=2026-11-18&to=2026-11-21';
+const LATER = 'from=2026-11-19&to=2026-11-21';
+
+test('a page has its members in order, and every header that the contract names', async () => {
+  const response = await server.get(`/v1/detections?${DAYS}`, key, PLAIN);
+  assert.equal(response.status, 200);
+  assert.match(response.headers.get('x-request-id') ?? '', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  assert.equal(response.headers.get('cache-control'), 'no-store');
+  assert.equal(response.headers.get('content-type'), 'application/json');
+  assert.ok(response.headers.has('ratelimit-limit') && response.headers.has('ratelimit-policy'));
+  const text = await response.text();
+  assert.equal(response.headers.get('content-length'), String(Buffer.byteLength(text)));
+  const page = JSON.parse(text);
+  assert.deepEqual(Object.keys(page), [
+    'data',
+    'next_cursor',
+    'has_more',
+    'from',
+    'to',
+    'time_zone',
+    'as_of',
+  ]);
+  const { data, ...rest } = page;
+  assert.deepEqual(rest, {
+    next_cursor: null,
+    has_more: false,
+    from: '2026-11-18T00:00:00Z',
+    to: '2026-11-21T12:00:00Z',
+    time_zone: 'UTC',
+    as_of: '2026-11-21T11:40:00Z',
+  });
+  assert.deepEqual(
+    data.map(({ id, version }: { id: string; version: number }) => `${id} ${version}`),
+    ['t.7001.6.1 1', 't.7002.4.1 1', 'i.7001.3.1 1', 't.7001.2.1 2', 't.7001.1.1 1'],
+    'current states, newest first, ties by id; neither foreign ones nor what is not before now',
+  );
+  assert.deepEqual(Object.keys(data[0]).slice(0, 3), ['id', 'version', 'content_type'], 'without event');
+  assert.equal(data[2].source.image_url, 'https://api.example/ww/photos/3?signature=abc');
+  const last = server.lines.findLast(({ path }) => path === '/v1/detections');
+  assert.equal(last?.rows, 5, 'rows are counted');
+});
+
+test('ascending is the other direction of time, with ties in the same order', async () => {
+  assert.deepEqual(idsOf(await period(`${DAYS}&sort=first_detected_at`)), [
+    't.7001.1.1',
+    'i.7001.3.1',
+    't.7001.2.1',
+    't.7002.4.1',
+    't.7001.6.1',
+  ]);
+});
+
+test('a walk by cursor sees what one page sees, with one period on every page', async () => {
+  for (const sort of ['first_detected_at', '-first_detected_at']) {
+    const query = `${DAYS}&sort=${sort}`;
+    const whole = await period(query);
+    const seen: string[] = [];
+    let cursor = '';
+    for (let pages = 1; ; pages += 1) {
+      const page = await period(`${query}&limit=2${cursor}`);
+      assert.deepEqual([page.from, page.to, page.time_zone], [whole.from, whole.to, 'UTC']);
+      seen.push(...idsOf(page));
+      assert.equal(page.has_more, page.next_cursor !== null);
+      if (page.next_cursor === null) {
+        assert.equal(pages, 3);
+        break;
+      }
+      assert.match(page.next_cursor, /^[\w-]+$/);
+      cursor = `&cursor=${page.next_cursor}`;
+    }
+    assert.deepEqual(seen, idsOf(whole));
+  }
+});
+
+test('the period of a walk is frozen, though to lies in the future and the clock goes on', async () => {
+  const query = 'from=2026-11-18&to=2026-12-31&limit=1';
+  const first = await period(query);
+  assert.equal(first.to, '2026-11-21T12:00:00Z');
+  try {
+    // By then a first page would be too wide.
+    server.setNow(NOW_MS + 40 * 24 * 60 * MINUTE_MS);
+    const second = await period(`${query}&cursor=${first.next_cursor}`);
+    assert.deepEqual([second.from, second.to], [first.from, first.to]);
+    assert.deepEqual(idsOf(second), ['t.7002.4.1']);
+    assert.match(await refusal(query), /31 calendar days/);
+  } finally {
+    server.setNow(NOW_MS);
+  }
+});
+
+test('a period that is still filling: what comes late is on pages not yet read, and in the next walk', async () => {
+  const other = await startTestServer();
+  try {
+    const { key: reader } = other.makeKey();
+    const today = '/v1/detections?from=2026-11-20&to=2026-11-21&sort=first_detected_at&limit=1';
+    const read = async (more = ''): Promise<Page> => {
+      const response = await other.get(`${today}${more}`, reader);
+      assert.equal(response.status, 200);
+      return JSON.parse(await response.text());
+    };
+    const walk = async (page: Page): Promise<string[]> => {
+      const ids = idsOf(page);
+      for (let at = page; at.has_more; ids.push(...idsOf(at))) at = await read(`&cursor=${at.next_cursor}`);
+      return ids;
+    };
+    other.store.deliver(
+      [row('text', 1, '2026-11-20T10:00:00Z'), row('text', 2, '2026-11-21T10:00:00Z')],
+      NOW_MS - 2 * MINUTE_MS,
+    );
+    const first = await read();
+    other.store.deliver(
+      [row('text', 3, '2026-11-20T09:00:00Z'), row('text', 4, '2026-11-20T11:00:00Z')],
+      NOW_MS - MINUTE_MS,
+    );
+    assert.deepEqual(await walk(first), ['t.7001.1.1', 't.7001.4.1', 't.7001.2.1']);
+    assert.deepEqual(await walk(await read()), ['t.7001.3.1', 't.7001.1.1', 't.7001.4.1', 't.7001.2.1']);
+  } finally {
+    await other.close();
+  }
+  const told = words('periods');
+  assert.match(told, /ended less than two days ago is still filling.*not a consistent snapshot/);
+});
+
+test('a cursor is refused once period, zone, sort, subscriptions or filters change', async () => {
+  const zone = '&time_zone=UTC';
+  const { next_cursor: given } = await period(`${DAYS}${zone}&limit=1`);
+  const cursor = `&cursor=${given}`;
+  for (const changed of [
+    `from=2026-11-18&to=2026-11-20${zone}`,
+    `from=2026-11-19&to=2026-11-21${zone}`,
+    `${DAYS}&time_zone=Europe/Berlin`,
+    DAYS,
+    `${DAYS}&sort=first_detected_at`,
+    `${DAYS}&subscription_id=7001`,
+    `${DAYS}&content_type=text`,
+    `${DAYS}&min_band=off`,
+    `${DAYS}&exclude_domain=x.example`,
+  ]) {
+    assert.match(await refusal(changed + cursor), /^cursor: the period or filters changed; start again$/);
+  }
+  for (const same of [
+    `${DAYS}${zone}${cursor}&limit=3`,
+    `${DAYS}${zone}${cursor}&fields=id&schema_version=v1`,
+    `to=2026-11-21&from=2026-11-18&time_zone=utc${cursor}`,
+  ]) {
+    assert.deepEqual(idsOf(await period(same)).slice(0, 3), ['t.7002.4.1', 'i.7001.3.1', 't.7001.2.1']);
+  }
+});
+
+test("a walk goes on when the key's subscriptions are changed meanwhile, and says so where it cannot", async () => {
+  const only = (...ids: number[]) => ids.map((id) => ({ id, content_types: null }));
+  const reader = server.makeKey({ subscriptions: only(7003) });
+  const change = (...ids: number[]) => setKey(server.access, reader.id, { subscriptions: only(...ids) });
+  const query = 'from=2026-11-19&to=2026-11-20&limit=1';
+  const first = await period(query, reader.key);
+  assert.deepEqual(idsOf(first), ['t.7003.9.1']);
+  const next = `${query}&cursor=${first.next_cursor}`;
+  change(7001, 7002, 7003);
+  const gained = await period(next, reader.key);
+  // Its zone is no longer the default, and the period would be another by now.
+  assert.deepEqual(
+    [gained.from, gained.to, gained.time_zone, idsOf(gained)],
+    [first.from, first.to, 'Europe/Berlin', ['t.7003.8.1']],
+  );
+  assert.equal((await period(query, reader.key)).time_zone, 'UTC', 'of a walk that begins now');
+  const after = await period(`${query.replace('&limit=1', '')}&cursor=${gained.next_cursor}`, reader.key);
+  assert.deepEqual(idsOf(after), ['i.7001.3.1', 't.7001.2.1'], 'also what was gained, from here on');
+  change(7001);
+  assert.deepEqual(idsOf(await period(`${query}&cursor=${gained.next_cursor}`, reader.key)), ['i.7001.3.1']);
+  change(7001, 7002, 7003, 7004, 8001);
+  assert.match(
+    await refusal(next, reader.key),
+    /5 subscriptions.* Name up to 4 of them\. If the key's subscriptions changed.*start again without a cursor$/,
+  );
+  change(7001);
+  const named = `${query}&subscription_id=7003&content_type=text`;
+  assert.match(await refusal(named, reader.key), /one of the key's subscriptions; GET \/v1\/me lists them$/);
+  assert.match(
+    await refusal(`${named}&cursor=${first.next_cursor}`, reader.key),
+    /one of the key's subscriptions; GET \/v1\/me lists them\. If .* changed since the first page, start again without a cursor$/,
+  );
+});
+
+test('a cursor that this endpoint did not give is refused', async () => {
+  const { next_cursor: given } = await period(`${DAYS}&limit=1`);
+  const changes = await server.get('/v1/detections/changes?since=2026-11-21T00:00:00Z', key);
+  const { next_cursor: ofStream } = JSON.parse(await changes.text());
+  for (const cursor of [
+    'x',
+    `${given}A`,
+    given?.slice(0, -1),
+    `${given?.slice(0, 40)}${given?.[40] === 'B' ? 'C' : 'B'}${given?.slice(41)}`,
+    ofStream,
+  ]) {
+    assert.equal(
+      await refusal(`${DAYS}&cursor=${cursor}`),
+      'cursor: invalid; use next_cursor from this endpoint, or leave cursor out to start again',
+    );
+  }
+  assert.match(await refusal(`${DAYS}&cursor=`), /^cursor: must not be empty/);
+  assert.match(await refusal(`cursor=${given}`), /^from: required/);
+});
+
+test('filters, fields and streams narrow a page', async () => {
+  assert.deepEqual(idsOf(await period(`${DAYS}&band=max`)), ['t.7001.2.1']);
+  assert.deepEqual(idsOf(await period(`${LATER}&content_type=image`)), ['i.7001.3.1']);
+  assert.deepEqual(idsOf(await period(`${LATER}&subscription_id=7002`)), ['t.7002.4.1']);
+  assert.equal((await period(`${DAYS}&content_type=text`)).as_of, '2026-11-21T11:50:00Z');
+  const { data } = await period(`${DAYS}&fields=event,strength.band&band=max`);
+  assert.deepEqual(
+    data,
+    [{ id: 't.7001.2.1', version: 2, strength: { band: 'max' } }],
+    'event is known and absent',
+  );
+  const detail = await refusal(`${DAYS}&subscription_id=9009`);
+  assert.equal(await refusal(`${DAYS}&subscription_id=12345`), detail);
+});
+
+test('strict parameters: what is unknown, empty or given twice is named', async () => {
+  assert.match(await refusal(`${DAYS}&since=2026-11-21T00:00:00Z`), /unknown parameter "since"/);
+  assert.match(await refusal(`${DAYS}&sort=`), /^sort: must not be empty/);
+  assert.match(await refusal(`${DAYS}&time_zone=UTC&time_zone=UTC`), /^time_zone: must not be repeated/);
+  assert.match(await refusal(`${DAYS}&schema_version=v2`), /^schema_version: /);
+  assert.match(await refusal(''), /^from: required/);
+});
+
+test('dates are meant in the zone of the only subscription; the zone is shown as written', async () => {
+  const { key: berlin } = server.makeKey({ subscriptions: [{ id: 7003, content_types: null }] });
+  const day = 'from=2026-11-20&to=2026-11-20';
+  const own = await period(day, berlin);
+  assert.deepEqual(
+    [own.from, own.to, own.time_zone, idsOf(own)],
+    ['2026-11-19T23:00:00Z', '2026-11-20T23:00:00Z', 'Europe/Berlin', ['t.7003.9.1']],
+  );
+  const utc = await period(`${day.replaceAll('20&', '19&')}&time_zone=utc`, berlin);
+  assert.deepEqual([utc.from, utc.time_zone], ['2026-11-19T00:00:00Z', 'utc']);
+  const instants = 'from=2026-11-19T23:00:00Z&to=2026-11-20T00:00:00Z';
+  assert.equal((await period(`${instants}&time_zone=asia/KATHMANDU`, berlin)).time_zone, 'asia/KATHMANDU');
+  assert.match(await refusal(`${instants}&time_zone=%2B01:00`, berlin), /^time_zone: /);
+});
+
+test('from may not be earlier than the day records begin; without records there is no bound and no row', async () => {
+  assert.match(await refusal('from=2026-11-17&to=2026-11-21'), /^from: must not be before 2026-11-18/);
+  assert.match(
+    await refusal('from=2026-11-18&to=2026-11-21&content_type=image'),
+    /must not be before 2026-11-19/,
+  );
+  const { key: berlin } = server.makeKey({ subscriptions: [{ id: 7003, content_types: null }] });
+  assert.equal((await period('from=2026-11-19&to=2026-11-19', berlin)).data.length, 1);
+  assert.match(await refusal('from=2026-11-18&to=2026-11-19', berlin), /must not be before 2026-11-19/);
+  const { key: empty } = server.makeKey({ subscriptions: [{ id: 7004, content_types: null }] });
+  const page = await period('from=2001-01-01&to=2001-01-31', empty);
+  assert.deepEqual(
+    [page.data, page.next_cursor, page.has_more, page.from, page.to],
+    [[], null, false, '2001-01-01T00:00:00Z', '2001-02-01T00:00:00Z'],
+  );
+  assert.match(await refusal('from=2001-01-01&to=2001-02-01', empty), /31 calendar days/);
+});
+
+test('data_starts is accepted as from, in every zone and for each stream', async () => {
+  const me = JSON.parse(await (await server.get('/v1/me', key)).text());
+  let asked = 0;
+  for (const { id, data_starts } of me.subscriptions) {
+    for (const [type, start] of Object.entries(data_starts)) {
+      if (typeof start !== 'string') continue;
+      // On its day in UTC, the day before and the day after.
+      for (const zone of ['UTC', 'Pacific/Pago_Pago', 'Asia/Kathmandu', 'Pacific/Kiritimati']) {
+        const stream = `&subscription_id=${id}&content_type=${type}&time_zone=${zone}`;
+        assert.ok((await period(`from=${start}&to=2026-11-21${stream}`)).data.length > 0, stream);
+        asked += 1;
+      }
+    }
+  }
+  assert.equal(asked, 12);
+  // 2026-11-18T10:00:00Z is the beginning of the 19th there.
+  const ahead = 'to=2026-11-21&time_zone=Pacific/Kiritimati';
+  assert.equal((await period(`from=2026-11-18T10:00:00Z&${ahead}`)).data.length, 5);
+  assert.match(
+    await refusal(`from=2026-11-18T09:59:59Z&${ahead}`),
+    /^from: must not be before 2026-11-19 \(Pacific\/Kiritimati\).* earliest data_starts .* 2026-11-18T10:00:00Z/,
+  );
+});
+
+test('too wide, too many shards and too many subscriptions are refused', async () => {
+  assert.match(await refusal('from=2026-10-20&to=2026-11-20'), /31 calendar days/);
+  const detail = await refusal('from=2026-11-01&to=2026-11-20');
+  assert.match(detail, /80 stream-days.*narrow the period or the subscriptions/);
+  const ids = [7001, 7002, 7003, 7004, 8001];
+  const { key: five } = server.makeKey({ subscriptions: ids.map((id) => ({ id, content_types: null })) });
+  assert.match(await refusal(DAYS, five), /5 subscriptions; at most 4/);
+  assert.equal((await period(`${DAYS}&subscription_id=7001,7002,7003,7004`, five)).data.length, 7);
+  assert.match(
+    await refusal(`${DAYS}&subscription_id=${ids}`, five),
+    /^subscription_id: must not have more than 4/,
+  );
+});
+
+test('an export that is switched off has no streams', async () => {
+  const other = await startTestServer({ disabled: ['image'] });
+  try {
+    other.store.deliver([row('image', 1, '2026-11-19T10:00:00Z')], NOW_MS - MINUTE_MS);
+    other.store.finishWindow('newswire', NOW_MS - 20 * MINUTE_MS);
+    const response = await other.get(`/v1/detections?${DAYS}`, other.makeKey().key);
+    const page: Page = JSON.parse(await response.text());
+    assert.deepEqual([page.data, page.has_more, page.as_of], [[], false, '2026-11-21T11:50:00Z']);
+  } finally {
+    await other.close();
+  }
+});
+
+test('a page over one stream has up to 1000 rows, over more up to 200, from pieces that come whole', async () => {
+  const other = await startTestServer();
+  try {
+    const headline = 'ü'.repeat(1000);
+    const rows = Array.from({ length: 1201 }, (_, index) =>
+      row('image', index, index < 600 ? '2026-11-19T10:00:00Z' : '2026-11-19T10:00:01Z', {
+        article_headline: headline,
+      }),
+    );
+    other.store.deliver([...rows, row('text', 1, '2026-11-19T10:00:00Z')], NOW_MS - MINUTE_MS);
+    const { key: all } = other.makeKey();
+    for (const [streams, size] of [
+      ['&subscription_id=7001&content_type=image', 1000],
+      ['&subscription_id=7001', 200],
+    ] as const) {
+      const response = await other.get(`/v1/detections?${LATER}&limit=1000${streams}`, all, PLAIN);
+      const text = await response.text();
+      assert.equal(response.headers.get('content-length'), String(Buffer.byteLength(text)));
+      const page = JSON.parse(text);
+      assert.deepEqual([page.data.length, page.has_more], [size, true]);
+      assert.equal(page.data[0].source.image_url, `${other.url}/photos/1000?signature=abc`);
+    }
+    for (const limit of ['0', '1001', '01', '1.0']) {
+      assert.equal((await other.get(`/v1/detections?${LATER}&limit=${limit}`, all)).status, 400);
+    }
+  } finally {
+    await other.close();
+  }
+});
+
+test('rows count against the daily allowance, which is judged after the parameters', async () => {
+  const { key: small } = server.makeKey({ daily_rows: 2 });
+  const { data, next_cursor } = await period(`${DAYS}&limit=3`, small);
+  assert.equal(data.length, 3, 'let in while there is some left, a page is whole');
+  const used = await server.get(`/v1/detections?${DAYS}&limit=3&cursor=${next_cursor}`, small);
+  assert.equal(used.status, 429);
+  assert.equal(JSON.parse(await used.text()).title, 'Daily allowance used');
+  assert.match(await refusal('from=2026-11-17&to=2026-11-21', small), /^from: must not be before/);
+  server.setNow(NOW_MS + 24 * 60 * MINUTE_MS);
+  try {
+    assert.equal(
+      (await period(`${DAYS}&limit=3&cursor=${next_cursor}`, small)).data.length,
+      2,
+      'it stays valid',
+    );
+  } finally {
+    server.setNow(NOW_MS);
+  }
+});
+
+test('it wants a key with the scope, answers GET alone, and no path with a slash behind', async () => {
+  assert.equal((await server.get(`/v1/detections?${DAYS}`)).status, 401);
+  const { key: reports } = server.makeKey({ scopes: ['reports:read'] });
+  assert.equal((await server.get(`/v1/detections?${DAYS}`, reports)).status, 403);
+  for (const method of ['HEAD', 'POST']) {
+    const response = await server.get(`/v1/detections?${DAYS}`, key, { method });
+    assert.deepEqual([response.status, response.headers.get('allow')], [405, 'GET']);
+  }
+  assert.equal((await server.get(`/v1/detections/?${DAYS}`, key)).status, 404);
+});

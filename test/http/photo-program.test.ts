@@ -1,0 +1,70 @@
+/** Photos of the real program: from an export without an address to the photo at the address that was signed. */
+import assert from 'node:assert/strict';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { loadConfig } from '../../src/config/load.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+
+before(async () => {
+  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+});
+after(() => appliance?.stop());
+
+const row = newRow();
+
+async function photoAddress(): Promise<string> {
+  const detection = await appliance.detection(idOf(row, 'imagewire'));
+  return detection?.source.image_url ?? assert.fail('no address');
+}
+
+test('the address that a detection carries serves the photo once it is there, for ever', async () => {
+  const line = await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([row]));
+  assert.equal(line.msg, 'file applied', JSON.stringify(line));
+  const address = await photoAddress();
+  assert.equal((await fetch(address)).status, 404);
+
+  // The default is photos in the data folder; nobody has to start anything anew.
+  const photos = join(appliance.data, 'photos');
+  mkdirSync(photos);
+  writeFileSync(join(photos, '.draft'), 'a photo');
+  renameSync(join(photos, '.draft'), join(photos, `${row.source_internal_id}.webp`));
+  const response = await fetch(address);
+  assert.deepEqual([response.status, response.headers.get('content-type')], [200, 'image/webp']);
+  assert.equal(await response.text(), 'a photo');
+  assert.equal((await fetch(`${address}x`)).status, 404);
+});
+
+test('another folder and another base address change neither path nor signature, and no version', async () => {
+  const { pathname, search } = new URL(await photoAddress());
+  const elsewhere = join(appliance.data, 'elsewhere');
+  renameSync(join(appliance.data, 'photos'), elsewhere);
+  assert.equal((await fetch(await photoAddress())).status, 404);
+  await appliance.restart({
+    WIREWATCH_PHOTOS_FOLDER: elsewhere,
+    WIREWATCH_SERVER_BASE_URL: 'https://api.example/ww/',
+  });
+  assert.equal(await photoAddress(), `https://api.example/ww${pathname}${search}`);
+  assert.equal((await appliance.detection(idOf(row, 'imagewire')))?.version, 1);
+  assert.equal(await (await appliance.serving().get(`${pathname}${search}`)).text(), 'a photo');
+  rmSync(elsewhere, { recursive: true });
+});
+
+test('[photos] folder is photos in the data folder, and counts from the file in which it stands', () => {
+  const file = join(appliance.data, 'photos.toml');
+  writeFileSync(file, '[photos]\nfolder = "pictures"\n');
+  const load = (env: Record<string, string>, from?: string) =>
+    loadConfig({ flags: {}, env, file: from, dataFolder: appliance.data }).photos.folder;
+  assert.equal(load({}), join(appliance.data, 'photos'));
+  assert.equal(load({}, file), join(appliance.data, 'pictures'));
+  assert.equal(load({ WIREWATCH_PHOTOS_FOLDER: 'pictures' }), join(process.cwd(), 'pictures'));
+  assert.equal(load({ WIREWATCH_PHOTOS_FOLDER: '' }, file), join(appliance.data, 'photos'));
+  assert.throws(
+    () => load({ WIREWATCH_PHOTOS_FODLER: 'x' }),
+    /WIREWATCH_PHOTOS_FODLER: unknown setting.*FOLDER/,
+  );
+});

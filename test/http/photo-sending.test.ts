@@ -1,0 +1,215 @@
+/** How a photo goes over the wire: in pieces, as it was when its length was told, and its file closed afterwards. */
+import assert from 'node:assert/strict';
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { photoPath } from '../../src/detection/photo.ts';
+import { deriveKey } from '../../src/store/derived-key.ts';
+import { startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+const MIB = 1024 * 1024;
+/** Far more than the buffers of a connection take. */
+const LARGE_BYTES = 48 * MIB;
+const CUT_OFF = 'a photo changed or could not be read while it was being sent: the response was cut off';
+
+const KEY = deriveKey(TEST_SECRET, 'photo');
+const folder = mkdtempSync(join(tmpdir(), 'wirewatch-photos-'));
+let server: TestServer;
+
+before(async () => {
+  server = await startTestServer({ photos: folder });
+});
+
+afterEach(async () => {
+  await until('the photos are closed', () => openPhotos().length === 0);
+  server.lines.length = 0;
+});
+
+after(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** A photo of which no part is like another. */
+function putLarge(name: string): { file: string; content: Buffer } {
+  const file = join(folder, name);
+  const content = Buffer.alloc(LARGE_BYTES);
+  for (let at = 0; at < LARGE_BYTES; at += 4) content.writeUInt32LE(at, at);
+  writeFileSync(file, content);
+  return { file, content };
+}
+
+/** Photos that this process, and so the server, holds open; where the system does not tell, none. */
+function openPhotos(): string[] {
+  if (process.platform !== 'linux') return [];
+  return readdirSync('/proc/self/fd')
+    .map((fd) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`);
+      } catch {
+        return '';
+      }
+    })
+    .filter((target) => target.startsWith(folder));
+}
+
+function requestText(path: string, headers = ''): string {
+  return `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
+}
+
+/** Asks for a photo, and stops reading once the first bytes are there. */
+async function beginReading(
+  path: string,
+): Promise<{ socket: Socket; chunks: Buffer[]; closed: Promise<void> }> {
+  const chunks: Buffer[] = [];
+  const socket = connect(server.port, '127.0.0.1');
+  const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
+  socket.on('error', () => {});
+  const first = new Promise<void>((resolve) => {
+    socket.on('data', (chunk) => {
+      chunks.push(chunk);
+      if (chunks.length === 1) {
+        socket.pause();
+        resolve();
+      }
+    });
+  });
+  socket.write(requestText(path, 'Connection: close\r\n'));
+  await first;
+  return { socket, chunks, closed };
+}
+
+function bodyOf(chunks: readonly Buffer[]): Buffer {
+  const all = Buffer.concat(chunks);
+  return all.subarray(all.indexOf('\r\n\r\n') + 4);
+}
+
+// The first one: what others leave to be collected would hide growth.
+test('of a photo that is not read, little is in memory; it goes on when it is read on', async () => {
+  const { content } = putLarge('2.jpg');
+  const { arrayBuffers } = process.memoryUsage();
+  const { socket, chunks } = await beginReading(photoPath(KEY, 2));
+  await wait(300);
+  const grownBytes = process.memoryUsage().arrayBuffers - arrayBuffers;
+  assert.ok(grownBytes < LARGE_BYTES / 2, `${grownBytes} bytes`);
+  if (process.platform === 'linux') assert.equal(openPhotos().length, 1);
+  socket.resume();
+  await until('it is read', () => chunks.reduce((sum, { length }) => sum + length, 0) > LARGE_BYTES);
+  assert.ok(bodyOf(chunks).equals(content));
+  socket.destroy();
+});
+
+test('a large photo arrives whole, and so does a range of it over many pieces', async () => {
+  const { content } = putLarge('1.jpg');
+  const whole = await server.get(photoPath(KEY, 1));
+  assert.ok(content.equals(Buffer.from(await whole.arrayBuffer())));
+  const headers = { range: `bytes=1000-${LARGE_BYTES - 7}` };
+  const part = await server.get(photoPath(KEY, 1), undefined, { headers });
+  assert.equal(part.status, 206);
+  assert.ok(content.subarray(1000, LARGE_BYTES - 6).equals(Buffer.from(await part.arrayBuffer())));
+});
+
+test('two answers follow each other on one connection', async () => {
+  writeFileSync(join(folder, '3.png'), 'photo three');
+  const socket = connect(server.port, '127.0.0.1');
+  let reply = '';
+  socket.on('data', (chunk) => {
+    reply += chunk.toString('latin1');
+  });
+  socket.write(
+    requestText(photoPath(KEY, 3), 'Range: bytes=0-4\r\n') +
+      requestText(photoPath(KEY, 3)) +
+      requestText('/photos/3', 'Connection: close\r\n'),
+  );
+  await new Promise((resolve) => socket.on('close', resolve));
+  const statuses = [...reply.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status);
+  assert.deepEqual(statuses, ['206', '200', '404']);
+  assert.match(reply, /\r\n\r\nphotoHTTP\/1\.1 200[\s\S]*\r\n\r\nphoto threeHTTP\/1\.1 404/);
+});
+
+test('when the client goes away, the file is closed and nobody is troubled', async () => {
+  putLarge('4.jpg');
+  const { socket } = await beginReading(photoPath(KEY, 4));
+  socket.destroy();
+  await until('the photo is closed', () => openPhotos().length === 0);
+  const socks = Array.from({ length: 30 }, (_, index) => {
+    const one = connect(server.port, '127.0.0.1');
+    one.on('error', () => {});
+    one.write(requestText(photoPath(KEY, 4)), () => setTimeout(() => one.destroy(), index % 4));
+    return new Promise((resolve) => one.on('close', resolve));
+  });
+  await Promise.all(socks);
+  await until('the photos are closed', () => openPhotos().length === 0);
+  assert.deepEqual(
+    server.lines.filter(({ level }) => Number(level) > 30),
+    [],
+  );
+  assert.equal((await server.get('/photos/4')).status, 404, 'it goes on');
+});
+
+test('a photo that becomes shorter while it is sent ends the connection', async () => {
+  const { file } = putLarge('5.jpg');
+  const { socket, chunks, closed } = await beginReading(photoPath(KEY, 5));
+  truncateSync(file, MIB);
+  socket.resume();
+  await closed;
+  assert.match(Buffer.concat(chunks).toString('latin1', 0, 1000), /\r\nContent-Length: 50331648\r\n/);
+  assert.ok(bodyOf(chunks).length < LARGE_BYTES);
+  await until('it is logged', () => server.lines.some(({ msg }) => msg === CUT_OFF));
+  const line = server.lines.find(({ msg }) => msg === CUT_OFF);
+  assert.match(JSON.stringify(line), /the file shrank/);
+  assert.match(String(line?.request_id), /^[0-9a-f-]{36}$/);
+});
+
+test('a photo that is written to while it is sent never arrives whole', async () => {
+  const { file } = putLarge('6.jpg');
+  const { socket, chunks, closed } = await beginReading(photoPath(KEY, 6));
+  const writing = openSync(file, 'r+');
+  writeSync(writing, 'another', LARGE_BYTES - 100);
+  closeSync(writing);
+  utimesSync(file, 1_000_000_000, 1_000_000_000);
+  socket.resume();
+  await closed;
+  assert.ok(bodyOf(chunks).length < LARGE_BYTES);
+  await until('it is logged', () => server.lines.some(({ msg }) => msg === CUT_OFF));
+});
+
+test('a photo that is replaced while it is sent arrives as it was; the next one who asks gets the new', async () => {
+  const { file, content } = putLarge('7.jpg');
+  const { socket, chunks } = await beginReading(photoPath(KEY, 7));
+  writeFileSync(`${file}.new`, 'another');
+  renameSync(`${file}.new`, file);
+  socket.resume();
+  await until('it is read', () => chunks.reduce((sum, { length }) => sum + length, 0) > LARGE_BYTES);
+  assert.ok(bodyOf(chunks).equals(content));
+  assert.equal(await (await server.get(photoPath(KEY, 7))).text(), 'another');
+  assert.equal(readFileSync(file, 'utf8'), 'another');
+  socket.destroy();
+});
+
+test('a server that closes lets a photo finish', async () => {
+  const other = await startTestServer({ photos: folder });
+  const { content } = putLarge('8.jpg');
+  const response = await other.get(photoPath(KEY, 8));
+  const closing = other.running.close(60_000);
+  assert.ok(content.equals(Buffer.from(await response.arrayBuffer())));
+  await closing;
+  await other.close();
+});

@@ -1,0 +1,375 @@
+/** GET /photos/{internal_id}: who gets which photo, and with what headers (contract: source.image_url). */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { isPhotoSignature, parsePhotoId, photoPath } from '../../src/detection/photo.ts';
+import { deriveKey } from '../../src/store/derived-key.ts';
+import { NOW_MS, startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
+
+const IMMUTABLE = 'public, max-age=31536000, immutable';
+const KEY = deriveKey(TEST_SECRET, 'photo');
+const PHOTO = Buffer.from('the photo with the number five');
+
+const folder = mkdtempSync(join(tmpdir(), 'wirewatch-photos-'));
+let server: TestServer;
+
+before(async () => {
+  server = await startTestServer({ photos: join(folder, 'photos'), requests_per_minute: 1 });
+  mkdirSync(join(folder, 'photos'));
+  put('5.jpg', PHOTO);
+});
+
+after(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
+
+function put(name: string, content: string | Buffer): string {
+  const file = join(folder, 'photos', name);
+  writeFileSync(file, content);
+  return file;
+}
+
+function signatureOf(id: number): string {
+  return photoPath(KEY, id).split('=')[1] ?? '';
+}
+
+/** All of an answer but what differs from request to request. */
+async function wholeAnswer(path: string, init?: RequestInit): Promise<string> {
+  const response = await server.get(path, undefined, init);
+  const id = response.headers.get('x-request-id') ?? '?';
+  assert.match(id, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  const headers = [...response.headers].filter(([name]) => name !== 'date');
+  return JSON.stringify([response.status, headers, await response.text()]).replaceAll(id, 'ID');
+}
+
+async function bytesOf(response: Response): Promise<Buffer> {
+  return Buffer.from(await response.arrayBuffer());
+}
+
+test('whoever holds the link gets the photo, with the headers that let it be kept', async () => {
+  const response = await server.get(photoPath(KEY, 5));
+  assert.equal(response.status, 200);
+  const { headers } = response;
+  assert.deepEqual(await bytesOf(response), PHOTO);
+  assert.equal(headers.get('content-type'), 'image/jpeg');
+  assert.equal(headers.get('content-length'), String(PHOTO.length));
+  assert.equal(headers.get('cache-control'), IMMUTABLE);
+  assert.equal(headers.get('x-content-type-options'), 'nosniff');
+  assert.equal(headers.get('accept-ranges'), 'bytes');
+  assert.equal(headers.get('content-range'), null);
+  assert.match(headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
+});
+
+test('no credential is asked for or looked at, and nothing is counted', async () => {
+  for (let count = 0; count < 5; count += 1) {
+    const response = await server.get(photoPath(KEY, 5), count < 3 ? undefined : 'nonsense');
+    assert.equal(response.status, 200);
+    for (const [name] of response.headers) assert.doesNotMatch(name, /^ratelimit|www-authenticate/);
+    await bytesOf(response);
+  }
+});
+
+test('the address in a detection is the one that is served, below the path of the base address', async () => {
+  const base = 'https://api.example/ww';
+  const other = await startTestServer({ base_url: base, photos: join(folder, 'photos') });
+  try {
+    const row = { source_internal_id: 5, source_image_url: `\u0001${photoPath(KEY, 5)}` };
+    other.store.deliver([{ content_type: 'image', version: 1, row }], NOW_MS - 60_000);
+    const found = await other.get('/v1/detections/i.7001.5.1', other.makeKey().key);
+    const url: string = JSON.parse(await found.text()).source.image_url;
+    assert.ok(url.startsWith(`${base}/photos/5?signature=`), url);
+    const response = await other.get(url.slice(base.length));
+    assert.deepEqual(await bytesOf(response), PHOTO);
+  } finally {
+    await other.close();
+  }
+});
+
+test('each kind of file has its content type, and the first of them counts', async () => {
+  const kinds = [
+    ['.jpg', 'image/jpeg'],
+    ['.jpeg', 'image/jpeg'],
+    ['.png', 'image/png'],
+    ['.webp', 'image/webp'],
+    ['.gif', 'image/gif'],
+    ['.tif', 'image/tiff'],
+  ] as const;
+  for (const [ending, contentType] of kinds.toReversed()) {
+    put(`60${ending}`, `60${ending}`);
+    const response = await server.get(photoPath(KEY, 60));
+    assert.equal(response.headers.get('content-type'), contentType);
+    assert.equal(await response.text(), `60${ending}`);
+  }
+  for (const name of ['61.tiff', '61.svg', '61.html', '61.JPG', '61', '61.jpg.txt']) put(name, 'x');
+  assert.equal((await server.get(photoPath(KEY, 61))).status, 404);
+});
+
+test('the smallest and the greatest number are numbers of photos', async () => {
+  for (const id of [0, 999_999_999_999_999]) {
+    put(`${id}.png`, String(id));
+    assert.equal(await (await server.get(photoPath(KEY, id))).text(), String(id));
+  }
+});
+
+test('a wrong signature and a missing photo answer alike, byte for byte', async () => {
+  const missing = await wholeAnswer(photoPath(KEY, 6));
+  assert.match(missing, /^\[404,.*"no-store".*application\/problem\+json.*\/errors\/not_found/);
+  const right = signatureOf(5);
+  const wrong = [
+    '?signature=',
+    '',
+    '?',
+    '?signature',
+    `?Signature=${right}`,
+    `?signature=${signatureOf(6)}`,
+    `?signature=${right}=`,
+    `?signature=${right}A`,
+    `?signature=${right.slice(0, -1)}`,
+    `?signature=${right}&signature=${right}`,
+    `?signature=${right}&signature=`,
+    `?signature=%20${right}`,
+    `?signature=${'A'.repeat(20_000)}`,
+    '?signature=%',
+    '?signature=%ff%fe',
+    '?signature=ä',
+    `?signature=${photoPath(Buffer.alloc(32, 1), 7).split('=')[1]}`,
+    ...[...right].map((at, index) => {
+      const other = at === 'x' ? 'y' : 'x';
+      return `?signature=${right.slice(0, index)}${other}${right.slice(index + 1)}`;
+    }),
+    // The last character has bits to spare: the other spellings of the same bytes.
+    ...[...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_']
+      .map((last) => `${right.slice(0, -1)}${last}`)
+      .filter((one) => one !== right)
+      .map((one) => `?signature=${one}`),
+  ];
+  for (const query of wrong) assert.equal(await wholeAnswer(`/photos/5${query}`), missing, query);
+  assert.equal(await wholeAnswer('/photos/6?signature=x'), missing);
+});
+
+test('what is no number of a photo in its one spelling answers just so', async () => {
+  const missing = await wholeAnswer(photoPath(KEY, 6));
+  const signature = signatureOf(5);
+  for (const id of [
+    '05',
+    '+5',
+    '-5',
+    '5.0',
+    '5e0',
+    '0x5',
+    '%35',
+    '5%00',
+    '5%0a',
+    '5.jpg',
+    '5 ',
+    '٥',
+    '1000000000000000',
+    '..%2f5',
+    '%2e%2e%2fphotos%2f5',
+    '5%2f..%2f5',
+    'NaN',
+    '%',
+  ]) {
+    assert.equal(await wholeAnswer(`/photos/${encodeURI(id)}?signature=${signature}`), missing, id);
+    assert.equal(await wholeAnswer(`/photos/${id}?signature=${signature}`), missing, id);
+  }
+  assert.deepEqual(['0', '5', '999999999999999'].map(parsePhotoId), [0, 5, 999_999_999_999_999]);
+  for (const text of ['', '00', '05', '5\n', '1000000000000000'])
+    assert.equal(parsePhotoId(text), null, text);
+});
+
+test('other paths beside it do not exist', async () => {
+  for (const path of ['/photos', '/photos/', '/photos/5/', '/photos/5/5', '/Photos/5', '//photos/5'])
+    assert.equal((await server.get(`${path}?signature=${signatureOf(5)}`)).status, 404, path);
+});
+
+test('an address that an earlier version gave is good: its form stays', () => {
+  assert.equal(photoPath(KEY, 501), '/photos/501?signature=gtEFucFeKW4-kciXUCg7Sw');
+});
+
+test('a signature depends on the key, and is compared whole', () => {
+  const signature = signatureOf(5);
+  assert.equal(isPhotoSignature(KEY, 5, signature), true);
+  assert.equal(isPhotoSignature(Buffer.alloc(32, 1), 5, signature), false);
+  for (const [id, text] of [
+    [6, signature],
+    [5, ''],
+    [5, signature.slice(1)],
+    [5, `${signature} `],
+  ] as const)
+    assert.equal(isPhotoSignature(KEY, id, text), false, text);
+  assert.equal(isPhotoSignature(deriveKey(TEST_SECRET, 'access-token'), 5, signature), false);
+});
+
+test('what is appended to a link, or escaped in it, leaves it as it is', async () => {
+  const escaped = [...signatureOf(5)].map((one) => `%${one.charCodeAt(0).toString(16)}`).join('');
+  for (const path of [`${photoPath(KEY, 5)}&utm_source=mail&x`, `/photos/5?a=1&signature=${escaped}`]) {
+    const response = await server.get(path);
+    assert.equal(response.status, 200, path);
+    assert.deepEqual(await bytesOf(response), PHOTO);
+  }
+});
+
+test('GET alone is answered: HEAD, OPTIONS and the rest are 405', async () => {
+  for (const path of [photoPath(KEY, 5), '/photos/5', '/photos/nothing']) {
+    for (const method of ['HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE']) {
+      const response = await server.get(path, undefined, { method });
+      assert.deepEqual([response.status, response.headers.get('allow')], [405, 'GET'], method);
+      assert.equal(response.headers.get('cache-control'), 'no-store');
+    }
+  }
+});
+
+test('one byte range is 206 with that part', async () => {
+  const size = PHOTO.length;
+  for (const [range, start, end] of [
+    ['bytes=0-0', 0, 1],
+    ['bytes=4-8', 4, 9],
+    ['bytes=4-', 4, size],
+    ['bytes=0-', 0, size],
+    [`bytes=${size - 1}-`, size - 1, size],
+    ['bytes=4-9999999999999999999999', 4, size],
+    ['bytes=-5', size - 5, size],
+    ['bytes=-9999', 0, size],
+    ['Bytes=4-8', 4, 9],
+    ['bytes= 4-8 ', 4, 9],
+  ] as const) {
+    const response = await server.get(photoPath(KEY, 5), undefined, { headers: { range } });
+    assert.equal(response.status, 206, range);
+    const { headers } = response;
+    assert.deepEqual(await bytesOf(response), PHOTO.subarray(start, end), range);
+    assert.equal(headers.get('content-range'), `bytes ${start}-${end - 1}/${size}`);
+    assert.equal(headers.get('content-length'), String(end - start));
+    assert.equal(headers.get('cache-control'), IMMUTABLE);
+    assert.equal(headers.get('content-type'), 'image/jpeg');
+    assert.equal(headers.get('x-content-type-options'), 'nosniff');
+    assert.ok(headers.has('etag') && headers.has('x-request-id'));
+  }
+});
+
+test('a range that is malformed, several, of another unit or outside the photo is passed over', async () => {
+  for (const range of [
+    `bytes=${PHOTO.length}-`,
+    'bytes=9999999999999999999-',
+    'bytes=-0',
+    'bytes=8-4',
+    'bytes=0-1,4-5',
+    'bytes=0-1, bytes=4-5',
+    'bytes=-',
+    'bytes=',
+    'bytes=a-b',
+    'bytes=1.0-2',
+    'bytes=--1',
+    'items=0-1',
+    '0-1',
+  ]) {
+    const response = await server.get(photoPath(KEY, 5), undefined, { headers: { range } });
+    assert.equal(response.status, 200, range);
+    assert.equal(response.headers.get('content-range'), null);
+    assert.deepEqual(await bytesOf(response), PHOTO, range);
+  }
+});
+
+test('If-Range keeps a part of one photo from being put to a part of another', async () => {
+  const etag = (await server.get(photoPath(KEY, 5))).headers.get('etag') ?? assert.fail('no ETag');
+  assert.match(etag, /^"[0-9a-f]+-[0-9a-f]+"$/);
+  for (const [condition, status] of [
+    [etag, 206],
+    ['"another"', 200],
+    [`W/${etag}`, 200],
+    [new Date().toUTCString(), 200],
+    ['', 200],
+  ] as const) {
+    const headers = { range: 'bytes=0-3', 'if-range': condition };
+    const response = await server.get(photoPath(KEY, 5), undefined, { headers });
+    assert.equal(response.status, status, condition);
+    assert.equal((await bytesOf(response)).length, status === 206 ? 4 : PHOTO.length);
+  }
+});
+
+test('the ETag is another once the photo is, and If-None-Match with it is 304', async () => {
+  const file = put('62.jpg', 'one');
+  const etagNow = async () => (await server.get(photoPath(KEY, 62))).headers.get('etag') ?? '';
+  const first = await etagNow();
+  assert.equal(await etagNow(), first);
+  const conditional = { headers: { 'if-none-match': `"x", W/${first}`, range: 'bytes=0-0' } };
+  const response = await server.get(photoPath(KEY, 62), undefined, conditional);
+  assert.equal(response.status, 304);
+  assert.equal(await response.text(), '');
+  const { headers } = response;
+  assert.deepEqual([headers.get('etag'), headers.get('cache-control')], [first, IMMUTABLE]);
+  assert.ok(headers.has('x-request-id') && !headers.has('content-type') && !headers.has('content-length'));
+  put('62.jpg', 'two');
+  utimesSync(file, 1_000_000_000, 1_000_000_000);
+  assert.notEqual(await etagNow(), first);
+  assert.equal((await server.get(photoPath(KEY, 62), undefined, conditional)).status, 206);
+  const wrong = await server.get('/photos/62?signature=x', undefined, { headers: { 'if-none-match': '*' } });
+  assert.equal(wrong.status, 404, 'the signature comes first');
+});
+
+test('If-Modified-Since with the time of the photo is 304; If-None-Match decides before it', async () => {
+  const file = put('63.jpg', 'one');
+  utimesSync(file, 1_700_000_000, 1_700_000_000);
+  const statusOf = async (headers: Record<string, string>) =>
+    (await server.get(photoPath(KEY, 63), undefined, { headers })).status;
+  const { headers } = await server.get(photoPath(KEY, 63));
+  const modified = headers.get('last-modified') ?? '';
+  assert.equal(modified, 'Tue, 14 Nov 2023 22:13:20 GMT');
+  assert.equal(await statusOf({ 'if-modified-since': modified }), 304);
+  assert.equal(await statusOf({ 'if-modified-since': 'Tue, 14 Nov 2023 22:13:19 GMT' }), 200);
+  for (const none of ['2023-11-15', 'now', '1700000000'])
+    assert.equal(await statusOf({ 'if-modified-since': none }), 200);
+  assert.equal(await statusOf({ 'if-modified-since': modified, 'if-none-match': '"other"' }), 200);
+});
+
+test('only regular files with content count: links, folders, pipes, sockets and empty files do not', async () => {
+  const secret = join(folder, 'secret.jpg');
+  writeFileSync(secret, 'outside the folder');
+  symlinkSync(secret, join(folder, 'photos', '70.jpg'));
+  symlinkSync('5.jpg', join(folder, 'photos', '71.jpg'));
+  symlinkSync('nowhere', join(folder, 'photos', '72.jpg'));
+  mkdirSync(join(folder, 'photos', '73.jpg'));
+  execFileSync('mkfifo', [join(folder, 'photos', '74.jpg')]);
+  put('75.jpg', '');
+  const socket = createServer()
+    .listen(join(folder, 'photos', '76.jpg'))
+    .unref();
+  for (const id of [70, 71, 72, 73, 74, 75, 76])
+    assert.equal((await server.get(photoPath(KEY, id))).status, 404, String(id));
+  for (const id of [70, 73, 74, 75]) {
+    put(`${id}.gif`, 'behind it');
+    assert.equal(await (await server.get(photoPath(KEY, id))).text(), 'behind it');
+  }
+  linkSync(secret, join(folder, 'photos', '77.jpg'));
+  assert.equal((await server.get(photoPath(KEY, 77))).status, 200, 'a second name is a regular file');
+  await new Promise((resolve) => socket.close(resolve));
+});
+
+test('without the folder there is no photo; one that cannot be read is a fault, and is logged', async () => {
+  for (const [photos, status] of [
+    [join(folder, 'nowhere'), 404],
+    [join(folder, 'photos', '5.jpg'), 404],
+    [`${folder}\0`, 500],
+  ] as const) {
+    const other = await startTestServer({ photos });
+    try {
+      const response = await other.get(photoPath(KEY, 5));
+      assert.deepEqual([response.status, response.headers.get('cache-control')], [status, 'no-store']);
+      assert.equal(other.lines.filter(({ msg }) => msg === 'fault').length, status === 500 ? 1 : 0);
+    } finally {
+      await other.close();
+    }
+  }
+});
+
+test('the signature is not logged', async () => {
+  await server.get(photoPath(KEY, 5));
+  const own = server.lines.filter(({ path }) => path === '/photos/5');
+  assert.ok(own.length > 0);
+  assert.ok(!JSON.stringify(server.lines).includes(signatureOf(5)));
+});

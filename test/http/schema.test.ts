@@ -1,0 +1,391 @@
+/** GET and HEAD /v1/schema/detection (contract: Schema, and the endpoint of that name). */
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { after, before, test } from 'node:test';
+import { revokeKey } from '../../src/auth/keys.ts';
+import { namesEntityTag } from '../../src/http/entity-tag.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+
+const PATH = '/v1/schema/detection';
+let server: TestServer;
+let key: string;
+
+before(async () => {
+  server = await startTestServer();
+  key = server.makeKey().key;
+});
+
+after(() => server.close());
+
+/** The contract's table of a detection, objects left out: path, type, whether null, content types. */
+const CONTRACT = `
+id string no both
+version integer no both
+event string no both
+content_type string no both
+match_type string no both
+subscription_id integer no both
+first_detected_at timestamp no both
+first_detected_estimated boolean no both
+last_scored_at timestamp no both
+exported_at timestamp no both
+source.id string yes both
+source.internal_id integer no both
+source.published_at timestamp yes both
+source.language string yes text
+source.syndicated boolean yes text
+source.sentences integer yes text
+source.image_url string no image
+source.origin_url string yes image
+strength.score number no both
+strength.band string no both
+strength.matched_sentences integer yes text
+strength.article_sentences integer yes text
+article.id integer no both
+article.url string yes both
+article.domain string yes both
+article.published_at timestamp yes both
+article.headline string yes both
+article.publisher.id integer yes both
+article.publisher.name string yes both
+article.print boolean no text
+article.image_url string yes image
+customer boolean yes both
+classification string yes both`;
+
+interface Field {
+  readonly path: string;
+  readonly column: string;
+  readonly position: number;
+  readonly type: string;
+  readonly nullable: boolean;
+  readonly content_types: readonly string[];
+  readonly description: string;
+}
+
+async function readSchema(): Promise<{ schema_version: string; fields: Field[] }> {
+  const response = await server.get(PATH, key);
+  assert.equal(response.status, 200);
+  return JSON.parse(await response.text());
+}
+
+async function currentEtag(): Promise<string> {
+  return (await server.get(PATH, key)).headers.get('etag') ?? assert.fail('no ETag');
+}
+
+const conditional = (tag: string) => ({ headers: { 'if-none-match': tag } });
+
+test('the schema lists every field as the contract has it, in its order', async () => {
+  const schema = await readSchema();
+  assert.deepEqual(Object.keys(schema), ['schema_version', 'fields']);
+  assert.equal(schema.schema_version, 'v1');
+  const listed = schema.fields.map(({ path, type, nullable, content_types }) => {
+    const types = content_types.length === 2 ? 'both' : content_types.join();
+    return `${path} ${type} ${nullable ? 'yes' : 'no'} ${types}`;
+  });
+  assert.deepEqual(listed, CONTRACT.trim().split('\n'));
+});
+
+test('each field has its members, its column, its position and a description', async () => {
+  const { fields } = await readSchema();
+  for (const [index, field] of fields.entries()) {
+    assert.deepEqual(Object.keys(field), [
+      'path',
+      'column',
+      'position',
+      'type',
+      'nullable',
+      'content_types',
+      'description',
+    ]);
+    assert.equal(field.position, index + 1);
+    assert.equal(field.column, field.path.split('.').join('_'));
+    for (const type of field.content_types) assert.match(type, /^(text|image)$/);
+    assert.match(field.description, /^[A-Za-z].{15,}\.$/, field.path);
+  }
+  for (const name of ['path', 'column', 'description'] as const)
+    assert.equal(new Set(fields.map((field) => field[name])).size, fields.length, name);
+});
+
+test('what the stream gives is what the schema says, member for member', async () => {
+  server.store.deliver(
+    [
+      { content_type: 'text', version: 1, row: {} },
+      { content_type: 'image', version: 1, row: {} },
+    ],
+    NOW_MS - 60_000,
+  );
+  const response = await server.get('/v1/detections/changes?since=2026-11-21T00:00:00Z', key);
+  const { data } = JSON.parse(await response.text());
+  const { fields } = await readSchema();
+  for (const [index, type] of ['text', 'image'].entries()) {
+    const expected = fields.filter(({ content_types }) => content_types.includes(type));
+    const leaves = leavesOf(data[index]);
+    assert.deepEqual(
+      leaves.map(([path]) => path),
+      expected.map(({ path }) => path),
+    );
+    for (const [at, [path, value]] of leaves.entries()) {
+      const field = expected[at];
+      assert.ok(value === null ? field?.nullable : fits(field?.type, value), `${path}: ${value}`);
+    }
+  }
+});
+
+function leavesOf(object: object, prefix = ''): [string, unknown][] {
+  return Object.entries(object).flatMap(([name, value]) =>
+    typeof value === 'object' && value !== null
+      ? leavesOf(value, `${prefix}${name}.`)
+      : [[`${prefix}${name}`, value] satisfies [string, unknown]],
+  );
+}
+
+function fits(type: string | undefined, value: unknown): boolean {
+  if (type === 'timestamp') return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(String(value));
+  return type === 'integer' ? Number.isInteger(value) : typeof value === type;
+}
+
+test('any valid credential reads it, with any scope; none does not', async () => {
+  for (const scopes of [['reports:read'], ['exports:create'], ['detections:read']] as const) {
+    const { key: other } = server.makeKey({ scopes: [...scopes] });
+    assert.equal((await server.get(PATH, other)).status, 200, scopes[0]);
+  }
+  for (const path of [PATH, `${PATH}?nope=1`]) {
+    const response = await server.get(path);
+    assert.deepEqual([response.status, response.headers.get('cache-control')], [401, 'no-store']);
+  }
+});
+
+test('the answer has a strong ETag, no-cache, and the headers of every other', async () => {
+  const response = await server.get(PATH, key);
+  const { headers } = response;
+  assert.match(headers.get('etag') ?? '', /^"[\w-]+"$/);
+  assert.equal(headers.get('cache-control'), 'no-cache');
+  assert.equal(headers.get('content-type'), 'application/json');
+  assert.ok(headers.has('x-request-id') && headers.has('ratelimit-limit') && headers.has('ratelimit-policy'));
+  assert.equal(headers.get('content-length'), String(Buffer.byteLength(await response.text())));
+});
+
+test('the ETag is that of the content: another server and another key have the same', async () => {
+  const other = await startTestServer({ base_url: 'https://api.example/ww' });
+  try {
+    const response = await other.get(`${PATH}?schema_version=v1`, other.makeKey().key);
+    assert.equal(response.headers.get('etag'), await currentEtag());
+  } finally {
+    await other.close();
+  }
+});
+
+test('schema_version is the only parameter, and v1 its only value', async () => {
+  assert.equal((await server.get(`${PATH}?schema_version=v1`, key)).status, 200);
+  for (const [query, detail] of [
+    ['schema_version=v2', /^schema_version: must be v1/],
+    ['schema_version=V1', /^schema_version: must be v1/],
+    ['schema_version=', /^schema_version: must not be empty/],
+    ['schema_version=v1&schema_version=v1', /^schema_version: must not be repeated/],
+    ['fields=id', /unknown parameter "fields"/],
+    ['nope=1', /unknown parameter "nope"/],
+  ] as const) {
+    const response = await server.get(`${PATH}?${query}`, key);
+    assert.equal(response.status, 400, query);
+    assert.equal(response.headers.get('cache-control'), 'no-store');
+    assert.equal(response.headers.get('etag'), null);
+    assert.ok(response.headers.has('ratelimit-limit'));
+    assert.match(JSON.parse(await response.text()).detail, detail);
+  }
+});
+
+test('If-None-Match with the current ETag is 304: no body, and the headers that belong to it', async () => {
+  const etag = await currentEtag();
+  const response = await server.get(PATH, key, conditional(etag));
+  assert.equal(response.status, 304);
+  assert.equal(await response.text(), '');
+  const { headers } = response;
+  assert.equal(headers.get('etag'), etag);
+  assert.equal(headers.get('cache-control'), 'no-cache');
+  for (const name of ['x-request-id', 'ratelimit-limit', 'ratelimit-policy', 'ratelimit-remaining'])
+    assert.ok(headers.has(name), name);
+  for (const name of ['content-type', 'content-length']) assert.ok(!headers.has(name), name);
+});
+
+test('If-None-Match is compared weakly, in lists, and knows *; what is malformed names nothing', async () => {
+  const etag = await currentEtag();
+  const bare = etag.slice(1, -1);
+  for (const [header, isNamed] of [
+    [etag, true],
+    [`W/${etag}`, true],
+    ['*', true],
+    [' * ', true],
+    [`"a", ${etag}`, true],
+    [`"a","b, c" ,\tW/${etag} , "d"`, true],
+    [`,, ${etag}`, true],
+    [`"", "ü", ${etag}`, true],
+    [`nonsense, ${etag}`, true],
+    ['"a"', false],
+    ['"*"', false],
+    [bare, false],
+    [`w/${etag}`, false],
+    [`W/ ${etag}`, false],
+    [`"${bare}`, false],
+    [`${etag}x`, false],
+    [`${etag} "a"`, false],
+    [`"a ${etag}`, false],
+    [`"a,${bare}"`, false],
+    ['', false],
+    [',', false],
+    ['""', false],
+    ['*x', false],
+    ['nonsense', false],
+  ] as const) {
+    assert.equal(namesEntityTag(header, etag), isNamed, header);
+    // A header that is sent has no other bytes than ASCII here: fetch refuses them.
+    if (!header.includes('ü')) {
+      const response = await server.get(PATH, key, conditional(header));
+      assert.equal(response.status, isNamed ? 304 : 200, header);
+    }
+  }
+  assert.equal(namesEntityTag(undefined, etag), false);
+});
+
+test('If-None-Match may be repeated', async () => {
+  const etag = await currentEtag();
+  for (const [lines, status] of [
+    [['"a"', etag], 304],
+    [[etag, '"a"'], 304],
+    [['"a"', '*'], 304],
+    [['"a"', '"b"'], 200],
+  ] as const) {
+    const reply = await exchange('GET', lines.map((line) => `If-None-Match: ${line}\r\n`).join(''));
+    assert.match(reply, new RegExp(`^HTTP/1.1 ${status} `), lines.join(' and '));
+  }
+});
+
+test('a long If-None-Match is read in time', () => {
+  const header = `${'"a" '.repeat(2000)}${' '.repeat(10_000)}${'W/'.repeat(4000)}`;
+  const startedMs = performance.now();
+  for (let count = 0; count < 20; count += 1) assert.equal(namesEntityTag(header, '"x"'), false);
+  assert.ok(performance.now() - startedMs < 5000);
+});
+
+test('a wrong parameter is 400 before any 304', async () => {
+  const etag = await currentEtag();
+  for (const tag of [etag, '*']) {
+    for (const query of ['schema_version=v2', 'nope=1']) {
+      assert.equal((await server.get(`${PATH}?${query}`, key, conditional(tag))).status, 400);
+    }
+  }
+});
+
+test('HEAD has the status and the headers of GET, and no body', async () => {
+  const etag = await currentEtag();
+  for (const [query, header, status] of [
+    ['', '', 200],
+    ['?schema_version=v1', 'If-None-Match: "a"\r\n', 200],
+    ['', `If-None-Match: W/${etag}\r\n`, 304],
+    ['?schema_version=v2', '', 400],
+    ['?nope=1', 'If-None-Match: *\r\n', 400],
+  ] as const) {
+    const get = await exchange('GET', header, query);
+    const head = await exchange('HEAD', header, query);
+    assert.match(head, new RegExp(`^HTTP/1.1 ${status} `));
+    const [getHead = '', body = ''] = get.split('\r\n\r\n');
+    assert.equal(head.endsWith('\r\n\r\n'), true, 'a body');
+    assert.equal(comparable(head), comparable(`${getHead}\r\n\r\n`));
+    const length = /Content-Length: (\d+)/.exec(head)?.[1];
+    assert.equal(length, status === 304 ? undefined : String(Buffer.byteLength(body)));
+  }
+  const unnamed = await exchange('HEAD', '', '', '');
+  assert.match(unnamed, /^HTTP\/1\.1 401 /);
+  assert.ok(unnamed.endsWith('\r\n\r\n'));
+});
+
+test('another method is 405 with Allow: GET, HEAD; a trailing slash is another path', async () => {
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+    const response = await server.get(PATH, key, { method });
+    assert.deepEqual([response.status, response.headers.get('allow')], [405, 'GET, HEAD'], method);
+  }
+  for (const path of [
+    `${PATH}/`,
+    '/v1/schema',
+    '/v1/schema/',
+    '/v1/schema/detections',
+    '/V1/schema/detection',
+  ])
+    assert.equal((await server.get(path, key)).status, 404, path);
+});
+
+test('an access token of any scope reads it like its key: GET, HEAD, 304, and the rate that both share', async () => {
+  const { id, key: own } = server.makeKey({ scopes: ['reports:read'] });
+  const form = { grant_type: 'client_credentials', client_id: id, client_secret: own };
+  const granted = await server.get('/oauth/token', undefined, {
+    method: 'POST',
+    body: new URLSearchParams(form),
+  });
+  const { access_token: token } = JSON.parse(await granted.text());
+  const byKey = await server.get(PATH, own);
+  const byToken = await server.get(PATH, token);
+  assert.deepEqual([byKey.status, byToken.status], [200, 200]);
+  assert.equal(await byToken.text(), await byKey.text());
+  const etag = byToken.headers.get('etag') ?? assert.fail('no ETag');
+  assert.equal(etag, byKey.headers.get('etag'));
+  const remaining = (response: Response) => Number(response.headers.get('ratelimit-remaining'));
+  assert.equal(remaining(byToken), remaining(byKey) - 1);
+
+  const unchanged = await server.get(PATH, token, conditional(etag));
+  assert.deepEqual([unchanged.status, await unchanged.text()], [304, '']);
+  assert.equal(unchanged.headers.get('cache-control'), 'no-cache');
+  assert.equal(remaining(unchanged), remaining(byToken) - 1);
+  for (const [headers, status] of [
+    ['', 200],
+    [`If-None-Match: ${etag}\r\n`, 304],
+  ] as const) {
+    const head = await exchange('HEAD', headers, '', `Authorization: Bearer ${token}\r\n`);
+    assert.match(head, new RegExp(`^HTTP/1.1 ${status} [\\s\\S]*\r\nETag: ${etag}\r\n`));
+    assert.ok(head.endsWith('\r\n\r\n'), 'a body');
+  }
+
+  revokeKey(server.access, id, NOW_MS);
+  for (const init of [{}, { method: 'HEAD' }, conditional(etag)]) {
+    const refused = await server.get(PATH, token, init);
+    assert.deepEqual([refused.status, refused.headers.get('www-authenticate')], [401, 'Bearer']);
+  }
+});
+
+test('a request counts against the rate, also with 304 and HEAD', async () => {
+  const other = await startTestServer({ requests_per_minute: 3 });
+  try {
+    const { key: own } = other.makeKey();
+    assert.equal((await other.get(PATH, own)).status, 200);
+    assert.equal((await other.get(PATH, own, conditional('*'))).status, 304);
+    const head = await other.get(PATH, own, { method: 'HEAD' });
+    assert.deepEqual([head.status, head.headers.get('ratelimit-remaining')], [200, '0']);
+    assert.equal((await other.get(PATH, own)).status, 429);
+  } finally {
+    await other.close();
+  }
+});
+
+/** What differs from request to request taken out. */
+function comparable(head: string): string {
+  return head
+    .replace(/^(X-Request-Id|Date|RateLimit-Remaining|RateLimit-Reset): .*$/gm, '$1')
+    .replace(/"request_id":"[^"]*"/, '');
+}
+
+function exchange(method: string, headers: string, query = '', authorization?: string): Promise<string> {
+  const credential = authorization ?? `Authorization: Bearer ${key}\r\n`;
+  return new Promise((resolve, reject) => {
+    let reply = '';
+    const socket = connect(server.port, '127.0.0.1', () =>
+      socket.write(
+        `${method} ${PATH}${query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${credential}${headers}\r\n`,
+      ),
+    );
+    socket.setEncoding('utf8');
+    socket.on('data', (text) => {
+      reply += text;
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(reply));
+  });
+}

@@ -1,0 +1,148 @@
+/** Clients that are slow, silent, or never read: each is given up, and its connection and memory come back. */
+import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
+import { afterEach, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { CONNECTION_TIMES, type ConnectionTimes } from '../../src/http/connection-times.ts';
+import { checkedAnswers } from '../support/raw-http.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
+const SHORT_MS = 150;
+const MIB = 1024 * 1024;
+
+let server: TestServer | undefined;
+const sockets: Socket[] = [];
+
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await server?.close();
+  server = undefined;
+});
+
+/** A server on which only one of the times is short. */
+async function startWith(times: Partial<ConnectionTimes>): Promise<TestServer> {
+  server = await startTestServer({ times: { ...CONNECTION_TIMES, checkEveryMs: 20, ...times } });
+  return server;
+}
+
+/** Sends and stays; @returns the connection and what has come so far */
+function open(port: number, bytes = ''): { socket: Socket; received: () => string; ended: () => boolean } {
+  let text = '';
+  let isEnded = false;
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  if (bytes !== '') socket.write(bytes);
+  sockets.push(socket);
+  socket.on('data', (chunk) => {
+    text += chunk;
+  });
+  socket.on('end', () => {
+    isEnded = true;
+  });
+  // One that is given up may be reset.
+  socket.on('error', () => {
+    isEnded = true;
+  });
+  return { socket, received: () => text, ended: () => isEnded };
+}
+
+function get(target: string, key: string): string {
+  return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`;
+}
+
+async function untilNoneIsOpen({ running }: TestServer): Promise<void> {
+  await until('all connections are given up', () => running.connections() === 0);
+}
+
+test('a head that comes slowly, and a connection that says nothing, are 408 and ended', async () => {
+  const slow = await startWith({ headMs: SHORT_MS });
+  const half = open(slow.port, 'GET /v1/health HTTP/1.1\r\nHost: x\r\n');
+  const trickle = setInterval(() => half.socket.write('X: y\r\n'), 20);
+  const silent = open(slow.port);
+  // The clients never end their side, and the connections end all the same.
+  await untilNoneIsOpen(slow);
+  clearInterval(trickle);
+  await until('the clients know', () => half.ended() && silent.ended());
+  for (const { received } of [half, silent]) {
+    assert.match(received(), /^HTTP\/1\.1 408 [\s\S]*\r\nX-Request-Id: [\s\S]*was not received in time/);
+  }
+});
+
+test('a body for a token that comes slowly is 408 in the form of that endpoint', async () => {
+  const slow = await startWith({ tokenBodyMs: SHORT_MS });
+  const head = 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n';
+  const client = open(slow.port, `${head}grant_type=`);
+  const trickle = setInterval(() => client.socket.write('x'), 20);
+  await until('it is given up', client.ended);
+  clearInterval(trickle);
+  const [answer] = checkedAnswers(client.received(), ['POST /oauth/token']);
+  assert.deepEqual([answer?.status, answer?.headers.get('pragma')], [408, 'no-cache']);
+  await untilNoneIsOpen(slow);
+});
+
+test('a body that nobody waits for, and that never ends, ends its connection without a second answer', async () => {
+  const slow = await startWith({ requestMs: SHORT_MS, headMs: SHORT_MS });
+  const client = open(slow.port, 'POST /v1/me HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n');
+  const trickle = setInterval(() => client.socket.write('x'), 20);
+  await until('it is given up', client.ended);
+  clearInterval(trickle);
+  assert.match(client.received(), /^HTTP\/1\.1 405 /);
+  assert.equal(client.received().split('HTTP/1.1 ').length, 2);
+  await untilNoneIsOpen(slow);
+});
+
+test('a connection that is idle between requests is ended without an answer', async () => {
+  const slow = await startWith({ keepAliveMs: SHORT_MS });
+  const { key } = slow.makeKey();
+  const client = open(slow.port, get('/v1/me', key));
+  await until('it is ended', client.ended);
+  assert.equal(checkedAnswers(client.received(), ['GET /v1/me']).length, 1);
+  await untilNoneIsOpen(slow);
+});
+
+test('one who ends his side, and one who goes without a word, leave no connection behind', async () => {
+  const usual = await startWith({});
+  const { key } = usual.makeKey();
+  const halfOpen = open(usual.port);
+  halfOpen.socket.end(get('/v1/me', key));
+  const gone = open(usual.port, get('/v1/me', key));
+  await until('both are answered', () => halfOpen.received() !== '' && gone.received() !== '');
+  gone.socket.resetAndDestroy();
+  await untilNoneIsOpen(usual);
+});
+
+test('clients that never read a large page are given up, and its memory comes back', async () => {
+  // Longer than a good client takes for its page on a machine that is busy.
+  const slow = await startWith({ idleMs: 3000 });
+  const { key } = slow.makeKey();
+  const rows = Array.from({ length: 1000 }, (_, index) => ({
+    content_type: 'text' as const,
+    version: 1,
+    row: { source_internal_id: index, article_headline: 'x'.repeat(12_000) },
+  }));
+  slow.store.deliver(rows, NOW_MS - 1000);
+  const clients = 10;
+  const pageBytes = 12 * MIB;
+  await (await slow.get(`${CHANGES}&limit=1000`, key)).arrayBuffer();
+  const before = heldBytes();
+  for (let count = 0; count < clients; count += 1) {
+    const { socket } = open(slow.port, get(`${CHANGES}&limit=1000`, key).repeat(5));
+    socket.pause();
+  }
+  const pages = () => slow.lines.filter(({ msg, rows }) => msg === 'request' && rows === 1000).length;
+  await until('each has a page', () => pages() === clients + 1);
+  await until('all are given up', () => slow.running.connections() <= 1);
+  assert.equal(pages(), clients + 1, 'of the five that each has asked for, one is made');
+  await until('their memory is free again', () => heldBytes() < before + 2 * pageBytes);
+});
+
+/** Outside the heap, where pages are, and after a collection. */
+function heldBytes(): number {
+  collect();
+  return process.memoryUsage().arrayBuffers;
+}
+
+setFlagsFromString('--expose-gc');
+const collect: () => void = runInNewContext('gc');

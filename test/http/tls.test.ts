@@ -1,0 +1,485 @@
+/** TLS: what is served with a certificate, what is refused, and how a renewed one comes into use. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { connect as connectTcp } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { connect } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
+import { readAlertFile } from '../../src/health/alert-file.ts';
+import { judgeTlsPair, readTlsFiles, timeFault } from '../../src/http/tls-pair.ts';
+import { watchTlsPair } from '../../src/http/tls-renewal.ts';
+import { createLogger } from '../../src/log.ts';
+import { Refused } from '../../src/refused.ts';
+import { DAY_MS } from '../../src/time.ts';
+import { startAppliance } from '../support/appliance.ts';
+import {
+  ask,
+  type CertificateFiles,
+  connectTls,
+  exchange,
+  makeCertificate,
+  shownName,
+  WITHOUT_OPENSSL,
+} from '../support/certificates.ts';
+import { NO_PRELOAD } from '../support/command.ts';
+import { freePort } from '../support/free-port.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'wirewatch-tls-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
+const skip = WITHOUT_OPENSSL;
+let first: CertificateFiles;
+let second: CertificateFiles;
+before(() => {
+  if (skip) return;
+  first = makeCertificate(folder, 'first');
+  second = makeCertificate(folder, 'second');
+});
+
+/** A pair of its own, to be written over. */
+function copyOf({ certificate, key }: CertificateFiles, name: string): CertificateFiles {
+  const copy = { certificate: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
+  copyFileSync(certificate, copy.certificate);
+  copyFileSync(key, copy.key);
+  return copy;
+}
+
+function overwrite(target: CertificateFiles, { certificate, key }: CertificateFiles): void {
+  writeFileSync(target.certificate, readFileSync(certificate));
+  writeFileSync(target.key, readFileSync(key));
+}
+
+describe('a server with a certificate', { skip }, () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startTestServer({ tls: first, max_connections: 3 });
+  });
+  after(() => server?.close());
+
+  test('speaks https, and says so in its address', async () => {
+    assert.match(server.url, /^https:\/\/127\.0\.0\.1:\d+$/);
+    const socket = await connectTls(server.port, first);
+    const answer = await ask(socket, '/v1/health');
+    assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/);
+    assert.match(await ask(socket, '/nothing'), new RegExp(`"type":"${server.url}/errors/not_found"`));
+    socket.destroy();
+  });
+
+  test('TLS 1.2 and 1.3 are spoken, 1.1 is not', async () => {
+    const ca = readFileSync(first.certificate);
+    const spoken = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3') => {
+      const socket = connect({
+        port: server.port,
+        host: '127.0.0.1',
+        servername: 'localhost',
+        ca,
+        minVersion: version,
+        maxVersion: version,
+        // Without it the client itself would not offer the old one.
+        ciphers: 'DEFAULT@SECLEVEL=0',
+      });
+      await once(socket, 'secureConnect').finally(() => socket.destroy());
+      return socket.getProtocol();
+    };
+    await spoken('TLSv1.2');
+    await spoken('TLSv1.3');
+    await assert.rejects(spoken('TLSv1.1'), /alert protocol version/);
+  });
+
+  test('TLS 1.2 has forward secrecy and authenticated encryption, and no renegotiation', async () => {
+    const rsa = makeCertificate(folder, 'rsa', 'rsa');
+    const other = await startTestServer({ tls: rsa });
+    const speak = async (port: number, pair: CertificateFiles, cipher: string) => {
+      const ca = readFileSync(pair.certificate);
+      const old = { maxVersion: 'TLSv1.2', ciphers: `${cipher}@SECLEVEL=0` } as const;
+      const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', ca, ...old });
+      socket.on('error', () => {});
+      await once(socket, 'secureConnect');
+      return socket;
+    };
+    try {
+      for (const cipher of [
+        'AES128-GCM-SHA256',
+        'AES256-SHA',
+        'ECDHE-RSA-AES128-SHA',
+        'ECDHE-RSA-AES256-SHA384',
+      ])
+        await assert.rejects(speak(other.port, rsa, cipher), /handshake failure/, cipher);
+      await assert.rejects(speak(server.port, first, 'ECDHE-ECDSA-AES128-SHA256'), /handshake failure/);
+      for (const cipher of ['ECDHE-RSA-AES128-GCM-SHA256', 'ECDHE-RSA-CHACHA20-POLY1305'])
+        (await speak(other.port, rsa, cipher)).destroy();
+      const socket = await speak(server.port, first, 'ECDHE-ECDSA-AES128-GCM-SHA256');
+      const refusal = new Promise((resolve) => socket.once('error', resolve).once('close', resolve));
+      socket.renegotiate({}, (error) => assert.ok(error instanceof Error));
+      assert.match(String(await refusal), /no renegotiation|NO_RENEGOTIATION/i);
+    } finally {
+      await other.close();
+    }
+  });
+
+  test('plain HTTP sent to it is a 400 that says what to do', async () => {
+    const reply = await exchange(server.port, 'GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n');
+    assert.match(reply, /^HTTP\/1\.1 400 Bad Request\r\n/);
+    assert.match(reply, /X-Request-Id: /);
+    assert.match(reply, /Content-Type: application\/problem\+json/);
+    assert.match(reply, /"detail":"This port accepts HTTPS only\."/);
+  });
+
+  test('what is neither TLS nor HTTP is cut off and logged', async () => {
+    // What may come back is TLS's own alert, never an answer.
+    const reply = await exchange(server.port, Buffer.alloc(64, 0x99));
+    assert.doesNotMatch(reply, /HTTP/);
+    assert.ok(
+      server.lines.some(({ msg, reason }) => msg === 'TLS handshake failed' && /^ERR_SSL_/.test(`${reason}`)),
+    );
+  });
+
+  test('malformed HTTP within TLS has the reply of plain HTTP', async () => {
+    const socket = await connectTls(server.port, first);
+    const chunks: string[] = [];
+    socket.on('data', (chunk) => chunks.push(chunk.toString()));
+    socket.write('nonsense\r\n\r\n');
+    await once(socket, 'close');
+    assert.match(
+      chunks.join(''),
+      /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"detail":"The request is not well-formed/,
+    );
+  });
+
+  test('max_connections counts connections whose handshake is not done', async () => {
+    const silent = [1, 2, 3].map(() => connectTcp(server.port, '127.0.0.1'));
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    await assert.rejects(connectTls(server.port, first));
+    for (const socket of silent) socket.destroy();
+    // The places are free again once the server has seen the ends.
+    const untilMs = performance.now() + 60_000;
+    let socket = null;
+    while (socket === null && performance.now() < untilMs)
+      socket = await connectTls(server.port, first).catch(() => null);
+    assert.ok(socket);
+    socket.destroy();
+  });
+
+  test('closing ends handshakes and idle connections at once, and lets an answer be sent', async () => {
+    const other = await startTestServer({ tls: first });
+    const silent = connectTcp(other.port, '127.0.0.1');
+    await once(silent, 'connect');
+    const idle = await connectTls(other.port, first);
+    await ask(idle, '/v1/health');
+    const ended = [silent, idle].map((socket) => {
+      socket.on('error', () => {});
+      return once(socket, 'close');
+    });
+    await Promise.all([other.running.close(600_000), ...ended]);
+    const reasons = other.lines.map(({ reason }) => reason);
+    assert.ok(
+      !reasons.includes('ERR_TLS_HANDSHAKE_TIMEOUT'),
+      'the handshake was not ended, but ran out of time',
+    );
+    await other.close();
+  });
+});
+
+describe('a pair that cannot be used is refused, naming the file', { skip }, () => {
+  async function refusal(files: CertificateFiles): Promise<string> {
+    try {
+      judgeTlsPair(files, await readTlsFiles(files));
+    } catch (error) {
+      assert.ok(error instanceof Refused && error.code === 'configuration', String(error));
+      return error.message;
+    }
+    return assert.fail('it was taken');
+  }
+
+  test('no such file; a folder; a pipe', async () => {
+    const gone = await refusal({ ...first, certificate: join(folder, 'gone.pem') });
+    assert.match(gone, /tls_certificate, .*gone\.pem: the file does not exist/);
+    assert.match(await refusal({ ...first, key: folder }), /tls_key, .*: not a regular file/);
+    const pipe = join(folder, 'pipe');
+    if (spawnSync('mkfifo', [pipe]).status !== 0) return;
+    assert.match(await refusal({ ...first, key: pipe }), /tls_key, .*pipe: not a regular file/);
+  });
+
+  test('no certificate, no key, a key with a passphrase', async () => {
+    const text = join(folder, 'text');
+    writeFileSync(text, 'no PEM\n');
+    assert.match(
+      await refusal({ ...first, certificate: text }),
+      /text: no PEM certificate found in the file/,
+    );
+    assert.match(await refusal({ ...first, key: text }), /text: no PEM private key without a passphrase/);
+    const locked = join(folder, 'locked.key');
+    spawnSync('openssl', ['ec', '-in', first.key, '-aes256', '-passout', 'pass:x', '-out', locked]);
+    assert.match(await refusal({ ...first, key: locked }), /locked\.key: .* without a passphrase/);
+  });
+
+  test('a key of another certificate', async () => {
+    assert.match(
+      await refusal({ ...first, key: second.key }),
+      /second\.key: the key does not match the certificate in .*first\.pem/,
+    );
+  });
+
+  test('both in one file are taken, in either order', async () => {
+    const [certificate, key] = [readFileSync(first.certificate), readFileSync(first.key)];
+    for (const parts of [
+      [certificate, key],
+      [key, certificate],
+    ]) {
+      const both = join(folder, 'both.pem');
+      writeFileSync(both, Buffer.concat(parts));
+      const files = { certificate: both, key: both };
+      judgeTlsPair(files, await readTlsFiles(files));
+    }
+  });
+});
+
+describe('the time of a certificate', () => {
+  const paths = { certificate: 'c.pem', key: 'c.key' };
+  const fault = (days: number, left: number) =>
+    timeFault(
+      paths,
+      { validFromMs: NOW_MS - (days - left) * DAY_MS, validToMs: NOW_MS + left * DAY_MS },
+      NOW_MS,
+    );
+
+  test('is told 14 days before it is over, or in its last third where that is shorter', () => {
+    assert.equal(fault(90, 14.1), null);
+    assert.equal(fault(90, 13), 'c.pem: the certificate expires at 2026-12-04T12:00:00Z');
+    assert.equal(fault(6, 2.1), null);
+    assert.match(fault(6, 1.9) ?? '', /expires at/);
+  });
+
+  test('is told when it is over, and when it has not begun', () => {
+    assert.match(fault(90, 0) ?? '', /expired at 2026-11-21T12:00:00Z; clients reject it/);
+    assert.match(fault(90, -3) ?? '', /expired at 2026-11-18T12:00:00Z/);
+    assert.match(fault(90, 91) ?? '', /not valid before 2026-11-22T12:00:00Z/);
+  });
+});
+
+describe('renewal, look by look', { skip }, () => {
+  /** Watches a pair, looking when told to. */
+  async function watched(name: string) {
+    const paths = copyOf(first, name);
+    const pair = judgeTlsPair(paths, await readTlsFiles(paths));
+    const taken: number[] = [];
+    const told: (string | null)[] = [];
+    const alerts = new Map<string, string | null>();
+    const warned: unknown[] = [];
+    const log = createLogger({ level: 'silent' });
+    log.warn = (...args: unknown[]) => void warned.push(args[0]);
+    let nowMs = Date.now();
+    const renewal = watchTlsPair({
+      paths,
+      pair,
+      onRenewed: ({ validToMs }) => void taken.push(validToMs),
+      conditions: {
+        set(name, detail) {
+          alerts.set(name, detail);
+          if (name === 'certificate expires') told.push(detail);
+        },
+      },
+      log,
+      now: () => nowMs,
+      everyMs: null,
+    });
+    const setNow = (ms: number) => {
+      nowMs = ms;
+    };
+    const unusable = () => alerts.get('certificate not usable') ?? null;
+    return { paths, pair, taken, told, unusable, warned, renewal, setNow };
+  }
+
+  test('nothing is taken while nothing has changed', async () => {
+    const { renewal, taken, warned } = await watched('same');
+    await renewal.look();
+    assert.deepEqual([taken, warned], [[], []]);
+  });
+
+  test('a pair half of which is written yet is told at the second look, once, and taken when it is whole', async () => {
+    const { paths, renewal, taken, warned } = await watched('half');
+    writeFileSync(paths.certificate, readFileSync(second.certificate));
+    await renewal.look();
+    assert.deepEqual([taken, warned.length], [[], 0]);
+    await renewal.look();
+    await renewal.look();
+    assert.deepEqual([taken, warned.length], [[], 1]);
+    assert.match(JSON.stringify(warned), /does not match the certificate/);
+    writeFileSync(paths.key, readFileSync(second.key));
+    await renewal.look();
+    assert.equal(taken.length, 1);
+  });
+
+  test('files that are gone keep what is in use; put back, they are no renewal', async () => {
+    const { paths, renewal, taken, warned } = await watched('gone');
+    renameSync(paths.key, `${paths.key}.away`);
+    await renewal.look();
+    await renewal.look();
+    assert.match(JSON.stringify(warned), /tls_key, .*the file does not exist/);
+    renameSync(`${paths.key}.away`, paths.key);
+    await renewal.look();
+    assert.deepEqual(taken, []);
+  });
+
+  test('an alert is open from the second look at what cannot be used until a good pair is there', async () => {
+    const { paths, renewal, unusable } = await watched('unusable');
+    writeFileSync(paths.key, 'broken');
+    await renewal.look();
+    assert.equal(unusable(), null, 'it may be half written');
+    await renewal.look();
+    assert.match(unusable() ?? '', /unusable\.key: no PEM private key without a passphrase/);
+    overwrite(paths, second);
+    await renewal.look();
+    assert.equal(unusable(), null);
+    renameSync(paths.key, `${paths.key}.away`);
+    await renewal.look();
+    await renewal.look();
+    assert.match(unusable() ?? '', /the file does not exist/);
+    renameSync(`${paths.key}.away`, paths.key);
+    await renewal.look();
+    assert.equal(unusable(), null, 'what is in use is there again');
+  });
+
+  test('the alert opens when time runs out and closes with the new pair', async () => {
+    const { paths, pair, told, renewal, setNow } = await watched('late');
+    assert.equal(told.at(-1), null);
+    setNow(pair.validToMs - DAY_MS);
+    await renewal.look();
+    assert.match(told.at(-1) ?? '', /late\.pem: the certificate expires at/);
+    overwrite(paths, second);
+    // The second was made after the first, in another second perhaps.
+    setNow(Date.now());
+    await renewal.look();
+    assert.equal(told.at(-1), null);
+  });
+});
+
+describe('the program', { skip }, () => {
+  test('takes renewed files into use: written in place, renamed, on SIGHUP; ends handshakes that never begin', async () => {
+    await inFolder(async (root) => {
+      const files = copyOf(first, 'served');
+      const config = join(folder, 'served.toml');
+      // Relative to the file.
+      writeFileSync(config, '[server]\ntls_certificate = "served.pem"\ntls_key = "served.key"\n');
+      const adminPort = `${await freePort()}`;
+      const args = ['serve', '--data', join(root, 'data'), '--port', '0', '--config', config];
+      const run = runProgram(args, { WIREWATCH_ADMIN_PORT: adminPort });
+      const url = await run.url();
+      assert.match(url, /^https:/);
+      const expires = async () => {
+        const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
+        return Number(/^wirewatch_certificate_expires_timestamp_seconds (.*)$/m.exec(text)?.[1]) * 1000;
+      };
+      const validTo = ({ certificate }: CertificateFiles) =>
+        new X509Certificate(readFileSync(certificate)).validToDate.getTime();
+      assert.equal(await expires(), validTo(first));
+      const port = Number(new URL(url).port);
+      const open = await connectTls(port, first);
+      await ask(open, '/v1/health');
+      const silent = connectTcp(port, '127.0.0.1');
+      let hasEnded = false;
+      silent.once('close', () => {
+        hasEnded = true;
+      });
+
+      const renewals = () => run.log().filter(({ msg }) => msg === 'certificate renewed').length;
+      const untilRenewed = (count: number) =>
+        run.until('the renewal', () => (renewals() >= count ? true : undefined));
+      overwrite(files, second);
+      await untilRenewed(1);
+      assert.equal(await shownName(port, second), 'second');
+      assert.match(await ask(open, '/v1/health'), /^HTTP\/1\.1 503/, 'the open connection goes on');
+
+      const third = makeCertificate(folder, 'third', 'ec', 30);
+      renameSync(third.key, files.key);
+      renameSync(third.certificate, files.certificate);
+      await untilRenewed(2);
+      assert.equal(await shownName(port, files), 'third');
+      assert.equal(await expires(), validTo(files));
+      assert.notEqual(await expires(), validTo(first));
+
+      overwrite(files, first);
+      run.kill('SIGHUP');
+      await untilRenewed(3);
+      assert.equal(await shownName(port, first), 'first');
+
+      writeFileSync(files.key, 'broken');
+      const line = await run.until('the warning', () =>
+        run.log().find(({ msg }) => msg.startsWith('the new certificate cannot be used')),
+      );
+      assert.match(String(line.reason), /served\.key: no PEM private key without a passphrase/);
+      assert.equal(await shownName(port, first), 'first');
+      await run.until('the alert', () =>
+        run.log().find(({ msg, alert }) => msg === 'alert opened' && alert === 'certificate not usable'),
+      );
+      assert.doesNotMatch(run.told(), /PRIVATE/);
+      open.destroy();
+      await run.until('the end of a handshake that never began', () => hasEnded || undefined);
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+    });
+  });
+
+  test('an own certificate of the administration port has alerts of its own, beside those of the server', {
+    skip: NO_PRELOAD,
+  }, async () => {
+    const server = copyOf(first, 'api');
+    const admin = makeCertificate(folder, 'admin', 'ec', 1);
+    const over = makeCertificate(folder, 'over', 'ec', 1);
+    const appliance = await startAppliance({
+      ...{ WIREWATCH_SERVER_TLS_CERTIFICATE: server.certificate, WIREWATCH_SERVER_TLS_KEY: server.key },
+      ...{ WIREWATCH_ADMIN_TLS_CERTIFICATE: admin.certificate, WIREWATCH_ADMIN_TLS_KEY: admin.key },
+      WIREWATCH_ADMIN_PORT: `${await freePort()}`,
+      NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`,
+      TEST_CLOCK_SHIFT_MS: `${2 * DAY_MS}`,
+    });
+    try {
+      const expired = async () => {
+        const alerts = (await readAlertFile(join(appliance.data, 'alerts.json'))) ?? [];
+        const found = alerts.filter(({ name }) => name === 'certificate expires');
+        return found.map(({ detail }) => detail.split(':', 1)[0]).sort();
+      };
+      const untilExpired = (...files: readonly CertificateFiles[]) =>
+        until(`${files.length} alerts`, async () =>
+          isDeepStrictEqual(
+            await expired(),
+            files.map(({ certificate }) => certificate),
+          ),
+        );
+      await untilExpired(admin);
+      overwrite(server, over);
+      await untilExpired(admin, server);
+      overwrite(admin, second);
+      await untilExpired(server);
+    } finally {
+      await appliance.stop();
+    }
+  });
+
+  test('one of the two settings alone, and a pair that does not match, are exit code 78', async () => {
+    await inFolder(async (root) => {
+      const serve = async (settings: Record<string, string>) => {
+        const run = runProgram(['serve', '--data', join(root, 'data'), '--port', '0'], settings);
+        return [await run.ended, run.told()] as const;
+      };
+      const [alone, toldAlone] = await serve({ WIREWATCH_SERVER_TLS_KEY: first.key });
+      assert.equal(alone, 78);
+      assert.match(toldAlone, /WIREWATCH_SERVER_TLS_KEY: TLS also needs \[server\] tls_certificate/);
+      const [mixed, toldMixed] = await serve({
+        WIREWATCH_SERVER_TLS_CERTIFICATE: first.certificate,
+        WIREWATCH_SERVER_TLS_KEY: second.key,
+      });
+      assert.equal(mixed, 78);
+      assert.match(toldMixed, /does not match the certificate/);
+    });
+  });
+});

@@ -1,0 +1,200 @@
+/** POST /oauth/token: what it takes and gives, and what a token that was given is good for (contract: POST /oauth/token). */
+import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { resumeAccount, suspendAccount } from '../../src/auth/accounts.ts';
+import { revokeKey, setKey } from '../../src/auth/keys.ts';
+import type { Scope } from '../../src/auth/scopes.ts';
+import { example } from '../support/manual.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import {
+  assertHeaders,
+  basic,
+  FORM,
+  GRANT,
+  granted,
+  inBody,
+  makeClient,
+  postToken,
+  refused,
+  type TokenClient,
+} from '../support/token-client.ts';
+
+const ALL: readonly Scope[] = ['detections:read', 'reports:read', 'exports:create'];
+const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
+
+let server: TestServer;
+let client: TokenClient;
+
+before(async () => {
+  server = await startTestServer();
+});
+after(() => server.close());
+beforeEach(() => {
+  server.setNow(NOW_MS);
+  client = makeClient(server);
+});
+
+function post(body: Parameters<typeof postToken>[1], headers: Record<string, string> = {}, at = server) {
+  return postToken(at, body, headers);
+}
+
+describe('what it gives', () => {
+  test('a token with its type, lifetime and scope, and every header of the contract', async () => {
+    const response = await post(inBody(client));
+    assertHeaders(response);
+    assert.equal(response.headers.get('content-type'), 'application/json');
+    const text = await response.clone().text();
+    assert.equal(response.headers.get('content-length'), String(Buffer.byteLength(text)));
+    const { access_token, ...rest } = await granted(response);
+    assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 3600, scope: 'detections:read' });
+    assert.match(access_token, new RegExp(`^ww_token_${client.id}_[\\w-]{52}$`));
+    assert.equal((await server.get(CHANGES, access_token)).status, 200);
+  });
+
+  test('the secret is the 52 characters, or the whole key when its id is the client_id', async () => {
+    await granted(await post(inBody(client)));
+    await granted(await post(inBody({ id: client.id, secret: client.key })));
+    await granted(await post(GRANT, basic(`${client.id}:${client.secret}`)));
+    await granted(await post(GRANT, basic(`${client.id}:${client.key}`)));
+    const other = makeClient(server);
+    await refused(await post(inBody({ id: client.id, secret: other.key })), 401, 'invalid_client');
+  });
+
+  test('scope: omitted or empty is all the key has; else what is asked for, in order and once', async () => {
+    const wide = makeClient(server, { scopes: ['exports:create', 'detections:read', 'reports:read'] });
+    const scope = async (asked?: string) =>
+      (await granted(await post(inBody(wide, asked === undefined ? {} : { scope: asked })))).scope;
+    assert.equal(await scope(), ALL.join(' '));
+    assert.equal(await scope(''), ALL.join(' '));
+    assert.equal(await scope('reports:read'), 'reports:read');
+    assert.equal(await scope('reports:read detections:read reports:read'), 'detections:read reports:read');
+  });
+
+  test('the media type may have parameters and capitals; unknown parameters are passed over', async () => {
+    for (const type of [`${FORM}; charset=UTF-8`, FORM.toUpperCase(), `${FORM} ;charset=utf-8`]) {
+      await granted(await post(inBody(client, { audience: 'x', resource: '' }), { 'content-type': type }));
+    }
+    const pieces = `&&grant_type=client_credentials&client%5Fid=${client.id}&client_secret=${client.secret}&`;
+    await granted(await post(pieces));
+  });
+
+  test('Basic: each part is form-decoded, the scheme in any case', async () => {
+    const percent = (text: string) =>
+      text.replace(/./g, (letter) => `%${letter.charCodeAt(0).toString(16).padStart(2, '0')}`);
+    await granted(await post(GRANT, basic(`${percent(client.id)}:${percent(client.key)}`)));
+    const { authorization } = basic(`${client.id}:${client.secret}`);
+    await granted(await post(GRANT, { authorization: authorization.replace('Basic', 'bAsIc') }));
+    // Empty counts as left out (RFC 6749, 3.1).
+    await granted(await post({ ...GRANT, client_id: '' }, { authorization }));
+    // + is a space: the secret of nobody, but well formed.
+    await refused(await post(GRANT, basic(`${client.id}:a+b`)), 401, 'invalid_client', true);
+  });
+
+  test('another Authorization than Basic is no credential here', async () => {
+    const bearer = { authorization: `Bearer ${client.key}` };
+    await granted(await post(inBody(client), bearer));
+    await refused(await post(GRANT, bearer), 401, 'invalid_client');
+  });
+
+  test('the log has the key id and no secret', async () => {
+    const { access_token } = await granted(await post(inBody(client)));
+    await post(inBody({ id: client.id, secret: `${client.secret.slice(0, -1)}0` }));
+    await post(GRANT, basic(`${client.id}:${client.key}:x`));
+    await server.get(`/x/${access_token}`);
+    await server.get(`/oauth/token?client_secret=${client.secret}`);
+    const text = JSON.stringify(server.lines.slice(-5));
+    assert.match(
+      text,
+      new RegExp(`"key_id":"${client.id}","method":"POST","path":"/oauth/token","status":200`),
+    );
+    assert.doesNotMatch(text, new RegExp(client.secret.slice(5, 25)));
+    assert.doesNotMatch(text, new RegExp(access_token.slice(-20)));
+  });
+});
+
+describe('a token that was given', () => {
+  const token = async (of = client, more: Record<string, string> = {}) =>
+    (await granted(await post(inBody(of, more)))).access_token;
+  const status = async (credential: string, path = CHANGES) => (await server.get(path, credential)).status;
+
+  test('reads what its key reads, and shares its allowance of requests', async () => {
+    const access = await token();
+    const byKey = await server.get(CHANGES, client.key);
+    const byToken = await server.get(CHANGES, access);
+    const remaining = (response: Response) => Number(response.headers.get('ratelimit-remaining'));
+    assert.equal(remaining(byToken), remaining(byKey) - 1);
+    assert.equal(server.lines.at(-1)?.key_id, client.id);
+  });
+
+  test('has the scopes that were issued and that the key still has', async () => {
+    const wide = makeClient(server, { scopes: ALL });
+    const narrow = await token(wide, { scope: 'reports:read' });
+    const full = await token(wide);
+    assert.deepEqual([await status(narrow), await status(full)], [403, 200]);
+    const told = async (credential: string) =>
+      JSON.parse(await (await server.get('/v1/me', credential)).text()).key.scopes;
+    assert.deepEqual([await told(narrow), await told(full)], [['reports:read'], ALL]);
+    setKey(server.access, wide.id, { scopes: ['reports:read'] });
+    assert.deepEqual([await told(narrow), await told(full)], [['reports:read'], ['reports:read']]);
+    assert.deepEqual([await status(narrow), await status(full)], [403, 403]);
+    setKey(server.access, wide.id, { scopes: ['detections:read'] });
+    assert.deepEqual([await status(narrow), await status(full)], [403, 200]);
+  });
+
+  test('lasts 3600 seconds', async () => {
+    const access = await token();
+    server.setNow(NOW_MS + 3_599_999);
+    assert.equal(await status(access), 200);
+    server.setNow(NOW_MS + 3_600_000);
+    const response = await server.get(CHANGES, access);
+    assert.deepEqual([response.status, response.headers.get('www-authenticate')], [401, 'Bearer']);
+  });
+
+  test('lasts no longer where the clock is set back', async () => {
+    const access = await token();
+    server.setNow(NOW_MS - 60_000);
+    assert.equal(await status(access), 200);
+    server.setNow(NOW_MS - 60_001);
+    assert.equal(await status(access), 401);
+  });
+
+  test('ends with its key: revoked, expired, suspended, elsewhere', async () => {
+    const expiring = makeClient(server, { expires_at: NOW_MS + 1000 });
+    const access = await token(expiring);
+    assert.equal(await status(access), 200);
+    server.setNow(NOW_MS + 1000);
+    assert.equal(await status(access), 401);
+
+    const other = await token();
+    suspendAccount(server.access, 'agency', NOW_MS);
+    assert.equal(await status(other), 403);
+    resumeAccount(server.access, 'agency');
+    setKey(server.access, client.id, { allow_addresses: ['10.0.0.0/8'] });
+    assert.equal(await status(other), 403);
+    setKey(server.access, client.id, { allow_addresses: [] });
+    assert.equal(await status(other), 200);
+    revokeKey(server.access, client.id, NOW_MS);
+    assert.equal(await status(other), 401);
+  });
+
+  test('cannot be used to get another', async () => {
+    const access = await token();
+    await refused(await post(inBody({ id: client.id, secret: access })), 401, 'invalid_client');
+    await refused(await post(inBody({ id: client.id, secret: access.slice(-52) })), 401, 'invalid_client');
+  });
+});
+
+test("the manual's calls do what they say", {
+  skip: spawnSync('curl', ['--version']).status !== 0 && 'curl is not installed',
+}, async () => {
+  const run = async (code: string) => {
+    const script = code.replaceAll('http://127.0.0.1:8080', server.url);
+    const env = { PATH: process.env.PATH, KEY: client.key };
+    return JSON.parse((await promisify(execFile)('sh', ['-eu', '-c', script], { env })).stdout);
+  };
+  assert.equal((await run(example('tokens', 'token-in-body'))).key.id, client.id);
+  const answer = await run(example('tokens', 'token-with-basic'));
+  assert.deepEqual([answer.token_type, answer.scope], ['Bearer', 'detections:read']);
+});

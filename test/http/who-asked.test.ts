@@ -1,0 +1,222 @@
+/** The log says who asked: the client's address, and of refused requests why, with which key id, and by which limit. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { createKey } from '../../src/auth/key.ts';
+import { openLog } from '../../src/log.ts';
+import { example } from '../support/manual.ts';
+import { exchangeBytes } from '../support/raw-http.ts';
+import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { inBody, makeClient, postToken } from '../support/token-client.ts';
+import { until } from '../support/until.ts';
+
+const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
+const GUESSER = '203.0.113.66';
+const CLIENT = '192.0.2.7';
+
+let folder: string;
+let logFile: string;
+let server: TestServer;
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'wirewatch-who-'));
+  logFile = join(folder, 'wirewatch.log');
+  const terminal = { beforeLine: () => {} };
+  const { log } = await openLog({ level: 'info', file: logFile, terminal });
+  server = await startTestServer({
+    log,
+    trusted_proxies: ['127.0.0.1'],
+    requests_per_minute: 3,
+    token_requests_per_minute: 4,
+    unseen_key_ids_per_minute: 2,
+    daily_rows: 1,
+  });
+});
+
+after(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
+
+const lines = () => readFileSync(logFile, 'utf8').split('\n').slice(0, -1);
+
+/** What the line of a request says of it besides path, status, rows and times. */
+async function said(asking: Promise<Response>): Promise<Record<string, unknown>> {
+  const response = await asking;
+  await response.arrayBuffer();
+  const id = response.headers.get('x-request-id');
+  let line: Record<string, unknown> | undefined;
+  await until('its line', () => {
+    line = lines()
+      .map((text) => JSON.parse(text))
+      .find((one) => one.msg === 'request' && one.request_id === id);
+    return line !== undefined;
+  });
+  const { level, time, request_id, method, path, rows, duration_ms, msg, ...rest } = line ?? {};
+  return rest;
+}
+
+const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
+
+test('each request: its address; refused, its code, the key id that it claims, and the limit', async () => {
+  server.setNow(NOW_MS);
+  const { id, key } = server.makeKey();
+  const narrow = server.makeKey({ scopes: [] });
+  const fenced = server.makeKey({ allow_addresses: ['10.0.0.1'] });
+  const get = (path: string, use?: string, address = CLIENT) => said(server.get(path, use, from(address)));
+  const mine = { address: CLIENT, key_id: id };
+
+  assert.deepEqual(await get('/v1/health'), { address: CLIENT, status: 200 });
+  assert.deepEqual(await get('/v1/nothing', key), { address: CLIENT, status: 404, code: 'not_found' });
+  assert.deepEqual(await get(CHANGES, key), { ...mine, status: 200 });
+  assert.deepEqual(await get('/v1/detections?x=1', key), { ...mine, status: 400, code: 'invalid_request' });
+  assert.deepEqual(await get(CHANGES, narrow.key), {
+    address: CLIENT,
+    key_id: narrow.id,
+    status: 403,
+    code: 'forbidden',
+  });
+  assert.deepEqual(await get(CHANGES), { address: CLIENT, status: 401, code: 'unauthorized' });
+  server.setNow(NOW_MS + 60_000);
+  const claimed_key_id = fenced.id;
+  assert.deepEqual(await get(CHANGES, fenced.key), {
+    address: CLIENT,
+    status: 403,
+    code: 'forbidden',
+    claimed_key_id,
+  });
+  server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 1000);
+  assert.equal((await get(CHANGES, key)).status, 200);
+  assert.deepEqual(await get(CHANGES, key), {
+    ...mine,
+    status: 429,
+    code: 'daily_allowance',
+    limit: 'daily_rows',
+  });
+  await get(CHANGES, key);
+  assert.deepEqual(await get(CHANGES, key), {
+    ...mine,
+    status: 429,
+    code: 'rate_limited',
+    limit: 'requests',
+  });
+
+  const wrong = createKey('ww');
+  const guess = { address: GUESSER, claimed_key_id: wrong.id };
+  assert.deepEqual(await get(CHANGES, wrong.key, GUESSER), { ...guess, status: 401, code: 'unauthorized' });
+  await get(CHANGES, wrong.key, GUESSER);
+  assert.deepEqual(await get(CHANGES, wrong.key, GUESSER), {
+    ...guess,
+    status: 429,
+    code: 'rate_limited',
+    limit: 'unseen_key_ids',
+  });
+});
+
+test('the token endpoint says so, too', async () => {
+  server.setNow(NOW_MS + 120_000);
+  const client = makeClient(server);
+  const post = (body: Record<string, string> | string) =>
+    said(postToken(server, body, from(GUESSER).headers));
+  const claimed = { address: GUESSER, claimed_key_id: client.id };
+  const right = inBody(client);
+  assert.deepEqual(await post({ ...right, grant_type: 'x' }), {
+    ...claimed,
+    status: 400,
+    code: 'unsupported_grant_type',
+  });
+  assert.deepEqual(await post(inBody({ id: client.id, secret: 'x' })), {
+    ...claimed,
+    status: 401,
+    code: 'invalid_client',
+  });
+  assert.deepEqual(await post(inBody({ id: 'no id\n', secret: 'x' })), {
+    address: GUESSER,
+    status: 401,
+    code: 'invalid_client',
+  });
+  assert.deepEqual(await post('x'.repeat(5000)), {
+    address: GUESSER,
+    status: 413,
+    code: 'content_too_large',
+  });
+  assert.deepEqual(await post(right), { address: GUESSER, key_id: client.id, status: 200 });
+  assert.deepEqual(await post(right), {
+    address: GUESSER,
+    status: 429,
+    code: 'rate_limited',
+    limit: 'token_requests',
+  });
+});
+
+test('what is no request has the address of the peer', async () => {
+  const socket = connect(server.port, '127.0.0.1');
+  socket.end(`GET / HTTP/1.1\r\nX-Forwarded-For: 1.2.3.4\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`);
+  socket.resume();
+  await until('its line', () => lines().some((line) => line.includes('malformed request')));
+  const { address, status, code } = JSON.parse(lines().find((line) => line.includes('malformed')) ?? '');
+  assert.deepEqual([address, status, code], ['127.0.0.1', 431, 'invalid_request']);
+});
+
+/** What the manual's filter finds in a line: the address, or null. As fail2ban reads it (jail.conf(5)). */
+function filtered(line: string): string | null {
+  const entries = new Map(
+    example('security', 'fail2ban-filter')
+      .replaceAll('%%', '%')
+      .split(/\n(?=\S)/)
+      .map((entry) => [entry.split(' = ', 1)[0], entry.slice(entry.indexOf(' = ') + 3).trim()]),
+  );
+  const patterns = (entries.get('failregex') ?? '').split(/\n\s+/);
+  assert.equal(patterns.length, 2);
+  for (const pattern of patterns) {
+    const whole = pattern
+      .replace('%(line)s', () => entries.get('line') ?? '')
+      .replace('<ADDR>', '(?<address>[0-9a-fA-F.:]+)');
+    const { address } = new RegExp(whole).exec(line)?.groups ?? {};
+    if (address !== undefined) return address;
+  }
+  return null;
+}
+
+/** What fail2ban cuts out of a line: the time. From the journal, it reads the time elsewhere, and more stands before. */
+const VARIANTS: readonly ((line: string) => string)[] = [
+  (line) => line.replace(/"time":"[^"]*"/, ''),
+  (line) => `host wirewatch[123]: ${line}`,
+];
+
+test("the manual's filter for fail2ban finds who tries out keys, and nobody else, whatever a path says", async () => {
+  server.setNow(NOW_MS + 240_000);
+  const { key } = server.makeKey();
+  const claims = '"address":"192.0.2.99","code":"unauthorized","claimed_key_id":"","limit":"unseen_key_ids"';
+  for (const path of [claims, claims.replaceAll('"', '%22'), `\\${claims}`, `{"level":"info",${claims}`])
+    await exchangeBytes(
+      server.port,
+      `GET /${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${CLIENT}\r\nConnection: close\r\n\r\n`,
+    );
+  await said(server.get(CHANGES, key, from(CLIENT)));
+  await said(server.get(`/v1/detections?x=1`, key, from(CLIENT)));
+  await said(server.get(CHANGES, createKey('ww').key, from('2001:db8::66')));
+  const isQuoted = (line: string) => line.includes('"path":"/\\"address\\":');
+  assert.ok(lines().some(isQuoted), 'a path came with quotes');
+  const found = lines().flatMap((line) => {
+    const addresses = VARIANTS.map((variant) => filtered(variant(line)));
+    assert.equal(new Set(addresses).size, 1, line);
+    return addresses[0] ?? [];
+  });
+  // Three wrong keys and two wrong secrets of the tests before; 429 at the token endpoint.
+  assert.deepEqual(found, [...Array(5).fill(GUESSER), '2001:db8::66']);
+});
+
+const withoutFail2ban =
+  spawnSync('fail2ban-regex', ['--version']).status !== 0 && 'fail2ban is not installed here';
+
+test('fail2ban itself reads it so', { skip: withoutFail2ban }, () => {
+  const filter = join(folder, 'wirewatch.conf');
+  writeFileSync(filter, example('security', 'fail2ban-filter'));
+  const { stdout } = spawnSync('fail2ban-regex', ['-o', 'ip', logFile, filter], { encoding: 'utf8' });
+  assert.deepEqual(stdout.trim().split('\n'), [...Array(5).fill(GUESSER), '2001:db8::66']);
+});

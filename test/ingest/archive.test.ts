@@ -1,0 +1,213 @@
+/** The archive: nothing in it is overwritten, nothing that a backup needs is deleted, and what cannot be read stops nothing. */
+import assert from 'node:assert/strict';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join, relative } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { openReader } from '../../src/store/database.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { formatMs, HOUR_MS, utcDay } from '../../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { NO_PRELOAD } from '../support/command.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { atRest } from '../support/rest.ts';
+import { until } from '../support/until.ts';
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+beforeEach(async () => {
+  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+});
+afterEach(() => appliance?.stop());
+
+const archived = () =>
+  readdirSync(join(appliance.drop, 'archive'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+const apply = async (name = fileName('newswire', nextWindowMs())) => {
+  const line = await appliance.dropped(name, ndjson([newRow()]));
+  assert.equal(line.msg, 'file applied');
+  return join(appliance.drop, String(line.destination));
+};
+const database = () => join(appliance.data, 'detections.db');
+
+test('files that cannot be moved there yet are each kept, also under one name', async () => {
+  const day = join(appliance.drop, 'archive', utcDay(Date.now()));
+  writeFileSync(day, 'in the way');
+  const name = fileName('newswire', nextWindowMs());
+  const contents = [ndjson([newRow()]), ndjson([newRow()])];
+  for (const [index, content] of contents.entries()) {
+    appliance.put(name, content);
+    await until('it is applied', () => {
+      const db = openReader(database());
+      const { count } =
+        db.prepare<[], { count: number }>('SELECT count(*) AS count FROM ingest_file').get() ?? {};
+      db.close();
+      return count === index + 1;
+    });
+  }
+  assert.equal(archived().length, 1);
+  rmSync(day);
+  await atRest(appliance, appliance.serving());
+  assert.deepEqual(
+    archived()
+      .map((path) => readFileSync(path, 'utf8'))
+      .sort(),
+    contents.toSorted(),
+  );
+});
+
+test('a replay names what it cannot read, and goes on', async () => {
+  const [broken] = [await apply(), await apply()];
+  rmSync(broken);
+  mkdirSync(broken);
+  const from = formatMs(Date.now() - HOUR_MS);
+  const { status, stdout } = appliance.cli(['ingest', 'replay', '--from', from, '--json'], {
+    anyStatus: true,
+  });
+  assert.equal(status, 1);
+  const { files, unreadable } = JSON.parse(stdout);
+  assert.deepEqual([files, unreadable.length], [1, 1]);
+  assert.match(unreadable[0].reason, /it is a folder/);
+  await apply();
+});
+
+test('what may not be looked at is not taken for gone: reset says so, and finds it afterwards', async () => {
+  const window = nextWindowMs();
+  const line = await appliance.dropped(fileName('newswire', window), 'broken\n');
+  assert.equal(line.msg, 'file failed');
+  const failed = join(appliance.drop, 'failed');
+  const away = join(appliance.drop, '.failed-away');
+  // A link to itself cannot be followed by anyone, root neither.
+  renameSync(failed, away);
+  symlinkSync(failed, failed);
+  const reset = () => appliance.cli(['window', 'reset', 'newswire', formatMs(window)], { anyStatus: true });
+  assert.equal(reset().status, 1);
+  rmSync(failed);
+  renameSync(away, failed);
+  const { stdout, stderr } = reset();
+  assert.match(`${stdout}${stderr}`, /failed again/);
+  await apply();
+});
+
+test('a backfill whose file is away waits for it, and nothing else does', async () => {
+  const rows = Array.from({ length: 41_000 }, () => newRow({ exported_at: '2026-11-01T00:00:00Z' }));
+  const name = 'newswire.backfill-history.ndjson';
+  appliance.put(name, ndjson(rows));
+  await until('its first part is in', () => {
+    const db = openReader(database());
+    const found = db.prepare('SELECT 1 FROM ingest_file WHERE rows_applied > 0').get();
+    db.close();
+    return found !== undefined;
+  });
+  await appliance.serving().kill();
+  const [taken = ''] = readdirSync(join(appliance.drop, '.taken')).filter((one) => one.endsWith(name));
+  const [here, away] = [join(appliance.drop, '.taken', taken), join(appliance.drop, '.away')];
+  renameSync(here, away);
+  await appliance.restart();
+  const stuck = await appliance
+    .serving()
+    .logged('that it is stuck', ({ msg }) => msg.startsWith('cannot resume a backfill'));
+  assert.equal(stuck.file, name);
+  await apply();
+  const isToldStuck = () => {
+    const open: { name: string }[] = JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
+    return open.some((alert) => alert.name === 'file stuck');
+  };
+  await until('the alert opens', isToldStuck);
+  renameSync(away, here);
+  assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+  await until('the alert closes', () => !isToldStuck());
+});
+
+describe('[ingest] archive_days', () => {
+  const DELETED = 'deleted old files from the archive';
+  const settings = { WIREWATCH_INGEST_ARCHIVE_DAYS: '1' };
+  let files: string[];
+
+  /** Three files, applied so many hours ago. */
+  async function past(hours: readonly number[]): Promise<void> {
+    files = [];
+    for (const _ of hours) files.push(await apply());
+    await appliance.serving().stop();
+    const db = openDetections(database());
+    const age = db.prepare('UPDATE ingest_file SET finished_at = finished_at - ? WHERE number = ?');
+    for (const [index, ago] of hours.entries()) age.run(ago * HOUR_MS, index + 1);
+    db.close();
+  }
+  const left = () => files.map((file) => existsSync(file));
+
+  test('deletes older files', async () => {
+    await past([96, 36, 12]);
+    await appliance.restart(settings);
+    await appliance.serving().logged('that some were', ({ msg }) => msg === DELETED);
+    assert.deepEqual(left(), [false, false, true]);
+  });
+
+  test('one that cannot be deleted keeps no other, nor ingest, from going on', async () => {
+    await past([96, 72, 48]);
+    const [first = ''] = files;
+    rmSync(first);
+    mkdirSync(first);
+    await appliance.restart(settings);
+    const line = await appliance
+      .serving()
+      .logged('that one was not', ({ msg }) => msg.startsWith('cannot delete an old'));
+    assert.deepEqual([line.level, line.file], ['warn', relative(appliance.drop, first)]);
+    await appliance
+      .serving()
+      .logged('that the others were', ({ msg, files: count }) => msg === DELETED && count === 2);
+    assert.deepEqual(left(), [true, false, false]);
+    await apply();
+    rmdirSync(first);
+  });
+});
+
+/** A share that refuses to move anything out of the archive while the file that WIREWATCH_TEST_BUSY names is there. */
+const BUSY = `
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { renameSync, existsSync } = fs;
+  fs.renameSync = (from, to) => {
+    if (existsSync(process.env.WIREWATCH_TEST_BUSY) && String(from).includes('/archive/'))
+      throw Object.assign(new Error('EBUSY: resource busy or locked, rename'), { code: 'EBUSY', syscall: 'rename' });
+    return renameSync(from, to);
+  };
+  syncBuiltinESMExports();
+`;
+
+test('files without a record that cannot be taken out of the archive stop nothing, and are tried again', {
+  skip: NO_PRELOAD,
+}, async () => {
+  const orphan = await apply();
+  await appliance.serving().stop();
+  const db = openDetections(database());
+  db.exec(`DELETE FROM ingest_file;
+    INSERT INTO version_epoch (number, at, reason, position, orphans) VALUES (1, 1, 'test', 1, 'to read')`);
+  db.close();
+  const flag = join(appliance.data, 'busy');
+  writeFileSync(flag, '');
+  const serving = await appliance.serve({
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(BUSY)}`,
+    WIREWATCH_TEST_BUSY: flag,
+  });
+  await serving.logged('that it is stuck', ({ msg }) => /^cannot move files without a record/.test(msg));
+  const name = fileName('newswire', nextWindowMs());
+  appliance.put(name, ndjson([newRow()]));
+  await serving.logged('another file', ({ msg, file }) => msg === 'file applied' && file === name);
+  assert.ok(existsSync(orphan));
+  rmSync(flag);
+  await serving.logged('that they are read', ({ msg }) =>
+    /^reading archived files without a record/.test(msg),
+  );
+  await serving.stop();
+});

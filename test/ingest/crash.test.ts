@@ -1,0 +1,190 @@
+/** A crash after each step of a file's way, and what the next start makes of it. */
+import assert from 'node:assert/strict';
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { listSegments } from '../../src/history/segment.ts';
+import { createInstallation, putFile } from '../support/appliance.ts';
+import { NO_PRELOAD } from '../support/command.ts';
+import { detectionsOf, isComplaint, type LoggedFile, loggedFiles } from '../support/crashes.ts';
+import { contentOf, fileName, newRow, nextWindowMs } from '../support/export-files.ts';
+import { fileCalls } from '../support/file-calls.ts';
+import { inFolder } from '../support/program.ts';
+
+/** A moment of one file's way that a crash can leave behind. */
+interface Left {
+  readonly taken: string;
+  /** Where it lies in the end. */
+  readonly archived: string;
+  /** The segment of the log, and its bytes before the file. */
+  readonly segment: string;
+  readonly bytes: number;
+  /** Puts the database back to before the file's commit. */
+  readonly uncommit: () => void;
+}
+
+/** One file applied (or failed), then the folder put back to how a crash at some step would have left it. */
+async function afterCrash(
+  content: Buffer,
+  crash: (left: Left) => void,
+): Promise<{ files: LoggedFile[]; names: string[]; rows: unknown[]; reasons: string[] }> {
+  const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
+  try {
+    const name = fileName('newswire', nextWindowMs());
+    const database = join(installation.data, 'detections.db');
+    await (await installation.serve()).stop();
+    copyFileSync(database, `${database}.before`);
+    const segment = join(installation.data, 'log', '000000000001.zst');
+    const bytes = listSegments(join(installation.data, 'log')).length === 0 ? 0 : statSync(segment).size;
+    const first = await installation.serve();
+    putFile(installation.drop, name, content);
+    const line = await first.logged('what became of it', (logged) => logged.file === name);
+    await first.stop();
+    const number = Number(line.number);
+    const archived = join(installation.drop, String(line.destination));
+    crash({
+      taken: join(installation.drop, '.taken', `${number}.${name}`),
+      archived,
+      segment,
+      bytes,
+      uncommit: () => renameSync(`${database}.before`, database),
+    });
+
+    const second = await installation.serve();
+    // A file after it proves that ingest goes on.
+    const next = fileName('newswire', nextWindowMs());
+    putFile(installation.drop, next, contentOf('ndjson', [newRow()]));
+    await second.logged('that the next file was applied', (logged) => logged.file === next);
+    await second.stop();
+    assert.deepEqual(second.log.filter(isComplaint), [], 'a crash is no reason to complain');
+    assert.deepEqual(readdirSync(join(installation.drop, '.taken')), []);
+    const folder = dirname(archived);
+    const names = readdirSync(folder).filter((found) => found !== next);
+    assert.ok(readFileSync(join(folder, name)).equals(content));
+    const reasons = names.filter((found) => found.endsWith('.reason.json'));
+    const files = loggedFiles(installation.data).filter(({ outcome }) => outcome === 'applied');
+    return { files, names, rows: detectionsOf(installation), reasons };
+  } finally {
+    installation.remove();
+  }
+}
+
+const CRASHES: readonly [string, Parameters<typeof afterCrash>[1], number[]][] = [
+  [
+    'before its entry is in the log',
+    ({ taken, archived, segment, bytes, uncommit }) => {
+      renameSync(archived, taken);
+      truncateSync(segment, bytes);
+      uncommit();
+    },
+    // What was taken is given the next number.
+    [2, 3],
+  ],
+  [
+    'in the middle of its entry',
+    ({ taken, archived, segment, bytes, uncommit }) => {
+      renameSync(archived, taken);
+      truncateSync(segment, bytes + 40);
+      uncommit();
+    },
+    [2, 3],
+  ],
+  [
+    'after its entry is in the log',
+    ({ taken, archived, uncommit }) => {
+      renameSync(archived, taken);
+      uncommit();
+    },
+    [1, 2],
+  ],
+  ['after the commit', ({ taken, archived }) => renameSync(archived, taken), [1, 2]],
+  ['after the file was moved', () => {}, [1, 2]],
+];
+
+for (const [moment, crash, numbers] of CRASHES) {
+  test(`a crash ${moment} is made good by the next start`, async () => {
+    const result = await afterCrash(contentOf('ndjson', [newRow(), newRow()]), crash);
+    assert.deepEqual(
+      result.files.map(({ number }) => number),
+      numbers,
+    );
+    assert.equal(result.names.length, 1);
+    assert.equal(result.rows.length, 3);
+  });
+}
+
+for (const [moment, crash] of [
+  ['before a failed file was committed', ({ uncommit }: Left) => uncommit()],
+  ['before a failed file was moved', () => {}],
+] as const) {
+  test(`a crash ${moment} is made good by the next start`, async () => {
+    const result = await afterCrash(Buffer.from('broken\n'), (left) => {
+      renameSync(left.archived, left.taken);
+      rmSync(`${left.archived}.reason.json`);
+      crash(left);
+    });
+    assert.equal(result.reasons.length, 1);
+    assert.deepEqual(
+      result.files.map(({ number }) => number),
+      [2],
+    );
+  });
+}
+
+test('a file that was taken and not committed is read as if it had just been dropped', async () => {
+  const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
+  try {
+    await (await installation.serve()).stop();
+    const name = fileName('newswire', nextWindowMs(), 'csv.gz');
+    const content = contentOf('csv.gz', [newRow(), newRow()]);
+    writeFileSync(join(installation.drop, '.taken', `17.${name}`), content);
+    const serving = await installation.serve();
+    const line = await serving.logged('what became of it', (logged) => logged.file === name);
+    assert.deepEqual([line.msg, line.created], ['file applied', 2]);
+    assert.ok(existsSync(join(installation.drop, String(line.destination))));
+    await serving.stop();
+  } finally {
+    installation.remove();
+  }
+});
+
+test('a file in the archive is there after a power cut, also the first one of a day', {
+  skip: NO_PRELOAD,
+}, async () => {
+  await inFolder(async (folder) => {
+    const { settings, calls } = fileCalls(folder);
+    const installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0', ...settings });
+    try {
+      const serving = await installation.serve();
+      const name = fileName('newswire', nextWindowMs());
+      putFile(installation.drop, name, contentOf('ndjson', [newRow()]));
+      const line = await serving.logged('what became of it', (logged) => logged.file === name);
+      await serving.stop();
+      const archived = join(installation.drop, String(line.destination));
+      const done = calls();
+      const moved = done.findIndex((call) => call.startsWith('rename ') && call.endsWith(` ${archived}`));
+      const day = done.indexOf(`mkdir ${dirname(archived)}`);
+      assert.equal(done[day + 1], `fsync ${join(installation.drop, 'archive')}`, 'the folder of the day');
+      // The name that it loses is durable last: until then a start finds it.
+      const folders = [dirname(archived), join(installation.drop, '.taken')];
+      assert.deepEqual(
+        done.slice(moved + 1, moved + 3),
+        folders.map((path) => `fsync ${path}`),
+      );
+      const made = done.indexOf(`mkdir ${installation.drop}`);
+      assert.equal(done[made + 1], `fsync ${installation.data}`, 'the drop folder itself');
+    } finally {
+      installation.remove();
+    }
+  });
+});

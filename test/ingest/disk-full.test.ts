@@ -1,0 +1,339 @@
+/** A full disk: ingest waits with an alert that needs someone, reads go on, and it goes on by itself. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readAlertFile } from '../../src/health/alert-file.ts';
+import { isErrorCode } from '../../src/refused.ts';
+import { putFile } from '../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+import { until } from '../support/until.ts';
+
+const FULL = 'the disk is full: ingest waits for free space';
+const DISK_MIB = 32;
+const SETTINGS = {
+  WIREWATCH_INGEST_QUIET_MS: '20',
+  WIREWATCH_INGEST_RESCAN_SECONDS: '0.2',
+  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
+};
+
+/** A disk of its own, in a namespace that ends with the program: no right is needed where the kernel allows that. */
+const NAMESPACE = ['--user', '--map-root-user', '--mount', 'sh', '-euc'];
+const MOUNT = `mount -t tmpfs -o size=${DISK_MIB}m tmpfs "$1"`;
+/** The copy stands for the very file that was there: noted as such (store/file-identity.ts), or it would have to prove itself. */
+const NOTE = `db="$1/detections.db"; if [ -e "$db" ]; then stat -c '{"device":"%d","inode":"%i","bytes":"%s","modified_ns":"%.9Y"}' "$db" | tr -d . > "$db-identity"; fi`;
+const COPY = `${MOUNT}; cp -a "$2/." "$1"; ${NOTE}`;
+const FILL = 'dd if=/dev/zero of="$1/ballast" bs=4096 2>/dev/null || true';
+const RUN_ON_DISK = `${COPY}; echo $$ > "$3"; shift 3; exec "$@"`;
+const RUN_ON_FULL_DISK = `${COPY}; ${FILL}; echo $$ > "$3"; shift 3; exec "$@"`;
+
+const canMount = spawnSync('unshare', [...NAMESPACE, MOUNT, 'sh', tmpdir()]).status === 0;
+
+async function command(...args: string[]): Promise<string> {
+  const run = runProgram(args);
+  assert.equal(await run.ended, 0, run.told());
+  return run.printed();
+}
+
+/** Runs a command that sees the disks of a program that was run within {@link NAMESPACE}. */
+async function commandWithin(pidFile: string, ...args: string[]): Promise<string> {
+  const own = [
+    '--user',
+    '--mount',
+    '--preserve-credentials',
+    '--target',
+    readFileSync(pidFile, 'utf8').trim(),
+  ];
+  const run = runProgram(args, {}, { through: (program, all) => ['nsenter', [...own, program, ...all]] });
+  assert.equal(await run.ended, 0, run.told());
+  return run.printed();
+}
+
+/** An account with a subscription. @returns a key for it */
+async function install(data: string): Promise<string> {
+  await command('account', 'add', 'agency', '--name', 'Agency', '--data', data);
+  await command('subscription', 'add', '7001', '--account', 'agency', '--data', data);
+  return createKey(data);
+}
+
+async function createKey(data: string): Promise<string> {
+  const options = ['--account', 'agency', '--subscriptions', '7001', '--scopes', 'detections:read'];
+  const made = await command('key', 'create', ...options, '--name', 'test', '--json', '--data', data);
+  return JSON.parse(made).key;
+}
+
+function rowsOf(count: number): string {
+  return ndjson(Array.from({ length: count }, () => newRow({ article_headline: 'x'.repeat(2000) })));
+}
+
+async function applied(run: RunningProgram, name: string): Promise<void> {
+  await run.until(`that ${name} is applied`, () =>
+    run.log().find(({ msg, file }) => msg === 'file applied' && file === name),
+  );
+}
+
+function alertLine(run: RunningProgram, what: 'opened' | 'closed') {
+  return run.log().find(({ msg, alert }) => msg === `alert ${what}` && alert === 'disk full');
+}
+
+/** The versions of all detections on the stream, in its order. */
+async function streamOf(url: string, key: string): Promise<number[]> {
+  const headers = { authorization: `Bearer ${key}` };
+  const versions: number[] = [];
+  let where = `since=${new Date(Date.now() - 3_600_000).toISOString()}`;
+  for (;;) {
+    const response = await fetch(`${url}/v1/detections/changes?limit=1000&${where}`, { headers });
+    assert.equal(response.status, 200);
+    const page = JSON.parse(await response.text());
+    for (const { version } of page.data) versions.push(version);
+    if (page.has_more !== true) return versions;
+    where = `cursor=${page.next_cursor}`;
+  }
+}
+
+/** Drops a file that finds no room. @returns once that is said, shown, and reads were seen to go on */
+async function dropOnFullDisk(
+  run: RunningProgram,
+  { url, key, drop, alertFile }: { url: string; key: string; drop: string; alertFile: string },
+): Promise<string> {
+  const before = await streamOf(url, key);
+  const name = fileName('newswire', nextWindowMs());
+  putFile(drop, name, rowsOf(1500));
+  await run.until('that it waits', () => run.log().find(({ msg }) => msg === FULL));
+  const opened = await run.until('the alert', () => alertLine(run, 'opened'));
+  assert.equal(opened.page_worthy, true);
+  await until('the alert in the file', async () =>
+    ((await readAlertFile(alertFile)) ?? []).some((alert) => alert.name === 'disk full'),
+  );
+  assert.equal((await fetch(`${url}/v1/health`)).status, 503);
+  assert.deepEqual(await streamOf(url, key), before);
+  return name;
+}
+
+test('the disk of the data folder is full', {
+  skip: !canMount && 'no disk can be mounted here',
+}, async () => {
+  await inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const disk = join(folder, 'disk');
+    const drop = join(folder, 'drop');
+    const key = await install(data);
+    const other = await createKey(data);
+    for (const made of [disk, drop]) mkdirSync(made);
+    const pidFile = join(folder, 'pid');
+    const run = runProgram(['serve', '--data', disk, '--drop', drop, '--port', '0'], SETTINGS, {
+      through: (program, args) => [
+        'unshare',
+        [...NAMESPACE, RUN_ON_DISK, 'sh', disk, data, pidFile, program, ...args],
+      ],
+    });
+    const url = await run.url();
+    const seen = `/proc/${readFileSync(pidFile, 'utf8').trim()}/root${disk}`;
+    const first = fileName('newswire', nextWindowMs());
+    putFile(drop, first, rowsOf(10));
+    await applied(run, first);
+
+    const ballast = join(seen, 'ballast');
+    fill(ballast);
+    const second = await dropOnFullDisk(run, { url, key, drop, alertFile: join(seen, 'alerts.json') });
+    const within = (...args: string[]) => commandWithin(pidFile, ...args, '--data', disk);
+    const status = JSON.parse(await within('ingest', 'status', '--drop', drop, '--json'));
+    assert.deepEqual([status.waiting, status.waiting_files], [1, [second]], 'wherever it lies');
+    assert.ok(existsSync(join(seen, 'reserve')));
+    fill(ballast);
+    await within('key', 'revoke', other.split('_')[2] ?? '', '--yes');
+    assert.ok(!existsSync(join(seen, 'reserve')), 'it was given up for that');
+    const revoked = { headers: { authorization: `Bearer ${other}` } };
+    assert.equal((await fetch(`${url}/v1/me`, revoked)).status, 401);
+    rmSync(ballast);
+    await applied(run, second);
+    await run.until('the end of the alert', () => alertLine(run, 'closed'));
+    await run.until('a new reserve', () => (existsSync(join(seen, 'reserve')) ? true : undefined));
+    assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
+    assert.ok(existsSync(join(drop, 'archive')));
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+  });
+});
+
+/** A data folder with ten detections, for {@link RUN_ON_FULL_DISK}; SQLite's -shm files stay in it. */
+async function installUsed(folder: string, end: NodeJS.Signals) {
+  const [data, disk, drop] = [join(folder, 'data'), join(folder, 'disk'), join(folder, 'drop')];
+  const key = await install(data);
+  for (const made of [disk, drop]) mkdirSync(made);
+  const run = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0'], SETTINGS);
+  await run.url();
+  const name = fileName('newswire', nextWindowMs());
+  const row = newRow();
+  putFile(drop, name, `${ndjson([row])}${rowsOf(9)}`);
+  await applied(run, name);
+  // Then nothing is under way that a kill could leave in the log alone, which a full disk has no room to apply.
+  const wal = join(data, 'detections.db-wal');
+  await run.until('that it is at rest', () => (statSync(wal).size === 0 ? true : undefined));
+  run.kill(end);
+  await run.ended;
+  const pidFile = join(folder, 'pid');
+  const start = (...more: string[]) =>
+    runProgram(['serve', '--data', disk, '--drop', drop, '--port', '0', ...more], SETTINGS, {
+      through: (program, args) => [
+        'unshare',
+        [...NAMESPACE, RUN_ON_FULL_DISK, 'sh', disk, data, pidFile, program, ...args],
+      ],
+    });
+  const seen = () => `/proc/${readFileSync(pidFile, 'utf8').trim()}/root${disk}`;
+  return { data, drop, key, row, start, seen };
+}
+
+for (const [how, end] of [
+  ['was stopped', 'SIGTERM'],
+  ['was killed', 'SIGKILL'],
+] as const) {
+  test(`a start on a full disk, after one that ${how}: reads go on, ingest waits for room`, {
+    skip: !canMount && 'no disk can be mounted here',
+  }, async () => {
+    await inFolder(async (folder) => {
+      const { drop, key, row, start, seen } = await installUsed(folder, end);
+      const config = join(folder, 'wirewatch.toml');
+      writeFileSync(config, '[[accounts]]\nid = "late"\nname = "Late"\n');
+      const run = start('--config', config);
+      const url = await run.url();
+      assert.ok(
+        run.log().some(({ msg }) => /^the disk is full: missing entries of the configuration/.test(msg)),
+      );
+      const opened = await run.until('the alert', () => alertLine(run, 'opened'));
+      assert.equal(opened.page_worthy, true);
+      assert.equal((await fetch(`${url}/v1/health`)).status, 503);
+      await until('the alert in the file', async () =>
+        ((await readAlertFile(join(seen(), 'alerts.json'))) ?? []).some(({ name }) => name === 'disk full'),
+      );
+      const second = fileName('newswire', nextWindowMs());
+      putFile(drop, second, rowsOf(1500));
+      assert.deepEqual(await streamOf(url, key), Array(10).fill(1));
+      const read = async (path: string) => {
+        const response = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${key}` } });
+        assert.equal(response.status, 200, path);
+        return JSON.parse(await response.text());
+      };
+      const day = String(row.first_detected_at).slice(0, 10);
+      assert.ok((await read(`/v1/detections?from=${day}&to=${day}`)).data.length > 0);
+      await read(`/v1/detections/${idOf(row)}`);
+      assert.equal((await read('/v1/me')).account.id, 'agency');
+
+      rmSync(join(seen(), 'ballast'));
+      await applied(run, second);
+      await run.until('the end of the alert', () => alertLine(run, 'closed'));
+      assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+    });
+  });
+}
+
+test('a start on a full disk that has no room for a usage.db: rows are counted, and written once there is room', {
+  skip: !canMount && 'no disk can be mounted here',
+}, async () => {
+  await inFolder(async (folder) => {
+    const { data, key, row, start, seen } = await installUsed(folder, 'SIGTERM');
+    for (const end of ['', '-wal', '-shm']) rmSync(join(data, `usage.db${end}`), { force: true });
+    const run = start();
+    const url = await run.url();
+    assert.ok(run.log().some(({ level, msg }) => level === 'warn' && /^usage\.db cannot be used/.test(msg)));
+    const headers = { authorization: `Bearer ${key}` };
+    assert.equal((await fetch(`${url}/v1/detections/${idOf(row)}`, { headers })).status, 200);
+    const logged = (msg: string) => run.log().find((line) => line.msg === msg);
+    await run.until('the failed write', () =>
+      logged('cannot save the row counts of the daily allowance: a restart would lose them'),
+    );
+    rmSync(join(seen(), 'ballast'));
+    await run.until('the write', () => logged('row counts can be saved again'));
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+  });
+});
+
+test('on a full disk, a start that would have to revoke a key in an older access.db is exit code 1', {
+  skip: !canMount && 'no disk can be mounted here',
+}, async () => {
+  await inFolder(async (folder) => {
+    const { data, key, start } = await installUsed(folder, 'SIGTERM');
+    const older = readFileSync(join(data, 'access.db'));
+    await command('key', 'revoke', key.split('_')[2] ?? '', '--yes', '--data', data);
+    writeFileSync(join(data, 'access.db'), older);
+    const run = start();
+    assert.equal(await run.ended, 1);
+    assert.match(run.told(), /disk is full\. Free space and try again/);
+  });
+});
+
+test("without a file of SQLite's that a full disk has no room for, a start is exit code 1", {
+  skip: !canMount && 'no disk can be mounted here',
+}, async () => {
+  await inFolder(async (folder) => {
+    const { data, start } = await installUsed(folder, 'SIGTERM');
+    for (const name of ['access.db', 'detections.db']) rmSync(join(data, `${name}-shm`));
+    const run = start();
+    assert.equal(await run.ended, 1);
+    assert.match(run.told(), /cannot open .*access\.db: the disk is full\. Free space and try again/);
+  });
+});
+
+test('no room for two databases: the one that is damaged is given up for the one that the log makes', {
+  skip: !canMount && 'no disk can be mounted here',
+}, async () => {
+  await inFolder(async (folder) => {
+    const [data, disk, drop] = [join(folder, 'data'), join(folder, 'disk'), join(folder, 'drop')];
+    const key = await install(data);
+    for (const made of [disk, drop]) mkdirSync(made);
+    const before = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0'], SETTINGS);
+    await before.url();
+    const name = fileName('newswire', nextWindowMs());
+    putFile(drop, name, rowsOf(1000));
+    await applied(before, name);
+    before.kill('SIGTERM');
+    assert.equal(await before.ended, 0);
+    writeFileSync(join(data, 'detections.db-damage'), 'a test says so\n');
+    const sizeOf = (file: string) => statSync(join(data, file)).size;
+    const used = readdirSync(data, { recursive: true, encoding: 'utf8' }).reduce(
+      (sum, file) => sum + sizeOf(file),
+      0,
+    );
+    const room = Math.round(sizeOf('detections.db') * 0.8);
+    writeFileSync(join(data, 'ballast'), Buffer.alloc(DISK_MIB * 1024 * 1024 - used - room));
+    const run = runProgram(['serve', '--data', disk, '--drop', drop, '--port', '0'], SETTINGS, {
+      through: (program, args) => [
+        'unshare',
+        [...NAMESPACE, RUN_ON_DISK, 'sh', disk, data, join(folder, 'pid'), program, ...args],
+      ],
+    });
+    const url = await run.url();
+    await run.until('that it was made', () =>
+      run.log().find(({ msg }) => msg === 'detections.db was brought up to date from the log'),
+    );
+    assert.deepEqual(await streamOf(url, key), Array(1000).fill(1));
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+  });
+});
+
+/** Writes until there is no room for another kilobyte. */
+function fill(path: string): void {
+  for (const bytes of [1_000_000, 10_000, 1000]) {
+    try {
+      for (;;) appendFileSync(path, Buffer.alloc(bytes));
+    } catch (error) {
+      if (!isErrorCode(error, 'ENOSPC')) throw error;
+    }
+  }
+}

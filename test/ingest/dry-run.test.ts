@@ -1,0 +1,226 @@
+/** `ingest explain` and `ingest validate`: what they say of a file is what the appliance makes of it. */
+import assert from 'node:assert/strict';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+before(async () => {
+  appliance = await startAppliance({
+    WIREWATCH_INGEST_QUIET_MS: '0',
+    WIREWATCH_INGEST_TRUNCATED_SECONDS: '0.2',
+    WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false',
+  });
+});
+after(() => appliance?.stop());
+
+/** Puts a file where the appliance does not look; @returns what is said of it there */
+function explain(name: string, content: string | Buffer) {
+  const path = join(appliance.data, name);
+  writeFileSync(path, content);
+  const asked = appliance.cli(['ingest', 'explain', path, '--json'], { anyStatus: true });
+  const explained = JSON.parse(asked.stdout);
+  assert.equal(asked.status, explained.valid === true ? 0 : 1);
+  const validated = appliance.cli(['ingest', 'validate', path, '--json'], { anyStatus: true });
+  assert.equal(JSON.parse(validated.stdout).valid, explained.valid);
+  assert.equal(validated.status, explained.valid === true ? 0 : 1);
+  return explained;
+}
+
+/** What the words for what would happen are called in the log, where that is not the same. */
+const OUTCOMES: Readonly<Record<string, string>> = { fail: 'failed', 'change nothing': 'repeated' };
+
+/** Explains a file, drops it, and compares where it goes and what it changes. */
+async function foretold(name: string, content: string | Buffer, said: RegExp) {
+  const explained = explain(name, content);
+  assert.match(explained.when_dropped, said);
+  const line = await appliance.dropped(name, content);
+  const fate =
+    /would (?:be )?(applied|held|refused|fail|change nothing)/.exec(explained.when_dropped)?.[1] ?? '';
+  assert.equal(line.msg, `file ${OUTCOMES[fate] ?? fate}`, JSON.stringify(line));
+  return { explained, line };
+}
+
+test('a window that is applied: how many detections it makes, changes and leaves', async () => {
+  const known = newRow();
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([known]));
+  const windowMs = nextWindowMs();
+  const scored = { ...known, strength_score: 12.5, last_scored_at: formatMs(windowMs) };
+  const rows = [known, scored, newRow(), newRow({ subscription_id: 7999 })];
+  const name = fileName('newswire', windowMs);
+  const { explained, line } = await foretold(name, ndjson(rows), /^it would be applied$/);
+  const { created, updated, rescored, unchanged } = line;
+  assert.deepEqual(explained.effect, { rows: 3, created, updated, rescored, unchanged });
+  assert.deepEqual([created, updated, rescored, unchanged], [1, 1, 0, 1]);
+  assert.deepEqual(explained.unknown_rows, line.unknown_rows);
+  assert.equal(explained.export, 'newswire');
+  assert.deepEqual(explained.history, []);
+
+  const again = await foretold(
+    name,
+    ndjson(rows),
+    new RegExp(`^it would change nothing, because file number ${line.number} `),
+  );
+  assert.equal(again.explained.window_status, 'done');
+  assert.equal(again.explained.same_content_as, line.number);
+  assert.equal(again.explained.history[0].outcome, 'applied');
+  assert.equal(again.line.msg, 'file repeated');
+});
+
+test('a window that is bad fails with the same reasons, and the next one for it is held', async () => {
+  const windowMs = nextWindowMs();
+  const bad = ndjson([newRow(), newRow({ strength_score: 'high' })]);
+  const name = fileName('newswire', windowMs);
+  const { explained, line } = await foretold(name, bad, /^it would fail, and none/);
+  assert.equal(explained.valid, false);
+  assert.equal(explained.effect, null);
+  assert.equal(explained.errors_total, 1);
+  assert.deepEqual(explained.errors[0].line, 2);
+  assert.equal(line.msg, 'file failed');
+  const good = ndjson([newRow()]);
+  const held = await foretold(name, good, /^it would be held, because its window is failed$/);
+  assert.equal(held.line.msg, 'file held');
+});
+
+test('errors are counted by column and kind, with their first lines', () => {
+  const rows = Array.from({ length: 1200 }, () => newRow({ strength_score: 'high' }));
+  rows.push(newRow({ article_id: -1 }), newRow());
+  const path = join(appliance.data, fileName('newswire', nextWindowMs()));
+  writeFileSync(path, ndjson(rows));
+  const told = appliance.cli(['ingest', 'validate', path], { anyStatus: true }).stdout;
+  assert.deepEqual(told.split('\n').slice(1, -1), [
+    '  strength_score: expected a number from 0 to 100, found for example "high" (1200 times, lines 1, 2, 3, 4, 5, …)',
+    '  article_id: expected an integer from 0 to 999,999,999,999,999, found -1 (line 1201)',
+  ]);
+  assert.match(told, /^invalid: 1201 errors in 1201 of 1202 rows/);
+  const { error_groups, rows_with_errors } = JSON.parse(
+    appliance.cli(['ingest', 'validate', path, '--json'], { anyStatus: true }).stdout,
+  );
+  assert.equal(rows_with_errors, 1201);
+  assert.deepEqual(
+    error_groups.map(({ column, count }: { column: string; count: number }) => [column, count]),
+    [
+      ['strength_score', 1200],
+      ['article_id', 1],
+    ],
+  );
+});
+
+test('names without an id, and columns that may be misspelt, are noted', async () => {
+  const name = fileName('newswire', nextWindowMs());
+  const rows = [
+    newRow({ article_publisher_name: 'Nobody', publisher_name: 'x', article_headlin: 'y' }),
+    newRow({ article_publisher_name: 'Somebody', article_publisher_id: 5 }),
+  ];
+  assert.equal(explain(name, ndjson(rows)).names_without_id, 1);
+  const told = appliance.cli(['ingest', 'validate', join(appliance.data, name)]).stdout;
+  assert.match(told, /^valid: 2 rows/);
+  assert.match(
+    told,
+    /1 row with article_publisher_name but without article_publisher_id: the name is ignored/,
+  );
+  assert.match(told, /ignored columns: article_headlin \(did you mean article_headline\?\), publisher_name/);
+  const line = await appliance.dropped(name, ndjson(rows));
+  assert.equal(line.names_without_id, 1);
+});
+
+test('one whose packing is cut off is given time', async () => {
+  const whole = packed('ndjson.gz', ndjson([newRow(), newRow()]));
+  const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
+  await foretold(name, whole.subarray(0, -10), /^it would fail unless it is still being written/);
+});
+
+test('an export that is switched off, whatever is in the file', async () => {
+  for (const content of [ndjson([newRow({ unique_id: 'x' })]), 'no row']) {
+    const name = fileName('imagewire', nextWindowMs());
+    const said = /^it would be refused: the export imagewire is switched off/;
+    assert.equal((await foretold(name, content, said)).line.msg, 'file refused');
+  }
+});
+
+test('a window that has not ended, one of tomorrow, and a name that is none', async () => {
+  const nowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
+  const early = fileName('newswire', nowMs + 2 * WINDOW_MS);
+  assert.match(
+    explain(early, ndjson([newRow()])).when_dropped,
+    /^it would stay where it is until its window has/,
+  );
+  appliance.put(early, ndjson([newRow()]));
+  const ahead = fileName('newswire', nowMs + 2 * DAY_MS);
+  await foretold(
+    ahead,
+    ndjson([newRow()]),
+    /^it would be refused, because its window is more than a day in the future$/,
+  );
+  assert.ok(existsSync(join(appliance.drop, early)), 'a later file was dealt with, and it waits');
+  await foretold('newswire.tomorrow.xml', 'x', /^it would be refused, because of its name$/);
+  assert.match(explain('.newswire.part', 'x').when_dropped, /ignored until it has its final name/);
+});
+
+test('a window of long ago is told to belong into a backfill', () => {
+  const windowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - 91 * DAY_MS;
+  const old = explain(fileName('newswire', windowMs), ndjson([newRow()]));
+  assert.match(old.advice, /more than 90 days ago\..*rename the file to newswire\.backfill-LABEL\.ndjson$/);
+  assert.equal(explain(fileName('newswire', nextWindowMs()), ndjson([newRow()])).advice, null);
+});
+
+test('the name of a dropped file is enough: the archived one is found, and unknown subscriptions are named', async () => {
+  const name = fileName('newswire', nextWindowMs());
+  await appliance.dropped(name, ndjson([newRow()]));
+  await appliance.dropped(name, ndjson([newRow(), newRow({ subscription_id: 7998 })]));
+  const explained = JSON.parse(appliance.cli(['ingest', 'explain', name, '--json']).stdout);
+  assert.match(
+    explained.file,
+    /\/drop\/archive\/.*\.\d+\.ndjson$/,
+    'the newest one, under its numbered name',
+  );
+  assert.deepEqual([explained.valid, explained.rows, explained.history.length], [true, 2, 2]);
+  assert.deepEqual(explained.unknown_rows, { '7998:text': 1 });
+  assert.match(
+    appliance.cli(['ingest', 'explain', name]).stdout,
+    /skipped: 1 row of 7998:text, because there is no such subscription/,
+  );
+  const list: { name: string; detail: string; what_to_do: string }[] = JSON.parse(
+    appliance.cli(['alert', 'list', '--json']).stdout,
+  );
+  const skipped = list.find((alert) => alert.name === 'rows skipped');
+  assert.match(skipped?.detail ?? '', /rows were skipped in .*: 1 row of subscription 7998 \(text\)$/);
+  assert.ok(skipped?.what_to_do.endsWith(`wirewatch ingest explain ${name}`), skipped?.what_to_do);
+});
+
+test('refused files stay in the status for a day, and open an alert', async () => {
+  await appliance.dropped('newswire.soon.xml', 'x');
+  for (let count = 0; count < 3; count += 1)
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  const { stdout } = appliance.cli(['ingest', 'status', '--files', '2']);
+  assert.match(stdout, /Files not applied in the last 24 hours:\n(.*\n)+.*newswire\.soon\.xml +refused/);
+  const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '2', '--json']).stdout);
+  assert.equal(status.not_applied[0].file, 'newswire.soon.xml');
+  const list: { name: string; detail: string }[] = JSON.parse(
+    appliance.cli(['alert', 'list', '--json']).stdout,
+  );
+  assert.match(list.find(({ name }) => name === 'refused files')?.detail ?? '', /newswire\.soon\.xml/);
+});
+
+test('a name that was dropped before has a history without a file', async () => {
+  const windowMs = nextWindowMs();
+  const name = fileName('newswire', windowMs);
+  const line = await appliance.dropped(name, ndjson([newRow()]));
+  rmSync(join(appliance.drop, String(line.destination)));
+  const explained = JSON.parse(appliance.cli(['ingest', 'explain', name, '--json']).stdout);
+  assert.equal(explained.window_start, formatMs(windowMs));
+  assert.deepEqual(
+    explained.history.map(({ outcome }: { outcome: string }) => outcome),
+    ['applied'],
+  );
+  assert.match(
+    appliance.cli(['ingest', 'explain', name]).stdout,
+    /If dropped now, nothing would happen: the file is no longer there, and only its history is known\./,
+  );
+  const unknown = appliance.cli(['ingest', 'explain', 'newswire.never.ndjson'], { anyStatus: true });
+  assert.equal(unknown.status, 1);
+});

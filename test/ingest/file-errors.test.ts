@@ -1,0 +1,131 @@
+/**
+ * Errors of the file system: which concern one file alone, so that the others go on and it is tried again, and which end
+ * ingest. The system's calls fail in the real program, which loads what makes them fail before it begins.
+ */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { LogFailure } from '../../src/history/log-error.ts';
+import { listSegments } from '../../src/history/segment.ts';
+import { ReadingFault } from '../../src/ingest/threads/reader-client.ts';
+import { isFileError } from '../../src/ingest/threads/thread-errors.ts';
+import { isDiskFull, isWriteLost } from '../../src/store/database-errors.ts';
+import { openAlertsOf } from '../support/alerts.ts';
+import { startAppliance } from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { until } from '../support/until.ts';
+
+/** What network shares give, and lists of file errors forget. */
+const OF_ONE_FILE = [
+  'EBUSY',
+  'ETXTBSY',
+  'ESTALE',
+  'EMFILE',
+  'ENFILE',
+  'ETIMEDOUT',
+  'EIO',
+  'EACCES',
+  'ENOTDIR',
+];
+
+/**
+ * Makes renaming a file fail with the error that its name ends with, the first two times; and fsync of a file whose name
+ * has `fsync` in it, always.
+ */
+const FAILING = `
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { renameSync, openSync, fsyncSync } = fs;
+  const failed = new Map();
+  const failing = new Set();
+  const fail = (code, syscall) => { throw Object.assign(new Error(code + ': made to fail, ' + syscall), { code, syscall }); };
+  fs.renameSync = (from, to) => {
+    const [, code] = /backfill-(e[a-z]+)/.exec(from) ?? [];
+    const times = failed.get(from) ?? 0;
+    failed.set(from, times + 1);
+    if (code !== undefined && to.includes('.taken') && times < 2) fail(code.toUpperCase(), 'rename');
+    return renameSync(from, to);
+  };
+  fs.openSync = (path, ...rest) => {
+    const fd = openSync(path, ...rest);
+    if (String(path).includes('fsync')) failing.add(fd);
+    else failing.delete(fd);
+    return fd;
+  };
+  fs.fsyncSync = (fd) => failing.has(fd) ? fail('EIO', 'fsync') : fsyncSync(fd);
+  syncBuiltinESMExports();
+`;
+const WITH_FAILURES = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(FAILING)}` };
+const skip =
+  process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
+
+test('an error of the system concerns one file, whatever its name', () => {
+  const error = (code: string, syscall = 'rename') => Object.assign(new Error(code), { code, syscall });
+  for (const code of OF_ONE_FILE) assert.ok(isFileError(error(code)), code);
+  assert.ok(isFileError(new ReadingFault('EIO', 'a bad sector', 'read')));
+  for (const code of ['ENOSPC', 'EDQUOT', 'SQLITE_IOERR', 'SQLITE_CORRUPT', 'ERR_INVALID_ARG_TYPE', 'READER'])
+    assert.ok(!isFileError(error(code)), code);
+  assert.ok(!isFileError(error('EIO', 'fsync')), 'what was written may be lost');
+  assert.ok(!isFileError(new ReadingFault('EIO', 'the rows that were left out', 'fsync')));
+  assert.ok(!isFileError(new TypeError('a fault of the program')));
+  // Node knows no name for these two.
+  const nameless = (number: number) => error(`Unknown system error -${number}`);
+  assert.ok(isFileError(nameless(constants.errno.ESTALE)));
+  assert.ok(
+    isFileError(new ReadingFault(`Unknown system error -${constants.errno.ESTALE}`, 'stale', 'read')),
+  );
+  assert.ok(isDiskFull(nameless(constants.errno.EDQUOT)), 'waited out as a full disk');
+  assert.ok(!isFileError(nameless(constants.errno.EDQUOT)));
+  assert.throws(
+    () => listSegments('/dev/null'),
+    (met) => !isFileError(met),
+    'nothing goes on without the log',
+  );
+});
+
+test('a file that cannot be taken is told, tried again, and keeps no other', { skip }, async () => {
+  const appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...WITH_FAILURES });
+  try {
+    const names = OF_ONE_FILE.map((code) => `newswire.backfill-${code.toLowerCase()}.ndjson`);
+    for (const name of names) appliance.put(name, ndjson([newRow()]));
+    assert.equal(
+      (await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]))).msg,
+      'file applied',
+    );
+    for (const name of names) assert.equal((await appliance.dealtWith(name)).msg, 'file applied');
+    const told = appliance.serving().log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
+    assert.deepEqual(new Set(told.map(({ file }) => file)), new Set(names));
+    await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
+  } finally {
+    await appliance.stop();
+  }
+});
+
+test('a failed fsync ends ingest: nothing is kept of the file, and reads go on', { skip }, async () => {
+  const appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...WITH_FAILURES });
+  try {
+    const good = fileName('newswire', nextWindowMs());
+    assert.equal((await appliance.dropped(good, ndjson([newRow()]))).msg, 'file applied');
+    appliance.put('newswire.backfill-fsync.ndjson', ndjson([newRow()]));
+    await until('the alert', async () => (await openAlertsOf(appliance)).includes('ingest stopped'));
+    assert.ok(!existsSync(join(appliance.drop, 'archive', 'newswire.backfill-fsync.ndjson')));
+    assert.equal((await appliance.get('/v1/me')).status, 200);
+  } finally {
+    await appliance.stop();
+  }
+});
+
+test('a full disk is waited out, but not where an fsync or a cut of the log has failed for it', () => {
+  const failure = (syscall: string) =>
+    new LogFailure('write', 'log', Object.assign(new Error('full'), { code: 'ENOSPC', syscall }));
+  for (const [syscall, isWaitedFor] of [
+    ['write', true],
+    ['fsync', false],
+    ['ftruncate', false],
+  ] as const) {
+    assert.equal(isDiskFull(failure(syscall)), isWaitedFor, syscall);
+    assert.equal(isWriteLost(failure(syscall)), !isWaitedFor, syscall);
+  }
+});

@@ -1,0 +1,333 @@
+/**
+ * Whatever order files come in, and however often: the same detections. And whatever the clock does: streams
+ * without gaps, versions without gaps, positions that only grow.
+ */
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import fc from 'fast-check';
+import type { ExportName } from '../../src/detection/content-type.ts';
+import { type ExportRow, withoutEvent } from '../../src/detection/match.ts';
+import { entriesAfter } from '../../src/history/log-reader.ts';
+import { Projection } from '../../src/history/projection.ts';
+import { addFrame, type RowBatch } from '../../src/ingest/apply/row-batch.ts';
+import type { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
+import { judgeName } from '../../src/ingest/format/file-name.ts';
+import { type ReadingOrder, readExport } from '../../src/ingest/rules/read-export.ts';
+import type { Database } from '../../src/store/database.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { assertSameContent, contentOfDatabase } from '../support/database-content.ts';
+import { EXPORTED_AT_DEFAULT, exportRow } from '../support/matches.ts';
+import { streamWriterOn } from '../support/stream-writer.ts';
+import { checkStreams } from '../support/streams.ts';
+
+let folder = '';
+let made = 0;
+
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+});
+after(() => rmSync(folder, { recursive: true }));
+
+type File = readonly RowBatch[];
+
+/** Licensed in these tests: one subscription of the two. */
+const LICENSED = new Set([7002]);
+
+/** The batches that a file of these rows is read into. */
+async function fileOf(exportName: ExportName, rows: readonly ExportRow[]): Promise<File> {
+  made += 1;
+  const name = `${exportName}.backfill-${made}.ndjson`;
+  const judged = judgeName(name);
+  assert.ok(judged.kind === 'export');
+  const path = join(folder, name);
+  // A column of the other export must not be there, not even as null.
+  writeFileSync(path, rows.map((row) => `${JSON.stringify(withoutNulls(row, exportName))}\n`).join(''));
+  const batches: RowBatch[] = [];
+  const order: ReadingOrder = {
+    path,
+    file: judged.file,
+    earliest: '2000-01-01T00:00:00Z',
+    latest: '2027-01-01T00:00:00Z',
+    exported_at_default: EXPORTED_AT_DEFAULT,
+    require_trailer: false,
+    bad_rows: 'fail',
+    streams: null,
+    licensed: [...LICENSED],
+    rows_to_skip: 0,
+  };
+  const result = await readExport(order, {
+    photoPath: (id) => `/photos/${id}?signature=abc`,
+    onBatch: (batch) => {
+      addFrame(batch);
+      batches.push(batch);
+    },
+  });
+  assert.equal(result.kind, 'read', JSON.stringify(result));
+  rmSync(path);
+  return batches;
+}
+
+function withoutNulls(row: ExportRow, exportName: ExportName): object {
+  const members = Object.entries(row).filter(
+    ([column, value]) => value !== null && !(exportName === 'imagewire' && column === 'article_print'),
+  );
+  return Object.fromEntries(members);
+}
+
+interface Store {
+  readonly folder: string;
+  db: Database;
+}
+
+function openStore(): Store {
+  made += 1;
+  const own = join(folder, `${made}`);
+  mkdirSync(own);
+  return { folder: own, db: open(own) };
+}
+
+function open(own: string): Database {
+  const db = openDetections(join(own, 'detections.db'));
+  // Nobody pulls the plug here.
+  db.pragma('synchronous = OFF');
+  return db;
+}
+
+/** A writer as after a restart. */
+function writerOf(
+  store: Store,
+  now: () => number,
+  onDelivered = (_: number, __: number) => {},
+): StreamWriter {
+  store.db.close();
+  store.db = open(store.folder);
+  return streamWriterOn(store.db, store.folder, { now, onDelivered, segmentBytes: 2000 });
+}
+
+/** The database that the log makes must be the one that ingest made. */
+function checkProjection({ db, folder: own }: Store): void {
+  const made = openStore();
+  try {
+    const projection = new Projection(made.db);
+    for (const { part } of entriesAfter(join(own, 'log'), 'detections', null)) projection.apply(part);
+    assertSameContent(contentOfDatabase(made.db), contentOfDatabase(db));
+  } finally {
+    made.db.close();
+  }
+}
+
+/** Applies each file in a transaction of its own; every so often the writer is begun anew, as after a restart. */
+function applyAll(files: readonly File[], clock: readonly number[], store: Store): void {
+  let call = 0;
+  const now = () => clock[call++ % clock.length] ?? 0;
+  let writer: StreamWriter | null = null;
+  for (const [index, file] of files.entries()) {
+    if (writer === null || index % 3 === 2) writer = writerOf(store, now);
+    const applier = writer.begin(LICENSED);
+    for (const batch of file) applier.apply(batch);
+    const before = writer.lastPosition;
+    const added = writer.commit(applier, { kind: 'test' });
+    assert.ok(added.last_position === 0 || added.first_position > before, 'positions are never given twice');
+  }
+}
+
+const DETECTIONS = `
+  SELECT id, first_detected_at, exported_at_given, url_withheld, publisher_id, domain, band, score, print, source_id,
+    article_id, coalesce(rescored.body, row.body) AS body
+  FROM detection JOIN stream_row AS row USING (place) LEFT JOIN rescored USING (place) ORDER BY id`;
+
+/** All detections, but for their versions. */
+function detections(db: Database): object[] {
+  const rows = db.prepare<[], { body: string }>(DETECTIONS).all();
+  return rows.map((row) => ({ ...row, body: withoutEvent(row.body).replace(/"version":\d+/, '') }));
+}
+
+const rowsOf = (exportName: ExportName) =>
+  fc.record({
+    exportName: fc.constant(exportName),
+    rows: fc.array(exportRow(exportName === 'newswire' ? 'text' : 'image'), { minLength: 1, maxLength: 6 }),
+  });
+const fileRows = fc.oneof(rowsOf('newswire'), rowsOf('imagewire'));
+
+const scenario = fc.array(fileRows, { minLength: 1, maxLength: 6 }).chain((files) => {
+  const indexes = files.map((_, index) => index);
+  const order = fc
+    .tuple(
+      fc.shuffledSubarray(indexes, { minLength: indexes.length }),
+      fc.array(fc.constantFrom(...indexes), { maxLength: 4 }),
+    )
+    .map(([all, again]) => [...all, ...again]);
+  // A clock that stands still, leaps, and goes back.
+  const clock = fc.array(fc.integer({ min: 1_700_000_000_000, max: 1_800_000_000_000 }), {
+    minLength: 1,
+    maxLength: 5,
+  });
+  return fc.record({ files: fc.constant(files), one: order, other: order, clock });
+});
+
+test('any order and repetition of files gives the same detections, and streams without gaps', async () => {
+  await fc.assert(
+    fc.asyncProperty(scenario, async ({ files, one, other, clock }) => {
+      const read = await Promise.all(files.map(({ exportName, rows }) => fileOf(exportName, rows)));
+      const states = [one, other].map((order) => {
+        const store = openStore();
+        try {
+          applyAll(
+            order.map((index) => read[index] ?? []),
+            clock,
+            store,
+          );
+          checkStreams(store.db);
+          checkProjection(store);
+          return detections(store.db);
+        } finally {
+          store.db.close();
+        }
+      });
+      assert.deepEqual(states[0], states[1]);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('a detection that was scored again and then changed has the text of its new version alone', async () => {
+  const [row] = fc.sample(exportRow('text'), { numRuns: 1, seed: 1 });
+  assert.ok(row);
+  const first = { ...row, strength_score: 10, last_scored_at: '2026-11-01T00:00:00Z' };
+  const again = { ...first, last_scored_at: '2026-11-02T00:00:00Z' };
+  const changed = { ...again, strength_score: 90, last_scored_at: '2026-11-03T00:00:00Z' };
+  const files = await Promise.all([first, again, changed].map((each) => fileOf('newswire', [each])));
+  const store = openStore();
+  try {
+    applyAll(files, [1_790_000_000_000], store);
+    checkStreams(store.db);
+    checkProjection(store);
+    assert.deepEqual(store.db.prepare('SELECT count(*) FROM rescored').pluck().all(), [0]);
+  } finally {
+    store.db.close();
+  }
+});
+
+test('files that were applied change nothing when they are read again', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fileRows, { minLength: 1, maxLength: 5 }), async (files) => {
+      const read = await Promise.all(files.map(({ exportName, rows }) => fileOf(exportName, rows)));
+      const store = openStore();
+      try {
+        applyAll(read, [1_700_000_000_000], store);
+        const before = detections(store.db);
+        const writer = writerOf(store, Date.now);
+        for (const file of read) {
+          const applier = writer.begin(LICENSED);
+          for (const batch of file) applier.apply(batch);
+          assert.deepEqual(writer.commit(applier, { kind: 'test' }), { first_position: 0, last_position: 0 });
+          const { unchanged, ...changed } = applier.counts;
+          assert.deepEqual(changed, { created: 0, updated: 0, rescored: 0 });
+          assert.equal(
+            unchanged,
+            file.reduce((rows, batch) => rows + batch.ids.length, 0),
+          );
+        }
+        assert.deepEqual(detections(store.db), before);
+      } finally {
+        store.db.close();
+      }
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test('a transaction that fails leaves nothing, and the next one can begin', async () => {
+  const [row] = fc.sample(exportRow('text'), 1);
+  assert.ok(row);
+  const file = await fileOf('newswire', [row]);
+  const store = openStore();
+  const told: number[] = [];
+  const writer = writerOf(store, Date.now, (position) => told.push(position));
+  const failing = writer.begin(LICENSED);
+  for (const batch of file) failing.apply(batch);
+  assert.throws(
+    () =>
+      writer.commit(failing, { kind: 'test' }, () => {
+        throw new Error('the disk is full');
+      }),
+    /the disk is full/,
+  );
+  assert.deepEqual(detections(store.db), []);
+  const applier = writer.begin(LICENSED);
+  for (const batch of file) applier.apply(batch);
+  const { first_position } = writer.commit(applier, { kind: 'test' });
+  assert.deepEqual(told, [first_position], 'what was rolled back was told to nobody');
+  checkStreams(store.db);
+  checkProjection(store);
+  store.db.close();
+});
+
+test('what the log has decided and the database refused is applied once there is room, and once only', async () => {
+  const rows = fc
+    .sample(exportRow('text'), 1)
+    .flatMap((row) => [1, 2].map((article_id) => ({ ...row, article_id })));
+  const [file, other] = await Promise.all(rows.map((row) => fileOf('newswire', [row])));
+  const store = openStore();
+  const writer = writerOf(store, Date.now);
+  const { exec } = store.db;
+  store.db.exec = (sql) => {
+    if (sql !== 'COMMIT') return exec.call(store.db, sql);
+    // As SQLite does when the disk is full.
+    exec.call(store.db, 'ROLLBACK');
+    throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
+  };
+  const applier = writer.begin(LICENSED);
+  for (const batch of file ?? []) applier.apply(batch);
+  assert.throws(() => writer.commit(applier, { kind: 'test' }), /disk is full/);
+  assert.deepEqual(detections(store.db), []);
+  assert.throws(() => writer.begin(), /disk is full/);
+  store.db.exec = exec;
+  const next = writer.begin(LICENSED);
+  for (const batch of other ?? []) next.apply(batch);
+  const { first_position } = writer.commit(next, { kind: 'test' });
+  assert.equal(detections(store.db).length, 2);
+  assert.ok(first_position > 1);
+  checkStreams(store.db);
+  checkProjection(store);
+  store.db.close();
+});
+
+test('delivery times are noted after the commit, and never go back', async () => {
+  const rows = fc
+    .sample(exportRow('text'), 1)
+    .flatMap((row) => [1, 2, 3].map((article_id) => ({ ...row, article_id })));
+  const files = await Promise.all(rows.map((row) => fileOf('newswire', [row])));
+  const store = openStore();
+  const clock = [5_000_000, 9_000_000, 1_000_000, 2_000_000];
+  let nowMs = 0;
+  const times: number[] = [];
+  const writer = writerOf(
+    store,
+    () => nowMs,
+    (_, deliveredAt) => times.push(deliveredAt),
+  );
+  for (const [index, file] of files.entries()) {
+    const applier = writer.begin(LICENSED);
+    for (const batch of file) applier.apply(batch);
+    nowMs = clock[index] ?? 0;
+    writer.commit(applier, { kind: 'test' });
+  }
+  assert.deepEqual(times, [5_000_000, 9_000_000, 9_000_000]);
+  const stored = () =>
+    store.db
+      .prepare<[], { delivered_at: number | null }>(
+        'SELECT delivered_at FROM delivery ORDER BY first_position',
+      )
+      .all()
+      .map(({ delivered_at }) => delivered_at);
+  assert.deepEqual(stored(), [5_000_000, 9_000_000, null]);
+  // A crash before the last one was written: it became visible before the next start at the latest.
+  nowMs = 12_000_000;
+  writerOf(store, () => nowMs).flush();
+  assert.deepEqual(stored(), [5_000_000, 9_000_000, 12_000_000]);
+  store.db.close();
+});

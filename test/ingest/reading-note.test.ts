@@ -1,0 +1,35 @@
+/** The note of how far a long file is, for `wirewatch ingest status`. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { ReadingNotes, readReadingNote } from '../../src/ingest/reading-note.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { inFolder } from '../support/program.ts';
+
+test('the note of a long file is written once a second at most, and gone when the file is read', () =>
+  inFolder(async (root) => {
+    const folder = dataFolder(root);
+    let monotonicMs = 0;
+    const notes = new ReadingNotes(folder, () => monotonicMs);
+    const read = () => readReadingNote(folder, Date.now());
+    notes.note('newswire.x.ndjson', 19_999, false);
+    assert.equal(read(), null, 'a short one has none');
+    notes.note('newswire.x.ndjson', 20_000, false);
+    assert.deepEqual(read(), { file: 'newswire.x.ndjson', rows: 20_000 });
+    notes.note('newswire.x.ndjson', 30_000, false);
+    assert.equal(read()?.rows, 20_000);
+    monotonicMs = 1000;
+    notes.note('newswire.x.ndjson', 40_000, false);
+    assert.equal(read()?.rows, 40_000);
+    assert.equal(readReadingNote(folder, Date.now() + 120_000), null, 'an old one says nothing');
+    notes.note('newswire.x.ndjson', 50_000, true);
+    assert.equal(read(), null);
+    writeFileSync(join(root, 'reading.json'), '{"file":');
+    assert.equal(read(), null);
+    new ReadingNotes(folder).close();
+    assert.ok(!existsSync(join(root, 'reading.json')), 'what a crash has left goes with the next start');
+    rmSync(root, { recursive: true });
+    assert.doesNotThrow(() => new ReadingNotes(folder).note('newswire.x.ndjson', 20_000, false));
+    mkdirSync(root);
+  }));

@@ -1,0 +1,250 @@
+/** When a dropped file counts as at rest, and that nothing is taken which is no longer what was looked at. */
+import assert from 'node:assert/strict';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import fc from 'fast-check';
+import { DropFolder, shortName } from '../../src/ingest/drop/drop-folder.ts';
+import { compareFiles, judgeName, judgeWindow, numberedName } from '../../src/ingest/format/file-name.ts';
+import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
+import { diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
+
+const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
+const NAME = 'newswire.20261121T1010Z.ndjson';
+
+let root = '';
+let monotonicMs = 0;
+let drop: DropFolder;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  monotonicMs = 1000;
+  drop = new DropFolder(root, { quiet_ms: 500, truncated_seconds: 60 }, () => monotonicMs);
+  drop.prepare();
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+const path = (name = NAME) => join(root, name);
+const scan = (nowMs = NOW_MS) => drop.scan(nowMs, () => false);
+
+/** Looks twice, long enough apart; @returns the one file that is ready then */
+function ready() {
+  scan();
+  monotonicMs += 500;
+  const [waiting, ...others] = scan().ready;
+  assert.ok(waiting && others.length === 0);
+  return waiting;
+}
+
+test('a file is ready once two looks, quiet_ms apart, saw it the same', () => {
+  writeFileSync(path(), 'x');
+  assert.deepEqual([scan().ready.length, scan().notReady, scan().nextLookMs], [0, 1, 500]);
+  monotonicMs += 499;
+  assert.deepEqual([scan().ready.length, scan().nextLookMs], [0, 1]);
+  monotonicMs += 1;
+  assert.deepEqual(
+    scan().ready.map(({ name }) => name),
+    [NAME],
+  );
+});
+
+test('any change begins the wait anew, also one that keeps size and time', () => {
+  const changes = [
+    () => appendFileSync(path(), 'more'),
+    () => utimesSync(path(), 1, 1),
+    () => {
+      writeFileSync(path('other.part'), readFileSync(path()));
+      utimesSync(path('other.part'), 1, 1);
+      renameSync(path('other.part'), path());
+    },
+  ];
+  writeFileSync(path(), 'x');
+  for (const change of changes) {
+    scan();
+    monotonicMs += 499;
+    change();
+    scan();
+    monotonicMs += 499;
+    assert.equal(scan().ready.length, 0);
+    monotonicMs += 1;
+    assert.equal(scan().ready.length, 1);
+  }
+});
+
+test('a file that changed, was replaced or removed since it was looked at is not taken', () => {
+  const changes = [
+    () => appendFileSync(path(), 'more'),
+    () => {
+      writeFileSync(path('other.part'), 'y');
+      renameSync(path('other.part'), path());
+    },
+    () => unlinkSync(path()),
+  ];
+  for (const change of changes) {
+    writeFileSync(path(), 'x');
+    const waiting = ready();
+    change();
+    const isThere = existsSync(path());
+    assert.equal(drop.take(waiting, 7), false);
+    assert.equal(existsSync(path()), isThere, 'it stays where it is');
+    assert.ok(!existsSync(drop.takenPath(7, NAME)));
+  }
+});
+
+test('a file that is taken lies in .taken, and is found there while nobody has dealt with it', () => {
+  writeFileSync(path(), 'x');
+  assert.equal(drop.take(ready(), 7), true);
+  assert.ok(!existsSync(path()));
+  const again = ready();
+  assert.deepEqual([again.name, again.path], [NAME, drop.takenPath(7, NAME)]);
+  assert.deepEqual(drop.scan(NOW_MS, (number) => number === 7).ready, []);
+});
+
+test('a file that is taken is on the disk, with its new name', async () => {
+  writeFileSync(path(), 'x');
+  const waiting = ready();
+  const calls = await diskCallsOf(() => drop.take(waiting, 7));
+  const taken = drop.takenPath(7, NAME);
+  const moved = calls.findIndex((call) => 'to' in call && call.to === taken);
+  const synced = calls.slice(moved).flatMap((call) => (call.call === 'sync' ? [call.path] : []));
+  assert.ok(moved >= 0);
+  assert.deepEqual(synced, [taken, join(root, '.taken')]);
+});
+
+test('a file that is written to as it is taken is looked at again', () => {
+  writeFileSync(path(), 'x');
+  const waiting = ready();
+  // Whoever has it open writes on.
+  const end = recordDiskCalls((call) => {
+    if (call.call === 'rename') appendFileSync(call.to, 'more');
+  });
+  try {
+    assert.equal(drop.take(waiting, 7), false);
+  } finally {
+    end();
+  }
+  assert.equal(readFileSync(drop.takenPath(7, NAME), 'utf8'), 'xmore');
+});
+
+test('a file that was cut off waits for its time, unless it changes', () => {
+  const name = `${NAME}.gz`;
+  writeFileSync(path(name), 'x');
+  const first = ready();
+  assert.ok(first.kind === 'export' && !first.isFinal);
+  drop.noteTruncated(first);
+  assert.deepEqual([scan().ready.length, scan().nextLookMs], [0, 59_500]);
+  appendFileSync(path(name), 'more');
+  const second = ready();
+  assert.ok(second.kind === 'export' && !second.isFinal);
+  // A look from before a change says nothing about the file after it.
+  drop.noteTruncated(first);
+  assert.equal(scan().ready.length, 1);
+  drop.noteTruncated(second);
+  monotonicMs += 59_500;
+  const [third] = scan().ready;
+  assert.ok(third?.kind === 'export' && third.isFinal);
+});
+
+test('an uncompressed file of no bytes waits as long; a compressed one does not', () => {
+  writeFileSync(path(), '');
+  writeFileSync(path('newswire.20261121T1000Z.csv.gz'), '');
+  scan();
+  monotonicMs += 500;
+  assert.deepEqual(
+    scan().ready.map(({ name }) => name),
+    ['newswire.20261121T1000Z.csv.gz'],
+  );
+  monotonicMs += 59_500;
+  assert.equal(scan().ready.length, 2);
+});
+
+test('what is ready comes in the order of windows, then backfills, then what is refused', () => {
+  const names = [
+    'odd',
+    'newswire.backfill-a.csv',
+    'imagewire.backfill-a.csv',
+    'newswire.20261121T1010Z.csv',
+    'imagewire.20261121T1010Z.csv',
+    'newswire.20261121T0950Z.csv',
+  ];
+  for (const name of names) writeFileSync(path(name), 'x');
+  scan();
+  monotonicMs += 500;
+  assert.deepEqual(
+    scan().ready.map(({ name }) => name),
+    [
+      'newswire.20261121T0950Z.csv',
+      'imagewire.20261121T1010Z.csv',
+      'newswire.20261121T1010Z.csv',
+      'imagewire.backfill-a.csv',
+      'newswire.backfill-a.csv',
+      'odd',
+    ],
+  );
+});
+
+test('the window of a file that waits for its end is looked at then', () => {
+  writeFileSync(path('newswire.20261121T1200Z.csv'), 'x');
+  scan(NOW_MS + 1000);
+  monotonicMs += 500;
+  assert.equal(scan(NOW_MS + 1000).nextLookMs, WINDOW_MS - 1000);
+  assert.equal(scan(NOW_MS + WINDOW_MS - 1).ready.length, 0);
+  assert.equal(scan(NOW_MS + WINDOW_MS).ready.length, 1);
+});
+
+test('a window is ready from its end on, and refused from a day ahead on', () => {
+  assert.equal(judgeWindow(NOW_MS - WINDOW_MS, NOW_MS), 'ready');
+  assert.equal(judgeWindow(NOW_MS - WINDOW_MS + 1, NOW_MS), 'early');
+  assert.equal(judgeWindow(NOW_MS + DAY_MS, NOW_MS), 'early');
+  assert.equal(judgeWindow(NOW_MS + DAY_MS + 1, NOW_MS), 'too far ahead');
+});
+
+test('the ingest number is put before the form', () => {
+  assert.equal(numberedName('newswire.20261121T1010Z.ndjson.gz', '7'), 'newswire.20261121T1010Z.7.ndjson.gz');
+  assert.equal(numberedName('imagewire.backfill-a.b.csv', '7.1'), 'imagewire.backfill-a.b.7.1.csv');
+  assert.equal(numberedName('whatever', '7'), 'whatever.7');
+});
+
+test('whatever a name is, it is judged, and shortened to what fits beside number and note', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (name) => {
+      const judged = judgeName(name);
+      assert.ok(['export', 'unfinished', 'refused'].includes(judged.kind));
+      const short = shortName(name);
+      assert.ok(Buffer.byteLength(short) <= 180);
+      if (name.isWellFormed()) assert.ok(name.startsWith(short));
+    }),
+  );
+});
+
+test('files have one order', () => {
+  const file = fc
+    .tuple(
+      fc.constantFrom('newswire', 'imagewire'),
+      fc.oneof(
+        fc.integer({ min: 0, max: 5 }).map((at) => `20261121T10${at}0Z`),
+        fc.constantFrom('backfill-a', 'backfill-b'),
+      ),
+      fc.constantFrom('csv', 'ndjson.gz'),
+    )
+    .map((parts) => judgeName(parts.join('.')))
+    .map((judged) => (judged.kind === 'export' ? judged.file : assert.fail()));
+  fc.assert(
+    fc.property(file, file, file, (a, b, c) => {
+      assert.equal(Math.sign(compareFiles(a, b)) + Math.sign(compareFiles(b, a)), 0);
+      assert.equal(compareFiles(a, b) === 0, a.name === b.name);
+      if (compareFiles(a, b) <= 0 && compareFiles(b, c) <= 0) assert.ok(compareFiles(a, c) <= 0);
+    }),
+  );
+});

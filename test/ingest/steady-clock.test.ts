@@ -1,0 +1,151 @@
+/** A clock that is wrong: what must not be done by it, and what clients are told all the same. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { SteadyClock } from '../../src/ingest/steady-clock.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+beforeEach(async () => {
+  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+});
+afterEach(() => appliance?.stop());
+
+const apply = async () => {
+  const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  assert.equal(line.msg, 'file applied');
+};
+
+/** Has the newest finished window end so much later than now, as it does when the clock is set back after it. */
+async function setBack(byMs: number): Promise<number> {
+  await apply();
+  await appliance.serving().stop();
+  const start = Math.floor((Date.now() + byMs) / WINDOW_MS) * WINDOW_MS;
+  const db = openDetections(join(appliance.data, 'detections.db'));
+  // Those before it may have been found missing by now.
+  db.prepare("UPDATE export_window SET window_start = ? WHERE status = 'done'").run(start);
+  db.close();
+  await appliance.restart();
+  return start + WINDOW_MS;
+}
+
+/** Delivery times in the order of the stream, epoch milliseconds; to be read while the appliance is stopped. */
+function readDeliveries(): number[] {
+  const db = openDetections(join(appliance.data, 'detections.db'));
+  try {
+    return db
+      .prepare<[], { delivered_at: number }>('SELECT delivered_at FROM delivery ORDER BY first_position')
+      .all()
+      .map(({ delivered_at }) => delivered_at);
+  } finally {
+    db.close();
+  }
+}
+
+test('a change is never delivered before the end of a window that was told as complete', async () => {
+  const end = await setBack(2 * HOUR_MS);
+  await apply();
+  await appliance.serving().stop();
+  assert.ok((readDeliveries().at(-1) ?? 0) >= end);
+  await appliance.restart();
+});
+
+test('a clock that is behind has no file refused as far ahead of its time: it waits', async () => {
+  const end = await setBack(2 * DAY_MS);
+  const name = fileName('newswire', end + WINDOW_MS);
+  appliance.put(name, ndjson([newRow()]));
+  await apply();
+  assert.ok(existsSync(join(appliance.drop, name)));
+  assert.deepEqual(readdirSync(join(appliance.drop, 'refused')), []);
+});
+
+/** Has the delivery times lie a day ahead, as a jump of the clock leaves them. @returns the latest */
+async function leaveJump(): Promise<number> {
+  await apply();
+  await appliance.serving().stop();
+  const ahead = Date.now() + DAY_MS;
+  const db = openDetections(join(appliance.data, 'detections.db'));
+  db.prepare('UPDATE delivery SET delivered_at = ?').run(ahead);
+  db.close();
+  await appliance.restart();
+  return ahead;
+}
+
+test('a clock that was ahead and is corrected reads no window before it has ended, and refuses what is too far ahead', async () => {
+  await leaveJump();
+  const thisWindow = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
+  // The one after it: this one may end while the test runs.
+  const early = fileName('newswire', thisWindow + WINDOW_MS);
+  const tooFar = fileName('newswire', thisWindow + DAY_MS + 2 * WINDOW_MS);
+  appliance.put(early, ndjson([newRow()]));
+  const line = await appliance.dropped(tooFar, ndjson([newRow()]));
+  assert.equal(line.msg, 'file refused');
+  assert.deepEqual(
+    readdirSync(join(appliance.drop, 'refused')).filter((name) => !name.endsWith('.reason.json')),
+    [tooFar],
+  );
+  await apply();
+  assert.ok(existsSync(join(appliance.drop, early)));
+});
+
+test('a clock that was ahead and is corrected is not called wrong, and delivery times go on from the latest', async () => {
+  const ahead = await leaveJump();
+  await apply();
+  const open: { name: string }[] = JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
+  assert.deepEqual(
+    open.filter(({ name }) => name === 'clock wrong'),
+    [],
+  );
+  // Some of what it checks is not as it should be on machines that run tests.
+  const checked = appliance.cli(['check', '--json'], { anyStatus: true });
+  const found: { check: string; status: string }[] = JSON.parse(checked.stdout);
+  assert.equal(found.find(({ check }) => check === 'clock')?.status, 'ok');
+  await appliance.serving().stop();
+  const [jumped, next, ...more] = readDeliveries();
+  assert.deepEqual([jumped, more], [ahead, []]);
+  assert.ok(next !== undefined && next >= ahead);
+  await appliance.restart();
+});
+
+test('a stop does not wait for a file of which no rows come', async () => {
+  const name = fileName('newswire', nextWindowMs());
+  appliance.put(`${name}.gz`, gzipSync(Buffer.alloc(1_000_000_000, '\n'), { level: 1 }));
+  // It is begun when the log says nothing of it a while later: the thread is at nothing else.
+  await sleep(500);
+  assert.equal(await appliance.serving().stop(), 0);
+  assert.ok(existsSync(join(appliance.drop, `${name}.gz`)), 'it was not read to its end');
+  // Or the next start would read it.
+  rmSync(join(appliance.drop, `${name}.gz`));
+  await appliance.restart();
+});
+
+test('what cannot be undone waits until the clock has gone evenly for an hour', () => {
+  let [wallMs, monotonicMs] = [Date.now(), 0];
+  const clock = new SteadyClock(
+    () => wallMs,
+    () => monotonicMs,
+  );
+  const goOn = (ms: number) => {
+    wallMs += ms;
+    monotonicMs += ms;
+    return clock.isSteady();
+  };
+  assert.ok(goOn(0));
+  assert.ok(goOn(DAY_MS));
+  // It is corrected a little every day.
+  wallMs += MINUTE_MS;
+  assert.ok(goOn(1000));
+  for (const jumpMs of [40 * DAY_MS, -40 * DAY_MS]) {
+    wallMs += jumpMs;
+    assert.ok(!goOn(1000));
+    assert.ok(!goOn(HOUR_MS / 2));
+    assert.ok(goOn(HOUR_MS / 2));
+  }
+});

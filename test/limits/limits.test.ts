@@ -1,0 +1,333 @@
+/** The rules of the limits, on clocks of their own (contract: Limits; Authentication, 6). */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import fc from 'fast-check';
+import { createDailyAllowance, type RowReader } from '../../src/limits/daily-allowance.ts';
+import { accountUsageId, createDailyRows } from '../../src/limits/daily-rows.ts';
+import { createKeyUses } from '../../src/limits/key-uses.ts';
+import { createUnseenKeyIds } from '../../src/limits/unseen-key-ids.ts';
+import type { Usage } from '../../src/limits/usage.ts';
+import { createUsageKeeper } from '../../src/limits/usage-keeper.ts';
+import { Refused } from '../../src/refused.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/time.ts';
+
+const NOON_MS = Date.parse('2026-11-21T12:00:00Z');
+const CREATED_MS = NOON_MS - DAY_MS;
+const DAY = NOON_MS / DAY_MS - 0.5;
+const ACCOUNT = accountUsageId({ id: 'agency', created_at: CREATED_MS });
+
+function reader(terms: { key?: string; ofKey?: number | null; ofAccount?: number | null } = {}): RowReader {
+  const { key = 'key1', ofKey = null, ofAccount = null } = terms;
+  return {
+    key_id: key,
+    daily_rows: ofKey,
+    account: { id: 'agency', created_at: CREATED_MS, daily_rows: ofAccount },
+  };
+}
+
+describe('the daily row allowance', () => {
+  test("is the account's own, else the setting's; a key has one only where it was given one", () => {
+    const allowance = createDailyAllowance(createDailyRows(), 10);
+    assert.equal(allowance.rowsOf(reader()), 10);
+    assert.equal(allowance.rowsOf(reader({ ofAccount: 3 })), 3);
+    allowance.count(reader(), 9, NOON_MS);
+    assert.equal(allowance.throttle(reader(), NOON_MS), null);
+    assert.equal(allowance.throttle(reader({ ofAccount: 9 }), NOON_MS)?.by, 'account');
+    assert.equal(allowance.throttle(reader({ ofKey: 9 }), NOON_MS)?.by, 'key');
+    assert.equal(allowance.throttle(reader({ key: 'key2', ofKey: 9 }), NOON_MS), null, 'another key');
+    assert.equal(allowance.throttle(reader({ ofKey: 0, ofAccount: 20 }), NOON_MS)?.by, 'key', 'none at all');
+  });
+
+  test('lets in while used rows are below it; then every read is refused until 00:00 UTC', () => {
+    const allowance = createDailyAllowance(createDailyRows(), 10);
+    allowance.require(reader(), NOON_MS);
+    allowance.count(reader(), 9, NOON_MS);
+    allowance.require(reader(), NOON_MS);
+    allowance.count(reader(), 1000, NOON_MS);
+    const nextMs = NOON_MS + 12 * HOUR_MS;
+    for (const [nowMs, seconds] of [
+      [NOON_MS, 43_200],
+      [nextMs - 1500, 2],
+      [nextMs - 1000, 1],
+      [nextMs - 1, 1],
+    ] as const) {
+      assert.throws(
+        () => allowance.require(reader(), nowMs),
+        (error) =>
+          error instanceof Refused &&
+          error.code === 'daily_allowance' &&
+          error.retryAfterSeconds === seconds &&
+          /account .* of 10 rows \(1009 rows read today\)\. .*2026-11-22T00:00:00Z/.test(error.message),
+      );
+    }
+    allowance.require(reader(), nextMs);
+  });
+
+  test('where both are used up it is the account that throttles', () => {
+    const allowance = createDailyAllowance(createDailyRows(), 5);
+    allowance.count(reader(), 5, NOON_MS);
+    assert.equal(allowance.throttle(reader({ ofKey: 5 }), NOON_MS)?.by, 'account');
+  });
+
+  test('the keys of an account share its allowance', () => {
+    const allowance = createDailyAllowance(createDailyRows(), 5);
+    allowance.count(reader({ key: 'key1' }), 3, NOON_MS);
+    allowance.count(reader({ key: 'key2' }), 2, NOON_MS);
+    assert.equal(allowance.throttle(reader({ key: 'key3' }), NOON_MS)?.by, 'account');
+  });
+
+  test('a clock that is set back gives no day out twice, one that was ahead takes nothing away', () => {
+    const allowance = createDailyAllowance(createDailyRows(), 5);
+    const isThrottled = (nowMs: number) => allowance.throttle(reader(), nowMs) !== null;
+    const yesterdayMs = NOON_MS - DAY_MS;
+    allowance.count(reader(), 5, yesterdayMs);
+    allowance.count(reader(), 5, NOON_MS);
+    assert.ok(isThrottled(yesterdayMs), 'set back to a day that was used up');
+    assert.ok(isThrottled(NOON_MS), 'and forward again');
+    const farMs = NOON_MS + 1000 * DAY_MS;
+    assert.ok(!isThrottled(farMs));
+    allowance.count(reader(), 5, farMs);
+    assert.ok(isThrottled(NOON_MS), 'today stays used up');
+    assert.ok(!isThrottled(NOON_MS + DAY_MS), 'tomorrow is whole');
+  });
+
+  test('no more than three days are kept, the nearest to the clock', () => {
+    const rows = createDailyRows();
+    for (const away of [-400, -2, -1, 0, 300]) rows.add('key', 'key1', 1, NOON_MS + away * DAY_MS);
+    assert.deepEqual(rows.days(), [DAY - 1, DAY, DAY + 300]);
+    rows.add('key', 'key1', 1, NOON_MS + DAY_MS);
+    assert.deepEqual(rows.days(), [DAY - 1, DAY, DAY + 1]);
+    assert.deepEqual(
+      rows.unwritten().map(({ day }) => day),
+      [DAY - 1, DAY, DAY + 1],
+      'what is forgotten is not written either',
+    );
+  });
+
+  test('the day of the clock is kept whatever came before', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: -1000, max: 1000 }), { minLength: 1 }), (days) => {
+        const rows = createDailyRows();
+        for (const away of days) {
+          const nowMs = NOON_MS + away * DAY_MS;
+          const before = rows.used('key', 'key1', nowMs);
+          rows.add('key', 'key1', 1, nowMs);
+          assert.equal(rows.used('key', 'key1', nowMs), before + 1);
+          assert.ok(rows.days().length <= 3);
+        }
+      }),
+    );
+  });
+
+  test('an empty page costs nothing and leaves no trace', () => {
+    const rows = createDailyRows();
+    createDailyAllowance(rows, 5).count(reader(), 0, NOON_MS);
+    assert.deepEqual([rows.unwritten(), rows.days()], [[], []]);
+  });
+
+  test('counts go on from what was stored', () => {
+    const rows = createDailyRows([{ day: DAY, holder: 'account', id: ACCOUNT, rows: 4 }]);
+    const allowance = createDailyAllowance(rows, 5);
+    assert.equal(allowance.throttle(reader(), NOON_MS), null);
+    allowance.count(reader(), 1, NOON_MS);
+    assert.equal(allowance.throttle(reader(), NOON_MS)?.by, 'account');
+    assert.deepEqual(rows.unwritten(), [
+      { day: DAY, holder: 'account', id: ACCOUNT, rows: 5 },
+      { day: DAY, holder: 'key', id: 'key1', rows: 1 },
+    ]);
+  });
+});
+
+describe('the keeper of used rows', () => {
+  /** A writer whose writes end when the test says so. */
+  function controlledWriter() {
+    const writes: { usage: Usage; end: PromiseWithResolvers<void> }[] = [];
+    let isClosed = false;
+    return {
+      writes,
+      isClosed: () => isClosed,
+      write(usage: Usage) {
+        const end = Promise.withResolvers<void>();
+        writes.push({ usage, end });
+        return end.promise;
+      },
+      async close() {
+        isClosed = true;
+      },
+    };
+  }
+
+  function kept() {
+    const rows = createDailyRows();
+    const uses = createKeyUses();
+    const writer = controlledWriter();
+    const failures: (string | null)[] = [];
+    const onFailure = (error: Error | null) => failures.push(error === null ? null : error.message);
+    return {
+      rows,
+      uses,
+      writer,
+      failures,
+      keeper: createUsageKeeper({ rows, uses, requests: null, writer, onFailure, everyMs: null }),
+    };
+  }
+
+  /** The keeper gets to its next write within a few turns, or never. */
+  async function begun(writes: readonly unknown[], count: number): Promise<void> {
+    for (let turn = 0; turn < 100 && writes.length < count; turn += 1) await nextTurn();
+    assert.equal(writes.length, count);
+  }
+
+  const rowsOf = ({ usage }: { usage: Usage }) => usage.counts.map(({ rows }) => rows);
+
+  test('writes which keys were used, also where nothing was read, and each use once', async () => {
+    const { uses, writer, keeper } = kept();
+    uses.note('key1', NOON_MS, 7);
+    uses.note('key1', NOON_MS + 1);
+    const first = keeper.write();
+    uses.note('key1', NOON_MS + 2);
+    writer.writes[0]?.end.resolve();
+    await first;
+    const second = keeper.write();
+    writer.writes[1]?.end.resolve();
+    await second;
+    await keeper.write();
+    assert.deepEqual(
+      writer.writes.map(({ usage }) => [usage.counts, usage.uses]),
+      [
+        [[], [{ key_id: 'key1', last_used_at: NOON_MS + 1, position: 7 }]],
+        [[], [{ key_id: 'key1', last_used_at: NOON_MS + 2, position: 7 }]],
+      ],
+    );
+  });
+
+  test('writes only what has grown, and one write at a time', async () => {
+    const { rows, writer, keeper } = kept();
+    await keeper.write();
+    assert.equal(writer.writes.length, 0, 'nothing was used');
+    rows.add('key', 'key1', 3, NOON_MS);
+    const first = keeper.write();
+    rows.add('key', 'key1', 2, NOON_MS);
+    void keeper.write();
+    assert.deepEqual(writer.writes.map(rowsOf), [[3]]);
+    writer.writes[0]?.end.resolve();
+    await first;
+    const second = keeper.write();
+    assert.deepEqual(writer.writes.map(rowsOf), [[3], [5]]);
+    assert.deepEqual(writer.writes[1]?.usage.days, [DAY]);
+    writer.writes[1]?.end.resolve();
+    await second;
+    await keeper.write();
+    assert.equal(writer.writes.length, 2);
+  });
+
+  test('a failure is told once and loses nothing; so is that it is over', async () => {
+    const { rows, writer, failures, keeper } = kept();
+    rows.add('key', 'key1', 3, NOON_MS);
+    for (const at of [0, 1]) {
+      const write = keeper.write();
+      writer.writes[at]?.end.reject(new Error('disk full'));
+      await write;
+    }
+    assert.deepEqual(failures, ['disk full']);
+    const write = keeper.write();
+    assert.deepEqual(writer.writes.map(rowsOf), [[3], [3], [3]]);
+    writer.writes[2]?.end.resolve();
+    await write;
+    assert.deepEqual(failures, ['disk full', null]);
+  });
+
+  test('a stop writes what was counted while a write was under way, then ends the writer', async () => {
+    const { rows, writer, keeper } = kept();
+    rows.add('key', 'key1', 3, NOON_MS);
+    void keeper.write();
+    rows.add('key', 'key1', 1, NOON_MS);
+    const closed = keeper.close();
+    assert.equal(writer.isClosed(), false);
+    writer.writes[0]?.end.resolve();
+    await begun(writer.writes, 2);
+    assert.deepEqual(writer.writes.map(rowsOf), [[3], [4]]);
+    writer.writes[1]?.end.resolve();
+    await closed;
+    assert.equal(writer.isClosed(), true);
+  });
+
+  test('a stop ends even where nothing can be written', async () => {
+    const { rows, writer, failures, keeper } = kept();
+    rows.add('key', 'key1', 3, NOON_MS);
+    const closed = keeper.close();
+    await begun(writer.writes, 1);
+    writer.writes[0]?.end.reject(new Error('gone'));
+    await closed;
+    assert.deepEqual([failures, writer.isClosed()], [['gone'], true]);
+  });
+});
+
+describe('unseen key ids', () => {
+  const id = (number: number) => `key${number}`;
+
+  test('so many a minute are let through, the next waits for the minute to end', () => {
+    const unseen = createUnseenKeyIds(3);
+    for (const number of [1, 2, 3]) assert.equal(unseen.take(id(number), '10.0.0.1', NOON_MS), null);
+    assert.equal(unseen.take(id(4), '10.0.0.1', NOON_MS + 20_500), 40);
+    assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS + 20_500), 40, 'tried before, but never proven');
+    assert.equal(unseen.take(id(4), '10.0.0.2', NOON_MS), null, 'another address');
+    assert.equal(unseen.take(id(4), '10.0.0.1', NOON_MS + MINUTE_MS), null);
+  });
+
+  test('a key id that was proven at the address within a day is let through and not counted', () => {
+    const unseen = createUnseenKeyIds(2);
+    unseen.take(id(1), '10.0.0.1', NOON_MS);
+    unseen.markSeen(id(1), '10.0.0.1', NOON_MS);
+    unseen.take('guess', '10.0.0.1', NOON_MS);
+    for (let count = 0; count < 10; count += 1) {
+      assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS + count), null);
+    }
+    assert.equal(unseen.take('guess', '10.0.0.1', NOON_MS), 60);
+    assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS), null, 'somebody else guesses');
+
+    const lateMs = NOON_MS + DAY_MS;
+    for (const at of [0, 1]) unseen.take('guess', '10.0.0.1', lateMs - SECOND_MS + at);
+    assert.equal(unseen.take(id(1), '10.0.0.1', lateMs - 1), null, 'seen for a day');
+    assert.equal(unseen.take(id(1), '10.0.0.1', lateMs), 59, 'and no longer');
+  });
+
+  test('it is seen at that address only', () => {
+    const unseen = createUnseenKeyIds(1);
+    unseen.markSeen(id(1), '10.0.0.1', NOON_MS);
+    assert.equal(unseen.take(id(1), '10.0.0.2', NOON_MS), null);
+    assert.equal(unseen.take(id(1), '10.0.0.2', NOON_MS), 60);
+  });
+
+  test('an IPv6 network of 64 bits is one address', () => {
+    const unseen = createUnseenKeyIds(1);
+    assert.equal(unseen.take(id(1), '2001:db8::1', NOON_MS), null);
+    assert.equal(unseen.take(id(2), '2001:db8:0:0:9::2', NOON_MS), 60);
+    assert.equal(unseen.take(id(2), '2001:db8:0:1::2', NOON_MS), null);
+    unseen.markSeen(id(3), '2001:db8::3', NOON_MS);
+    assert.equal(unseen.take(id(3), '2001:db8::4', NOON_MS), null);
+  });
+
+  test('what is remembered is bounded: the longest unused goes first', () => {
+    const unseen = createUnseenKeyIds(1, 2);
+    unseen.take('guess', '10.0.0.1', NOON_MS);
+    for (const [number, atMs] of [
+      [1, 0],
+      [2, 1],
+      [1, 2],
+      [3, 3],
+    ] as const) {
+      unseen.markSeen(id(number), '10.0.0.1', NOON_MS + atMs);
+    }
+    const isSeen = (number: number) => unseen.take(id(number), '10.0.0.1', NOON_MS + 4) === null;
+    assert.deepEqual([isSeen(1), isSeen(2), isSeen(3)], [true, false, true]);
+  });
+
+  test('a clock that is set back far does not keep a key id for ever', () => {
+    const unseen = createUnseenKeyIds(1);
+    unseen.markSeen(id(1), '10.0.0.1', NOON_MS + 400 * DAY_MS);
+    unseen.take('guess', '10.0.0.1', NOON_MS);
+    assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS), 60);
+  });
+});

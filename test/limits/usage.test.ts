@@ -1,0 +1,333 @@
+/** What was used of the daily allowances outlives restarts and crashes, and is written beside whatever else happens. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { nextDayMs, type UsedRows } from '../../src/limits/daily-rows.ts';
+import { openUsage, readUsageAtStart, readUsedRows, writeUsage } from '../../src/limits/usage.ts';
+import { createUsageWriter, type UsageWriter } from '../../src/limits/usage-keeper.ts';
+import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
+import { openReader } from '../../src/store/database.ts';
+import { openWriter } from '../../src/store/writer.ts';
+import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+
+/** Far longer than these tests take. */
+const MIDNIGHT_MS = 120_000;
+/** Only a test that must fail waits so long. */
+const PATIENCE_MS = 30_000;
+/** At midnight all counts begin anew, in the middle of a test too. */
+async function untilMidnightIsFar(): Promise<void> {
+  const leftMs = nextDayMs(Date.now()) - Date.now();
+  if (leftMs < MIDNIGHT_MS) await new Promise((resolve) => setTimeout(resolve, leftMs));
+}
+
+const byId = (a: UsedRows, b: UsedRows) => a.day - b.day || a.id.localeCompare(b.id);
+
+describe('the writer of used rows', () => {
+  let folder: string;
+  let path: string;
+  let writer: UsageWriter;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'wirewatch-usage-'));
+    path = join(folder, 'usage.db');
+    writer = createUsageWriter({ path });
+  });
+  afterEach(async () => {
+    await writer.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  function stored(): UsedRows[] {
+    const db = openReader(path);
+    try {
+      return readUsedRows(db).sort(byId);
+    } finally {
+      db.close();
+    }
+  }
+
+  test('writes counts over those before, and deletes the days that are not kept', async () => {
+    const count = (day: number, id: string, rows: number): UsedRows => ({ day, holder: 'key', id, rows });
+    await writer.write({ counts: [count(1, 'a', 5), count(2, 'a', 6)], days: [1, 2], uses: [] });
+    await writer.write({ counts: [count(2, 'a', 7), count(2, 'b', 1)], days: [1, 2], uses: [] });
+    assert.deepEqual(stored(), [count(1, 'a', 5), count(2, 'a', 7), count(2, 'b', 1)]);
+    await writer.write({ counts: [count(3, 'b', 1)], days: [2, 3], uses: [] });
+    assert.deepEqual(stored(), [count(2, 'a', 7), count(2, 'b', 1), count(3, 'b', 1)]);
+  });
+
+  test('an account and a key of the same name are two', async () => {
+    const counts: UsedRows[] = [
+      { day: 1, holder: 'account', id: 'a', rows: 2 },
+      { day: 1, holder: 'key', id: 'a', rows: 1 },
+    ];
+    await writer.write({ counts, days: [1], uses: [] });
+    assert.deepEqual(stored(), counts);
+  });
+
+  test('a broken file is told and left as it is; a missing one is made, and it writes again', async () => {
+    const usage = { counts: [{ day: 1, holder: 'key', id: 'a', rows: 1 } as const], days: [1], uses: [] };
+    const rubbish = 'no database at all'.repeat(1000);
+    writeFileSync(path, rubbish);
+    await assert.rejects(writer.write(usage));
+    assert.equal(readFileSync(path, 'utf8'), rubbish);
+    rmSync(path);
+    await writer.write(usage);
+    assert.deepEqual(stored(), usage.counts);
+  });
+});
+
+describe('at the start', () => {
+  const count: UsedRows = { day: 1, holder: 'key', id: 'a', rows: 7 };
+  let folder: string;
+  let path: string;
+  let reasons: string[];
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'wirewatch-usage-'));
+    path = join(folder, 'usage.db');
+    reasons = [];
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  const start = () => readUsageAtStart(path, (reason) => reasons.push(reason));
+
+  function fill(): void {
+    const db = openUsage(path);
+    writeUsage(db, { counts: [count], days: [1], uses: [{ key_id: 'a', last_used_at: 1, position: null }] });
+    db.close();
+  }
+
+  test('a missing file is made, and one that is sound is taken over, both without a word', () => {
+    assert.deepEqual(start(), []);
+    assert.ok(existsSync(path));
+    fill();
+    assert.deepEqual([start(), reasons], [[count], []]);
+  });
+
+  const unusable: Readonly<Record<string, () => void>> = {
+    empty: () => writeFileSync(path, ''),
+    'no database': () => writeFileSync(path, 'no database at all'.repeat(1000)),
+    damaged() {
+      fill();
+      const content = readFileSync(path);
+      writeFileSync(path, content.fill(0x55, content.length - 2000));
+    },
+    'of another program': () => openWriter(path, ACCESS_SCHEMA).close(),
+    'of another schema'() {
+      fill();
+      const db = openUsage(path);
+      db.pragma('user_version = 99');
+      db.close();
+    },
+    'without its table'() {
+      const db = openUsage(path);
+      db.exec('DROP TABLE row_usage');
+      db.close();
+    },
+    'without its other table'() {
+      const db = openUsage(path);
+      db.exec('DROP TABLE key_use');
+      db.close();
+    },
+    'without its refusals'() {
+      const db = openUsage(path);
+      db.exec('DROP TABLE refusal');
+      db.close();
+    },
+    'a folder': () => mkdirSync(join(path, 'within'), { recursive: true }),
+  };
+  for (const [how, make] of Object.entries(unusable)) {
+    test(`a file that is ${how} is set aside, a second time as well, and the next start is a new one`, () => {
+      for (const times of [1, 2]) {
+        make();
+        writeFileSync(`${path}-wal`, '');
+        assert.deepEqual(start(), []);
+        assert.equal(reasons.length, times);
+        assert.deepEqual([existsSync(path), existsSync(`${path}-wal`)], [false, false]);
+        assert.ok(existsSync(`${path}.damaged`));
+      }
+      fill();
+      assert.deepEqual(start(), [count]);
+    });
+  }
+});
+
+describe('the program', () => {
+  let appliance: Appliance;
+  const first = newRow({ subscription_id: 7001 });
+  const second = newRow({ subscription_id: 7001 });
+  showLogOfFailures(() => appliance?.serving());
+
+  before(async () => {
+    await untilMidnightIsFar();
+    appliance = await startAppliance({ WIREWATCH_LIMITS_DAILY_ROWS: '2' });
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([first, second]));
+  });
+  after(() => appliance?.stop());
+
+  async function read(row: Readonly<Record<string, unknown>>) {
+    const response = await appliance.get(`/v1/detections/${idOf(row)}`);
+    await response.arrayBuffer();
+    return response.status;
+  }
+
+  async function limits() {
+    const response = await appliance.get('/v1/me');
+    assert.equal(response.status, 200);
+    return JSON.parse(await response.text()).limits;
+  }
+
+  /** Rows in the store, of all that have read. */
+  function writtenRows(): number {
+    const db = openReader(join(appliance.data, 'usage.db'));
+    try {
+      return readUsedRows(db).reduce((sum, { rows }) => sum + rows, 0);
+    } finally {
+      db.close();
+    }
+  }
+
+  test('writes while it runs, so that a crash forgets little; a stop writes all; each start goes on', async () => {
+    assert.equal(await read(first), 200);
+    const untilMs = performance.now() + PATIENCE_MS;
+    while (writtenRows() < 2) {
+      assert.ok(performance.now() < untilMs, 'it was not written');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await appliance.serving().kill();
+    await appliance.restart();
+    assert.equal((await limits()).throttled, null);
+    assert.equal(await read(second), 200);
+    assert.equal(await read(second), 429);
+    await appliance.restart();
+    assert.equal(await read(second), 429);
+    const { throttled, throttled_until, daily_rows } = await limits();
+    assert.deepEqual([throttled, daily_rows], ['account', 2]);
+    assert.match(throttled_until, /^\d{4}-\d\d-\d\dT00:00:00Z$/);
+  });
+
+  test('key list and key show tell the last use and the rows of the day, beside the appliance and without', async () => {
+    const id = appliance.key.split('_')[2] ?? '';
+    const shown = () => JSON.parse(appliance.cli(['key', 'show', id, '--json']).stdout);
+    const before = new Date(Math.floor(Date.now() / 1000) * 1000).toISOString();
+    assert.equal((await appliance.get('/v1/me')).status, 200);
+    const untilMs = performance.now() + PATIENCE_MS;
+    while (Date.parse(shown().last_used_at ?? 0) < Date.parse(before)) {
+      assert.ok(performance.now() < untilMs, 'it was not written');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    assert.match(shown().last_used_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    assert.equal(shown().rows_today, 2);
+    const listed = JSON.parse(appliance.cli(['key', 'list', '--json']).stdout);
+    assert.deepEqual(listed, [shown()]);
+    assert.match(appliance.cli(['key', 'list']).stdout, /LAST USED +ROWS TODAY\n/);
+    const other = JSON.parse(
+      appliance.cli([
+        ...['key', 'create', '--account', 'agency', '--name', 'unused', '--scopes', 'detections:read'],
+        ...['--subscriptions', '7001', '--json'],
+      ]).stdout,
+    );
+    assert.deepEqual([other.last_used_at, other.rows_today], [null, 0]);
+    appliance.cli(['key', 'revoke', other.id, '--yes']);
+    const last = shown();
+    await appliance.serving().stop();
+    assert.deepEqual(shown(), last, 'a stop has written all, and nobody runs');
+    writeFileSync(join(appliance.data, 'usage.db'), 'no database');
+    assert.deepEqual([shown().last_used_at, shown().rows_today], [null, null]);
+    rmSync(join(appliance.data, 'usage.db'));
+    await appliance.restart();
+  });
+
+  test('a usage.db that is damaged begins anew with a warning, one that was deleted without', async () => {
+    const path = join(appliance.data, 'usage.db');
+    const warnings = () => appliance.serving().log.filter(({ msg }) => msg.startsWith('usage.db '));
+    const startWithout = async (spoil: () => void) => {
+      await appliance.serving().stop();
+      spoil();
+      await appliance.restart();
+      assert.deepEqual([await read(first), await read(second), await read(second)], [200, 200, 429]);
+    };
+    await startWithout(() => writeFileSync(path, 'no database at all'.repeat(1000)));
+    const [warning, ...more] = warnings();
+    assert.deepEqual([warning?.level, more], ['warn', []]);
+    assert.match(String(warning?.reason), /not a database/);
+    await startWithout(() => {
+      for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+    });
+    assert.deepEqual(warnings(), []);
+    await appliance.restart();
+    assert.deepEqual([await read(second), warnings()], [429, []]);
+  });
+
+  test('account set and key set hold from the next request on', async () => {
+    const keyId = appliance.key.split('_')[2] ?? '';
+    appliance.cli(['account', 'set', 'agency', '--daily-rows', '1000']);
+    assert.equal(await read(second), 200);
+    appliance.cli(['key', 'set', keyId, '--daily-rows', '1']);
+    assert.equal(await read(second), 429);
+    assert.deepEqual((await limits()).throttled, 'key');
+    appliance.cli(['key', 'set', keyId, '--daily-rows', 'none']);
+    assert.equal(await read(second), 200);
+    appliance.cli(['account', 'set', 'agency', '--daily-rows', 'none']);
+    assert.equal(await read(second), 429);
+  });
+});
+
+describe('an account', () => {
+  let appliance: Appliance;
+  showLogOfFailures(() => appliance?.serving());
+
+  before(async () => {
+    await untilMidnightIsFar();
+    appliance = await startAppliance({ WIREWATCH_LIMITS_DAILY_ROWS: '1' });
+  });
+  after(() => appliance?.stop());
+
+  /** Drops a row for the agency's subscription. @returns its path, to be read */
+  async function dropRow(): Promise<string> {
+    const row = newRow({ subscription_id: 7001 });
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));
+    return `/v1/detections/${idOf(row)}`;
+  }
+
+  async function status(path: string, key?: string): Promise<number> {
+    const response = await appliance.get(path, key);
+    await response.arrayBuffer();
+    return response.status;
+  }
+
+  function removeAndAdd(): string {
+    appliance.cli(['account', 'remove', 'agency', '--yes']);
+    appliance.cli(['account', 'add', 'agency', '--name', 'Agency']);
+    appliance.cli(['subscription', 'add', '7001', '--account', 'agency']);
+    return createKey(appliance.cli, 'agency', '7001');
+  }
+
+  test('suspended, resumed or renamed has used what it had used', async () => {
+    const path = await dropRow();
+    assert.deepEqual([await status(path), await status(path)], [200, 429]);
+    appliance.cli(['account', 'suspend', 'agency']);
+    assert.equal(await status(path), 403);
+    appliance.cli(['account', 'resume', 'agency']);
+    appliance.cli(['account', 'set', 'agency', '--name', 'Another']);
+    assert.equal(await status(path), 429);
+    await appliance.restart();
+    assert.equal(await status(path), 429);
+  });
+
+  test('removed and added again under its id has used nothing, beside the appliance and after a restart', async () => {
+    const second = removeAndAdd();
+    const path = await dropRow();
+    assert.deepEqual([await status(path, second), await status(path, second)], [200, 429]);
+
+    const third = removeAndAdd();
+    const another = await dropRow();
+    await appliance.restart();
+    assert.deepEqual([await status(another, third), await status(another, third)], [200, 429]);
+    await appliance.restart();
+    assert.equal(await status(another, third), 429);
+  });
+});

@@ -1,0 +1,244 @@
+/**
+ * The programs that the manual shows, on bad days: as they stand there, against the real appliance behind a proxy
+ * that fails, on a full disk, and killed (contract: Client procedures, Retry).
+ */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, test } from 'node:test';
+import { formatWindowStart, WINDOW_MS } from '../../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { type Fault, startFaultyProxy } from '../support/faulty-proxy.ts';
+import { inFolder } from '../support/program.ts';
+
+const has = (tool: string) => spawnSync(tool, ['--version']).status === 0;
+const since = new Date(Date.now() - 1000).toISOString();
+const ROWS = 40;
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+
+before(async () => {
+  appliance = await startAppliance();
+  const rows = Array.from({ length: ROWS }, () => newRow());
+  const [corrected, ...others] = rows;
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+  const windowMs = nextWindowMs();
+  const later = new Date(windowMs).toISOString();
+  await appliance.dropped(
+    fileName('newswire', windowMs),
+    ndjson([{ ...corrected, last_scored_at: later, strength_score: 99 }, ...others.slice(0, 3)]),
+  );
+});
+after(() => appliance?.stop());
+
+interface ClientRun {
+  readonly code: number | null;
+  readonly printed: string;
+  readonly told: string;
+}
+
+/** Runs as it stands, but that sleeping takes no time and is noted, a line each, in `slept`. */
+const WITHOUT_SLEEP = `
+import sys, time
+def sleep(seconds):
+    with open("slept", "a") as out: out.write(f"{seconds}\\n")
+time.sleep = sleep
+exec(compile(sys.argv[1], "client.py", "exec"))
+`;
+
+import { example } from '../support/manual.ts';
+
+function startClient(folder: string, url: string, env: Record<string, string>) {
+  const child = spawn('python3', ['-c', WITHOUT_SLEEP, example('change-stream', 'python-client')], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, BASE_URL: url, KEY: appliance.key, SINCE: since, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended: Promise<ClientRun> = Promise.all([
+    once(child, 'close'),
+    text(child.stdout),
+    text(child.stderr),
+  ]).then(([[code], printed, told]) => ({ code, printed, told }));
+  return { child, ended };
+}
+
+async function throughFaults(
+  faults: readonly Fault[],
+  use: (url: string, folder: string, asked: readonly string[]) => Promise<void>,
+): Promise<void> {
+  const proxy = await startFaultyProxy({ target: appliance.serving().url, faults, limit: 3 });
+  try {
+    await inFolder((folder) => use(proxy.url, folder, proxy.asked));
+  } finally {
+    proxy.close();
+  }
+}
+
+/** What the example stored, and what the period has, both by id with the version. */
+async function assertWholeCopy(folder: string): Promise<void> {
+  const db = new DatabaseSync(join(folder, 'detections.sqlite'));
+  const stored = db.prepare('SELECT id, version, body FROM detection ORDER BY id').all();
+  db.close();
+  for (const { id, version, body } of stored) {
+    const detection = JSON.parse(String(body));
+    assert.deepEqual([detection.id, detection.version], [id, version]);
+  }
+  const { subscriptions } = JSON.parse(await (await appliance.get('/v1/me')).text());
+  const from = subscriptions.find(({ id }: { id: number }) => id === 7001).data_starts.text;
+  const to = new Date().toISOString();
+  const stream = 'limit=1000&subscription_id=7001&content_type=text';
+  const walk = await appliance.get(`/v1/detections?from=${from}&to=${to}&${stream}`);
+  const page = JSON.parse(await walk.text());
+  assert.equal(page.has_more, false);
+  const current = page.data.map(({ id, version }: { id: string; version: number }) => `${id} ${version}`);
+  assert.deepEqual(
+    stored.map(({ id, version }) => `${id} ${version}`),
+    current.sort(),
+  );
+}
+
+describe("the manual's Python client", { skip: !has('python3') && 'python3 is not installed' }, () => {
+  const FAULTS: readonly Fault[] = [
+    { kind: 'cut body', chunked: false },
+    { kind: 'cut body', chunked: true },
+    { kind: 'none' },
+    { kind: 'no answer' },
+    { kind: 'half a body' },
+    { kind: 'none' },
+    { kind: 'status', status: 502 },
+    { kind: 'status', status: 504 },
+    { kind: 'none' },
+    { kind: 'status', status: 503, retryAfter: 'Fri, 31 Dec 1999 23:59:59 GMT' },
+    { kind: 'status', status: 500 },
+    { kind: 'status', status: 200 },
+    { kind: 'status', status: 429, retryAfter: '17' },
+  ];
+
+  test('outlives every fault, waits twice as long each time, and has everything once', () =>
+    throughFaults(FAULTS, async (url, folder, asked) => {
+      const { printed, told, code } = await startClient(folder, url, {}).ended;
+      assert.deepEqual([code, told, printed], [0, '', `${ROWS} detections\n`]);
+      assert.ok(asked.length > FAULTS.length);
+      const slept = readFileSync(join(folder, 'slept'), 'utf8').trim().split('\n').map(Number);
+      assert.deepEqual(slept, [1, 2, 1, 2, 1, 2, 1, 2, 4, 17]);
+      await assertWholeCopy(folder);
+    }));
+
+  test('killed in the middle of a page, it goes on where it was', async () => {
+    const child: { current?: ChildProcess } = {};
+    const kill: Fault = { kind: 'event', happen: () => child.current?.kill('SIGKILL') };
+    await throughFaults([kill, { kind: 'none' }, kill, { kind: 'none' }, kill], async (url, folder) => {
+      let kills = 0;
+      for (;;) {
+        // With a cursor, since is not used any more: one that would be refused shows that.
+        const run = startClient(folder, url, kills > 1 ? { SINCE: 'never' } : {});
+        child.current = run.child;
+        const { code, told, printed } = await run.ended;
+        if (code === 0) {
+          assert.equal(printed, `${ROWS} detections\n`);
+          break;
+        }
+        assert.deepEqual([code, told], [null, '']);
+        kills += 1;
+      }
+      assert.equal(kills, 3);
+      await assertWholeCopy(folder);
+    });
+  });
+
+  test('what must not be repeated ends it with what the service said', () =>
+    throughFaults([], async (url, folder, asked) => {
+      const { code, told } = await startClient(folder, url, { KEY: 'nonsense' }).ended;
+      assert.equal(code, 1);
+      assert.match(told, /"status":401/);
+      assert.equal(asked.length, 1);
+    }));
+});
+
+describe("the manual's calls", { skip: !has('curl') && 'curl is not installed' }, () => {
+  test('a token is asked for again after a 502', () =>
+    throughFaults([{ kind: 'status', status: 502 }], async (url, folder, asked) => {
+      const script = example('tokens', 'token-in-body').replaceAll('http://127.0.0.1:8080', url);
+      const env = { PATH: process.env.PATH, KEY: appliance.key };
+      const child = spawn('sh', ['-eu', '-c', script], { cwd: folder, env });
+      const [printed] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+      assert.equal(JSON.parse(printed).key.id, appliance.key.split('_')[2]);
+      assert.deepEqual(asked, ['/oauth/token', '/oauth/token', '/v1/me']);
+    }));
+});
+
+/** Runs an example that calls the service. @returns what it prints */
+async function called(code: string, more: Record<string, string> = {}): Promise<Record<string, unknown>> {
+  const script = code.replaceAll('http://127.0.0.1:8080', appliance.serving().url);
+  const env = { PATH: process.env.PATH, KEY: appliance.key, ...more };
+  const child = spawn('sh', ['-eu', '-c', script], { env });
+  const [printed] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return JSON.parse(printed);
+}
+
+describe("the manual's first calls", { skip: !has('curl') && 'curl is not installed' }, () => {
+  test('show the key, a page of the stream, a page of a period and its digest', async () => {
+    const me = await called(example('client-guide', 'first-call'));
+    assert.ok(Array.isArray(me.subscriptions) && me.subscriptions.length > 0);
+
+    const stream = example('change-stream', 'first-page').replace(/since=[^&]+/, `since=${since}`);
+    const { data, next_cursor } = await called(stream);
+    assert.ok(Array.isArray(data) && data.length > 0 && typeof next_cursor === 'string');
+
+    const wait = example('change-stream', 'wait').replace('wait=50', 'wait=1');
+    const nothing = await called(wait, { CURSOR: next_cursor });
+    assert.deepEqual([nothing.data, nothing.has_more], [[], false]);
+
+    const [today = ''] = new Date().toISOString().split('T');
+    const starts = /"text":"([^"]+)"/.exec(JSON.stringify(me))?.[1];
+    for (const name of ['first-page', 'digests']) {
+      const days = example('periods', name)
+        .replace(/from=[\d-]+/, `from=${starts}`)
+        .replace(/to=[\d-]+/, `to=${today}`);
+      const period = await called(days);
+      assert.ok(Array.isArray(period.data) && period.data.length > 0, name);
+    }
+  });
+});
+
+describe("the manual's writers on a full disk", {
+  skip: !existsSync('/dev/full') && 'there is no /dev/full',
+}, () => {
+  /** Of the last window, by the clock, and of the one that may be the last by the time the example asks it. */
+  const [last, next] = [1, 0].map((before) =>
+    formatWindowStart((Math.floor(Date.now() / WINDOW_MS) - before) * WINDOW_MS),
+  );
+  for (const [name, command, code, drafts] of [
+    ['shell', 'sh', example('export-format', 'shell-writer'), ['.newswire.20261120T1010Z.ndjson.gz']],
+    ['CSV', 'sh', example('export-format', 'csv-writer'), ['newswire.20261120T1020Z.csv.part']],
+    [
+      'Python',
+      'python3',
+      example('export-format', 'python-writer'),
+      [`.imagewire.${last}.ndjson.gz`, `.imagewire.${next}.ndjson.gz`],
+    ],
+  ] as const) {
+    test(
+      `the ${name} example puts no part of a file under the name that is read`,
+      {
+        skip: !has(command === 'sh' ? 'gzip' : command) && `${command} is not installed`,
+      },
+      () =>
+        inFolder(async (folder) => {
+          const drop = join(folder, 'wirewatch-data', 'drop');
+          mkdirSync(drop, { recursive: true });
+          for (const draft of drafts) symlinkSync('/dev/full', join(drop, draft));
+          const { status, stderr } = spawnSync(command, ['-c', code], { cwd: folder, encoding: 'utf8' });
+          assert.notEqual(status, 0);
+          assert.match(stderr, /No space left on device/);
+          assert.deepEqual(readdirSync(drop).sort(), [...drafts].sort());
+        }),
+    );
+  }
+});

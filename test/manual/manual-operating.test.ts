@@ -1,0 +1,227 @@
+/** What the manual shows to operators is run as it stands there: backups, certificates, secrets, configurations. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { createAccessTokens } from '../../src/auth/token.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { entriesAfter } from '../../src/history/log-reader.ts';
+import { TOPICS } from '../../src/manual/topics.ts';
+import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { ask, connectTls, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { programCommand } from '../support/command.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { example, topic } from '../support/manual.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+
+const TIMEOUT_MS = 120_000;
+const has = (tool: string) => spawnSync(tool, ['--version']).status === 0;
+
+/** Blocks of code of a language, also those within lists. */
+function blocksOf(text: string, language: string): string[] {
+  const fence = new RegExp(`^( *)\`\`\`${language}\\n([\\s\\S]*?)^ *\`\`\`$`, 'gm');
+  return [...text.matchAll(fence)].map(([, indent = '', code = '']) =>
+    code.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+  );
+}
+
+/** Runs lines as they are typed, with `wirewatch` in the path. @returns what they print */
+function sh(folder: string, code: string, env: Readonly<Record<string, string>> = {}): string {
+  const bin = join(folder, 'bin');
+  const { command, args, options } = programCommand([]);
+  mkdirSync(bin, { recursive: true });
+  const own = [command, ...args].map((word) => `'${word}'`).join(' ');
+  writeFileSync(join(bin, 'wirewatch'), `#!/bin/sh\nexec ${own} "$@"\n`);
+  chmodSync(join(bin, 'wirewatch'), 0o755);
+  const { status, stdout, stderr } = spawnSync('sh', ['-eu', '-c', code], {
+    cwd: folder,
+    encoding: 'utf8',
+    env: { ...options.env, ...env, PATH: `${bin}${delimiter}${process.env.PATH}` },
+    timeout: TIMEOUT_MS,
+  });
+  assert.equal(status, 0, `${code}\n${stdout}\n${stderr}`);
+  return stdout;
+}
+
+/** Serves, reads a file with one row, and stops. */
+async function readOne(installation: Installation, row: object = {}): Promise<void> {
+  const serving = await installation.serve();
+  const name = fileName('newswire', nextWindowMs());
+  putFile(installation.drop, name, ndjson([{ ...newRow(), ...row }]));
+  await serving.logged(`${name} is applied`, ({ msg, file }) => msg === 'file applied' && file === name);
+  await serving.stop();
+}
+
+async function withInstallation(
+  use: (installation: Installation, folder: string) => Promise<void>,
+): Promise<void> {
+  const installation = createInstallation();
+  try {
+    await inFolder((folder) => use(installation, folder));
+  } finally {
+    installation.remove();
+  }
+}
+
+test('every configuration in the manual can be loaded', () =>
+  inFolder(async (folder) => {
+    const file = join(folder, 'wirewatch.toml');
+    const found = TOPICS.flatMap(({ name, markdown }) =>
+      blocksOf(markdown, 'toml').map((text) => ({ name, text })),
+    );
+    assert.ok(found.length >= 3);
+    for (const { name, text } of found) {
+      writeFileSync(file, text);
+      assert.doesNotThrow(() => loadConfig({ flags: {}, env: {}, file, dataFolder: folder }), name);
+    }
+  }));
+
+test('the commands of the topic backup', () =>
+  withInstallation(async (installation, folder) => {
+    await readOne(installation);
+    const commands = blocksOf(topic('backup'), 'sh');
+    const run = (code: string) =>
+      sh(
+        folder,
+        code
+          .replaceAll('/mnt/backups/wirewatch', join(folder, 'backups'))
+          .replaceAll('2026-11-21T10:00:00Z', new Date().toISOString()),
+        { WIREWATCH_DATA: installation.data },
+      );
+    const [backup = '', tar = '', rehearse = '', restore = '', until = '', ...more] = commands;
+    assert.deepEqual(more, []);
+    run(backup);
+    run(tar);
+    assert.ok(existsSync(join(folder, 'monday.tar')));
+    run(rehearse);
+    const [branch = ''] = readdirSync(join(folder, 'backups')).filter((name) =>
+      name.startsWith('wirewatch-'),
+    );
+    const held = ['access-log', 'backup.json', 'log', 'rehearsed', 'secret'];
+    assert.deepEqual(readdirSync(join(folder, 'backups', branch)).sort(), held);
+    for (const name of held) assert.match(topic('backup'), new RegExp(`^    ${name}/?( |$)`, 'm'), name);
+    const replaced = () => readdirSync(installation.data).filter((name) => name.startsWith('replaced-'));
+    assert.match(restore, /restore .*--replace/);
+    run(restore);
+    assert.equal(replaced().length, 1);
+    assert.match(until, /--until/);
+    run(until);
+    await readOne(installation);
+  }));
+
+test('a removed customer leaves nothing in the files of the database and of the log', () =>
+  withInstallation(async (installation) => {
+    const marker = 'A headline of a customer who leaves';
+    await readOne(installation, { article_headline: marker });
+    installation.cli(['subscription', 'remove', '7001', '--yes']);
+    for (const name of ['detections.db', 'detections.db-wal']) {
+      const path = join(installation.data, name);
+      if (existsSync(path)) assert.equal(readFileSync(path).includes(marker), false, name);
+    }
+    const lines = [...entriesAfter(join(installation.data, 'log'), 'detections', null)].flatMap(
+      ({ part }) => part.lines,
+    );
+    assert.ok(lines.every((line) => !line.includes(marker)));
+  }));
+
+test('a secret that leaked with the access log makes tokens, until it is replaced: cursors end, keys stay', () =>
+  withInstallation(async (installation, folder) => {
+    await readOne(installation);
+    const ask = async ({ url }: Serving, path: string, credential = installation.key) => {
+      const headers = { authorization: `Bearer ${credential}` };
+      const answer = await fetch(`${url}${path}`, { headers });
+      return { status: answer.status, body: JSON.parse(await answer.text()) };
+    };
+    const lines = [...entriesAfter(join(installation.data, 'access-log'), 'access', null)].flatMap(
+      ({ part }) => part.lines,
+    );
+    const { row } = JSON.parse(lines.find((line) => line.startsWith('{"put":"api_key",')) ?? '');
+    const secret = readFileSync(join(installation.data, 'secret'));
+    const key = { id: row.id, prefix: row.prefix, hash: Buffer.from(row.hash, 'hex') };
+    const forged = createAccessTokens(secret).issue(key, ['detections:read'], Date.now());
+
+    const first = await installation.serve();
+    const since = `/v1/detections/changes?since=${new Date(Date.now() - 3_600_000).toISOString()}`;
+    const { body } = await ask(first, since, forged);
+    const next = `/v1/detections/changes?cursor=${body.next_cursor}`;
+    assert.equal((await ask(first, next)).status, 200);
+    await first.stop();
+
+    sh(folder, example('security', 'new-secret').replace('wirewatch-data', installation.data));
+    const second = await installation.serve();
+    assert.equal((await ask(second, next)).status, 400);
+    assert.equal((await ask(second, since, forged)).status, 401);
+    assert.equal((await ask(second, since)).status, 200);
+    await second.stop();
+  }));
+
+test('the certificate for localhost is served', { skip: WITHOUT_OPENSSL }, () =>
+  withInstallation(async (installation, folder) => {
+    sh(folder, example('security', 'self-signed'));
+    const serving = await installation.serve({
+      WIREWATCH_SERVER_TLS_CERTIFICATE: join(folder, 'cert.pem'),
+      WIREWATCH_SERVER_TLS_KEY: join(folder, 'key.pem'),
+    });
+    assert.match(serving.url, /^https:/);
+    const files = { certificate: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
+    const socket = await connectTls(Number(new URL(serving.url).port), files);
+    assert.match(await ask(socket, '/v1/health'), /^HTTP\/1\.1 \d{3} /);
+    socket.destroy();
+    await serving.stop();
+  }),
+);
+
+test(
+  'requests of an address, and those refused for a key',
+  { skip: !has('jq') && 'jq is not installed' },
+  () =>
+    withInstallation(async (installation, folder) => {
+      const serving = await installation.serve();
+      const wrong = 'Bearer ww_live_abcdefghij23_'.concat('a'.repeat(52));
+      await (await fetch(`${serving.url}/v1/me`, { headers: { authorization: wrong } })).arrayBuffer();
+      await serving.logged('the request', ({ msg }) => msg === 'request');
+      await serving.stop();
+      writeFileSync(join(folder, 'log'), serving.log.map((line) => `${JSON.stringify(line)}\n`).join(''));
+      const calls = blocksOf(topic('security'), 'sh').filter((code) => code.includes('jq'));
+      const printed = sh(
+        folder,
+        calls
+          .join('')
+          .replaceAll('journalctl -u wirewatch -o cat', 'cat log')
+          .replace('192.0.2.7', '127.0.0.1'),
+      );
+      const lines = printed
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      assert.deepEqual(
+        lines.map(({ msg, status }) => [msg, status]),
+        [
+          ['request', 401],
+          ['request', 401],
+        ],
+      );
+    }),
+);
+
+describe('the entries of the topic preseeding', () => {
+  test('make an installation that serves', () =>
+    inFolder(async (folder) => {
+      const [generate = ''] = blocksOf(topic('preseeding'), 'sh');
+      const { key, id, hash } = JSON.parse(sh(folder, `${generate.trim()} --json`));
+      const entries = example('preseeding', 'preseed')
+        .replace('"abcdefghij23"', `"${id}"`)
+        .replace(/hash = "[0-9a-f]+"/, `hash = "${hash}"`);
+      const config = join(folder, 'wirewatch.toml');
+      writeFileSync(config, entries);
+      const settings = { WIREWATCH_CONFIG: config, WIREWATCH_SERVER_PORT: '0' };
+      const [, check = ''] = blocksOf(topic('preseeding'), 'sh');
+      sh(folder, check.split('\n')[0] ?? '', settings);
+      const run = runProgram(['serve', '--data', join(folder, 'wirewatch-data')], settings);
+      const answer = await fetch(`${await run.url()}/v1/me`, { headers: { authorization: `Bearer ${key}` } });
+      assert.equal(answer.status, 200, await answer.text());
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+    }));
+});

@@ -1,0 +1,362 @@
+/** The manual for operators: each symptom is caused for real, and the commands shown for it do what the text says. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { formatWindowStart, WINDOW_MS } from '../../src/time.ts';
+import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { programCommand } from '../support/command.ts';
+import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { example, tableRows, topic } from '../support/manual.ts';
+import { until } from '../support/until.ts';
+
+const SETTINGS = {
+  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '20',
+  WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '5',
+  WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '2',
+};
+const NEEDED = spawnSync('jq', ['--version']).status === 0;
+
+let appliance: Appliance;
+let bin: string;
+showLogOfFailures(() => appliance?.serving());
+
+before(async () => {
+  appliance = await startAppliance(SETTINGS);
+  bin = `${appliance.data}-bin`;
+  mkdirSync(bin);
+  const { command, args } = programCommand([]);
+  const program = [command, ...args].map((word) => `'${word}'`).join(' ');
+  writeFileSync(join(bin, 'wirewatch'), `#!/bin/sh\nexec ${program} "$@"\n`);
+  // In place of the journal: what this run has logged.
+  writeFileSync(join(bin, 'journalctl'), `#!/bin/sh\ncat '${bin}/log'\n`);
+  // The tests stop and start it themselves.
+  writeFileSync(join(bin, 'systemctl'), '#!/bin/sh\n');
+  for (const name of ['wirewatch', 'journalctl', 'systemctl']) chmodSync(join(bin, name), 0o755);
+});
+after(() => appliance?.stop());
+
+/** Runs an example of the topic as it stands there, but for the places of the installation. */
+function run(name: string, changes: Readonly<Record<string, string>> = {}): string {
+  return runExample('troubleshooting', name, changes);
+}
+
+function runExample(of: string, name: string, changes: Readonly<Record<string, string>>): string {
+  const places = {
+    '/srv/exports': appliance.drop,
+    '/var/lib/wirewatch': appliance.data,
+    'wirewatch healthcheck': `wirewatch healthcheck --url ${appliance.serving().url}`,
+    ...changes,
+  };
+  let code = example(of, name);
+  for (const [place, own] of Object.entries(places)) code = code.replaceAll(place, own);
+  const log = appliance.serving().log.map((line) => `${JSON.stringify(line)}\n`);
+  // The journal of a service has systemd's own lines, too.
+  writeFileSync(join(bin, 'log'), `Started wirewatch.service.\n${log.join('')}`);
+  const { env, cwd } = programCommand([]).options;
+  const { stdout, stderr, status } = spawnSync('sh', ['-uc', code], {
+    cwd: cwd ?? bin,
+    env: { ...env, ...SETTINGS, PATH: `${bin}:${process.env.PATH}`, WIREWATCH_DATA: appliance.data },
+    encoding: 'utf8',
+  });
+  assert.ok(status === 0 || status === 1, `${name}: ${status} ${stderr}`);
+  return `${stdout}${stderr}`;
+}
+
+const cli = (...args: string[]) => appliance.cli(args, { anyStatus: true });
+const json = (text: string): Record<string, unknown>[] =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line));
+
+test('every example runs', { skip: !NEEDED && 'jq is not installed' }, () => {
+  const names = [...topic('troubleshooting').matchAll(/<!-- example: ([a-z-]+) -->/g)];
+  assert.ok(names.length > 15);
+  for (const [, name = ''] of names) run(name);
+});
+
+test('it links to every symptom that it has', () => {
+  const text = topic('troubleshooting');
+  const headings = [...text.matchAll(/^## (.*)$/gm)].map(([, heading = '']) => heading);
+  const linked = (heading: string) =>
+    text.includes(
+      `](#${heading
+        .toLowerCase()
+        .replaceAll(/[^a-z0-9 -]/g, '')
+        .replaceAll(' ', '-')})`,
+    );
+  assert.deepEqual(
+    headings.filter((heading) => !linked(heading)),
+    ['If none of this helps'],
+  );
+});
+
+describe('no detections arrive', () => {
+  test('a pause stands in the line ingest, and resume ends it', async () => {
+    cli('ingest', 'pause');
+    assert.match(run('no-detections'), /^ingest +paused since/m);
+    assert.equal(cli('ingest', 'resume').status, 0);
+    assert.match(run('no-detections'), /^ingest +not paused/m);
+  });
+
+  test('names that count as unfinished are left alone, and so are links', async () => {
+    const names = ['.a.ndjson', 'a.tmp', 'a.part', 'a.partial', 'link.ndjson'];
+    for (const name of names.slice(0, 4)) writeFileSync(join(appliance.drop, name), '');
+    symlinkSync('/etc/hostname', join(appliance.drop, 'link.ndjson'));
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+    const shown = run('file-stays');
+    for (const name of names) {
+      assert.ok(shown.includes(name), name);
+      assert.ok(existsSync(join(appliance.drop, name)) || name === 'link.ndjson', name);
+      rmSync(join(appliance.drop, name));
+    }
+  });
+
+  test('rows without a subscription: CREATED is 0, an alert, and replay brings them in', async () => {
+    const name = fileName('newswire', nextWindowMs());
+    const row = newRow({ subscription_id: 7009 });
+    await appliance.dropped(name, ndjson([row]));
+    assert.match(run('no-detections'), new RegExp(`${name} +applied +1 +0 +0 `));
+    await until('the alert', () => run('no-detections').includes('rows skipped'));
+    const replayed = runExample('operations', 'replay', { '7003': '7009', 'account acme': 'account agency' });
+    assert.match(replayed, /1 detections? created/);
+  });
+});
+
+describe('a file', () => {
+  test('that failed is explained, held when it is fixed, and read by a reset', async () => {
+    const windowMs = nextWindowMs();
+    const name = fileName('newswire', windowMs);
+    await appliance.dropped(name, ndjson([newRow({ strength_score: 140 })]));
+    const shown = run('file-failed', { 'newswire.20261121T1010Z.ndjson': name });
+    assert.match(shown, /strength_score: expected .*, found 140 \(line 1\)/);
+    assert.match(shown, /held/);
+    assert.equal((await appliance.dropped(name, ndjson([newRow()]))).msg, 'file held');
+    const reset = cli('window', 'reset', 'newswire', formatWindowStart(windowMs));
+    assert.equal(reset.status, 0, reset.stderr);
+    assert.ok(!existsSync(join(appliance.drop, 'failed', name)));
+  });
+
+  test('that is refused says which of the causes it was', async () => {
+    const soon = Math.ceil(Date.now() / WINDOW_MS) * WINDOW_MS + 2 * 144 * WINDOW_MS;
+    for (const [name, why] of [
+      ['wire.20261121T1010Z.ndjson', /the name/],
+      ['newswire.20261121T1015Z.ndjson', /window start/],
+      [fileName('newswire', soon), /more than a day in the future/],
+    ] as const) {
+      assert.equal((await appliance.dropped(name, '')).msg, 'file refused');
+      const note = readFileSync(join(appliance.drop, 'refused', `${name}.reason.json`), 'utf8');
+      assert.match(JSON.parse(note).reason, why);
+    }
+  });
+});
+
+describe('a client', { skip: !NEEDED && 'jq is not installed' }, () => {
+  /** Until the line of a request has come. */
+  const logged = ({ headers }: Response) =>
+    appliance.serving().logged('the request', ({ request_id }) => request_id === headers.get('x-request-id'));
+  const refused = async (status: number, path: string, key: string) => {
+    const answer = await appliance.get(path, key);
+    const { detail } = JSON.parse(await answer.text());
+    assert.equal(answer.status, status, detail);
+    await logged(answer);
+    return String(detail);
+  };
+
+  test('401: without a key the line has no claimed_key_id, a broken one is named, a revoked one is in the list', async () => {
+    const key = createKey(appliance.cli, 'agency', '7001');
+    const [, , id = ''] = key.split('_');
+    const bare = await fetch(`${appliance.serving().url}/v1/me`);
+    assert.equal(bare.status, 401);
+    await logged(bare);
+    await refused(401, '/v1/me', key.slice(0, -3));
+    cli('key', 'revoke', id, '--yes');
+    await refused(401, '/v1/me', key);
+    const shown = run('refused-requests');
+    const claimed = json(shown).map(({ claimed_key_id }) => claimed_key_id);
+    assert.deepEqual(claimed, [undefined, id, id]);
+    assert.match(shown, new RegExp(`${id} .*revoked`));
+  });
+
+  test('403: the detail says which it is, and each fix works at once', async () => {
+    const key = createKey(appliance.cli, 'agency', '7001');
+    const [, , id = ''] = key.split('_');
+    const path = '/v1/detections/x';
+    cli('key', 'set', id, '--scopes', 'reports:read');
+    assert.match(await refused(403, path, key), /scope/);
+    cli('key', 'set', id, '--scopes', 'detections:read', '--allow-address', '192.0.2.0/24');
+    assert.match(await refused(403, path, key), /address 127\.0\.0\.1/);
+    assert.match(cli('key', 'show', id).stdout, /addresses +192\.0\.2\.0\/24/);
+    cli('key', 'set', id, '--allow-address', 'none');
+    cli('account', 'suspend', 'agency');
+    assert.match(await refused(403, path, key), /suspended/);
+    cli('account', 'resume', 'agency');
+    await refused(400, path, key);
+    await refused(404, '/v1/detections/changes/', key);
+  });
+
+  test('429: the line has the limit, and the table has every one', async () => {
+    const { url } = appliance.serving();
+    const key = createKey(appliance.cli, 'agency', '7001');
+    const [, , id = ''] = key.split('_');
+    const changes = `/v1/detections/changes?since=${new Date(Date.now() - 60_000).toISOString()}`;
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow(), newRow()]));
+    cli('key', 'set', id, '--daily-rows', '1');
+    assert.equal((await appliance.get(changes, key)).status, 200);
+    assert.match(await refused(429, changes, key), /daily allowance/);
+    cli('key', 'set', id, '--daily-rows', 'none');
+    assert.equal((await appliance.get(changes, key)).status, 200);
+    await untilRefused(() => appliance.get('/v1/me', key));
+    const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: 'x' });
+    await untilRefused(() => fetch(`${url}/oauth/token`, { method: 'POST', body }));
+    let tried = 0;
+    await untilRefused(() => {
+      tried += 1;
+      const other = `${'abcdefgh'.charAt(tried % 8)}${'234567'.charAt(tried % 6)}${id.slice(2)}`;
+      return appliance.get('/v1/me', key.replace(id, other));
+    });
+    const limits = new Set(json(run('limits')).map(({ limit }) => limit));
+    assert.deepEqual([...limits].sort(), ['daily_rows', 'requests', 'token_requests', 'unseen_key_ids']);
+    for (const limit of limits)
+      assert.ok(topic('troubleshooting').includes(`| \`${limit}\` |`), String(limit));
+  });
+
+  async function untilRefused(ask: () => Promise<Response>): Promise<void> {
+    for (let count = 0; count < 100; count += 1) {
+      const answer = await ask();
+      if (answer.status !== 429) continue;
+      await logged(answer);
+      return;
+    }
+    assert.fail('it was never refused');
+  }
+});
+
+test('health is 503: healthcheck says why', async () => {
+  const shown = run('health');
+  assert.match(shown, /degraded: .*newswire.*wirewatch /s);
+});
+
+describe('it does not start', () => {
+  const start = (...args: string[]) => cli('serve', '--port', '0', ...args);
+
+  test('exit code 1: another one runs on the data folder, or another program listens', () => {
+    assert.equal(start().status, 1);
+    const port = new URL(appliance.serving().url).port;
+    const other = programCommand(['serve', '--data', `${appliance.data}-2`, '--port', port]);
+    const { status, stderr } = spawnSync(other.command, other.args, { ...other.options, encoding: 'utf8' });
+    assert.equal(status, 1, stderr);
+    assert.match(stderr, new RegExp(`port ${port}`));
+  });
+
+  test('exit code 78: a wrong setting, a missing secret, a damaged log', async () => {
+    const { data } = appliance;
+    await appliance.serving().stop();
+    const settings = `${data}-wrong.toml`;
+    writeFileSync(settings, '[server]\nprot = 1\n[ingest]\nquiet_ms = -1\n');
+    const wrong = start('--config', settings);
+    assert.equal(wrong.status, 78);
+    assert.match(wrong.stderr, /prot.*\n.*quiet_ms/);
+
+    renameSync(join(data, 'secret'), join(data, 'secret-away'));
+    assert.equal(start().status, 78);
+    renameSync(join(data, 'secret-away'), join(data, 'secret'));
+
+    damageLog();
+    const damaged = start();
+    assert.equal(damaged.status, 78);
+    assert.match(damaged.stderr, /restore BACKUP --replace.*rebuild --log/s);
+  });
+
+  test('a damaged log: a backup restored over it loses nothing; without one, new logs are made', async () => {
+    damageLog();
+    assert.match(run('damaged'), /is intact/);
+    const backup = `${appliance.data}-backup`;
+    const content = withoutLog(contentOfDetections(appliance.data));
+    assert.equal(cli('backup', backup).status, 0);
+    damageLog();
+    assert.match(run('damaged'), /log damaged: 1/);
+    const restored = runExample('operations', 'restore-over', { '/mnt/backups/wirewatch': backup });
+    assert.match(run('damaged'), /is intact/, restored);
+    assertSameContent(withoutLog(contentOfDetections(appliance.data)), content);
+    damageLog();
+    assert.match(runExample('operations', 'new-logs', {}), /Rebuilt the log/);
+    assert.match(run('damaged'), /is intact/);
+    assertSameContent(withoutLog(contentOfDetections(appliance.data)), content);
+  });
+
+  test('without an appliance, the commands say so', () => {
+    assert.match(run('no-detections'), /^Wirewatch +not running/m);
+    assert.match(run('connect'), /nothing is listening/);
+  });
+});
+
+/** Flips a bit of the log; a second time, it is good again. */
+function damageLog(): void {
+  const segment = join(appliance.data, 'log', readdirSync(join(appliance.data, 'log'))[0] ?? '');
+  const bytes = readFileSync(segment);
+  writeFileSync(
+    segment,
+    bytes.map((byte, at) => (at === 300 ? byte ^ 1 : byte)),
+  );
+}
+
+/** The mark is another one in a log that was begun anew, and a start writes the last delivery time. */
+function withoutLog({ log_mark: _, delivery: __, ...others }: Content): Content {
+  return others;
+}
+
+test("the service's setup shows and writes what the manual lists; another supervisor finds its configuration", () => {
+  const root = `${appliance.data}-root`;
+  mkdirSync(join(root, 'usr', 'local', 'bin'), { recursive: true });
+  writeFileSync(join(root, 'usr', 'local', 'bin', 'wirewatch'), '', { mode: 0o755 });
+  const shown = runExample('service', 'setup', {
+    'wirewatch setup': `wirewatch setup --root ${root} --service --program /usr/local/bin/wirewatch --data /srv/wirewatch`,
+    '/srv/exports': '/srv/exports',
+  });
+  const [, listed = ''] = /^## Under systemd$([\s\S]*?)^###/m.exec(topic('service')) ?? [];
+  const files = tableRows(listed).map(([, file = '']) => file.replaceAll('`', ''));
+  assert.equal(files.length, 3);
+  for (const file of files) assert.ok(existsSync(join(root, file)), `${file}: ${shown}`);
+
+  const data = `${appliance.data}-supervised`;
+  const [setup = '', serve = ''] = example('service', 'no-service').trim().split('\n');
+  const words = (line: string) => line.replaceAll('/var/lib/wirewatch', data).split(' ').slice(1);
+  const own = programCommand(words(setup));
+  const { status, stderr } = spawnSync(own.command, own.args, { ...own.options, encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  assert.ok(existsSync(join(data, 'wirewatch.toml')));
+  assert.deepEqual(words(serve), ['serve', '--data', data]);
+});
+
+test('backups: the line says that none is scheduled, check that a folder cannot be made', () => {
+  assert.match(run('backups'), /^backup +not scheduled/m);
+  const { command, args, options } = programCommand(['check', '--data', appliance.data]);
+  const env = {
+    ...options.env,
+    WIREWATCH_BACKUP_FOLDER: join(appliance.data, 'not-mounted', 'wirewatch'),
+    WIREWATCH_BACKUP_EVERY_MINUTES: '5',
+  };
+  const { stdout } = spawnSync(command, args, { ...options, env, encoding: 'utf8' });
+  assert.match(stdout, /^bad +backups +.*not-mounted/m);
+});
+
+test('a command that finds no installation says so', () => {
+  const { command, args, options } = programCommand(['key', 'list', '--data', `${appliance.data}-3`]);
+  const { status, stderr } = spawnSync(command, args, { ...options, encoding: 'utf8' });
+  assert.equal(status, 78);
+  assert.match(stderr, /no installation.*--data/);
+});

@@ -1,0 +1,83 @@
+/** The programs of the manual's page "Testing your client", as they stand there, against a lab. */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, test } from 'node:test';
+import { type Lab, startLab } from '../support/lab.ts';
+import { example } from '../support/manual.ts';
+import { inFolder } from '../support/program.ts';
+
+const TOPIC = 'testing-your-client';
+const isThere = (tool: string, ...args: string[]) => spawnSync(tool, [...args, '--version']).status === 0;
+
+let lab: Lab;
+let ended: Promise<void>;
+let end: () => void = () => {};
+before(async () => {
+  await new Promise<void>((started, reject) => {
+    ended = inFolder(async (folder) => {
+      lab = await startLab(folder, ['--seed', '7']);
+      started();
+      await new Promise<void>((resolve) => {
+        end = resolve;
+      });
+      await lab.stop();
+    });
+    ended.catch(reject);
+  });
+});
+after(async () => {
+  end();
+  await ended;
+});
+
+/** @returns the exit code, and what it printed */
+async function run(folder: string, program: string, args: readonly string[]) {
+  const env = { PATH: process.env.PATH, LAB: lab.url, KEY: lab.key };
+  const child = spawn(program, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  const [printed, told, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  return { code, printed, told };
+}
+
+test('with curl', { skip: !isThere('curl') && 'curl is not installed' }, () =>
+  inFolder(async (folder) => {
+    const { code, printed, told } = await run(folder, 'sh', ['-ec', example(TOPIC, 'curl')]);
+    assert.deepEqual([code, told], [0, '']);
+    assert.match(printed, /^HTTP\/1.1 503 /);
+    assert.match(printed, /^X-Wirewatch-Lab: prefer\r$/m);
+    assert.match(printed, /"type":"[^"]*\/errors\/unavailable"/);
+    assert.match(printed, /"files":\[\{"file":"newswire\./);
+    assert.match(printed, /"id":"f\d+","status":429,"retry_after":7/);
+    assert.match(printed, /"requests":\[\{"number":1,.*"path":"\/v1\/me"/);
+    await lab.control('DELETE', 'faults');
+  }),
+);
+
+describe('with pytest', { skip: !isThere('python3', '-m', 'pytest') && 'pytest is not installed' }, () => {
+  test('the tests pass, and notice a client that waits too little', () =>
+    inFolder(async (folder) => {
+      const client = example('change-stream', 'python-client');
+      writeFileSync(path.join(folder, 'test_client.py'), example(TOPIC, 'pytest'));
+      writeFileSync(path.join(folder, 'client.py'), client);
+      const pytest = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'test_client.py'];
+      const right = await run(folder, 'python3', pytest);
+      assert.equal(right.code, 0, right.printed + right.told);
+      assert.match(right.printed, /2 passed/);
+      const hasty = client.replace('time.sleep(pause)', 'time.sleep(0.1)');
+      assert.notEqual(hasty, client);
+      writeFileSync(path.join(folder, 'client.py'), hasty);
+      const wrong = await run(folder, 'python3', pytest);
+      assert.match(wrong.printed, /1 failed, 1 passed/);
+    }));
+});
+
+test('with node:test', () =>
+  inFolder(async (folder) => {
+    writeFileSync(path.join(folder, 'client.test.mjs'), example(TOPIC, 'node-test'));
+    const { code, printed, told } = await run(folder, process.execPath, ['--test', 'client.test.mjs']);
+    assert.equal(code, 0, printed + told);
+    assert.match(printed, /pass 2\n/);
+  }));

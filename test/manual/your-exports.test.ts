@@ -1,0 +1,199 @@
+/**
+ * `wirewatch manual your-exports`, word for word: its files are saved, its commands are run one after the other, and
+ * what they print is what the page says. The clock of the program is that of the page's story.
+ * The code blocks say in the comment before them what they are: `file: NAME`, `run` (with `at TIME` and
+ * `exit code N` where these differ), `run in the background`, and `prints` for what the command before it prints.
+ *
+ * With PRINTS=write in the environment, what is printed is written into the page instead: read the difference.
+ */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { programCommand } from '../support/command.ts';
+import { example, topic } from '../support/manual.ts';
+import { type RunningProgram, runProgram } from '../support/program.ts';
+
+const PAGE = join(import.meta.dirname, '..', '..', 'src', 'manual', 'your-exports.md');
+const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
+/** 11:43 in Berlin: the "now" of the page, but where a block says another time. */
+const STORY_BEGINS = '2026-11-20T10:43:00Z';
+const PATIENCE_MS = 120_000;
+const SETTINGS = {
+  WIREWATCH_SERVER_PORT: '0',
+  WIREWATCH_INGEST_QUIET_MS: '20',
+  WIREWATCH_INGEST_RESCAN_SECONDS: '0.2',
+};
+const BLOCK =
+  /<!-- (?:(file): (\S+)|(run)(?: at (\S+Z))?(?:: exit code (\d+))?|(run in the background)|(prints)) -->\n```[a-z]+\n([\s\S]*?)```/g;
+
+type Block =
+  | { readonly kind: 'file'; readonly name: string; readonly text: string }
+  | { readonly kind: 'run'; readonly at: string; readonly code: number; readonly text: string }
+  | { readonly kind: 'background'; readonly text: string }
+  | { readonly kind: 'prints'; readonly text: string };
+
+const blocks = [...topic('your-exports').matchAll(BLOCK)].map(blockOf);
+
+function blockOf([
+  ,
+  file,
+  name = '',
+  run,
+  at = STORY_BEGINS,
+  code = '0',
+  background,
+  ,
+  text = '',
+]: RegExpExecArray): Block {
+  if (file !== undefined) return { kind: 'file', name, text };
+  if (run !== undefined) return { kind: 'run', at, code: Number(code), text };
+  return background === undefined ? { kind: 'prints', text } : { kind: 'background', text };
+}
+
+const ZONES = 'import zoneinfo; zoneinfo.ZoneInfo("Europe/Berlin")';
+const missing = [
+  ...['iconv', 'gzip', 'curl'].filter((tool) => spawnSync(tool, ['--version']).error !== undefined),
+  ...(spawnSync('python3', ['-c', ZONES]).status === 0 ? [] : ['python3 of version 3.9 with time zones']),
+];
+const isExecutable = process.env.WIREWATCH_PROGRAM !== undefined;
+
+describe('the page of your own exports', {
+  skip:
+    missing.length > 0
+      ? `not installed: ${missing.join(', ')}`
+      : isExecutable && 'the clock of an executable cannot be set',
+}, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-your-exports-'));
+  const home = join(folder, 'home');
+  const bin = join(folder, 'bin');
+  let running: { readonly program: RunningProgram; readonly url: string; readonly at: string } | null = null;
+  after(async () => {
+    await stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  function environment(at: string): Record<string, string> {
+    return {
+      ...SETTINGS,
+      PATH: `${bin}${delimiter}${process.env.PATH}`,
+      NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`,
+      TEST_CLOCK_SHIFT_MS: String(Date.parse(at) - Date.now()),
+    };
+  }
+
+  function equip(): void {
+    mkdirSync(home);
+    mkdirSync(bin);
+    const { command, args, options } = programCommand([]);
+    const own = [command, ...args].map((word) => `'${word}'`).join(' ');
+    const wirewatch = join(bin, 'wirewatch');
+    writeFileSync(wirewatch, `#!/bin/sh\nWIREWATCH_HASTE=${options.env.WIREWATCH_HASTE} exec ${own} "$@"\n`);
+    chmodSync(wirewatch, 0o755);
+  }
+
+  async function start(at: string): Promise<void> {
+    const program = runProgram(['serve', '--data', join(home, 'wirewatch-data')], environment(at));
+    running = { program, url: await program.url(), at };
+  }
+
+  async function stop(): Promise<void> {
+    running?.program.kill('SIGTERM');
+    await running?.program.ended;
+    running = null;
+  }
+
+  /** What a person waits for by taking a moment to read on. */
+  async function idle(): Promise<void> {
+    const drop = join(home, 'wirewatch-data', 'drop');
+    const waiting = () => [
+      ...readdirSync(drop).filter((name) => /\.(ndjson|csv)/.test(name)),
+      ...(existsSync(join(drop, '.taken')) ? readdirSync(join(drop, '.taken')) : []),
+    ];
+    const untilMs = performance.now() + PATIENCE_MS;
+    while (waiting().length > 0) {
+      assert.ok(performance.now() < untilMs, `still waiting: ${waiting().join()}`);
+      await sleep(20);
+    }
+  }
+
+  /** Runs a block at its time. @returns what it prints, on stdout and stderr alike */
+  async function run({ at, code, text }: Extract<Block, { kind: 'run' }>): Promise<string> {
+    if (running !== null && running.at !== at) {
+      await idle();
+      await stop();
+      await start(at);
+    }
+    if (running !== null) await idle();
+    const url = running?.url ?? 'http://unknown.invalid';
+    const script = text.replaceAll('http://127.0.0.1:8080', url);
+    const { status, stdout } = spawnSync('sh', ['-eu', '-c', `exec 2>&1\n${script}`], {
+      cwd: home,
+      encoding: 'utf8',
+      env: environment(at),
+      timeout: PATIENCE_MS,
+    });
+    assert.equal(status, code, `${text}\n${stdout}`);
+    return `${stdout.trimEnd()}\n`.replaceAll(`${home}/`, '');
+  }
+
+  test('every command on it does and prints what it says', async () => {
+    equip();
+    const printed: { readonly said: string; readonly is: string }[] = [];
+    let last = '';
+    for (const block of blocks) {
+      switch (block.kind) {
+        case 'file':
+          mkdirSync(dirname(join(home, block.name)), { recursive: true });
+          writeFileSync(join(home, block.name), block.text);
+          break;
+        case 'background':
+          assert.equal(block.text, 'wirewatch serve\n');
+          await start(STORY_BEGINS);
+          break;
+        case 'run':
+          last = await run(block);
+          break;
+        case 'prints':
+          printed.push({ said: block.text, is: last });
+      }
+    }
+    if (process.env.PRINTS === 'write') writePrints(printed.map(({ is }) => is));
+    else for (const { said, is } of printed) assert.equal(is, said);
+    assert.ok(printed.length >= 15 && blocks.length >= 35, `${blocks.length} blocks`);
+  });
+
+  test('the schedules call the script as the page ran it', () => {
+    const called = 'python3 to_wirewatch.py treffer.csv /srv/wirewatch/drop --next next-window';
+    assert.ok(example('your-exports', 'service-unit').includes(`ExecStart=/usr/bin/${called}\n`));
+    assert.ok(example('your-exports', 'crontab').endsWith(`${called}'\n`));
+    const ran = called.replace('/srv/wirewatch/drop', 'wirewatch-data/drop');
+    assert.ok(blocks.some((block) => block.kind === 'run' && block.text.includes(ran)));
+  });
+});
+
+/** @param printed for each block of the kind `prints`, in the order of the page */
+function writePrints(printed: readonly string[]): void {
+  let at = 0;
+  const page = readFileSync(PAGE, 'utf8').replace(
+    /(<!-- prints -->\n```[a-z]+\n)[\s\S]*?(?=```)/g,
+    (_, head: string) => {
+      const text = printed[at] ?? '';
+      at += 1;
+      return head + text;
+    },
+  );
+  writeFileSync(PAGE, page);
+}

@@ -1,0 +1,384 @@
+/**
+ * Clients that know nothing of this service but its address, a key and the OpenAPI document: two OAuth libraries, a
+ * client typed from the document, and curl, unmodified, against the running program.
+ */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import * as oauth from 'oauth4webapi';
+import { openApiDocument } from '../../src/openapi/document.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { inFolder } from '../support/program.ts';
+
+const root = path.join(import.meta.dirname, '..', '..');
+const PHOTO = Buffer.from('not really a photo');
+
+let appliance: Appliance;
+let url: string;
+let client: { id: string; secret: string };
+let textId: string;
+const since = new Date(Date.now() - 1000).toISOString();
+showLogOfFailures(() => appliance?.serving());
+
+before(async () => {
+  appliance = await startAppliance({ WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000' });
+  url = appliance.serving().url;
+  const [, , id = '', ...secret] = appliance.key.split('_');
+  client = { id, secret: secret.join('_') };
+  const text = newRow();
+  const image = newRow({ source_internal_id: 601 });
+  textId = idOf(text);
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([text]));
+  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([image]));
+  mkdirSync(path.join(appliance.data, 'photos'), { recursive: true });
+  writeFileSync(path.join(appliance.data, 'photos', '601.jpg'), PHOTO);
+});
+after(() => appliance?.stop());
+
+describe('oauth4webapi', () => {
+  const server = () => ({ issuer: url, token_endpoint: `${url}/oauth/token` });
+  const options = { [oauth.allowInsecureRequests]: true };
+
+  for (const [name, prove] of [
+    ['client_secret_basic', oauth.ClientSecretBasic],
+    ['client_secret_post', oauth.ClientSecretPost],
+  ] as const) {
+    for (const whole of [false, true]) {
+      test(`gets a token by ${name}, with the ${whole ? 'whole key' : 'secret'}, and reads with it`, async () => {
+        const response = await oauth.clientCredentialsGrantRequest(
+          server(),
+          { client_id: client.id },
+          prove(whole ? appliance.key : client.secret),
+          { scope: 'detections:read' },
+          options,
+        );
+        const token = await oauth.processClientCredentialsResponse(
+          server(),
+          { client_id: client.id },
+          response,
+        );
+        assert.deepEqual(
+          [token.token_type, token.expires_in, token.scope],
+          ['bearer', 3600, 'detections:read'],
+        );
+        const read = await oauth.protectedResourceRequest(
+          token.access_token,
+          'GET',
+          new URL(`${url}/v1/detections/${textId}`),
+          undefined,
+          null,
+          options,
+        );
+        assert.equal(read.status, 200);
+        assert.match(await read.text(), new RegExp(`^{"id":"${textId}"`));
+      });
+    }
+  }
+
+  test('understands the errors of both endpoints', async () => {
+    const wrong = { client_id: client.id };
+    const response = await oauth.clientCredentialsGrantRequest(
+      server(),
+      wrong,
+      oauth.ClientSecretBasic(client.secret.replace(/^./, (first) => (first === 'a' ? 'b' : 'a'))),
+      {},
+      options,
+    );
+    await assert.rejects(oauth.processClientCredentialsResponse(server(), wrong, response), (error) => {
+      assert.ok(error instanceof oauth.WWWAuthenticateChallengeError);
+      assert.equal(error.cause[0]?.scheme, 'basic');
+      assert.equal(error.cause[0]?.parameters.realm, 'svc-data');
+      return true;
+    });
+    const scope = await oauth.clientCredentialsGrantRequest(
+      server(),
+      wrong,
+      oauth.ClientSecretPost(client.secret),
+      { scope: 'exports:create' },
+      options,
+    );
+    await assert.rejects(oauth.processClientCredentialsResponse(server(), wrong, scope), (error) => {
+      assert.ok(error instanceof oauth.ResponseBodyError);
+      assert.deepEqual([error.status, error.error], [400, 'invalid_scope']);
+      return true;
+    });
+    await assert.rejects(
+      oauth.protectedResourceRequest('nonsense', 'GET', new URL(`${url}/v1/me`), undefined, null, options),
+      (error) => error instanceof oauth.WWWAuthenticateChallengeError && error.cause[0]?.scheme === 'bearer',
+    );
+  });
+});
+
+/** As far as it is used here; the package brings no types. */
+interface SimpleOAuth2 {
+  readonly ClientCredentials: new (config: {
+    client: { id: string; secret: string };
+    auth: { tokenHost: string; tokenPath: string };
+    options: { authorizationMethod: 'header' | 'body' };
+  }) => {
+    getToken(parameters: { scope?: string }): Promise<{
+      token: Record<string, unknown>;
+      expired(): boolean;
+    }>;
+  };
+}
+
+describe('simple-oauth2', () => {
+  const { ClientCredentials }: SimpleOAuth2 = createRequire(import.meta.url)('simple-oauth2');
+  for (const authorizationMethod of ['header', 'body'] as const) {
+    test(`gets a token with the credentials in the ${authorizationMethod}, and it reads`, async () => {
+      const credentials = new ClientCredentials({
+        client,
+        auth: { tokenHost: url, tokenPath: '/oauth/token' },
+        options: { authorizationMethod },
+      });
+      const accessToken = await credentials.getToken({ scope: 'detections:read' });
+      assert.equal(accessToken.expired(), false);
+      const { access_token, token_type, scope } = accessToken.token;
+      assert.deepEqual([token_type, scope], ['Bearer', 'detections:read']);
+      const read = await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${access_token}` } });
+      assert.equal(read.status, 200);
+    });
+  }
+});
+
+/** Every endpoint, with types alone to go by. What is typed wrongly would not compile. */
+const TYPED_CLIENT = `
+import createClient from 'openapi-fetch';
+import type { components, paths } from './api.ts';
+
+const { BASE_URL = '', KEY = '', CLIENT_ID = '', CLIENT_SECRET = '', SINCE = '' } = process.env;
+const called: string[] = [];
+const service = createClient<paths>({ baseUrl: BASE_URL, headers: { Authorization: \`Bearer \${KEY}\` } });
+
+function must<Data>(name: string, { data, error, response }: { data?: Data; error?: unknown; response: Response }): Data {
+  if (data === undefined) throw new Error(\`\${name}: \${response.status} \${JSON.stringify(error)}\`);
+  called.push(name);
+  return data;
+}
+
+type Detection = components['schemas']['Detection'];
+function headline(detection: Detection): string {
+  const publisher: string | null | undefined = detection.article?.publisher?.name;
+  if (detection.content_type === 'text') return \`\${detection.strength?.matched_sentences} \${publisher}\`;
+  // @ts-expect-error a photo has no sentences
+  detection.strength?.matched_sentences;
+  if (detection.content_type === 'image') return \`\${detection.source?.image_url} \${publisher}\`;
+  return 'without a content type';
+}
+
+const changes = must('changes', await service.GET('/v1/detections/changes', {
+  params: { query: { since: SINCE, limit: 10, subscription_id: [7001, 7002], band: ['medium', 'high'], print: false } },
+}));
+const [first] = changes.data;
+if (first?.event !== 'created') throw new Error('no first change');
+must('changes again', await service.GET('/v1/detections/changes', { params: { query: { cursor: changes.next_cursor } } }));
+
+const from = (first.first_detected_at ?? '').slice(0, 10);
+const period = must('period', await service.GET('/v1/detections', {
+  params: { query: { from, to: from, time_zone: 'UTC', sort: 'first_detected_at', domain: ['example.com'], limit: 5 } },
+}));
+const end: string = period.to;
+// @ts-expect-error from and to are required
+service.GET.bind(null, '/v1/detections', { params: { query: { from } } })();
+
+const one = must('detection', await service.GET('/v1/detections/{id}', { params: { path: { id: first.id } } }));
+const me = must('me', await service.GET('/v1/me'));
+const scopes: ('detections:read' | 'reports:read' | 'exports:create')[] = me.key.scopes;
+const gaps: string[] = (me.data_gaps.text ?? []).map((gap) => \`\${gap.window_start} \${gap.status}\`);
+const schema = must('schema', await service.GET('/v1/schema/detection', { params: { query: { schema_version: 'v1' } } }));
+const types: ('string' | 'integer' | 'number' | 'boolean' | 'timestamp')[] = schema.fields.map((field) => field.type);
+const token = must('token', await service.POST('/oauth/token', {
+  body: { grant_type: 'client_credentials', client_id: CLIENT_ID, client_secret: CLIENT_SECRET },
+  headers: { Authorization: null, 'Content-Type': 'application/x-www-form-urlencoded' },
+}));
+const lifetime: number = token.expires_in;
+const health = await service.GET('/v1/health');
+const said = health.data ?? health.error;
+const status: 'ok' | 'degraded' | undefined = said !== undefined && 'alerts' in said ? said.status : undefined;
+if (status !== undefined) called.push('health');
+for (const [name, { response }] of [
+  ['head schema', await service.HEAD('/v1/schema/detection')],
+  ['head health', await service.HEAD('/v1/health')],
+] as const) if (response.status === 200 || response.status === 503) called.push(name);
+
+const image = changes.data.find((detection) => detection.content_type === 'image');
+if (image?.content_type !== 'image') throw new Error('no photo');
+const address = new URL(image.source?.image_url ?? '');
+const photo = await service.GET('/photos/{internal_id}', {
+  params: { path: { internal_id: image.source?.internal_id ?? 0 }, query: { signature: address.searchParams.get('signature') ?? '' } },
+  parseAs: 'arrayBuffer',
+});
+must('photo', photo);
+
+const { error } = await service.GET('/v1/detections/{id}', { params: { path: { id: 't.1.1.1' } } });
+const detail: string | undefined = error?.detail;
+console.log(JSON.stringify({ called, end, status, lifetime, scopes, gaps, types: types.length, detail, headline: headline(one), id: one.id }));
+`;
+
+test('a client that is typed from the document compiles, and calls every endpoint', async () => {
+  await inFolder(async (folder) => {
+    const run = (file: string, ...args: string[]) => {
+      const script = path.join(root, 'node_modules', file);
+      const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {
+        cwd: folder,
+        encoding: 'utf8',
+        timeout: 60_000,
+      });
+      assert.equal(status, 0, `${file}: ${stdout}${stderr}`);
+    };
+    symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'), 'junction');
+    writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');
+    writeFileSync(path.join(folder, 'client.ts'), TYPED_CLIENT);
+    writeFileSync(path.join(folder, 'openapi.json'), appliance.cli(['openapi', '--json']).stdout);
+    run('openapi-typescript/bin/cli.js', 'openapi.json', '-o', 'api.ts');
+    const strict = [
+      '--strict',
+      '--noEmit',
+      '--skipLibCheck',
+      '--allowImportingTsExtensions',
+      '--types',
+      'node',
+    ];
+    const modern = ['--module', 'nodenext', '--moduleResolution', 'nodenext', '--target', 'es2024'];
+    run('typescript/bin/tsc', ...strict, ...modern, 'client.ts');
+
+    const env = { BASE_URL: url, KEY: appliance.key, CLIENT_ID: client.id, CLIENT_SECRET: client.secret };
+    const child = spawn(process.execPath, ['client.ts'], { cwd: folder, env: { ...env, SINCE: since } });
+    const told = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
+    assert.equal(told[1], '');
+    const result = JSON.parse(told[0]);
+    const expected = 'changes, changes again, period, detection, me, schema, token, health, head schema';
+    assert.deepEqual(result.called, [...expected.split(', '), 'head health', 'photo']);
+    assert.equal(result.detail, 'No detection with this id is available to this key.');
+    assert.equal(result.id, textId);
+  });
+});
+
+async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+const hasCurl = spawnSync('curl', ['--version']).status === 0;
+
+describe('curl', { skip: !hasCurl && 'curl is not installed' }, () => {
+  /** @returns body and status */
+  async function curl(...args: string[]): Promise<{ body: string; status: number }> {
+    const child = spawn('curl', ['-sS', '-w', '\n%{http_code}', ...args]);
+    const [out, told] = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
+    assert.equal(told, '');
+    const at = out.lastIndexOf('\n');
+    return { body: out.slice(0, at), status: Number(out.slice(at + 1)) };
+  }
+
+  test('reads every endpoint with a key', async () => {
+    const authorization = `Authorization: Bearer ${appliance.key}`;
+    const day = new Date().toISOString().slice(0, 10);
+    for (const target of [
+      `/v1/detections/changes?since=${since}&limit=3`,
+      `/v1/detections?from=${day}&to=${day}`,
+      `/v1/detections/${textId}`,
+      '/v1/me',
+      '/v1/schema/detection',
+    ]) {
+      const { status, body } = await curl('-H', authorization, `${url}${target}`);
+      assert.equal(status, 200, `${target}: ${body}`);
+      assert.ok(JSON.parse(body));
+    }
+    const health = await curl(`${url}/v1/health`);
+    assert.ok([200, 503].includes(health.status), health.body);
+  });
+
+  test('gets a token with -u and -d, and reads with it', async () => {
+    const { status, body } = await curl(
+      ...['-u', `${client.id}:${client.secret}`, '-d', 'grant_type=client_credentials'],
+      `${url}/oauth/token`,
+    );
+    assert.equal(status, 200, body);
+    const { access_token } = JSON.parse(body);
+    const read = await curl('-H', `Authorization: Bearer ${access_token}`, `${url}/v1/detections/${textId}`);
+    assert.deepEqual([read.status, JSON.parse(read.body).id], [200, textId]);
+  });
+});
+
+describe('compressed pages', () => {
+  const target = () => `${url}/v1/detections/changes?since=${since}&limit=1000`;
+  const has = (command: string) => spawnSync(command, ['--version']).status === 0;
+  let plain: unknown;
+  before(async () => {
+    const rows = Array.from({ length: 20 }, () => newRow({ article_headline: 'Größe' }));
+    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+    const headers = { authorization: `Bearer ${appliance.key}`, 'accept-encoding': 'identity' };
+    const answer = await fetch(target(), { headers });
+    assert.equal(answer.headers.get('content-encoding'), null);
+    plain = JSON.parse(await answer.text());
+  });
+
+  /** @returns what a program printed that has the key and the address in its environment */
+  async function printed(command: string, ...args: string[]): Promise<string> {
+    const env = { ...process.env, KEY: appliance.key, TARGET: target() };
+    const child = spawn(command, args, { env });
+    const [out, told] = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
+    assert.equal(told, '');
+    return out;
+  }
+
+  for (const encoding of ['gzip', 'zstd'])
+    test(`fetch of Node decodes ${encoding}`, async () => {
+      const headers = { authorization: `Bearer ${appliance.key}`, 'accept-encoding': encoding };
+      const answer = await fetch(target(), { headers });
+      assert.equal(answer.headers.get('content-encoding'), encoding);
+      assert.deepEqual(JSON.parse(await answer.text()), plain);
+    });
+
+  test('curl --compressed decodes them', { skip: !hasCurl && 'curl is not installed' }, async () => {
+    const authorization = `Authorization: Bearer ${appliance.key}`;
+    const out = await printed(
+      'curl',
+      '-sS',
+      '--compressed',
+      '-w',
+      '\n%{size_download}',
+      '-H',
+      authorization,
+      target(),
+    );
+    const at = out.lastIndexOf('\n');
+    const body = out.slice(0, at);
+    assert.deepEqual(JSON.parse(body), plain);
+    assert.ok(Number(out.slice(at)) < Buffer.byteLength(body) / 3, 'it was compressed on the way');
+  });
+
+  test('wget --compression=auto decodes them', {
+    skip: !has('wget') && 'wget is not installed',
+  }, async () => {
+    const authorization = `--header=Authorization: Bearer ${appliance.key}`;
+    const out = await printed('wget', '-q', '-O', '-', '--compression=auto', authorization, target());
+    assert.deepEqual(JSON.parse(out), plain);
+  });
+
+  test('urllib and gzip of Python decode them', {
+    skip: !has('python3') && 'Python is not installed',
+  }, async () => {
+    const out = await printed(
+      'python3',
+      '-c',
+      `import gzip, json, os, urllib.request as r
+headers = {"Authorization": "Bearer " + os.environ["KEY"], "Accept-Encoding": "gzip"}
+with r.urlopen(r.Request(os.environ["TARGET"], headers=headers)) as answer:
+    assert answer.headers["Content-Encoding"] == "gzip"
+    print(json.dumps(json.loads(gzip.decompress(answer.read()))))`,
+    );
+    assert.deepEqual(JSON.parse(out), plain);
+  });
+});
+
+test('the document that the clients were made from is the one of this program', () => {
+  assert.deepEqual(JSON.parse(appliance.cli(['openapi']).stdout), openApiDocument());
+});

@@ -1,0 +1,338 @@
+/** The OpenAPI document: it is valid, says what the program does, and the check that is made from it can fail. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { FIELDS } from '../../src/detection/fields.ts';
+import { PROBLEMS } from '../../src/http/problem.ts';
+import {
+  DOMAINS_MAX,
+  PAGE_ROWS_DEFAULT,
+  PAGE_ROWS_MAX,
+  PUBLISHERS_MAX,
+  SOURCE_ID_CHARACTERS_MAX,
+  SUBSCRIPTIONS_MAX,
+} from '../../src/limits/contract-limits.ts';
+import { openApiDocument } from '../../src/openapi/document.ts';
+import { ERRORS } from '../../src/openapi/errors.ts';
+import { OPERATIONS } from '../../src/openapi/operations.ts';
+import { share } from '../../src/openapi/sharing.ts';
+import { CHANGES_PARAMETERS } from '../../src/query/changes-parameters.ts';
+import { ONE_PARAMETERS } from '../../src/query/one-detection.ts';
+import type { ParameterTable } from '../../src/query/parameters.ts';
+import { PERIOD_PARAMETERS } from '../../src/query/period-parameters.ts';
+import { checkAnswer, checkBody, membersOf, type ReceivedAnswer } from '../support/checked-fetch.ts';
+import { inFolder } from '../support/program.ts';
+
+const root = path.join(import.meta.dirname, '..', '..');
+const REQUEST_ID = '5f3a9c1e-7b2d-4e8f-9a60-1c2d3e4f5a6b';
+
+/** A value within the document, by the names on the way to it. */
+function at(...names: string[]): Record<string, unknown> {
+  return names.reduce((value, name) => membersOf(value[name]), openApiDocument());
+}
+
+/** The schema behind a reference to a component. */
+function resolved(schema: Record<string, unknown>): Record<string, unknown> {
+  return typeof schema.$ref === 'string' ? at(...schema.$ref.split('/').slice(1)) : schema;
+}
+
+function operation(id: string) {
+  const found = OPERATIONS.find((one) => one.id === id);
+  assert.ok(found, id);
+  return found;
+}
+
+test('Redocly finds no error and nothing to warn of', async () => {
+  await inFolder(async (folder) => {
+    writeFileSync(path.join(folder, 'openapi.json'), JSON.stringify(openApiDocument()));
+    const cli = path.join(root, 'node_modules', '@redocly', 'cli', 'bin', 'cli.js');
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [cli, 'lint', 'openapi.json', '--extends', 'recommended', '--format', 'json'],
+      {
+        cwd: folder,
+        encoding: 'utf8',
+        timeout: 60_000,
+        env: { PATH: process.env.PATH, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
+      },
+    );
+    assert.equal(status, 0, stderr);
+    const { totals, problems } = JSON.parse(stdout);
+    assert.deepEqual([totals.errors, totals.warnings, totals.ignored], [0, 0, 0], JSON.stringify(problems));
+  });
+});
+
+test('wirewatch openapi prints it, with --json and without', () => {
+  for (const args of [['openapi'], ['openapi', '--json']]) {
+    const main = path.join(root, 'dist', 'main.cjs');
+    const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
+    assert.deepEqual([status, stderr], [0, '']);
+    assert.deepEqual(JSON.parse(stdout), openApiDocument());
+  }
+});
+
+test('every endpoint of the program is in the document, and no other', () => {
+  const folder = path.join(root, 'src', 'http', 'endpoints');
+  const served = readdirSync(folder).flatMap((name) => {
+    const text = readFileSync(path.join(folder, name), 'utf8');
+    const [, where] = /^(?: {4}path: |const PATH = )'([^']+)'/m.exec(text) ?? [];
+    const [, method = ''] = /^ {4}method: '([A-Z]+)'/m.exec(text) ?? [];
+    const [, head] = /^ {4}head: (true|false)/m.exec(text) ?? [];
+    if (where === undefined) return [];
+    return [`${method} ${where}`, ...(head === 'true' ? [`HEAD ${where}`] : [])];
+  });
+  assert.deepEqual(OPERATIONS.map((one) => `${one.method.toUpperCase()} ${one.path}`).sort(), served.sort());
+});
+
+describe('parameters', () => {
+  const tables: [string, ParameterTable][] = [
+    ['listChanges', CHANGES_PARAMETERS],
+    ['listDetections', PERIOD_PARAMETERS],
+    ['getDetection', ONE_PARAMETERS],
+    ['getDetectionSchema', { schema_version: 'single' }],
+    ['getMe', {}],
+  ];
+  for (const [id, table] of tables) {
+    test(`of ${id} are those that the program knows, lists as lists`, () => {
+      const documented = operation(id).parameters.filter((one) => one.in === 'query');
+      assert.deepEqual(
+        documented.map(({ name, schema }) => [name, schema.type === 'array' ? 'list' : 'single']).sort(),
+        Object.entries(table).sort(),
+      );
+    });
+  }
+
+  test('have the limits of the contract', () => {
+    const schema = (name: string) =>
+      operation('listChanges').parameters.find((one) => one.name === name)?.schema;
+    const list = (name: string) => {
+      const { maxItems, items } = membersOf(schema(name));
+      const { minimum, maximum } = membersOf(items);
+      return [maxItems, minimum, maximum];
+    };
+    assert.deepEqual(list('subscription_id'), [SUBSCRIPTIONS_MAX, 1, 999_999_999_999_999]);
+    assert.deepEqual(list('publisher_id'), [PUBLISHERS_MAX, 1, 999_999_999_999_999]);
+    assert.deepEqual(list('exclude_publisher_id'), [PUBLISHERS_MAX, 1, 999_999_999_999_999]);
+    assert.deepEqual(list('domain')[0], DOMAINS_MAX);
+    assert.deepEqual(list('exclude_domain')[0], DOMAINS_MAX);
+    assert.deepEqual([schema('min_score')?.minimum, schema('min_score')?.maximum], [0, 100]);
+    assert.equal(schema('source_id')?.maxLength, SOURCE_ID_CHARACTERS_MAX);
+    const { minimum, maximum, default: usual } = membersOf(schema('limit'));
+    assert.deepEqual([minimum, maximum, usual], [1, PAGE_ROWS_MAX, PAGE_ROWS_DEFAULT]);
+  });
+});
+
+test('errors have the status and title that the program gives them', () => {
+  const documented = Object.entries(ERRORS).map(([code, { status, title }]) => [code, { status, title }]);
+  assert.deepEqual(Object.fromEntries(documented), PROBLEMS);
+});
+
+test('a detection has the fields of the field table, each with its type, and null where it can be', () => {
+  const types = new Map([['timestamp', 'string']]);
+  for (const contentType of ['text', 'image'] as const) {
+    const name = contentType === 'text' ? 'TextChange' : 'ImageChange';
+    const found: string[] = [];
+    const visit = (schema: Record<string, unknown>, prefix: string) => {
+      for (const [member, value] of Object.entries(membersOf(schema.properties))) {
+        const alternatives = membersOf(value).anyOf;
+        const nullable = Array.isArray(alternatives) ? ',null' : '';
+        const inner = resolved(membersOf(Array.isArray(alternatives) ? alternatives[0] : value));
+        if (inner.properties === undefined) found.push(`${prefix}${member}: ${inner.type}${nullable}`);
+        else visit(inner, `${prefix}${member}.`);
+      }
+    };
+    visit(at('components', 'schemas', name), '');
+    const expected = FIELDS.filter((field) => field.content_types.includes(contentType)).map((field) => {
+      const type = types.get(field.type) ?? field.type;
+      return `${field.path}: ${field.nullable ? `${type},null` : type}`;
+    });
+    assert.deepEqual(found, expected);
+    assert.deepEqual(at('components', 'schemas', name).required, ['id', 'version']);
+  }
+  const without = Object.keys(membersOf(at('components', 'schemas', 'TextDetection').properties));
+  assert.ok(!without.includes('event'), 'event is a member on the change stream alone');
+});
+
+test('components have names that generators can make types of: none numbered, none twice', () => {
+  const names = ['schemas', 'parameters', 'responses'].flatMap((kind) => Object.keys(at('components', kind)));
+  for (const name of names) assert.match(name, /^[A-Z][A-Za-z]+$/);
+  assert.equal(new Set(names).size, names.length);
+  for (const name of ['Band', 'TextSource', 'ImageStrength', 'TextArticle', 'Publisher'])
+    assert.ok(names.includes(name), name);
+  // Whoever shares a part of another kind gives it a name.
+  const part = { description: 'x' };
+  assert.throws(
+    () =>
+      share('responses', [
+        { name: '', part },
+        { name: '', part },
+      ]),
+    /a name of its own/,
+  );
+  const other = { description: 'y' };
+  const twice = [part, part, other, other].map((one) => ({ name: 'One', part: one }));
+  assert.throws(() => share('responses', twice), /a name of its own/);
+});
+
+test('a list parameter takes an array and the same with commas', () => {
+  for (const name of ['SubscriptionId', 'PublisherId', 'Domain', 'Band']) {
+    const { schema, example, style, explode } = at('components', 'parameters', `${name}Filter`);
+    const { anyOf } = membersOf(schema);
+    assert.ok(Array.isArray(anyOf) && Array.isArray(example));
+    assert.deepEqual([anyOf[0].type, anyOf[1].type, style, explode], ['array', 'string', 'form', true]);
+    assert.match(example.join(','), new RegExp(anyOf[1].pattern));
+    assert.doesNotMatch(`${example},`, new RegExp(anyOf[1].pattern), 'an empty item is 400');
+  }
+});
+
+test('the first server can be called as it stands, and every endpoint can answer 431', () => {
+  const { servers } = openApiDocument();
+  assert.ok(Array.isArray(servers));
+  assert.deepEqual(servers[0].url, 'http://127.0.0.1:8080');
+  for (const { id, responses } of OPERATIONS) assert.ok(responses[431], id);
+});
+
+test('its table of error codes has every code, its status and what to do', () => {
+  const description = String(at('info').description);
+  for (const [code, { status }] of Object.entries(PROBLEMS))
+    assert.match(description, new RegExp(`^\\| \`${code}\` \\| ${status} \\| [^|]+ \\| \\S[^|]+ \\|$`, 'm'));
+  assert.match(description, /last path segment of `type` is the error code: test that/);
+});
+
+test('an example is there for every body, and fits it exactly', () => {
+  let seen = 0;
+  for (const { id, responses } of OPERATIONS) {
+    for (const [status, { content = {} }] of Object.entries(responses)) {
+      for (const [type, { schema, examples }] of Object.entries(content)) {
+        if (!type.includes('json')) continue;
+        assert.ok(Object.keys(examples).length > 0, `${id} ${status}`);
+        for (const [name, value] of Object.entries(examples)) {
+          checkBody(`${id} ${status} ${name}`, schema, value);
+          seen += 1;
+        }
+      }
+    }
+  }
+  assert.ok(seen > 40);
+});
+
+test('as printed, no object is closed: a later version may add members', () => {
+  assert.doesNotMatch(JSON.stringify(openApiDocument()), /additionalProperties|"\$id"/);
+  assert.throws(() =>
+    checkBody('token', operation('createToken').responses[200]?.content?.['application/json']?.schema, {
+      access_token: 'x',
+      token_type: 'Bearer',
+      expires_in: 3600,
+      scope: '',
+      refresh_token: 'y',
+    }),
+  );
+});
+
+type Given = Omit<ReceivedAnswer, 'headers'> & { readonly headers: Readonly<Record<string, string>> };
+
+describe('the check of answers', () => {
+  const rate = {
+    'ratelimit-limit': '120',
+    'ratelimit-policy': '120;w=60',
+    'ratelimit-remaining': '119',
+    'ratelimit-reset': '60',
+  };
+  const common = { 'x-request-id': REQUEST_ID, 'cache-control': 'no-store' };
+  const json = { 'content-type': 'application/json' };
+  const problem = (code: 'not_found' | 'forbidden', more = {}) => {
+    const { status, title } = ERRORS[code];
+    const type = `http://127.0.0.1/errors/${code}`;
+    return JSON.stringify({ type, title, status, detail: 'x', request_id: REQUEST_ID, ...more });
+  };
+  const page = { data: [], next_cursor: 'AQ', has_more: false, as_of: null };
+  const good: Given = {
+    method: 'GET',
+    target: '/v1/detections/changes?since=2026-11-21T00:00:00Z',
+    status: 200,
+    headers: { ...common, ...json, ...rate },
+    body: JSON.stringify(page),
+  };
+  const check = (changes: Partial<Given>) => () => {
+    const answer = { ...good, ...changes };
+    checkAnswer({ ...answer, headers: new Headers(answer.headers) });
+  };
+
+  test('passes what is right', () => {
+    assert.doesNotThrow(check({}));
+    const headers = { ...common, ...json, 'content-type': 'application/problem+json' };
+    assert.doesNotThrow(check({ target: '/x', status: 404, headers, body: problem('not_found') }));
+  });
+
+  const wrong: [string, RegExp, Partial<Given>][] = [
+    ['an unknown status', /not in the document/, { status: 418 }],
+    [
+      'a header left out',
+      /has no X-Request-Id/,
+      { headers: { ...json, ...rate, 'cache-control': 'no-store' } },
+    ],
+    [
+      'a header with another value',
+      /Cache-Control does not fit/,
+      { headers: { ...good.headers, 'cache-control': 'public' } },
+    ],
+    [
+      'a header that means something else',
+      /has Retry-After/,
+      { headers: { ...good.headers, 'retry-after': '1' } },
+    ],
+    [
+      'another content type',
+      /has no text\/html/,
+      { headers: { ...good.headers, 'content-type': 'text/html' } },
+    ],
+    ['a member too many', /does not fit/, { body: JSON.stringify({ ...page, total: 1 }) }],
+    ['a member too few', /does not fit/, { body: JSON.stringify({ ...page, as_of: undefined }) }],
+    [
+      'a detection that is not whole',
+      /does not fit/,
+      {
+        body: JSON.stringify({
+          ...page,
+          data: [{ id: 't.1.1.1', version: 1, event: 'created', content_type: 'text' }],
+        }),
+      },
+    ],
+    [
+      'fields out of order',
+      /out of order/,
+      {
+        target: `${good.target}&fields=event`,
+        body: JSON.stringify({ ...page, data: [{ id: 't.1.1.1', event: 'created', version: 1 }] }),
+      },
+    ],
+    ['a path that is not there', /not in the document/, { target: '/v1/detections/' }],
+    [
+      'a problem with another request id',
+      /./,
+      {
+        target: '/x',
+        status: 404,
+        headers: { ...common, 'content-type': 'application/problem+json' },
+        body: problem('not_found', { request_id: REQUEST_ID.replace('5', '6') }),
+      },
+    ],
+    [
+      'a problem of another status',
+      /code forbidden/,
+      {
+        target: '/x',
+        status: 404,
+        headers: { ...common, 'content-type': 'application/problem+json' },
+        body: problem('forbidden'),
+      },
+    ],
+  ];
+  for (const [what, message, changes] of wrong) {
+    test(`refuses ${what}`, () => {
+      assert.throws(check(changes), message);
+    });
+  }
+});

@@ -1,0 +1,326 @@
+/** `wirewatch pull --compare`: it blames no good copy, and finds every bad one (contract: Client procedures). */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, test } from 'node:test';
+import { openApiDocument } from '../../src/openapi/document.ts';
+import { DAY_MS, formatMs } from '../../src/time.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import { words } from '../support/manual.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+
+let appliance: Appliance;
+showLogOfFailures(() => appliance?.serving());
+
+const texts = Array.from({ length: 30 }, () => newRow({ article_headline: 'Mills' }));
+const image = newRow({ source_internal_id: 601 });
+
+before(async () => {
+  appliance = await startAppliance();
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
+  await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([image]));
+});
+after(() => appliance?.stop());
+
+interface Compared {
+  readonly equal: boolean;
+  readonly detections: number;
+  readonly changed_since: number;
+  readonly differences: {
+    id: string;
+    kind: string;
+    copy_version: number | null;
+    service_version: number | null;
+  }[];
+}
+
+function argsIn(folder: string, ...more: string[]): string[] {
+  const keyFile = join(folder, 'key');
+  writeFileSync(keyFile, appliance.key);
+  return ['pull', '--base-url', appliance.serving().url, '--key-file', keyFile, ...more];
+}
+
+async function run(args: string[]) {
+  const program = runProgram(args);
+  return { code: await program.ended, told: program.told(), printed: program.printed() };
+}
+
+async function fullCopy(folder: string): Promise<string> {
+  const into = join(folder, 'copy.db');
+  const { code, told } = await run(argsIn(folder, '--into', into, '--full'));
+  assert.equal(code, 0, told);
+  return into;
+}
+
+async function compared(folder: string, into: string, ...more: string[]): Promise<Compared> {
+  const { code, told, printed } = await run(argsIn(folder, '--into', into, '--compare', '--json', ...more));
+  assert.equal(told, '');
+  const found: Compared = JSON.parse(printed);
+  assert.equal(code, found.equal ? 0 : 1);
+  return found;
+}
+
+/** Scores again, later each time: nothing that a client sees changes, unless `changes` does. */
+async function scoredAgain(row: Row, changes: Row = {}): Promise<void> {
+  const windowMs = nextWindowMs();
+  const again = { ...row, last_scored_at: formatMs(windowMs), exported_at: formatMs(windowMs), ...changes };
+  await appliance.dropped(fileName('newswire', windowMs), ndjson([again]));
+}
+
+const at = (index: number): Row => texts[index] ?? {};
+
+function bodyIn(into: string, id: string): Record<string, unknown> {
+  const db = new DatabaseSync(into);
+  const row = db.prepare('SELECT body FROM detections WHERE id = ?').get(id);
+  db.close();
+  return JSON.parse(String(row?.body));
+}
+
+function edit(path: string, sql: string): void {
+  const db = new DatabaseSync(path);
+  db.exec(sql);
+  db.close();
+}
+
+test('the guide and the OpenAPI document say which members change in place', () => {
+  for (const text of [words('client-guide'), JSON.stringify(openApiDocument())])
+    assert.match(
+      text.replace(/[\s`]+/g, ' '),
+      /last_scored_at and exported_at.*(updated|brought up to date) in place/,
+    );
+});
+
+describe('pull --compare', () => {
+  test('finds a copy equal after a match was scored again without a change, which alters it in place', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      const id = idOf(at(0));
+      await scoredAgain(at(0));
+      assert.equal((await run(argsIn(folder, '--into', into))).code, 0);
+      const [copied, served] = [bodyIn(into, id), await appliance.detection(id)];
+      assert.equal(copied.version, served?.version);
+      assert.notEqual(
+        copied.last_scored_at,
+        served?.last_scored_at,
+        'a copy that is compared naively differs',
+      );
+      assert.notEqual(copied.exported_at, served?.exported_at);
+      const all = texts.length + 1;
+      assert.deepEqual(await compared(folder, into), {
+        into,
+        equal: true,
+        detections: all,
+        changed_since: 0,
+        differences: [],
+      });
+      const { printed } = await run(argsIn(folder, '--into', into, '--compare'));
+      assert.equal(printed, `The copy ${into} matches the service: ${all} detections compared.\n`);
+    }));
+
+  /** The paths that were asked for, in order, since a number of log lines. */
+  const asked = (from: number) =>
+    appliance
+      .serving()
+      .log.slice(from)
+      .filter(({ msg, path }) => msg === 'request' && /^\/v1\/(digests|detections)$/.test(String(path)))
+      .map(({ path }) => path);
+
+  test('reads digests alone of a copy that is equal, and of another the page that differs', () =>
+    inFolder(async (folder) => {
+      for (const format of ['sqlite', 'ndjson', 'csv']) {
+        const into = join(folder, `copy.${format}`);
+        const args = argsIn(folder, '--into', into, '--format', format);
+        assert.equal((await run([...args, '--full'])).code, 0);
+        let from = appliance.serving().log.length;
+        assert.equal((await compared(folder, into, '--format', format)).equal, true);
+        assert.deepEqual([...new Set(asked(from))], ['/v1/digests'], format);
+        if (format !== 'sqlite') continue;
+        edit(
+          into,
+          `UPDATE detections SET body = json_set(body, '$.article.headline', 'Mill') WHERE id = '${idOf(at(7))}'`,
+        );
+        from = appliance.serving().log.length;
+        const { differences } = await compared(folder, into);
+        assert.deepEqual(
+          differences.map(({ id, kind }) => [id, kind]),
+          [[idOf(at(7)), 'other content']],
+        );
+        assert.equal(asked(from).filter((path) => path === '/v1/detections').length, 1);
+      }
+    }));
+
+  test('reads every page of a service that has no digests', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      edit(into, `DELETE FROM detections WHERE id = '${idOf(at(8))}'`);
+      const { url } = appliance.serving();
+      const without = createServer(async (request, response) => {
+        const isDigest = request.url?.startsWith('/v1/digests') === true;
+        const { authorization = '' } = request.headers;
+        const answer = await fetch(`${url}${isDigest ? '/v1/none' : request.url}`, {
+          headers: { authorization },
+        });
+        response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+      });
+      without.listen(0, '127.0.0.1');
+      await once(without, 'listening');
+      try {
+        const address = without.address();
+        const port = typeof address === 'object' ? address?.port : undefined;
+        const args = argsIn(folder, '--into', into, '--compare', '--json');
+        const { code, printed, told } = await run(
+          args.map((arg) => (arg === url ? `http://127.0.0.1:${port}` : arg)),
+        );
+        assert.equal(code, 1, told);
+        const { differences }: Compared = JSON.parse(printed);
+        assert.deepEqual(
+          differences.map(({ id, kind }) => [id, kind]),
+          [[idOf(at(8)), 'not in the copy']],
+        );
+      } finally {
+        without.close();
+      }
+    }));
+
+  test('finds a copy equal after the appliance was moved to another address', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      const id = idOf(image, 'imagewire');
+      await appliance.restart({ WIREWATCH_SERVER_BASE_URL: 'https://moved.example/ww' });
+      try {
+        const [copied, served] = [bodyIn(into, id), await appliance.detection(id)];
+        assert.notDeepEqual(copied.source, served?.source);
+        assert.equal((await compared(folder, into)).equal, true);
+      } finally {
+        await appliance.restart();
+      }
+    }));
+
+  test('finds what is missing, foreign, of another version, or of other content', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      const [missing, older, other, foreign] = [idOf(at(1)), idOf(at(2)), idOf(at(3)), 't.7001.9.9'];
+      const changed = { ...bodyIn(into, other), article: { id: 5 } };
+      edit(
+        into,
+        `DELETE FROM detections WHERE id = '${missing}';
+         UPDATE detections SET version = 7, body = json_set(body, '$.version', 7) WHERE id = '${older}';
+         UPDATE detections SET body = '${JSON.stringify(changed)}' WHERE id = '${other}';
+         INSERT INTO detections SELECT '${foreign}', 1, json_set(body, '$.id', '${foreign}')
+           FROM detections WHERE id = '${other}'`,
+      );
+      const { equal, detections, differences } = await compared(folder, into);
+      assert.deepEqual([equal, detections], [false, texts.length + 1]);
+      const byKind = new Map(differences.map((difference) => [difference.kind, difference]));
+      assert.equal(differences.length, 4);
+      const of = (kind: string) => {
+        const { id, copy_version, service_version } = byKind.get(kind) ?? {};
+        return [id, copy_version, service_version];
+      };
+      assert.deepEqual(of('not in the copy'), [missing, null, 1]);
+      assert.deepEqual(of('other version'), [older, 7, 1]);
+      assert.deepEqual(of('other content'), [other, 1, 1]);
+      assert.deepEqual(of('not in the service'), [foreign, 1, null]);
+      const { code, printed } = await run(argsIn(folder, '--into', into, '--compare'));
+      assert.equal(code, 1);
+      assert.match(printed, /other content +1 +1$/m);
+      assert.match(
+        printed,
+        /^The copy .*copy\.db differs from the service: 4 differences in 31 detections\.$/m,
+      );
+    }));
+
+  test('says nothing of what changed since the copy was brought up to date', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      await scoredAgain(at(4), { strength_score: 99 });
+      const early = await compared(folder, into);
+      assert.deepEqual([early.equal, early.changed_since, early.differences], [true, 1, []]);
+      assert.equal((await run(argsIn(folder, '--into', into))).code, 0);
+      const late = await compared(folder, into);
+      assert.deepEqual([late.equal, late.changed_since], [true, 0]);
+    }));
+
+  test('a detection whose time has not come is in no period, and no difference', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      const [id, ahead] = [idOf(at(5)), formatMs(Date.now() + DAY_MS)];
+      edit(
+        into,
+        `INSERT INTO detections SELECT 't.7001.1.77', 1, json_set(body, '$.first_detected_at', '${ahead}', '$.id', 't.7001.1.77')
+         FROM detections WHERE id = '${id}'`,
+      );
+      assert.equal((await compared(folder, into)).equal, true);
+    }));
+
+  test('lines of another client: the highest version of each, members in any order, with --since', () =>
+    inFolder(async (folder) => {
+      const since = new Date().toISOString();
+      await scoredAgain(at(6), { strength_score: 12 });
+      const into = await fullCopy(folder);
+      const upToDate = new Date().toISOString();
+      const db = new DatabaseSync(into);
+      const bodies = db.prepare('SELECT body FROM detections').all();
+      db.close();
+      const current = bodies.map(({ body }) => Object.entries(JSON.parse(String(body))).reverse());
+      const first = [['version', 1], ...(current[0] ?? []).filter(([name]) => name !== 'version')];
+      const lines = [...current, first].map((members) => `${JSON.stringify(Object.fromEntries(members))}\n`);
+      const mine = join(folder, 'mine.ndjson');
+      writeFileSync(mine, lines.join(''));
+      assert.equal((await compared(folder, mine, '--format', 'ndjson')).equal, true);
+      assert.ok(!existsSync(`${mine}.place`) && !existsSync(`${mine}.lock`), 'nothing is made');
+      writeFileSync(mine, lines.filter((line) => !line.includes(idOf(at(6)))).join(''));
+      const later = await compared(folder, mine, '--format', 'ndjson', '--since', upToDate);
+      assert.equal(later.equal, false);
+      const left = await compared(folder, mine, '--format', 'ndjson', '--since', since);
+      assert.deepEqual([left.equal, left.changed_since], [true, 1]);
+      writeFileSync(mine, `${lines[0]}{"id":"t.7001.1.1"}\n`);
+      const { code, told } = await run(argsIn(folder, '--into', mine, '--compare', '--format', 'ndjson'));
+      assert.deepEqual([code, /mine\.ndjson, line 2: expected a detection/.test(told)], [1, true], told);
+    }));
+
+  test('a copy of lines that pull made, though a crash left half a line behind them', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'copy.ndjson');
+      const format = ['--format', 'ndjson'];
+      assert.equal((await run(argsIn(folder, '--into', into, '--full', ...format))).code, 0);
+      writeFileSync(into, '{"id":"t.70', { flag: 'a' });
+      assert.equal((await compared(folder, into, ...format)).equal, true);
+    }));
+
+  test('a copy of one stream is compared with that stream', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'copy.db');
+      const some = ['--content-type', 'image'];
+      assert.equal((await run(argsIn(folder, '--into', into, '--full', ...some))).code, 0);
+      const { equal, detections } = await compared(folder, into);
+      assert.deepEqual([equal, detections], [true, 1]);
+      const other = await run(argsIn(folder, '--into', into, '--compare', '--content-type', 'text'));
+      assert.equal(other.code, 2, other.told);
+    }));
+
+  test('refuses what is no whole copy, and options that do not fit', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      const notes = join(folder, 'notes.txt');
+      writeFileSync(notes, 'my notes');
+      const half = await fullCopy(folder);
+      edit(half, 'UPDATE state SET cursor = NULL');
+      for (const [code, message, ...args] of [
+        [1, /there is no copy .*--full/, '--into', join(folder, 'none.db')],
+        [1, /was not made by pull.*--format ndjson/, '--into', notes],
+        [1, /is not complete yet.*without --compare/, '--into', half],
+        [2, /--compare' cannot be used with option '--full'/, '--into', into, '--full'],
+        [2, /--compare' cannot be used with option '--follow'/, '--into', into, '--follow'],
+      ] as const) {
+        const refused = await run(argsIn(folder, '--compare', ...args));
+        assert.equal(refused.code, code, refused.told);
+        assert.match(refused.told, message);
+        assert.ok(!existsSync(join(folder, 'none.db')));
+      }
+    }));
+});

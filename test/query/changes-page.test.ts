@@ -1,0 +1,393 @@
+/** Pages of the change stream, against a model in memory, and how SQLite reads them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { BANDS } from '../../src/detection/band.ts';
+import { type ContentType, type StreamName, streamName } from '../../src/detection/content-type.ts';
+import { CHUNK_ROWS } from '../../src/limits/contract-limits.ts';
+import { STANDING } from '../../src/query/as-of.ts';
+import {
+  type ChangesQuery,
+  pageRowsSql,
+  pageTextSql,
+  RANGE_ROWS,
+  RANGE_TEXT,
+  rawRowsSql,
+  readChangesPage,
+  scanBoundSql,
+} from '../../src/query/changes-page.ts';
+import { FIRST_DELIVERED_SINCE, UNSTAMPED } from '../../src/query/delivery.ts';
+import { type DetectionFilters, filterSql } from '../../src/query/filters.ts';
+import { ONE_DETECTION, readOneDetection } from '../../src/query/one-detection.ts';
+import { parseFields } from '../../src/query/projection.ts';
+import { FIND_STREAM } from '../../src/query/stored-streams.ts';
+import type { Database } from '../../src/store/database.ts';
+import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
+import { createTestStore, type TestRow, type TestStore, testId, testMatch } from '../support/store.ts';
+
+const BASE_URL = 'https://api.example/ww';
+const STREAMS = [7001, 7002].flatMap((id) => [streamName(id, 'text'), streamName(id, 'image')]);
+
+function query(changes: Partial<ChangesQuery>): ChangesQuery {
+  return {
+    streams: STREAMS,
+    content_types: ['text', 'image'],
+    filters: NO_FILTERS,
+    start: { kind: 'after', position: 0 },
+    limit: 100,
+    projection: null,
+    baseUrl: Buffer.from(BASE_URL),
+    recentDeliveries: new Map(),
+    ...changes,
+  };
+}
+
+function rowsOf(
+  data: Buffer,
+): { id: string; version: number; event: string; source: { image_url?: string } }[] {
+  return JSON.parse(`[${data}]`);
+}
+
+/** Reads until the end; @returns `id version` of every row in order, and the pages */
+function walk(db: Database, first: ChangesQuery) {
+  const seen: string[] = [];
+  const pages = [];
+  let start = first.start;
+  for (let count = 0; count < 10_000; count += 1) {
+    const page = readChangesPage(db, { ...first, start });
+    const rows = rowsOf(page.data);
+    assert.equal(rows.length, page.rows);
+    assert.ok(page.rows <= first.limit);
+    if (start.kind === 'after') assert.ok(page.position >= start.position);
+    seen.push(...rows.map((row) => `${row.id} ${row.version}`));
+    pages.push(page);
+    start = { kind: 'after', position: page.position };
+    if (!page.has_more) return { seen, pages };
+  }
+  throw new Error('the walk does not end');
+}
+
+function expected(rows: readonly TestRow[], streams: readonly StreamName[], f: DetectionFilters): string[] {
+  return rows
+    .filter(
+      (one) =>
+        streams.includes(streamName(one.row.subscription_id ?? 7001, one.content_type)) && passes(one, f),
+    )
+    .map((one) => `${testId(testMatch(one))} ${one.version}`);
+}
+
+function withStore(use: (store: TestStore) => void, gap?: number): void {
+  const store = createTestStore(gap);
+  try {
+    use(store);
+  } finally {
+    store.close();
+  }
+}
+
+test('pages of any size put together are exactly the matching rows, in order of arrival', () => {
+  const streams = fc.subarray(STREAMS, { minLength: 1 });
+  fc.assert(
+    fc.property(
+      fc.array(testRow, { maxLength: 40, size: 'max' }),
+      streams,
+      someFilters,
+      fc.integer({ min: 1, max: 7 }),
+      fc.boolean(),
+      (rows, read, f, limit, projected) => {
+        withStore((store) => {
+          for (let at = 0; at < rows.length; at += 5) store.deliver(rows.slice(at, at + 5), 1000);
+          const projection = projected ? parseFields('id') : null;
+          const { seen, pages } = walk(store.reader, query({ streams: read, filters: f, limit, projection }));
+          assert.deepEqual(seen, expected(rows, read, f));
+          assert.equal(
+            pages.at(-1)?.position,
+            rows.length * 3,
+            'the last cursor is at the end of all streams',
+          );
+          for (const page of pages.slice(0, -1))
+            assert.equal(page.rows, limit, 'a page is full while there is more');
+        }, 3);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test('a page ends after fifty chunks of its streams, with a cursor past what the filter dropped', () => {
+  const scanned = 50 * CHUNK_ROWS;
+  const text = (article_id: number): TestRow => ({
+    content_type: 'text',
+    version: 1,
+    row: { subscription_id: 7001, article_id },
+  });
+  const image: TestRow = { content_type: 'image', version: 1, row: { subscription_id: 7001 } };
+  withStore((store) => {
+    // The rows of a stream that is not read do not count.
+    store.deliver([image, ...Array.from({ length: scanned + 1 }, () => text(1)), image, text(2)], 1000);
+    const [stream] = STREAMS;
+    assert.ok(stream !== undefined);
+    const first = query({ streams: [stream], filters: { ...NO_FILTERS, article_id: 2 }, limit: 1000 });
+    const page = readChangesPage(store.reader, first);
+    assert.deepEqual([page.rows, page.has_more, page.position], [0, true, scanned + 1]);
+    assert.deepEqual(walk(store.reader, first).seen, ['t.7001.1.2 1']);
+    const exact = query({ ...first, start: { kind: 'after', position: 4 } });
+    assert.deepEqual(readChangesPage(store.reader, exact).has_more, false, 'exactly fifty chunks are left');
+    const none = query({ ...first, filters: { ...NO_FILTERS, article_id: 3 } });
+    assert.equal(walk(store.reader, none).pages.length, 2);
+  });
+});
+
+test('min_score rounds half up, and a band begins at its threshold', () => {
+  const scores = [49.49, 49.5, 50, 50.49, 94.99, 95];
+  const given = scores.map(
+    (strength_score): TestRow => ({ content_type: 'text', version: 1, row: { strength_score } }),
+  );
+  const images = [29.99, 30, 59.99, 60].map(
+    (strength_score): TestRow => ({ content_type: 'image', version: 1, row: { strength_score } }),
+  );
+  withStore((store) => {
+    store.deliver([...given, ...images], 1000);
+    const count = (type: ContentType, narrowed: Partial<DetectionFilters>) =>
+      readChangesPage(
+        store.reader,
+        query({ streams: [streamName(7001, type)], filters: { ...NO_FILTERS, ...narrowed } }),
+      ).rows;
+    assert.equal(count('text', { min_score: 50 }), 5);
+    assert.equal(count('text', { min_score: 51 }), 2);
+    assert.equal(count('text', { min_score: 95 }), 2);
+    assert.equal(count('text', { min_band: BANDS.indexOf('max') }), 1);
+    assert.equal(count('text', { band: [BANDS.indexOf('medium')] }), 2);
+    assert.equal(count('image', { band: [BANDS.indexOf('low')] }), 1);
+    assert.equal(count('image', { band: [BANDS.indexOf('medium')] }), 2);
+    assert.equal(count('image', { min_band: BANDS.indexOf('off') }), 4);
+    assert.equal(count('image', { min_band: BANDS.indexOf('max') }), 0);
+  });
+});
+
+test('has_more is false when the last row of the streams is on a full page', () => {
+  const one = (id: number): TestRow => ({ content_type: 'text', version: 1, row: { subscription_id: id } });
+  withStore((store) => {
+    store.deliver([one(7001), one(7001), one(7003)], 1000);
+    const page = readChangesPage(store.reader, query({ limit: 2 }));
+    assert.deepEqual([page.rows, page.has_more, page.position], [2, false, 3]);
+    const again = readChangesPage(store.reader, query({ start: { kind: 'after', position: page.position } }));
+    assert.deepEqual([again.rows, again.has_more, again.position], [0, false, 3]);
+    const ahead = readChangesPage(store.reader, query({ start: { kind: 'after', position: 900 } }));
+    assert.deepEqual(
+      [ahead.rows, ahead.has_more, ahead.position],
+      [0, false, 900],
+      'a cursor never goes back',
+    );
+    const nothing = readChangesPage(store.reader, query({ streams: [], content_types: [] }));
+    assert.deepEqual(
+      [nothing.rows, nothing.has_more, nothing.position, nothing.as_of_ms],
+      [0, false, 3, null],
+    );
+  });
+});
+
+test('since starts with the first transaction delivered at or after it', () => {
+  const one: TestRow = { content_type: 'text', version: 1, row: {} };
+  withStore((store) => {
+    store.deliver([one, one], 1000);
+    store.deliver([one], 2000);
+    const [third] = store.deliver([one], null);
+    const [fourth] = store.deliver([one], null);
+    assert.ok(third !== undefined && fourth !== undefined);
+    const since = (since_ms: number, recent: [number, number][] = []) =>
+      readChangesPage(
+        store.reader,
+        query({ start: { kind: 'since', since_ms }, recentDeliveries: new Map(recent) }),
+      ).rows;
+    assert.equal(since(1000), 5);
+    assert.equal(since(1001), 3);
+    assert.equal(since(2000), 3);
+    assert.equal(since(2001), 2, 'what has no time yet is later than anything');
+    assert.equal(since(9_000_000), 2);
+    assert.equal(since(3000, [[third, 3000]]), 2);
+    assert.equal(since(3001, [[third, 3000]]), 1);
+    assert.equal(
+      since(4001, [
+        [third, 3000],
+        [fourth, 4000],
+      ]),
+      0,
+    );
+    const start = { kind: 'since', since_ms: 4001 } as const;
+    const none = readChangesPage(
+      store.reader,
+      query({
+        start,
+        recentDeliveries: new Map([
+          [third, 3000],
+          [fourth, 4000],
+        ]),
+      }),
+    );
+    assert.deepEqual([none.position, none.has_more], [5, false], 'the end of the newest stream');
+  });
+});
+
+test('since on an empty store, and a cursor from the very beginning', () => {
+  withStore((store) => {
+    const page = readChangesPage(store.reader, query({ start: { kind: 'since', since_ms: 5 } }));
+    assert.deepEqual([page.rows, page.position, page.has_more, page.as_of_ms], [0, 0, false, null]);
+  });
+});
+
+test('as_of is the earliest of the newest finished windows of what is read', () => {
+  withStore((store) => {
+    const asOf = (...types: ContentType[]) =>
+      readChangesPage(store.reader, query({ content_types: types })).as_of_ms;
+    assert.equal(asOf('text', 'image'), null);
+    store.finishWindow('newswire', 1_200_000);
+    store.finishWindow('newswire', 600_000);
+    assert.equal(asOf('text', 'image'), null, 'an export that has finished nothing');
+    assert.equal(asOf('text'), 1_800_000);
+    store.finishWindow('imagewire', 0);
+    assert.equal(asOf('text', 'image'), 600_000);
+    assert.equal(asOf(), null);
+    store.writer.exec(`INSERT INTO export_window (export, window_start, status, since)
+      VALUES ('newswire', 1800000, 'failed', 1), ('imagewire', 600000, 'missing', 1)`);
+    assert.deepEqual(
+      [asOf('text'), asOf('image')],
+      [1_800_000, 600_000],
+      'not of a window that was not read',
+    );
+  });
+});
+
+test('the base address stands in own photo addresses, with and without fields, and in one detection', () => {
+  withStore((store) => {
+    store.deliver(
+      [
+        { content_type: 'image', version: 1, row: { source_internal_id: 4 } },
+        {
+          content_type: 'image',
+          version: 2,
+          row: { source_internal_id: 5, source_image_url: 'https://cdn.example/5.jpg' },
+        },
+        {
+          content_type: 'image',
+          version: 1,
+          row: { source_internal_id: 6, article_headline: '\\u0001 $& \u0001' },
+        },
+      ],
+      1000,
+    );
+    const urls = [
+      'https://api.example/ww/photos/4?signature=abc',
+      'https://cdn.example/5.jpg',
+      'https://api.example/ww/photos/6?signature=abc',
+    ];
+    for (const projection of [null, parseFields('source,article.headline')]) {
+      const rows = rowsOf(readChangesPage(store.reader, query({ projection })).data);
+      assert.deepEqual(
+        rows.map(({ source }) => source.image_url),
+        urls,
+      );
+    }
+    const one = { streams: STREAMS, projection: null, baseUrl: Buffer.from("https://x.example/$&$'") };
+    const found = readOneDetection(store.reader, { ...one, id: 'i.7001.4.1' });
+    assert.equal(JSON.parse(found ?? '').source.image_url, "https://x.example/$&$'/photos/4?signature=abc");
+    assert.equal(JSON.parse(found ?? '').event, undefined);
+    assert.equal(
+      readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [streamName(7001, 'text')] }),
+      null,
+    );
+    assert.equal(readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [] }), null);
+    assert.equal(readOneDetection(store.reader, { ...one, id: 'i.7001.9.1' }), null);
+  });
+});
+
+const EVERY_FILTER: DetectionFilters = {
+  publisher_id: [1],
+  exclude_publisher_id: [2],
+  domain: ['a.example'],
+  exclude_domain: ['b.example'],
+  min_band: 1,
+  band: [1, 2],
+  min_score: 5,
+  print: false,
+  source_id: 'x',
+  article_id: 1,
+};
+
+test('no statement of a page sorts, and none reads more than its streams', () => {
+  withStore((store) => {
+    const conditions = ['', filterSql(EVERY_FILTER).sql];
+    for (const streams of [1, 2, 4, 20]) {
+      for (const fragment of conditions) {
+        assertPlan(store.reader, pageTextSql(streams, fragment), streams);
+        assertPlan(store.reader, pageRowsSql(streams, fragment), streams);
+      }
+      assertPlan(store.reader, scanBoundSql(streams), streams);
+      assertPlan(store.reader, rawRowsSql(streams), streams);
+    }
+    assert.match(planOf(store.reader, pageTextSql(2, '')), /MERGE \(UNION ALL\)/);
+    for (const sql of [RANGE_TEXT, RANGE_ROWS])
+      assert.equal(
+        planOf(store.reader, sql),
+        'SEARCH stream_row USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
+        'a stream by itself is read in the order of its places',
+      );
+  });
+});
+
+test('the statements beside a page find what they need by index', () => {
+  withStore(({ reader }) => {
+    assert.match(
+      planOf(reader, STANDING),
+      /SEARCH export_window USING PRIMARY KEY|SEARCH export_window USING COVERING INDEX/,
+    );
+    assert.doesNotMatch(planOf(reader, STANDING), /SCAN export_window|TEMP B-TREE/);
+    assert.match(
+      planOf(reader, FIRST_DELIVERED_SINCE),
+      /SEARCH delivery USING (COVERING )?INDEX delivery_by_time \(delivered_at>\?\)/,
+    );
+    assert.match(
+      planOf(reader, UNSTAMPED),
+      /SEARCH delivery USING (COVERING )?INDEX delivery_by_time \(delivered_at=\?\)/,
+    );
+    for (const sql of [FIRST_DELIVERED_SINCE, UNSTAMPED])
+      assert.doesNotMatch(planOf(reader, sql), /TEMP B-TREE/);
+    assert.equal(
+      planOf(reader, ONE_DETECTION),
+      [
+        'SEARCH row USING INTEGER PRIMARY KEY (rowid=?)',
+        'SCALAR SUBQUERY 2',
+        'SEARCH detection USING PRIMARY KEY (id=?)',
+        'CORRELATED SCALAR SUBQUERY 1',
+        'SEARCH rescored USING INTEGER PRIMARY KEY (rowid=?)',
+      ].join('\n'),
+    );
+    assert.match(planOf(reader, STANDING), /SEARCH stream USING COVERING INDEX stream_by_position/);
+    assert.equal(
+      planOf(reader, FIND_STREAM)
+        .match(/SEARCH stream USING [A-Z ]+/g)
+        ?.join(),
+      'SEARCH stream USING COVERING INDEX ,SEARCH stream USING INTEGER PRIMARY KEY ',
+    );
+  });
+});
+
+function planOf(db: Database, sql: string): string {
+  const values = Object.fromEntries([...sql.matchAll(/@(\w+)/g)].map(([, name = '']) => [name, 1]));
+  const lines = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(values);
+  return lines.map(({ detail }) => detail).join('\n');
+}
+
+/** As a bare parameter these go into the plan, and SQLite compiles the statement anew for every value. */
+const PLANNED_VALUE = /(LIMIT|OFFSET|34 =) [@?]/;
+
+function assertPlan(db: Database, sql: string, streams: number): void {
+  assert.doesNotMatch(sql, PLANNED_VALUE);
+  const plan = planOf(db, sql);
+  assert.doesNotMatch(plan, /TEMP B-TREE/, `${sql}\n${plan}`);
+  assert.doesNotMatch(plan, /SCAN stream_row/, `${sql}\n${plan}`);
+  const searches = plan.match(
+    /SEARCH stream_row USING (COVERING )?INDEX stream_row_by_position \(<expr>=\? AND position>\?/g,
+  );
+  assert.equal(searches?.length, streams, `${sql}\n${plan}`);
+}

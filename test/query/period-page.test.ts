@@ -1,0 +1,374 @@
+/** Pages of a period, against a model in memory, and how SQLite reads them (contract: GET /v1/detections). */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { streamName } from '../../src/detection/content-type.ts';
+import { CHUNK_ROWS } from '../../src/limits/contract-limits.ts';
+import { filterSql } from '../../src/query/filters.ts';
+import { type PeriodQuery, readPeriodPage } from '../../src/query/period-page.ts';
+import type { PeriodSort } from '../../src/query/period-parameters.ts';
+import {
+  begunSql,
+  betweenRowsSql,
+  betweenTextSql,
+  firstNewestRowsSql,
+  firstNewestTextSql,
+  idAtSql,
+  moreSql,
+  newestRowsSql,
+  newestTextSql,
+  rowsBeforeSql,
+  secondAtSql,
+  withinRowsSql,
+  withinTextSql,
+} from '../../src/query/period-sql.ts';
+import {
+  DATA_START,
+  readDataStarts,
+  readFirstDataStart,
+  recordsBeginBy,
+} from '../../src/query/period-start.ts';
+import { parseFields } from '../../src/query/projection.ts';
+import type { Database } from '../../src/store/database.ts';
+import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
+import { createTestStore, type TestRow, type TestStore, testId, testMatch } from '../support/store.ts';
+
+const START = Date.parse('2026-11-20T08:00:00Z') / 1000;
+/** One id begins like another, so that their order is that of bytes and not of numbers. */
+const SUBSCRIPTIONS = [7001, 7002, 70011, 8];
+const STREAMS = SUBSCRIPTIONS.flatMap((id) => [streamName(id, 'text'), streamName(id, 'image')]);
+const SORTS: readonly PeriodSort[] = ['ascending', 'descending'];
+
+function query(changes: Partial<PeriodQuery>): PeriodQuery {
+  return {
+    streams: STREAMS,
+    content_types: ['text', 'image'],
+    filters: NO_FILTERS,
+    period: { from: START - 100, to: START + 100 },
+    sort: 'descending',
+    after: null,
+    limit: 100,
+    projection: null,
+    baseUrl: Buffer.from('https://api.example/ww'),
+    ...changes,
+  };
+}
+
+interface ShownRow {
+  readonly id: string;
+  readonly version: number;
+  readonly event?: string;
+  readonly first_detected_at: string;
+  readonly source: { readonly image_url?: string };
+}
+
+function rowsOf(data: readonly Buffer[]): ShownRow[] {
+  return JSON.parse(`[${Buffer.concat(data)}]`);
+}
+
+/** Reads until the end; @returns `id version` of every row in order, and how many rows each page had */
+function walk(db: Database, first: PeriodQuery, scanRowsMax?: number) {
+  const seen: string[] = [];
+  const sizes: number[] = [];
+  let after = first.after;
+  for (let count = 0; count < 1000; count += 1) {
+    const page = readPeriodPage(db, { ...first, after }, scanRowsMax);
+    const rows = rowsOf(page.data);
+    assert.equal(rows.length, page.rows);
+    assert.ok(page.rows <= first.limit);
+    seen.push(...rows.map((row) => `${row.id} ${row.version}`));
+    sizes.push(page.rows);
+    if (page.next === null) return { seen, sizes };
+    after = page.next;
+  }
+  throw new Error('the walk does not end');
+}
+
+function withStore(use: (store: TestStore) => void): void {
+  const store = createTestStore();
+  try {
+    use(store);
+  } finally {
+    store.close();
+  }
+}
+
+function timestamp(second: number): string {
+  return `${new Date(second * 1000).toISOString().slice(0, 19)}Z`;
+}
+
+/** Few seconds and many ids within each; ids of which bytes and numbers are in different orders. */
+const row: fc.Arbitrary<TestRow> = fc
+  .record({
+    base: testRow,
+    second: fc.integer({ min: 0, max: 4 }),
+    subscription_id: fc.constantFrom(...SUBSCRIPTIONS, 7003),
+    source_internal_id: fc.integer({ min: 0, max: 12 }),
+  })
+  .map(({ base, second, subscription_id, source_internal_id }) => ({
+    ...base,
+    row: {
+      ...base.row,
+      subscription_id,
+      source_internal_id,
+      first_detected_at: timestamp(START + second),
+    },
+  }));
+
+function secondOf(given: TestRow): number {
+  return Date.parse(testMatch(given).first_detected_at) / 1000;
+}
+
+/** The contract in one go: what is current, of the streams, in the period, passing, in order. */
+function expected(rows: readonly TestRow[], { streams, filters, period, sort }: PeriodQuery): string[] {
+  const current = new Map(rows.map((one) => [testId(testMatch(one)), one]));
+  const sign = sort === 'ascending' ? 1 : -1;
+  return [...current]
+    .filter(([, one]) => {
+      const stream = streamName(one.row.subscription_id ?? 7001, one.content_type);
+      const second = secondOf(one);
+      return streams.includes(stream) && second >= period.from && second < period.to && passes(one, filters);
+    })
+    .sort(
+      ([a, first], [b, second]) =>
+        sign * (secondOf(first) - secondOf(second)) || Buffer.compare(Buffer.from(a), Buffer.from(b)),
+    )
+    .map(([id, one]) => `${id} ${one.version}`);
+}
+
+test('pages of any size put together are exactly the matching detections, in order, in both sorts', () => {
+  fc.assert(
+    fc.property(
+      fc.record({
+        rows: fc.array(row, { maxLength: 60, size: 'max' }),
+        streams: fc.subarray(STREAMS, { minLength: 1 }),
+        filters: someFilters,
+        from: fc.integer({ min: 0, max: 5 }),
+        width: fc.integer({ min: 0, max: 6 }),
+        sort: fc.constantFrom(...SORTS),
+        limit: fc.integer({ min: 1, max: 9 }),
+        scanRowsMax: fc.integer({ min: 1, max: 12 }),
+        isProjected: fc.boolean(),
+      }),
+      ({ rows, streams, filters, from, width, sort, limit, scanRowsMax, isProjected }) => {
+        withStore((store) => {
+          store.deliver(rows, 1000);
+          const asked = query({
+            streams,
+            filters,
+            sort,
+            limit,
+            period: { from: START + from, to: START + from + width },
+            projection: isProjected ? parseFields('id') : null,
+          });
+          const { seen, sizes } = walk(store.reader, asked, scanRowsMax);
+          assert.deepEqual(seen, expected(rows, asked));
+          if (filterSql(filters).sql === '') {
+            for (const size of sizes.slice(0, -1)) assert.equal(size, limit, 'full while there is more');
+            assert.equal(sizes.length, Math.max(1, Math.ceil(seen.length / limit)), 'no page too many');
+          }
+        });
+      },
+    ),
+    { numRuns: 80 },
+  );
+});
+
+test('ties stand by ascending id in bytes in both sorts, over all streams', () => {
+  const ids = [2, 10, 1].map(
+    (source_internal_id): TestRow => ({ content_type: 'text', version: 1, row: { source_internal_id } }),
+  );
+  const later: TestRow = {
+    content_type: 'text',
+    version: 1,
+    row: { source_internal_id: 5, first_detected_at: timestamp(START + 1) },
+  };
+  const image: TestRow = { content_type: 'image', version: 1, row: { subscription_id: 7002 } };
+  const other: TestRow = { content_type: 'text', version: 1, row: { subscription_id: 70011 } };
+  withStore((store) => {
+    store.deliver([...ids, later, image, other], 1000);
+    const tied = ['i.7002.1.1 1', 't.7001.1.1 1', 't.7001.10.1 1', 't.7001.2.1 1', 't.70011.1.1 1'];
+    for (const limit of [1, 2, 100]) {
+      const up = walk(store.reader, query({ sort: 'ascending', limit }));
+      assert.deepEqual(up.seen, [...tied, 't.7001.5.1 1']);
+      const down = walk(store.reader, query({ sort: 'descending', limit }));
+      assert.deepEqual(down.seen, ['t.7001.5.1 1', ...tied]);
+    }
+  });
+});
+
+test('from is inclusive, to is not', () => {
+  const given = [-1, 0, 1, 2].map(
+    (offset): TestRow => ({
+      content_type: 'text',
+      version: 1,
+      row: { source_internal_id: offset + 1, first_detected_at: timestamp(START + offset) },
+    }),
+  );
+  withStore((store) => {
+    store.deliver(given, 1000);
+    for (const sort of SORTS) {
+      const { seen } = walk(store.reader, query({ sort, period: { from: START, to: START + 2 }, limit: 1 }));
+      assert.deepEqual(seen.sort(), ['t.7001.1.1 1', 't.7001.2.1 1']);
+    }
+  });
+});
+
+test('a filter that matches little ends a page after 50 chunks, within a second as well, and moves on', () => {
+  const scanned = 50 * CHUNK_ROWS;
+  const text = (article_id: number, source_internal_id: number): TestRow => ({
+    content_type: 'text',
+    version: 1,
+    row: { source_internal_id, article_id },
+  });
+  const foreign: TestRow = { content_type: 'image', version: 1, row: {} };
+  withStore((store) => {
+    const many = Array.from({ length: scanned }, (_, index) => text(1, 1_000_000 + index));
+    store.deliver([...many, text(2, 9_000_000), foreign], 1000);
+    const streams = [streamName(7001, 'text')];
+    const rare = query({ streams, filters: { ...NO_FILTERS, article_id: 2 } });
+    for (const sort of SORTS) {
+      const first = readPeriodPage(store.reader, { ...rare, sort });
+      assert.deepEqual([first.rows, first.next], [0, { second: START, id: `t.7001.${999_999 + scanned}.1` }]);
+      const second = readPeriodPage(store.reader, { ...rare, sort, after: first.next });
+      assert.deepEqual([second.rows, second.next], [1, null]);
+    }
+    const exact = query({ streams, filters: { ...NO_FILTERS, article_id: 3 }, limit: 1 });
+    assert.deepEqual(walk(store.reader, exact).sizes, [0, 0]);
+    const fits = { ...exact, after: { second: START, id: 't.7001.1000000.1' } };
+    assert.deepEqual(walk(store.reader, fits).sizes, [0], 'exactly fifty chunks are left');
+  });
+});
+
+test('a full page with nothing behind it is the last', () => {
+  const one = (id: number): TestRow => ({
+    content_type: 'text',
+    version: 1,
+    row: { subscription_id: 7001, source_internal_id: id },
+  });
+  const outside: TestRow = {
+    content_type: 'text',
+    version: 1,
+    row: { source_internal_id: 9, first_detected_at: timestamp(START + 100) },
+  };
+  const foreign: TestRow = { content_type: 'text', version: 1, row: { subscription_id: 7003 } };
+  withStore((store) => {
+    store.deliver([one(1), one(2), outside, foreign], 1000);
+    for (const sort of SORTS) {
+      const page = readPeriodPage(store.reader, query({ sort, limit: 2 }));
+      assert.deepEqual([page.rows, page.next], [2, null]);
+      const filters = { ...NO_FILTERS, article_id: 1 };
+      assert.equal(readPeriodPage(store.reader, query({ sort, limit: 2, filters })).next, null);
+    }
+    assert.equal(readPeriodPage(store.reader, query({ streams: [], content_types: [] })).next, null);
+    assert.equal(readPeriodPage(store.reader, query({ period: { from: START, to: START } })).rows, 0);
+  });
+});
+
+test('what is current is read, without event and with own photo addresses, whole and with fields', () => {
+  withStore((store) => {
+    store.deliver(
+      [1, 2].map((version) => ({ content_type: 'image', version, row: { strength_score: 40 + version } })),
+      1000,
+    );
+    for (const projection of [null, parseFields('event,source,first_detected_at')]) {
+      const [shown, ...others] = rowsOf(readPeriodPage(store.reader, query({ projection })).data);
+      assert.equal(others.length, 0);
+      assert.deepEqual([shown?.version, shown?.event], [2, undefined]);
+      assert.equal(shown?.source.image_url, 'https://api.example/ww/photos/1?signature=abc');
+    }
+  });
+});
+
+test('as_of covers the content types that are read, as on the change stream', () => {
+  withStore((store) => {
+    store.finishWindow('newswire', 1_200_000);
+    const asOf = (changes: Partial<PeriodQuery>) => readPeriodPage(store.reader, query(changes)).as_of_ms;
+    assert.equal(asOf({}), null);
+    assert.equal(asOf({ content_types: ['text'] }), 1_800_000);
+    store.finishWindow('imagewire', 0);
+    assert.equal(asOf({}), 600_000);
+  });
+});
+
+test('records begin with the earliest current first_detected_at of each stream', () => {
+  const text = streamName(7001, 'text');
+  const image = streamName(7001, 'image');
+  const at = (second: number, version = 1): TestRow => ({
+    content_type: 'text',
+    version,
+    row: { source_internal_id: 1, first_detected_at: timestamp(second) },
+  });
+  withStore((store) => {
+    assert.equal(readFirstDataStart(store.reader, [text, image]), null);
+    store.deliver(
+      [at(START), { ...at(START + 5), row: { ...at(START + 5).row, source_internal_id: 2 } }],
+      1000,
+    );
+    assert.deepEqual(
+      [...readDataStarts(store.reader, [text, image])],
+      [
+        [text, START],
+        [image, null],
+      ],
+    );
+    store.deliver([at(START - 60, 2)], 1000);
+    assert.equal(readFirstDataStart(store.reader, [text, image]), START - 60);
+    assert.equal(readFirstDataStart(store.reader, []), null);
+    assert.equal(recordsBeginBy(store.reader, [image, text], START - 60), true);
+    assert.equal(recordsBeginBy(store.reader, [image, text], START - 61), false);
+    assert.equal(recordsBeginBy(store.reader, [image], START), false);
+    assert.equal(recordsBeginBy(store.reader, [], START), false);
+  });
+});
+
+test('no statement scans or sorts the detections: each stream is searched by index, and merged', () => {
+  const sorted = /USE TEMP B-TREE/;
+  withStore(({ reader }) => {
+    for (const streams of [1, 2, 8]) {
+      for (const conditions of ['', filterSql({ ...NO_FILTERS, min_score: 5, domain: ['a.example'] }).sql]) {
+        for (const sql of [withinTextSql(streams, conditions), withinRowsSql(streams, conditions)]) {
+          assert.doesNotMatch(plan(reader, sql, streams), sorted);
+        }
+        for (const render of [betweenTextSql, betweenRowsSql]) {
+          assert.doesNotMatch(plan(reader, render('descending', streams, conditions), streams), sorted);
+          // The ids of one second are put into order, never the seconds.
+          const ascending = plan(reader, render('ascending', streams, conditions), streams);
+          assert.equal(ascending.match(/USE TEMP B-TREE FOR LAST TERM OF ORDER BY/g)?.length, streams);
+          assert.equal(ascending.match(new RegExp(sorted, 'g'))?.length, streams);
+        }
+      }
+      for (const sort of SORTS)
+        assert.doesNotMatch(plan(reader, secondAtSql(sort, streams), 2 * streams), sorted);
+      for (const sql of [
+        rowsBeforeSql(streams),
+        moreSql(streams),
+        newestTextSql(streams),
+        newestRowsSql(streams),
+      ]) {
+        assert.doesNotMatch(plan(reader, sql, 2 * streams), sorted);
+      }
+      for (const sql of [firstNewestTextSql(streams), firstNewestRowsSql(streams), begunSql(streams)]) {
+        assert.doesNotMatch(plan(reader, sql, streams), sorted);
+      }
+      assert.doesNotMatch(plan(reader, idAtSql(streams), streams), sorted);
+    }
+    assert.match(plan(reader, betweenTextSql('descending', 2, ''), 2), /MERGE \(UNION ALL\)/);
+    assert.doesNotMatch(plan(reader, DATA_START.replace('@ordinal', '(@ordinal + 0)'), 1), sorted);
+  });
+});
+
+/** As a bare parameter these go into the plan, and SQLite compiles the statement anew for every value. */
+const PLANNED_VALUE = /(LIMIT|OFFSET|34 =|first_detected_at =) [@?]/;
+
+/** The plan of a statement, which searches the index so many times and reads nothing else. */
+function plan(db: Database, sql: string, searches: number): string {
+  assert.doesNotMatch(sql, PLANNED_VALUE);
+  const values = Object.fromEntries([...sql.matchAll(/@(\w+)/g)].map(([, name = '']) => [name, 1]));
+  const lines = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(values);
+  const text = lines.map(({ detail }) => detail).join('\n');
+  assert.doesNotMatch(text, /SCAN (detection|row)\b/, `${sql}\n${text}`);
+  const found = text.match(/SEARCH detection USING COVERING INDEX detection_by_time \(<expr>=\?/g);
+  assert.equal(found?.length, searches, `${sql}\n${text}`);
+  return text;
+}

@@ -1,0 +1,327 @@
+/** What a period may be, and what a request for one comes to (contract: GET /v1/detections). */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ContentType } from '../../src/detection/content-type.ts';
+import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../src/query/period.ts';
+import { parsePeriodParameters } from '../../src/query/period-parameters.ts';
+import { type PeriodSubscription, readPeriodRequest } from '../../src/query/period-request.ts';
+import { Refused } from '../../src/refused.ts';
+import { zoneId } from '../../src/time-zone.ts';
+
+const NOW_MS = Date.parse('2026-11-21T12:00:00.500Z');
+
+function refused(run: () => unknown, detail: RegExp): void {
+  assert.throws(run, (error) => {
+    assert.ok(error instanceof Refused, String(error));
+    assert.equal(error.code, 'invalid_request');
+    assert.match(error.message, detail);
+    return true;
+  });
+}
+
+function resolve(from: string, to: string, zone = 'UTC', nowMs = NOW_MS) {
+  const { ends } = parsePeriodParameters(`from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`);
+  return resolvePeriod(ends, zoneId(zone), nowMs);
+}
+
+/** As the answer shows it. */
+function shown(from: string, to: string, zone?: string, nowMs = NOW_MS): string {
+  const period = wholeSeconds(resolve(from, to, zone, nowMs), nowMs);
+  return [period.from, period.to].map((second) => new Date(second * 1000).toISOString()).join(' ');
+}
+
+test('dates are whole days of the time zone; from and to of one date are one day', () => {
+  assert.equal(shown('2026-11-20', '2026-11-20'), '2026-11-20T00:00:00.000Z 2026-11-21T00:00:00.000Z');
+  assert.equal(
+    shown('2026-10-25', '2026-10-26', 'Europe/Berlin'),
+    '2026-10-24T22:00:00.000Z 2026-10-26T23:00:00.000Z',
+  );
+  assert.equal(
+    shown('2018-11-04', '2018-11-04', 'America/Sao_Paulo'),
+    '2018-11-04T03:00:00.000Z 2018-11-05T02:00:00.000Z',
+  );
+  assert.equal(
+    shown('2026-03-08', '2026-03-08', 'America/New_York'),
+    '2026-03-08T05:00:00.000Z 2026-03-09T04:00:00.000Z',
+  );
+  assert.equal(
+    shown('2026-11-20', '2026-11-20', 'Asia/Kathmandu'),
+    '2026-11-19T18:15:00.000Z 2026-11-20T18:15:00.000Z',
+  );
+});
+
+test('a day that a zone never had is empty by itself, and no more than nothing within others', () => {
+  refused(() => resolve('2011-12-30', '2011-12-30', 'Pacific/Apia'), /^to: .*skipped/);
+  assert.equal(
+    shown('2011-12-29', '2011-12-30', 'Pacific/Apia'),
+    '2011-12-29T10:00:00.000Z 2011-12-30T10:00:00.000Z',
+  );
+  assert.equal(
+    shown('2011-12-30', '2011-12-31', 'Pacific/Apia'),
+    '2011-12-30T10:00:00.000Z 2011-12-31T10:00:00.000Z',
+  );
+});
+
+test('instants have Z or an offset and up to nine fractional digits; a raw + in the place of the offset is one', () => {
+  const expected = '2026-11-20T08:00:00.000Z 2026-11-20T09:00:00.000Z';
+  assert.equal(shown('2026-11-20T08:00:00Z', '2026-11-20T10:00:00+01:00'), expected);
+  assert.equal(shown('2026-11-20T08:00:00.000Z', '2026-11-20T10:00:00.000 01:00'), expected);
+  assert.equal(shown('2026-11-20T03:00:00-05:00', '2026-11-20T09:00:00Z', 'Europe/Berlin'), expected);
+  assert.equal(shown('2026-11-20T08:00:00.000000999Z', '2026-11-20T10:00:00.000000+01:00'), expected);
+  assert.equal(shown('2026-11-20t08:00:00z', '2026-11-20T10:00:00.000000000 01:00'), expected);
+  const raw = parsePeriodParameters('from=2026-11-20T08:00:00+00:00&to=2026-11-20').ends;
+  assert.deepEqual(raw, {
+    from: { kind: 'instant', ms: Date.parse('2026-11-20T08:00:00Z') },
+    to: { kind: 'day', day: '2026-11-20' },
+  });
+});
+
+test('an end is a date or an instant, strictly', () => {
+  for (const text of [
+    '2026-02-30',
+    '2026-02-30T00:00:00Z',
+    '2026-11-20T08:00:00',
+    '2026-11-20T08:00Z',
+    '2026-11-20T08:00:00.0000000000Z',
+    '2026-11-20T08:00:00.Z',
+    '2026-11-20T24:00:00Z',
+    '2026-11-20T08:00:60Z',
+    '2026-11-20 08:00:00Z',
+    '2026-11-20T08:00:00+0100',
+    '2026-11-20T08:00:00+24:00',
+    '2026-11-20T08 00:00+01:00',
+    '1763625600',
+    'yesterday',
+    '2026-11',
+    '2026-1-1',
+  ]) {
+    refused(() => resolve(text, '2026-11-20'), /^from: must be a date/);
+    refused(() => resolve('2026-11-19', text), /^to: must be a date/);
+  }
+  refused(() => parsePeriodParameters('to=2026-11-20'), /^from: required/);
+  refused(() => parsePeriodParameters('from=2026-11-20'), /^to: required/);
+  refused(() => parsePeriodParameters('from=&to=2026-11-20'), /^from: must not be empty/);
+  refused(
+    () => parsePeriodParameters('from=2026-11-20&from=2026-11-20&to=2026-11-20'),
+    /^from: must not be repeated/,
+  );
+});
+
+test('whole seconds hold the same detections as the milliseconds asked for', () => {
+  assert.equal(
+    shown('2026-11-20T08:00:00.001Z', '2026-11-20T08:00:02.001Z'),
+    '2026-11-20T08:00:01.000Z 2026-11-20T08:00:03.000Z',
+  );
+  assert.equal(
+    shown('2026-11-20T08:00:00.200Z', '2026-11-20T08:00:00.700Z'),
+    '2026-11-20T08:00:01.000Z 2026-11-20T08:00:01.000Z',
+  );
+});
+
+test('a future to is now, before anything is judged', () => {
+  for (const to of ['2026-11-21', '2027-12-31', '2026-11-21T12:00:00.501Z', '9999-12-31']) {
+    assert.equal(shown('2026-11-21', to), '2026-11-21T00:00:00.000Z 2026-11-21T12:00:00.000Z', to);
+  }
+  // Asked for it is wider than any period may be; up to now it is not.
+  assert.equal(shown('2026-10-22', '9999-12-31').slice(25), '2026-11-21T12:00:00.000Z');
+  refused(() => resolve('2026-10-21', '9999-12-31'), /31 calendar days/);
+  // In Tokyo it is the next day already.
+  refused(
+    () => resolve('2026-10-22', '9999-12-31', 'Asia/Tokyo', Date.parse('2026-11-21T15:00:00.001Z')),
+    /31/,
+  );
+  shown('2026-10-22', '9999-12-31', 'Asia/Tokyo', Date.parse('2026-11-21T15:00:00Z'));
+  refused(() => resolve('2026-11-22', '2026-11-23'), /^to: must be later than from.*counts as now/);
+  refused(() => resolve('2026-11-21T12:00:00.500Z', '2026-11-23'), /^to: must be later than from/);
+  assert.equal(
+    shown('2026-11-21T12:00:00.499Z', '2026-11-23'),
+    '2026-11-21T12:00:01.000Z 2026-11-21T12:00:01.000Z',
+  );
+});
+
+test('to must be later than from', () => {
+  refused(() => resolve('2026-11-20', '2026-11-19'), /^to: must be later than from$/);
+  refused(() => resolve('2026-11-20T08:00:00Z', '2026-11-20T08:00:00Z'), /^to: must be later than from$/);
+  refused(() => resolve('2026-11-20T08:00:00Z', '2026-11-20T09:00:00+01:00'), /^to: must be later/);
+  refused(() => resolve('2026-11-20', '2026-11-20T00:00:00Z'), /^to: must be later/);
+  assert.ok(resolve('2026-11-20T23:59:59.999Z', '2026-11-20'));
+});
+
+test('a period of dates is at most 31 calendar days, whatever their hours', () => {
+  assert.ok(resolve('2026-10-01', '2026-10-31', 'Europe/Berlin'), 'with 31 x 24 hours and one');
+  assert.ok(resolve('2026-03-01', '2026-03-31', 'Europe/Berlin'), 'with an hour less');
+  refused(() => resolve('2026-10-01', '2026-11-01'), /^from, to: .*31 calendar days/);
+  // 31 days and an hour less: within the limit for instants, but these are dates.
+  refused(() => resolve('2026-03-01', '2026-04-01', 'Europe/Berlin'), /31 calendar days/);
+});
+
+test('any other period is at most 31 x 24 hours plus one', () => {
+  assert.ok(resolve('2026-10-01T00:00:00Z', '2026-11-01T01:00:00Z'));
+  refused(() => resolve('2026-10-01T00:00:00Z', '2026-11-01T01:00:00.001Z'), /31 x 24 hours plus one hour/);
+  assert.ok(
+    resolve('2026-10-01T00:00:00+02:00', '2026-10-31', 'Europe/Berlin'),
+    'a month whose clocks change',
+  );
+  refused(() => resolve('2026-10-01', '2026-11-01T01:00:01Z'), /31 x 24 hours plus one hour/);
+});
+
+test('a shard is a stream on a UTC day that the period touches; 64 are possible', () => {
+  const month = resolve('2026-10-01', '2026-10-31', 'Europe/Berlin');
+  requireFewShards(month, 2);
+  refused(() => requireFewShards(month, 3), /96 stream-days.*narrow the period or the subscriptions$/);
+  const eightDays = resolve('2026-11-01', '2026-11-08');
+  requireFewShards(eightDays, 8);
+  refused(
+    () => requireFewShards(resolve('2026-11-01T00:00:00Z', '2026-11-09T00:00:00.001Z'), 8),
+    /72 stream-days/,
+  );
+  requireFewShards(resolve('2026-11-01T00:00:00Z', '2026-11-09T00:00:00Z'), 8);
+  refused(() => requireFewShards(resolve('2026-11-01', '2026-11-13'), 5), /65 stream-days/);
+  refused(
+    () => requireFewShards(resolve('2026-10-01T23:30:00Z', '2026-11-02T00:00:00.001Z'), 2),
+    /66 stream-days/,
+  );
+});
+
+test('from may not be earlier than the day on which records begin, in the zone', () => {
+  const dataStart = Date.parse('2026-11-10T23:30:00Z') / 1000;
+  const check = (from: string, zone: string) =>
+    requireRecords(resolve(from, '2026-11-20', zone), dataStart, zoneId(zone));
+  check('2026-11-10', 'UTC');
+  check('2026-11-10T00:00:00Z', 'UTC');
+  refused(() => check('2026-11-09T23:59:59.999Z', 'UTC'), /^from: must not be before 2026-11-10 \(UTC\)/);
+  refused(() => check('2026-11-09', 'UTC'), /^from: must not be before/);
+  // There it was the 11th already.
+  refused(() => check('2026-11-10', 'Europe/Berlin'), /must not be before 2026-11-11/);
+  check('2026-11-11', 'Europe/Berlin');
+  check('2026-11-10T23:00:00Z', 'Europe/Berlin');
+  requireRecords(resolve('2000-01-01', '2000-01-02'), null, 'UTC');
+});
+
+test('sort and time zone are taken in the contract’s words', () => {
+  const period = 'from=2026-11-20&to=2026-11-20';
+  const sort = (text: string) => parsePeriodParameters(`${period}&sort=${text}`).sort;
+  assert.equal(parsePeriodParameters(period).sort, 'descending');
+  assert.equal(sort('-first_detected_at'), 'descending');
+  assert.equal(sort('first_detected_at'), 'ascending');
+  for (const text of ['%2Bfirst_detected_at', 'id', 'asc', '-FIRST_DETECTED_AT', 'first_detected_at,id']) {
+    refused(() => sort(text), /^sort: must be/);
+  }
+  const zone = (text: string) =>
+    parsePeriodParameters(`from=2026-11-20T00:00:00Z&to=2026-11-20T01:00:00Z&time_zone=${text}`).time_zone;
+  for (const text of ['Europe/Berlin', 'europe/berlin', 'UTC', 'utc', 'Europe/Kyiv', 'Etc/GMT-3']) {
+    assert.equal(zone(text), text, 'as written');
+  }
+  for (const text of [
+    '%2B01:00',
+    '-03:00',
+    'Z',
+    'BST',
+    'Europe/Nowhere',
+    'Berlin',
+    'Etc/GMT+3',
+    '1',
+    'local',
+  ]) {
+    refused(() => zone(text), /^time_zone: must be/);
+  }
+  refused(() => zone(''), /^time_zone: must not be empty/);
+});
+
+const TYPES: readonly ContentType[] = ['text', 'image'];
+
+function subscription(id: number, types = TYPES, time_zone = 'Europe/Berlin'): PeriodSubscription {
+  return { id, content_types: types, time_zone };
+}
+
+function request(query: string, subscriptions: readonly PeriodSubscription[], enabled = TYPES) {
+  const asked = parsePeriodParameters(`from=2026-11-20&to=2026-11-20${query}`);
+  return readPeriodRequest(asked, subscriptions, new Set(enabled));
+}
+
+test('the time zone is the one given, else that of the only subscription, else UTC', () => {
+  const one = [subscription(7001)];
+  const two = [subscription(7001), subscription(7002, ['text'], 'Asia/Tokyo')];
+  assert.equal(request('', one).time_zone, 'Europe/Berlin');
+  assert.equal(request('', two).time_zone, 'UTC');
+  assert.equal(request('&subscription_id=7002', two).time_zone, 'Asia/Tokyo');
+  assert.equal(request('&subscription_id=7002,7002', two).time_zone, 'Asia/Tokyo');
+  assert.equal(request('&content_type=image', two).time_zone, 'Europe/Berlin', 'only one has images');
+  assert.equal(request('&subscription_id=7001,7002', two).time_zone, 'UTC');
+  assert.equal(request('&subscription_id=7002&content_type=image', two).time_zone, 'Asia/Tokyo');
+  assert.equal(request('', [...one, subscription(7002, [])]).time_zone, 'Europe/Berlin');
+  assert.equal(request('&time_zone=asia/tokyo', one).time_zone, 'asia/tokyo');
+  assert.equal(request('', one, ['text']).time_zone, 'Europe/Berlin');
+  assert.equal(request('', [], ['text']).time_zone, 'UTC');
+});
+
+test('at most four subscriptions are read, named or not', () => {
+  const five = [1, 2, 3, 4, 5].map((id) => subscription(id, id === 5 ? ['text'] : TYPES));
+  refused(() => request('', five), /^subscription_id: the request covers 5 subscriptions; at most 4/);
+  refused(
+    () => request('&subscription_id=1,2,3,4,5', five),
+    /^subscription_id: must not have more than 4 values/,
+  );
+  assert.equal(request('&subscription_id=1,2,3,4,4,1', five).streams.length, 8);
+  assert.equal(request('&content_type=image', five).streams.length, 4);
+  assert.equal(request('', five.slice(1)).streams.length, 7);
+});
+
+test('limit is taken up to 1000, and is 200 at most over more than one stream', () => {
+  const one = [subscription(7001, ['text'])];
+  const two = [subscription(7001)];
+  assert.equal(request('&limit=1000', one).limit, 1000);
+  assert.equal(request('&limit=1000', two).limit, 200);
+  assert.equal(request('&limit=201', two).limit, 200);
+  assert.equal(request('&limit=7', two).limit, 7);
+  assert.equal(request('&limit=1000&content_type=text', two).limit, 1000);
+  assert.equal(request('', two).limit, 100);
+  for (const text of ['0', '1001', '01', '%2B1', '1.0', '-1', '1e2']) {
+    refused(() => request(`&limit=${text}`, one), /^limit: /);
+  }
+});
+
+test('the hash of a request is that of what was asked, not of its spelling nor of what the key reads', () => {
+  const both = [subscription(7001), subscription(7002)];
+  const hash = (query: string, subscriptions = both) => request(query, subscriptions).hash.toString('hex');
+  const same: [string, string][] = [
+    ['&subscription_id=7001,7002', '&subscription_id=7002&subscription_id=7001,7002'],
+    ['', '&sort=-first_detected_at'],
+    ['&time_zone=Europe/Berlin', '&time_zone=europe/BERLIN'],
+    ['&domain=a.example,b.example', '&domain=B.example&domain=https://a.example/&domain=a.example'],
+    ['&publisher_id=10,9', '&publisher_id=9&publisher_id=10&publisher_id=9'],
+    ['&band=low,max', '&band=max,low'],
+    ['', '&limit=5&fields=article&schema_version=v1'],
+  ];
+  for (const [one, other] of same) assert.equal(hash(one), hash(other), `${one} ${other}`);
+  const different = [
+    '',
+    '&subscription_id=7001',
+    '&subscription_id=7001,7002',
+    '&content_type=text',
+    '&time_zone=UTC',
+    '&time_zone=Europe/Berlin',
+    '&sort=first_detected_at',
+    '&publisher_id=1',
+    '&exclude_publisher_id=1',
+    '&publisher_id=1,2',
+    '&article_id=1',
+    '&domain=a.example',
+    '&exclude_domain=a.example',
+    '&min_band=low',
+    '&band=low',
+    '&min_score=1',
+    '&print=true',
+    '&print=false',
+    '&source_id=1',
+  ].map((query) => hash(query));
+  assert.equal(new Set(different).size, different.length);
+  assert.equal(hash(''), hash('', [...both, subscription(7003)]), 'the key has gained a subscription');
+  assert.equal(hash(''), hash('', [subscription(7001, ['text'])]), 'and lost some');
+  const of = (ends: string) =>
+    readPeriodRequest(parsePeriodParameters(ends), both, new Set(TYPES)).hash.toString('hex');
+  const instants = 'from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00Z';
+  assert.equal(of(instants), of('from=2026-11-20T01:00:00%2B01:00&to=2026-11-21T00:00:00.000Z'));
+  assert.notEqual(of(instants), of('from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00.001Z'));
+  assert.notEqual(of(instants), of('from=2026-11-20&to=2026-11-20'));
+});

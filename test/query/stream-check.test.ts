@@ -1,0 +1,218 @@
+/** What is wrong with a database is refused by the change stream, and never served as if there were less. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { streamName } from '../../src/detection/content-type.ts';
+import { readChangesPage } from '../../src/query/changes-page.ts';
+import { parseFields } from '../../src/query/projection.ts';
+import { CHECK_STREAMS } from '../../src/query/stored-streams.ts';
+import { edgeSql, LAST_DELIVERED } from '../../src/query/stream-check.ts';
+import { openReader } from '../../src/store/database.ts';
+import { isDamage } from '../../src/store/database-errors.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { damageOften, type Kind } from '../support/damage.ts';
+import { NO_FILTERS } from '../support/filters.ts';
+import { createTestStore, type TestStore } from '../support/store.ts';
+
+const TIMES = 60;
+const TEXT = streamName(7001, 'text');
+const IMAGE = streamName(7001, 'image');
+
+for (const kind of ['bit', 'block'] as const satisfies Kind[]) {
+  test(`a ${kind} flipped anywhere: a walk of the stream has every row, or is refused`, () => {
+    const outcomes = damageOften(kind, TIMES, 'stream-check');
+    assert.equal(outcomes['served wrong'], 0, JSON.stringify(outcomes));
+    assert.ok(outcomes.refused > 0 && outcomes['all as it was'] > 0, JSON.stringify(outcomes));
+  });
+}
+
+/** Six rows at positions 10 to 60, in turn of two streams. */
+function withRows(use: (store: TestStore) => void): void {
+  const store = createTestStore(10);
+  try {
+    for (let at = 1; at <= 6; at += 1) {
+      const content_type = at % 2 === 1 ? 'text' : 'image';
+      store.deliver([{ content_type, version: 1, row: { article_id: at } }], at * 1000);
+    }
+    use(store);
+  } finally {
+    store.close();
+  }
+}
+
+function pageOf(store: TestStore, more: Partial<Parameters<typeof readChangesPage>[1]> = {}) {
+  return readChangesPage(store.reader, {
+    streams: [TEXT, IMAGE],
+    content_types: ['text', 'image'],
+    filters: NO_FILTERS,
+    start: { kind: 'after', position: 0 },
+    limit: 100,
+    projection: null,
+    baseUrl: Buffer.from('https://api.example'),
+    recentDeliveries: new Map(),
+    ...more,
+  });
+}
+
+/** Of the first two rows of the text stream. */
+const SWAP = `
+  UPDATE stream_row SET position = 1000 WHERE position = 10;
+  UPDATE stream_row SET position = 10 WHERE position = 30;
+  UPDATE stream_row SET position = 30 WHERE position = 1000;`;
+
+const DAMAGES: readonly [
+  what: string,
+  sql: string,
+  more?: Parameters<typeof pageOf>[1],
+  head?: 'new head',
+][] = [
+  ['a row in between is gone', 'DELETE FROM stream_row WHERE position = 30'],
+  ['the first row is gone', 'DELETE FROM stream_row WHERE position = 10'],
+  ['the last row of all is gone', 'DELETE FROM stream_row WHERE position = 60'],
+  ['the last row of one stream is gone', 'DELETE FROM stream_row WHERE position = 50'],
+  [
+    'the row behind the cursor is gone, and the page is cut',
+    'DELETE FROM stream_row WHERE position = 30',
+    { start: { kind: 'after', position: 20 }, limit: 1, streams: [TEXT] },
+  ],
+  [
+    'every row behind the cursor is gone',
+    'DELETE FROM stream_row WHERE position > 40',
+    { start: { kind: 'after', position: 40 } },
+  ],
+  [
+    'a row lies behind others, where the page ends before',
+    'UPDATE stream_row SET position = 55 WHERE position = 10',
+    { start: { kind: 'after', position: 0 }, limit: 2 },
+  ],
+  ['a row is of another stream', `UPDATE stream_row SET place = ${2 ** 34 + 9} WHERE position = 40`],
+  ['a sequence number is another', 'UPDATE stream_row SET place = place + 7 WHERE position = 30'],
+  [
+    'a row stands twice',
+    `INSERT INTO stream_row SELECT place + 2, 45, version, publisher_id, domain, band, score, print, source_id,
+      article_id, body FROM stream_row WHERE position = 30`,
+  ],
+  ['two rows have changed places', SWAP],
+  ['two rows have changed places, and fields are asked for', SWAP, { projection: parseFields('id') }],
+  [
+    'a position in the middle of a page is far ahead',
+    'UPDATE stream_row SET position = 45 WHERE position = 20',
+    { streams: [IMAGE], limit: 2 },
+  ],
+  [
+    'the last position of a stream is another',
+    'UPDATE stream_row SET position = 51 WHERE position = 50',
+    { streams: [TEXT] },
+  ],
+  ['a head is another', "UPDATE stream SET sequence = 2 WHERE content_type = 'text'"],
+  ['a head is ahead of all rows', "UPDATE stream SET position = 70 WHERE content_type = 'text'"],
+  ['a head is gone', "DELETE FROM stream WHERE content_type = 'text'"],
+  ['the last transaction is gone', 'DELETE FROM delivery WHERE first_position = 60', {}, 'new head'],
+  ['a text is no UTF-8', "UPDATE stream_row SET body = CAST(x'7bff7d' AS TEXT) WHERE position = 30"],
+  ['a text is cut off', 'UPDATE stream_row SET body = substr(body, 1, 50) WHERE position = 30'],
+  [
+    'a text is no UTF-8, and fields are asked for',
+    "UPDATE stream_row SET body = CAST(x'7bff7d' AS TEXT) WHERE position = 30",
+    { projection: parseFields('id') },
+  ],
+  [
+    'a text is no JSON, and fields are asked for',
+    "UPDATE stream_row SET body = '{]' WHERE position = 30",
+    { projection: parseFields('id') },
+  ],
+  [
+    'a row in between is gone, and fields are asked for',
+    'DELETE FROM stream_row WHERE position = 30',
+    { projection: parseFields('id') },
+  ],
+  [
+    'the rows behind the cursor are gone, and a filter is set',
+    'DELETE FROM stream_row WHERE position > 20',
+    { start: { kind: 'after', position: 20 }, filters: { ...NO_FILTERS, min_band: 1 } },
+  ],
+  [
+    'times of delivery go back',
+    'UPDATE delivery SET delivered_at = 5500 WHERE first_position = 20',
+    { start: { kind: 'since', since_ms: 2500 } },
+  ],
+];
+
+test('damage that SQLite does not see is refused', () => {
+  for (const [what, sql, more, head] of DAMAGES) {
+    withRows((store) => {
+      // What holds for all of the table is looked at once a head: this reader has seen it, unless the head is a new one.
+      if (head === undefined) assert.equal(pageOf(store).rows, 6);
+      store.writer.exec(sql);
+      assert.throws(() => pageOf(store, more), isDamage, what);
+    });
+  }
+});
+
+/** Runs SQL while an index is not kept, as if its page had been lost or altered. */
+function withoutIndex(store: TestStore, index: string, sql: string): void {
+  const written = String(
+    store.writer.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').pluck().get(index),
+  );
+  const define = (definition: string) => {
+    const db = openDetections(store.path);
+    db.unsafeMode().pragma('writable_schema = ON');
+    db.prepare('UPDATE sqlite_schema SET sql = ? WHERE name = ?').run(definition, index);
+    db.close();
+  };
+  define(/ WHERE /.test(written) ? written.replace(' WHERE ', ' WHERE 0 AND ') : `${written} WHERE 0`);
+  const db = openDetections(store.path);
+  db.exec(sql);
+  db.close();
+  define(written);
+}
+
+test('an index that leads elsewhere is refused where a row would be missed', () => {
+  const cases: [index: string, sql: string, more: Parameters<typeof pageOf>[1]][] = [
+    ['stream_row_by_position', 'UPDATE stream_row SET position = 15 WHERE position = 30', textAfter(20)],
+    ['stream_row_by_position', 'UPDATE stream_row SET position = 45 WHERE position = 30', textAfter(30)],
+    ['stream_row_by_position', `UPDATE stream_row SET place = place + 10 WHERE position = 30`, { limit: 3 }],
+    [
+      'stream_by_name',
+      "UPDATE stream SET content_type = 'picture' WHERE content_type = 'text'",
+      textAfter(0),
+    ],
+    ['stream_by_name', "UPDATE stream SET ordinal = 9 WHERE content_type = 'text'", textAfter(0)],
+  ];
+  for (const [index, sql, more] of cases) {
+    withRows((store) => {
+      withoutIndex(store, index, sql);
+      const reader = openReader(store.path);
+      try {
+        assert.throws(() => pageOf({ ...store, reader }, more), isDamage, sql);
+      } finally {
+        reader.close();
+      }
+    });
+  }
+});
+
+function textAfter(position: number): Parameters<typeof pageOf>[1] {
+  return { start: { kind: 'after', position }, streams: [TEXT] };
+}
+
+test('what checks a page finds what it needs by index', () => {
+  withRows(({ reader }) => {
+    const planOf = (sql: string) =>
+      reader
+        .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
+        .all(Object.fromEntries([...sql.matchAll(/@(\w+)/g)].map(([, name = '']) => [name, 1])))
+        .map(({ detail }) => detail)
+        .join('\n');
+    const plan = planOf(edgeSql(4));
+    assert.equal(
+      plan.match(
+        /SEARCH stream_row USING COVERING INDEX stream_row_by_position \(<expr>=\? AND position<\?\)/g,
+      )?.length,
+      4,
+      plan,
+    );
+    assert.doesNotMatch(plan, /SCAN (stream_)?row|TEMP B-TREE/);
+    assert.doesNotMatch(planOf(LAST_DELIVERED), /TEMP B-TREE/);
+    // All of them, once a head: they are few.
+    assert.match(planOf(CHECK_STREAMS), /SEARCH found USING COVERING INDEX stream_by_name/);
+  });
+});

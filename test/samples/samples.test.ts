@@ -1,0 +1,135 @@
+/** The sample files: the ones in config/, printed by the program, and fit for what they are for. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { SAMPLES } from '../../src/samples/samples.ts';
+import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { metricsOfManual } from '../support/manual.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+
+const CONFIG = join(import.meta.dirname, '../../config');
+
+function sample(name: string): string {
+  const found = SAMPLES.find((one) => one.name === name);
+  assert.ok(found, name);
+  return found.text();
+}
+
+test('config/ holds exactly the samples, as they are printed', () => {
+  assert.deepEqual(readdirSync(CONFIG).sort(), SAMPLES.map(({ name }) => name).sort());
+  for (const { name, text } of SAMPLES) assert.equal(text(), readFileSync(join(CONFIG, name), 'utf8'), name);
+});
+
+test('the program lists and prints them; another name is exit code 2', async () => {
+  const listed = runProgram(['sample']);
+  assert.equal(await listed.ended, 0);
+  for (const { name } of SAMPLES) assert.ok(listed.printed().includes(name), name);
+  const one = runProgram(['sample', 'nginx.conf']);
+  assert.equal(await one.ended, 0);
+  assert.equal(one.printed().trim(), sample('nginx.conf').trim());
+  const none = runProgram(['sample', 'apache.conf']);
+  assert.equal(await none.ended, 2);
+  assert.match(none.told(), /no sample "apache\.conf"\. Samples: wirewatch\.toml, nginx\.conf/);
+});
+
+describe('metrics in rules and dashboard', () => {
+  const own = new Set(metricsOfManual().map(({ name }) => name));
+  const labels = new Map(metricsOfManual().map(({ name, labels: of }) => [name, of]));
+
+  test('are all there', () => {
+    for (const name of ['prometheus-rules.yml', 'grafana-dashboard.json']) {
+      const named = [...sample(name).matchAll(/\bwirewatch_\w+/g)].map(([metric]) => metric);
+      assert.ok(named.length > 5, name);
+      for (const metric of named)
+        assert.ok(own.has(metric.replace(/_(bucket|count)$/, '')), `${name}: ${metric}`);
+    }
+  });
+
+  test('each rule has a severity and a summary, and names labels that its metric has', () => {
+    const rules = sample('prometheus-rules.yml').split('- alert: ').slice(1);
+    assert.ok(rules.length > 5);
+    const severities = rules.map((rule) => /labels: \{ severity: (page|warning|info) \}/.exec(rule)?.[1]);
+    assert.deepEqual(new Set(severities), new Set(['page', 'warning', 'info']));
+    for (const rule of rules) {
+      assert.match(rule, /\n {8}annotations: \{ summary: (['"]).+\1 \}\n/, rule);
+      const [metric = ''] = /\bwirewatch_\w+/.exec(rule) ?? [];
+      for (const [, label = ''] of rule.matchAll(/\$labels\.(\w+)/g)) {
+        assert.ok(label === 'instance' || labels.get(metric)?.includes(label), `${metric}: ${label}`);
+      }
+    }
+  });
+
+  test('the dashboard has panels of their own place and id, and legends of labels that are there', () => {
+    const { panels } = JSON.parse(sample('grafana-dashboard.json'));
+    const places = panels.map(
+      ({ gridPos }: { gridPos: { x: number; y: number } }) => `${gridPos.x} ${gridPos.y}`,
+    );
+    assert.equal(new Set(places).size, panels.length);
+    for (const { title, targets } of panels) {
+      assert.ok(targets.length > 0, title);
+      for (const { expr, legendFormat } of targets) {
+        const [metric = ''] = /\bwirewatch_\w+/.exec(expr) ?? [];
+        const base = metric.replace(/_(bucket|count)$/, '');
+        for (const [, label = ''] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))
+          assert.ok(labels.get(base)?.includes(label), `${title}: ${label}`);
+      }
+    }
+  });
+});
+
+const withoutNginx = spawnSync('nginx', ['-v']).status !== 0 && 'nginx is not installed here';
+
+test('nginx takes its file', { skip: withoutNginx || WITHOUT_OPENSSL }, () =>
+  inFolder(async (folder) => {
+    const { certificate, key } = makeCertificate(folder, 'served');
+    let listeners = 0;
+    const text = sample('nginx.conf')
+      // It opens what it listens on even to check its file.
+      .replace(/listen (?:\[::\]:)?\d+( ssl)?;/g, (_, ssl = '') => {
+        listeners += 1;
+        return `listen unix:${folder}/${listeners}.sock${ssl};`;
+      })
+      .replace(/ssl_certificate .*;/, `ssl_certificate ${certificate};`)
+      .replace(/ssl_certificate_key .*;/, `ssl_certificate_key ${key};`);
+    const file = join(folder, 'nginx.conf');
+    const logs = `pid ${folder}/pid; error_log stderr;`;
+    writeFileSync(file, `${logs} events {} http { access_log off;\n${text}\n}`);
+    const { status, stderr } = spawnSync('nginx', ['-t', '-p', folder, '-c', file, '-e', 'stderr'], {
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, stderr);
+    assert.equal(listeners, 4);
+  }),
+);
+
+test("certbot's hook hands both files over for its own domain, and does nothing for others", () =>
+  inFolder(async (folder) => {
+    const group = spawnSync('id', ['-gn'], { encoding: 'utf8' }).stdout.trim();
+    const target = join(folder, 'tls');
+    const hook = join(folder, 'hook.sh');
+    const text = sample('certbot-hook.sh')
+      .replace(/^folder=.*$/m, `folder=${target}`)
+      .replace(/^group=.*$/m, `group=${group}`);
+    writeFileSync(hook, text);
+    const lineage = join(folder, 'live');
+    mkdirSync(lineage);
+    const run = (domains: string, content: string) => {
+      for (const name of ['fullchain', 'privkey'])
+        writeFileSync(join(lineage, `${name}.pem`), `${name} ${content}`);
+      const env = { ...process.env, RENEWED_DOMAINS: domains, RENEWED_LINEAGE: lineage };
+      const { status, stderr } = spawnSync('sh', [hook], { env, encoding: 'utf8' });
+      assert.equal(status, 0, stderr);
+    };
+    const held = () =>
+      ['fullchain', 'privkey'].map((name) => readFileSync(join(target, `${name}.pem`), 'utf8'));
+    run('www.example.org detections.example.org', 'one');
+    assert.deepEqual(held(), ['fullchain one', 'privkey one']);
+    assert.equal(statSync(join(target, 'privkey.pem')).mode & 0o777, 0o640);
+    run('detections.example.org', 'two');
+    assert.deepEqual(held(), ['fullchain two', 'privkey two']);
+    run('other.example.org detections.example.org.evil', 'three');
+    assert.deepEqual(held(), ['fullchain two', 'privkey two']);
+    assert.deepEqual(readdirSync(target).sort(), ['fullchain.pem', 'privkey.pem']);
+  }));

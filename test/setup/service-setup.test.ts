@@ -1,0 +1,546 @@
+/** `wirewatch setup`: the files it makes below a root of its own, what it keeps, what it takes back, and what systemd says. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, describe, test } from 'node:test';
+import { loadConfig } from '../../src/config/load.ts';
+import { nextSteps } from '../../src/setup/next-steps.ts';
+import { planSetup } from '../../src/setup/plan.ts';
+import { unitText } from '../../src/setup/unit.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+
+const MAIN = path.join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
+const CONFIG = '/etc/wirewatch/wirewatch.toml';
+const UNIT = '/etc/systemd/system/wirewatch.service';
+const USER = '/etc/sysusers.d/wirewatch.conf';
+/** Somewhere in every system, and no home. */
+const PROGRAM = '/bin/sh';
+
+const scratch = mkdtempSync(path.join(tmpdir(), 'wirewatch-setup-'));
+after(() => rmSync(scratch, { recursive: true }));
+
+let roots = 0;
+function newRoot(): string {
+  roots += 1;
+  const root = path.join(scratch, String(roots));
+  mkdirSync(path.join(root, path.dirname(PROGRAM)), { recursive: true });
+  writeFileSync(path.join(root, PROGRAM), '');
+  return root;
+}
+
+function wirewatch(...args: string[]) {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
+  return spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env: Object.fromEntries(own) });
+}
+
+interface Result {
+  readonly dry_run: boolean;
+  readonly files: readonly { what: string; path: string; outcome: string; reason?: string; text?: string }[];
+  readonly not_applied: readonly string[];
+  readonly next: readonly string[];
+}
+
+/** Sets up a service below a root; @returns what `--json` prints */
+function setup(root: string, ...more: string[]): Result {
+  const { stdout, stderr } = wirewatch(
+    'setup',
+    '--json',
+    '--root',
+    root,
+    '--service',
+    '--program',
+    PROGRAM,
+    ...more,
+  );
+  assert.equal(stderr, '');
+  return JSON.parse(stdout);
+}
+
+/** What it is refused with. */
+function refused(status: number, ...args: string[]): string {
+  const end = wirewatch('setup', '--root', newRoot(), '--service', '--program', PROGRAM, ...args);
+  assert.deepEqual([end.status, end.stdout], [status, ''], end.stderr);
+  return end.stderr;
+}
+
+function outcomes({ files }: Result): string[] {
+  return files.map(({ path, outcome }) => `${path} ${outcome}`);
+}
+
+const read = (root: string, file: string) => readFileSync(path.join(root, file), 'utf8');
+
+/** But for the program, which every root has. */
+function everyFile(root: string): string[] {
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+    .filter((name) => name !== PROGRAM.slice(1))
+    .sort();
+}
+
+/** The settings of a unit by their name, each with all its values. */
+function settingsOf(unit: string): Map<string, string[]> {
+  const lines = [...unit.matchAll(/^(\w+)=(.*)$/gm)];
+  const byName = Map.groupBy(lines, ([, name = '']) => name);
+  return new Map([...byName].map(([name, found]) => [name, found.map(([, , value = '']) => value)]));
+}
+
+function load(root: string) {
+  return loadConfig({ flags: {}, env: {}, file: path.join(root, CONFIG), dataFolder: '/var/lib/wirewatch' });
+}
+
+describe('what is written', () => {
+  test('a configuration with what was chosen, a unit, and the user; a second time nothing changes', () => {
+    const root = newRoot();
+    const options = [
+      '--drop',
+      '/srv/exports',
+      '--port',
+      '9000',
+      '--base-url',
+      'https://d.example.org/',
+      '--host',
+      '::',
+    ];
+    assert.deepEqual(outcomes(setup(root, ...options)), [
+      `${CONFIG} written`,
+      `${UNIT} written`,
+      `${USER} written`,
+    ]);
+    const { server, ingest } = load(root);
+    assert.deepEqual(
+      [server.host, server.port, server.base_url, ingest.drop],
+      ['::', 9000, 'https://d.example.org', '/srv/exports'],
+    );
+    assert.match(
+      read(root, CONFIG),
+      /^# Address to listen on[^\n]*\n[^\n]*default: "127\.0\.0\.1"\)\nhost = "::"$/m,
+    );
+    const unit = settingsOf(read(root, UNIT));
+    assert.deepEqual(unit.get('ExecStart'), [
+      `${PROGRAM} serve --data /var/lib/wirewatch --config ${CONFIG}`,
+    ]);
+    assert.deepEqual(unit.get('StateDirectory'), ['wirewatch']);
+    assert.deepEqual(unit.get('ReadWritePaths'), ['/srv/exports']);
+    assert.deepEqual(unit.get('User'), ['wirewatch']);
+    assert.deepEqual(unit.get('RestartPreventExitStatus'), ['78']);
+    assert.match(read(root, UNIT), /\n# OnFailure=wirewatch-failed\.service\n[^[]*\[Service\]/);
+    assert.equal(unit.has('OnFailure'), false, 'a unit that is not there would only be warned of');
+    assert.match(read(root, USER), /^u wirewatch - "Wirewatch" \/var\/lib\/wirewatch$/m);
+    const again = setup(root, ...options);
+    assert.deepEqual(outcomes(again), [`${CONFIG} kept`, `${UNIT} unchanged`, `${USER} unchanged`]);
+    assert.deepEqual(again.not_applied, []);
+  });
+
+  test('a dry run shows the files, and writes nothing', () => {
+    const root = newRoot();
+    const shown = setup(root, '--dry-run');
+    assert.deepEqual(everyFile(root), []);
+    assert.equal(shown.dry_run, true);
+    setup(root);
+    for (const file of shown.files) assert.equal(file.text, read(root, file.path));
+  });
+
+  test('without systemd, or with --no-service: the configuration alone, which serve finds', async () => {
+    const bare = newRoot();
+    const { stdout } = wirewatch('setup', '--root', bare, '--data', '/data', '--json');
+    const result: Result = JSON.parse(stdout);
+    assert.deepEqual(outcomes(result), ['/data/wirewatch.toml written']);
+    assert.match(result.next[0] ?? '', /^# No unit was written, because systemd was not found\. --service /);
+    await inFolder(async (folder) => {
+      const data = path.join(folder, 'data');
+      const made = wirewatch(
+        'setup',
+        '--no-service',
+        '--data',
+        data,
+        '--port',
+        '0',
+        '--base-url',
+        'https://d.example.org',
+      );
+      assert.equal(made.status, 0, made.stderr);
+      assert.match(made.stdout, /^ {2}wirewatch serve --data /m);
+      assert.doesNotMatch(made.stdout, /systemd was not found/, 'it was not looked for');
+      const run = runProgram(['serve', '--data', data]);
+      await run.url();
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+      assert.equal(
+        run.log().find(({ msg }) => msg.startsWith('base_url is not set')),
+        undefined,
+      );
+    });
+  });
+
+  test("the unit's line starts the appliance", async () => {
+    await inFolder(async (folder) => {
+      const root = newRoot();
+      setup(root, '--port', '0');
+      const [line = ''] = settingsOf(read(root, UNIT)).get('ExecStart') ?? [];
+      const [, ...args] = line.split(' ');
+      const here = args.map((arg) =>
+        arg === CONFIG
+          ? path.join(root, CONFIG)
+          : arg.replace('/var/lib/wirewatch', path.join(folder, 'data')),
+      );
+      const run = runProgram(here);
+      await run.url();
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+    });
+  });
+
+  test('a user that is there is used as it is; --dynamic-user needs none', () => {
+    const root = newRoot();
+    mkdirSync(path.join(root, 'etc'));
+    writeFileSync(path.join(root, 'etc', 'passwd'), 'root:x:0:0::/:/bin/sh\nnews:x:9:9::/:/bin/sh\n');
+    assert.deepEqual(outcomes(setup(root, '--user', 'news')), [`${CONFIG} written`, `${UNIT} written`]);
+    assert.deepEqual(settingsOf(read(root, UNIT)).get('User'), ['news']);
+    assert.deepEqual(outcomes(setup(root, '--dynamic-user')), [`${CONFIG} kept`, `${UNIT} renewed`]);
+    assert.deepEqual(settingsOf(read(root, UNIT)).get('DynamicUser'), ['yes']);
+  });
+
+  test('systemd-notify decides the type: without it systemd would wait in vain', () => {
+    const root = newRoot();
+    mkdirSync(path.join(root, 'usr/lib/systemd'), { recursive: true });
+    writeFileSync(path.join(root, 'usr/lib/systemd/systemd'), '');
+    const typeOf = () => {
+      const { stdout } = wirewatch('setup', '--root', root, '--program', PROGRAM, '--json');
+      assert.ok(
+        outcomes(JSON.parse(stdout)).some((one) => one.startsWith(UNIT)),
+        'systemd was not seen',
+      );
+      return settingsOf(read(root, UNIT)).get('Type');
+    };
+    assert.deepEqual(typeOf(), ['exec']);
+    mkdirSync(path.join(root, 'usr/bin'));
+    writeFileSync(path.join(root, 'usr/bin/systemd-notify'), '');
+    assert.deepEqual(typeOf(), ['notify']);
+  });
+
+  test('a port below 1024 brings the one capability it needs', () => {
+    const root = newRoot();
+    setup(root, '--port', '443');
+    const unit = settingsOf(read(root, UNIT));
+    assert.deepEqual(unit.get('AmbientCapabilities'), ['CAP_NET_BIND_SERVICE']);
+    assert.deepEqual(unit.get('CapabilityBoundingSet'), ['CAP_NET_BIND_SERVICE']);
+    assert.equal(unit.has('PrivateUsers'), false);
+  });
+});
+
+test('for this system it prints what is left to run: folders that are missing, the start, the first key', () => {
+  const here = wirewatch(
+    ...['setup', '--dry-run', '--json', '--service', '--program', PROGRAM, '--user', 'no-such-user'],
+    ...[
+      '--data',
+      '/nonexistent/data',
+      '--drop',
+      '/nonexistent/drop',
+      '--config',
+      '/nonexistent/wirewatch.toml',
+    ],
+  );
+  assert.equal(here.status, 0, here.stderr);
+  const { next }: Result = JSON.parse(here.stdout);
+  const lines = next.filter((line) => !line.startsWith('#'));
+  const [run, how] = ['runuser -u no-such-user -- /bin/sh', '-o no-such-user -g no-such-user'];
+  assert.deepEqual(lines, [
+    'systemd-sysusers /etc/sysusers.d/wirewatch.conf',
+    `install -d -m 0700 ${how} /nonexistent/data`,
+    `install -d -m 3770 ${how} /nonexistent/drop`,
+    'systemctl daemon-reload',
+    'systemctl enable --now wirewatch',
+    'export WIREWATCH_DATA=/nonexistent/data WIREWATCH_CONFIG=/nonexistent/wirewatch.toml',
+    `${run} account add acme --name "Acme News"`,
+    `${run} subscription add 7001 --account acme --time-zone Europe/Berlin`,
+    `${run} key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001`,
+    `${run} check`,
+    'usermod -a -G no-such-user THAT_PROGRAMS_USER',
+  ]);
+});
+
+test('a data folder with a space in its name, and a percent sign', () => {
+  const root = newRoot();
+  setup(root, '--data', '/srv/wire watch/100%');
+  assert.match(read(root, USER), /^u wirewatch - "Wirewatch" "\/srv\/wire watch\/100%%"$/m);
+  assert.match(read(root, UNIT), /^ExecStart=.* serve --data "\/srv\/wire watch\/100%%" /m);
+});
+
+describe('what is kept', () => {
+  test('a configuration that is there: it is not touched, the unit follows it, and what it overrules is said', () => {
+    const root = newRoot();
+    const file = path.join(root, CONFIG);
+    const own =
+      '[server]\nport = 7000\n[ingest]\ndrop = "/srv/own"\n[backup]\nfolder = "/srv/backups"\n[log]\nfile = "/var/log/wirewatch/log"\n';
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, own);
+    const args = ['setup', '--root', root, '--service', '--program', PROGRAM];
+    const end = wirewatch(...args, '--port', '9000', '--drop', '/srv/own');
+    assert.equal(end.status, 1);
+    assert.match(end.stdout, /kept, setup never overwrites a configuration/);
+    assert.match(
+      end.stdout,
+      /^ {2}--port 9000: the existing configuration has 7000; change server\.port there$/m,
+    );
+    assert.doesNotMatch(end.stdout, /--drop "/);
+    assert.equal(readFileSync(file, 'utf8'), own);
+    const unit = settingsOf(read(root, UNIT));
+    // A backup disk that is not there must not keep the service down.
+    assert.deepEqual(unit.get('RequiresMountsFor'), ['/var/lib/wirewatch /srv/own']);
+    assert.deepEqual(unit.get('ReadWritePaths'), ['/srv/own -/srv/backups -/var/log/wirewatch']);
+    assert.equal(wirewatch(...args, '--port', '7000').status, 0);
+  });
+
+  test('a configuration that is wrong stops it, with nothing written', () => {
+    const root = newRoot();
+    mkdirSync(path.join(root, 'etc/wirewatch'), { recursive: true });
+    writeFileSync(path.join(root, CONFIG), '[server]\nport = "x"\n');
+    const end = wirewatch('setup', '--root', root, '--service', '--program', PROGRAM);
+    assert.equal(end.status, 78);
+    assert.match(end.stderr, /\[server\] port: expected a whole number/);
+    assert.deepEqual(everyFile(root), [CONFIG.slice(1)]);
+  });
+
+  test('a unit is renewed while it is as setup made it; one that was changed, or is not its own, is left alone', () => {
+    const root = newRoot();
+    setup(root);
+    assert.deepEqual(outcomes(setup(root, '--user', 'news')).slice(1, 2), [`${UNIT} renewed`]);
+    const file = path.join(root, UNIT);
+    for (const text of [`${readFileSync(file, 'utf8')}# mine\n`, '[Service]\n']) {
+      writeFileSync(file, text);
+      assert.deepEqual(outcomes(setup(root)).slice(1, 2), [`${UNIT} kept`]);
+      assert.equal(readFileSync(file, 'utf8'), text);
+    }
+  });
+
+  test('a unit that was changed and does not follow what is asked for now is told, with exit code 1', () => {
+    const root = newRoot();
+    const args = ['setup', '--root', root, '--service', '--program', PROGRAM];
+    assert.equal(wirewatch(...args).status, 0);
+    const file = path.join(root, UNIT);
+    writeFileSync(file, `${readFileSync(file, 'utf8')}# mine\n`);
+    assert.equal(wirewatch(...args).status, 0, 'the same is asked for: nothing is missing');
+    const end = wirewatch(...args, '--data', '/srv/elsewhere');
+    assert.equal(end.status, 1);
+    assert.match(
+      end.stdout,
+      /Not applied:\n {2}\S*wirewatch\.service: it was modified after.*run the command again/,
+    );
+    const { files } = setup(root, '--data', '/srv/elsewhere', '--dry-run');
+    assert.match(files.find(({ what }) => what === 'unit')?.text ?? '', /--data \/srv\/elsewhere /);
+    writeFileSync(file, '[Service]\n');
+    assert.match(setup(root).not_applied.join(), /^[^,]*wirewatch\.service: setup did not write it, /);
+  });
+});
+
+test('of a service that is enabled, the restart is printed: enable --now would leave the old one running', () => {
+  const choices = {
+    root: '/',
+    data: '/nonexistent/data',
+    config: '/nonexistent/wirewatch.toml',
+    flags: {},
+    service: { user: 'no-such-user', isDynamic: false, program: [PROGRAM], isProgramNamed: true },
+    isSystemdMissing: false,
+  };
+  const plan = planSetup(choices);
+  const again = nextSteps(choices, plan, true);
+  assert.ok(again.includes('systemctl restart wirewatch') && again.includes('systemctl daemon-reload'));
+  assert.ok(!again.some((line) => /enable --now|key create/.test(line)), again.join('\n'));
+  const first = nextSteps(choices, plan, false);
+  assert.ok(
+    first.includes('systemctl enable --now wirewatch') && !first.includes('systemctl restart wirewatch'),
+  );
+});
+
+test('below a root, paths are printed as they are here', () => {
+  const root = newRoot();
+  const { stdout } = wirewatch('setup', '--root', root, '--no-service', '--data', '/data');
+  assert.ok(
+    stdout.startsWith(`${path.join(root, 'data/wirewatch.toml')} (configuration): written\n`),
+    stdout,
+  );
+  assert.match(stdout, /in the finished system:\n {2}wirewatch serve --data \/data\n/);
+  assert.ok(stdout.includes(`  wirewatch serve --data ${path.join(root, 'data')}\n`), stdout);
+});
+
+describe('--undo', () => {
+  test('removes what setup made, and nothing else', () => {
+    const root = newRoot();
+    mkdirSync(path.join(root, 'var/lib/wirewatch'), { recursive: true });
+    writeFileSync(path.join(root, 'var/lib/wirewatch/detections.db'), 'data');
+    mkdirSync(path.join(root, 'etc/systemd/system'), { recursive: true });
+    writeFileSync(path.join(root, 'etc/systemd/system/other.service'), '');
+    const before = everyFile(root);
+    setup(root);
+    const shown = setup(root, '--undo', '--dry-run');
+    assert.equal(everyFile(root).length, before.length + 3);
+    const undone = setup(root, '--undo');
+    assert.deepEqual(outcomes(undone), [`${CONFIG} removed`, `${UNIT} removed`, `${USER} removed`]);
+    assert.deepEqual(undone.next, [
+      '# These remain. Delete them by hand when you no longer need them:',
+      '# /var/lib/wirewatch: the data folder',
+      '# /var/cache/wirewatch: the cache, which can be deleted at any time',
+      `# ${PROGRAM}: the program`,
+      '# the user of the service, and its group',
+    ]);
+    assert.deepEqual(outcomes(shown), outcomes(undone));
+    assert.deepEqual(everyFile(root), before);
+    assert.equal(existsSync(path.join(root, 'etc/wirewatch')), false);
+    assert.deepEqual(outcomes(setup(root, '--undo')), [
+      `${CONFIG} absent`,
+      `${UNIT} absent`,
+      `${USER} absent`,
+    ]);
+  });
+
+  test('names the folders outside the data folder that stay', () => {
+    const root = newRoot();
+    setup(root, '--drop', '/srv/exports');
+    const backups = read(root, CONFIG).replace(/^folder = ""$/m, 'folder = "/backups"');
+    assert.ok(setup(root, '--undo', '--dry-run').next.includes('# /srv/exports: the drop folder'));
+    writeFileSync(path.join(root, CONFIG), backups);
+    const { next } = setup(root, '--undo');
+    assert.ok(next.includes('# /srv/exports: the drop folder'), next.join('\n'));
+  });
+
+  test('keeps what was changed since, and says so', () => {
+    const root = newRoot();
+    setup(root);
+    writeFileSync(path.join(root, CONFIG), read(root, CONFIG).replace('port = 8080', 'port = 8081'));
+    const { files, not_applied } = setup(root, '--undo');
+    assert.equal(not_applied.length, 1);
+    assert.match(
+      not_applied[0] ?? '',
+      /^\/etc\S+: it was modified after .* remove it anyway: rm \S+wirewatch\.toml$/,
+    );
+    assert.equal(wirewatch('setup', '--undo', '--root', root).status, 1);
+    assert.deepEqual(
+      files.map(({ outcome, reason }) => [outcome, reason]),
+      [
+        ['kept', 'it was modified after setup wrote it'],
+        ['removed', undefined],
+        ['removed', undefined],
+      ],
+    );
+    assert.match(read(root, CONFIG), /^port = 8081$/m);
+  });
+
+  test('finds what a service has also where systemd does not', () => {
+    const root = newRoot();
+    setup(root);
+    const undone = wirewatch('setup', '--undo', '--root', root, '--data', '/data', '--json');
+    assert.equal(undone.status, 0, undone.stderr);
+    assert.deepEqual(outcomes(JSON.parse(undone.stdout)), [
+      '/data/wirewatch.toml absent',
+      `${CONFIG} removed`,
+      `${UNIT} removed`,
+      `${USER} removed`,
+    ]);
+    assert.deepEqual(everyFile(root), []);
+    setup(root);
+    setup(root, '--undo', '--no-service', '--data', '/data');
+    assert.equal(everyFile(root).length, 3, 'with --no-service there is the configuration alone');
+  });
+
+  test('is refused while the service is enabled', () => {
+    const root = newRoot();
+    setup(root);
+    const wants = path.join(root, 'etc/systemd/system/multi-user.target.wants');
+    mkdirSync(wants);
+    symlinkSync('../wirewatch.service', path.join(wants, 'wirewatch.service'));
+    const end = wirewatch('setup', '--undo', '--root', root, '--service');
+    assert.equal(end.status, 1);
+    assert.match(end.stderr, /the service is enabled .* disable wirewatch$/m);
+    assert.ok(existsSync(path.join(root, UNIT)));
+  });
+});
+
+test('what cannot work is refused, with what to do', () => {
+  assert.match(refused(1, '--program', '/opt/none'), /--program: \S+\/opt\/none does not exist\. Copy/);
+  assert.match(refused(1, '--program', '/home/1/wirewatch'), /could not run \/home\/1\/wirewatch.*--program/);
+  assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not access it/);
+  assert.match(refused(2, '--dynamic-user', '--drop', '/srv/exports'), /--dynamic-user: .*\/srv\/exports/);
+  assert.match(refused(2, '--dynamic-user', '--user', 'news'), /give only one of them/);
+  assert.match(refused(2, '--user', 'No Body'), /Expected a user name/);
+  assert.match(refused(78, '--port', '70000'), /--port: expected/);
+  const root = newRoot();
+  writeFileSync(path.join(root, 'etc'), '');
+  const end = wirewatch('setup', '--root', root, '--service', '--program', PROGRAM);
+  assert.equal(end.status, 1);
+  assert.match(end.stderr, /cannot read .*Run the command as root/);
+});
+
+const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
+
+describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not installed' }, () => {
+  const terms = {
+    program: [PROGRAM],
+    data: '/var/lib/wirewatch',
+    config: CONFIG,
+    user: 'root',
+    isDynamic: false,
+    needed: [],
+    optional: [],
+    readable: [],
+    ports: [8080, 0],
+    canNotify: true,
+  };
+
+  function written(more: Partial<Parameters<typeof unitText>[0]>): string {
+    const file = path.join(newRoot(), 'wirewatch.service');
+    writeFileSync(file, unitText({ ...terms, ...more }));
+    return file;
+  }
+
+  test('finds nothing wrong with any unit', () => {
+    for (const more of [
+      {},
+      { isDynamic: true, user: 'wirewatch' },
+      { ports: [443], canNotify: false },
+      { data: '/srv/the agency\'s "100 %" $HOME', needed: ['/home/1/drop'], optional: ['/srv/a b'] },
+    ]) {
+      const { status, stdout, stderr } = spawnSync(
+        'systemd-analyze',
+        ['verify', '--man=no', '--recursive-errors=no', written(more)],
+        { encoding: 'utf8' },
+      );
+      assert.deepEqual([status, stdout, stderr], [0, '', '']);
+    }
+  });
+
+  test('lets it see what the configuration names in a home, and have it give way to others', () => {
+    const home = (more: Partial<Parameters<typeof unitText>[0]>) =>
+      /ProtectHome=(.*)/.exec(unitText({ ...terms, ...more }))?.[1];
+    assert.deepEqual([home({}), home({ readable: ['/home/1/photos'] })], ['yes', 'read-only']);
+    assert.match(unitText(terms), /~@privileged @resources\n[^\n]*\nSystemCallFilter=setpriority\n/);
+  });
+
+  test('rates the exposure below 1.5, of 10', () => {
+    for (const more of [
+      {},
+      { isDynamic: true, user: 'wirewatch' },
+      { needed: ['/srv/exports'], optional: ['/srv/backups'] },
+    ]) {
+      const unit = written({ user: 'wirewatch', ...more });
+      const { status, stdout } = spawnSync(
+        'systemd-analyze',
+        ['security', '--offline=true', '--threshold=15', '--no-pager', unit],
+        { encoding: 'utf8' },
+      );
+      assert.match(stdout, /Overall exposure level/);
+      assert.equal(status, 0, stdout.slice(-200));
+    }
+  });
+});

@@ -1,0 +1,113 @@
+/** Where rows of the change stream lie, and which ordinals streams are given. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { INSERT_ORDER } from '../../src/history/snapshot.ts';
+import { SELECT_CHANGED_AFTER } from '../../src/ingest/apply/apply-rows.ts';
+import { ordinalOf, placeOf, placesOf, sequenceOf } from '../../src/store/stream-place.ts';
+import { createHistory, type HistoryRow } from '../support/history.ts';
+import { createTestStore } from '../support/store.ts';
+
+const ordinal = fc.integer({ min: 1, max: 2 ** 19 - 1 });
+const sequence = fc.integer({ min: 0, max: 2 ** 34 - 1 });
+
+test('a place is a safe integer that tells ordinal and sequence, as in SQL; places of streams do not overlap', () => {
+  const store = createTestStore();
+  const shift = store.reader.prepare<unknown[], number>('SELECT ? >> 34').pluck();
+  try {
+    fc.assert(
+      fc.property(ordinal, sequence, (stream, row) => {
+        const place = placeOf(stream, row);
+        assert.ok(Number.isSafeInteger(place));
+        assert.deepEqual([ordinalOf(place), sequenceOf(place), shift.get(place)], [stream, row, stream]);
+        const { first, end } = placesOf(stream);
+        assert.ok(first <= place && place < end);
+        if (stream < 2 ** 19 - 1) assert.equal(end, placesOf(stream + 1).first);
+      }),
+    );
+    for (const [stream, row] of [
+      [0, 1],
+      [2 ** 19, 1],
+      [1, 2 ** 34],
+      [1, -1],
+    ] as const)
+      assert.throws(() => placeOf(stream, row), RangeError);
+  } finally {
+    store.close();
+  }
+});
+
+test('the database itself refuses ordinals and sequence numbers beyond the limits', () => {
+  const store = createTestStore();
+  try {
+    const insert = (...values: number[]) =>
+      store.writer
+        .prepare(
+          "INSERT INTO stream (ordinal, subscription_id, content_type, sequence, position) VALUES (?, ?, 'text', ?, 0)",
+        )
+        .run(...values);
+    insert(2 ** 19 - 1, 1, 2 ** 34 - 1);
+    for (const [stream, row] of [
+      [0, 0],
+      [2 ** 19, 0],
+      [1, 2 ** 34],
+      [1, -1],
+    ] as const)
+      assert.throws(() => insert(stream, 2, row), { code: 'SQLITE_CONSTRAINT_CHECK' });
+  } finally {
+    store.close();
+  }
+});
+
+test('ordinals follow the order in which streams first appear, and are never given again', async () => {
+  const history = await createHistory();
+  const row = (subscription_id: number, content_type: HistoryRow['content_type']): HistoryRow => ({
+    content_type,
+    row: { subscription_id },
+  });
+  const streams = () =>
+    history
+      .db()
+      .prepare<unknown[], string>(
+        "SELECT ordinal || ' ' || subscription_id || ':' || content_type || iif(removed, ' removed', '') FROM stream",
+      )
+      .pluck()
+      .all();
+  try {
+    history.apply([row(8, 'image'), row(7, 'text'), row(8, 'text')]);
+    await history.remove(8);
+    await history.restart();
+    history.apply([row(9, 'text'), row(8, 'text')]);
+    await history.remove(8);
+    history.apply([row(8, 'text')]);
+    assert.deepEqual(streams(), [
+      '1 8:image removed',
+      '2 7:text',
+      '3 8:text removed',
+      '4 9:text',
+      '5 8:text removed',
+      '6 8:text',
+    ]);
+  } finally {
+    history.delete();
+  }
+});
+
+test('rows of all streams are found by index, stream by stream', () => {
+  const store = createTestStore();
+  try {
+    store.writer.exec('CREATE TEMP TABLE row_order (number INTEGER PRIMARY KEY, place INTEGER NOT NULL)');
+    for (const [sql, search] of [
+      [SELECT_CHANGED_AFTER, 'USING INDEX stream_row_by_position (<expr>=? AND position>?)'],
+      [INSERT_ORDER, 'USING COVERING INDEX stream_row_by_position (<expr>=?)'],
+    ] as const) {
+      const plan = store.writer
+        .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
+        .all(sql.includes('@') ? { after: 1 } : {})
+        .map(({ detail }) => detail);
+      assert.ok(plan.includes(`SEARCH stream_row ${search}`), plan.join('\n'));
+    }
+  } finally {
+    store.close();
+  }
+});

@@ -1,0 +1,291 @@
+/** The search for missing windows, on a real database and a real drop folder, with a clock of the test's own. */
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
+import { type LookPlace, WindowLook } from '../../src/ingest/apply/missing-windows.ts';
+import { DropFolder } from '../../src/ingest/drop/drop-folder.ts';
+import type { Database } from '../../src/store/database.ts';
+import { openDetections } from '../../src/store/detections.ts';
+import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
+import {
+  expectFrom,
+  findWindow,
+  listWindows,
+  setWindow,
+  type WindowStatus,
+} from '../../src/windows/ledger.ts';
+import { streamWriterOn } from '../support/stream-writer.ts';
+
+const START = Date.parse('2026-01-01T00:00:00Z');
+/** From a window's start until it is missing. */
+const MISSING_AFTER = DAY_MS + 2 * WINDOW_MS;
+
+let folder: string;
+let db: Database;
+let nowMs: number;
+let place: LookPlace;
+let betweens: number;
+let windowLook: WindowLook;
+
+function open(enabled: readonly ExportName[] = EXPORT_NAMES): LookPlace {
+  db = openDetections(join(folder, 'detections.db'));
+  windowLook = new WindowLook();
+  const drop = new DropFolder(join(folder, 'drop'), { quiet_ms: 0, truncated_seconds: 0 });
+  drop.prepare();
+  return {
+    db,
+    drop,
+    writer: streamWriterOn(db, folder, { now: () => nowMs }),
+    now: () => nowMs,
+    log: () => {},
+    between: async () => {
+      betweens += 1;
+    },
+    settings: { enabled_exports: enabled },
+  };
+}
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wirewatch-look-'));
+  mkdirSync(join(folder, 'drop'));
+  nowMs = START;
+  betweens = 0;
+  place = open();
+});
+
+afterEach(() => {
+  db.close();
+  rmSync(folder, { recursive: true });
+});
+
+function finish(windowStart: number, exportName: ExportName = 'newswire'): void {
+  setWindow(db, { export: exportName, window_start: windowStart, status: 'done', since: nowMs, file: 1 });
+}
+
+function starts(status: WindowStatus, exportName: ExportName = 'newswire'): number[] {
+  const windows = listWindows(db, { export: exportName, status, limit: 1_000_000 });
+  return windows.map(({ window_start }) => window_start).sort((a, b) => a - b);
+}
+
+/** What happens at a time when nothing waits to be read. */
+function look(ms: number, isSteady = true): Promise<void> {
+  nowMs = ms;
+  return windowLook.run(place, isSteady);
+}
+
+function put(windowStart: number, into = ''): string {
+  const path = join(
+    folder,
+    'drop',
+    into,
+    `${into === '' ? '' : '7.'}newswire.${formatWindowStart(windowStart)}.ndjson`,
+  );
+  writeFileSync(path, '');
+  return path;
+}
+
+describe('which windows are expected', () => {
+  test('a new installation has no gaps', async () => {
+    await look(START);
+    await look(START + 400 * DAY_MS);
+    assert.deepEqual(listWindows(db, { export: null, status: null, limit: 10 }), []);
+  });
+
+  test('those from the start of the first that finished; an older one that finishes later moves nothing', async () => {
+    finish(START);
+    finish(START - 5 * WINDOW_MS);
+    finish(START + 3 * WINDOW_MS);
+    await look(START + MISSING_AFTER + 4 * WINDOW_MS);
+    assert.deepEqual(
+      starts('missing'),
+      [1, 2, 4].map((count) => START + count * WINDOW_MS),
+    );
+    const window = findWindow(db, 'newswire', START + WINDOW_MS);
+    assert.deepEqual(window, {
+      export: 'newswire',
+      window_start: START + WINDOW_MS,
+      status: 'missing',
+      since: nowMs,
+      file: null,
+    });
+  });
+
+  test('none because of a window that ended more than 90 days before it was read', async () => {
+    const old = START - 90 * DAY_MS - WINDOW_MS;
+    finish(old - WINDOW_MS);
+    await look(START + MISSING_AFTER);
+    assert.deepEqual(listWindows(db, { export: null, status: 'missing', limit: 10 }), []);
+    nowMs = START;
+    finish(old);
+    await look(START + 3 * DAY_MS);
+    assert.ok(starts('missing').length > 12_000, 'ended 90 days ago to the millisecond: it counts');
+  });
+
+  test('those from the start set by hand: earlier ones are no longer missing, later ones are looked for at once', async () => {
+    finish(START);
+    finish(START + WINDOW_MS);
+    await look(START + MISSING_AFTER + 10 * WINDOW_MS);
+    assert.equal(starts('missing').length, 9);
+    assert.equal(expectFrom(db, 'newswire', START + 8 * WINDOW_MS), 6);
+    assert.deepEqual(
+      starts('missing'),
+      [8, 9, 10].map((count) => START + count * WINDOW_MS),
+    );
+    assert.equal(expectFrom(db, 'newswire', START - 2 * WINDOW_MS), 0);
+    await look(nowMs + WINDOW_MS);
+    assert.deepEqual(
+      starts('missing'),
+      [-2, -1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((count) => START + count * WINDOW_MS),
+    );
+    assert.deepEqual(starts('done'), [START, START + WINDOW_MS]);
+  });
+
+  test('a window that failed first does not begin them', async () => {
+    setWindow(db, { export: 'newswire', window_start: START, status: 'failed', since: nowMs, file: 1 });
+    await look(START + 10 * DAY_MS);
+    assert.deepEqual(starts('missing'), []);
+  });
+
+  test('each export for itself, and none of one that is switched off', async () => {
+    place = { ...place, settings: { enabled_exports: ['imagewire'] } };
+    finish(START, 'newswire');
+    finish(START + 2 * WINDOW_MS, 'imagewire');
+    await look(START + MISSING_AFTER + 3 * WINDOW_MS);
+    assert.deepEqual(starts('missing', 'newswire'), []);
+    assert.deepEqual(starts('missing', 'imagewire'), [START + 3 * WINDOW_MS]);
+  });
+});
+
+describe('when it is looked', () => {
+  test('once a day, and at every start', async () => {
+    await look(START);
+    finish(START);
+    await look(START + MISSING_AFTER + WINDOW_MS);
+    assert.deepEqual(starts('missing'), [START + WINDOW_MS]);
+    const lookedAt = nowMs;
+    await look(lookedAt + DAY_MS - 1);
+    assert.equal(starts('missing').length, 1);
+    await look(lookedAt + DAY_MS);
+    assert.equal(starts('missing').length, 1 + DAY_MS / WINDOW_MS);
+    db.close();
+    place = open();
+    await look(lookedAt + DAY_MS + HOUR_MS);
+    assert.equal(starts('missing').length, 1 + (DAY_MS + HOUR_MS) / WINDOW_MS);
+  });
+
+  test('once more when the clock runs evenly after a jump, not while it has just jumped', async () => {
+    finish(START);
+    await look(START + MISSING_AFTER + WINDOW_MS);
+    await look(nowMs + HOUR_MS, false);
+    assert.equal(starts('missing').length, 1);
+    await look(nowMs + HOUR_MS);
+    assert.equal(starts('missing').length, 1 + (2 * HOUR_MS) / WINDOW_MS);
+  });
+
+  test('a look is made up for that was stopped half-way, from where it was', async () => {
+    finish(START);
+    let turns = 0;
+    const stopped: LookPlace = {
+      ...place,
+      between: async () => {
+        turns += 1;
+        if (turns === 3) throw new Error('stopping');
+      },
+    };
+    nowMs = START + 100 * DAY_MS;
+    await assert.rejects(windowLook.run(stopped, true), /stopping/);
+    const found = starts('missing').length;
+    assert.ok(found > 0 && found <= 3000, `${found}`);
+    await windowLook.run(place, true);
+    const all = (100 * DAY_MS - MISSING_AFTER) / WINDOW_MS;
+    assert.equal(starts('missing').length, all);
+  });
+
+  test("a year's stop is dealt with in groups, and what became missing is not abandoned with it", async () => {
+    finish(START);
+    await look(START + 365 * DAY_MS);
+    assert.equal(starts('missing').length, (365 * DAY_MS - MISSING_AFTER) / WINDOW_MS);
+    assert.deepEqual(starts('abandoned'), []);
+    assert.ok(betweens >= 52, `${betweens} turns for others`);
+    const before = betweens;
+    await look(nowMs + DAY_MS);
+    assert.ok(betweens - before <= 2, 'a day later only the day is looked at');
+  });
+
+  test('what a clock that was ahead has said is taken back', async () => {
+    finish(START);
+    await look(START + 100 * DAY_MS);
+    const right = START + MISSING_AFTER + 2 * WINDOW_MS;
+    await look(right);
+    assert.deepEqual(starts('missing'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
+    await look(right + DAY_MS);
+    assert.equal(starts('missing').length, 2 + DAY_MS / WINDOW_MS);
+  });
+});
+
+describe('a file that waits', () => {
+  for (const [what, into] of [
+    ['in the drop folder', ''],
+    ['in .taken', '.taken'],
+  ] as const) {
+    test(`${what}: its window is not missing, until the file is gone`, async () => {
+      finish(START);
+      const path = put(START + WINDOW_MS, into);
+      await look(START + MISSING_AFTER + 3 * WINDOW_MS);
+      assert.deepEqual(starts('missing'), [START + 2 * WINDOW_MS, START + 3 * WINDOW_MS]);
+      rmSync(path);
+      await look(nowMs + DAY_MS);
+      assert.ok(starts('missing').includes(START + WINDOW_MS));
+    });
+  }
+
+  test('one that is still being written has not arrived', async () => {
+    finish(START);
+    writeFileSync(`${put(START + WINDOW_MS)}.tmp`, '');
+    rmSync(join(folder, 'drop', `newswire.${formatWindowStart(START + WINDOW_MS)}.ndjson`));
+    await look(START + MISSING_AFTER + WINDOW_MS);
+    assert.deepEqual(starts('missing'), [START + WINDOW_MS]);
+  });
+
+  test('keeps a missing window from being abandoned', async () => {
+    finish(START);
+    await look(START + MISSING_AFTER + 2 * WINDOW_MS);
+    put(START + WINDOW_MS);
+    await look(nowMs + 30 * DAY_MS);
+    assert.deepEqual(starts('abandoned'), [START + 2 * WINDOW_MS]);
+    assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.status, 'missing');
+  });
+});
+
+test('a window is abandoned 30 days after it became missing, and stays so', async () => {
+  finish(START);
+  await look(START + MISSING_AFTER + WINDOW_MS);
+  const missingSince = nowMs;
+  await look(missingSince + 30 * DAY_MS - HOUR_MS);
+  assert.deepEqual(starts('abandoned'), []);
+  await look(missingSince + 31 * DAY_MS);
+  assert.deepEqual(starts('abandoned'), [START + WINDOW_MS]);
+  assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.since, nowMs);
+  await look(nowMs + 5 * DAY_MS);
+  assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.status, 'abandoned');
+});
+
+test('failed and done windows are left as they are', async () => {
+  finish(START);
+  finish(START + WINDOW_MS);
+  setWindow(db, {
+    export: 'newswire',
+    window_start: START + 2 * WINDOW_MS,
+    status: 'failed',
+    since: START,
+    file: 3,
+  });
+  await look(START + MISSING_AFTER + 2 * WINDOW_MS);
+  await look(nowMs + 60 * DAY_MS);
+  assert.deepEqual(starts('failed'), [START + 2 * WINDOW_MS]);
+  assert.deepEqual(starts('done'), [START, START + WINDOW_MS]);
+  assert.equal(findWindow(db, 'newswire', START + 2 * WINDOW_MS)?.since, START);
+});
