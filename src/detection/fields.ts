@@ -1,12 +1,23 @@
 /**
- * The field table: every field of a detection, once, in the contract's order (contract: Detection).
+ * The field table: every field of a detection, once, in the contract's order (contract: Detection), with the column of
+ * the export files that it comes from.
  *
- * The order of rendering, `fields` and its projection, the schema endpoint and the columns of export files are
- * all taken from here.
+ * Rendering, `fields` and its projection, the schema endpoint, the OpenAPI document, the columns of export files, their
+ * checks and their manual are all made from it.
  */
-import { CONTENT_TYPES, type ContentType } from './content-type.ts';
+import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from './content-type.ts';
 
+type ContentTypes = readonly ContentType[];
 export type FieldType = 'string' | 'integer' | 'number' | 'boolean' | 'timestamp';
+
+/** What a column of an export file may hold. */
+export type ColumnKind =
+  | { readonly type: 'integer'; readonly least: number; readonly most: number }
+  | { readonly type: 'score' }
+  | { readonly type: 'timestamp'; readonly bound: 'none' | 'latest' | 'both' }
+  | { readonly type: 'boolean' }
+  | { readonly type: 'string'; readonly characters_max?: number; readonly trimmed?: boolean }
+  | { readonly type: 'address' };
 
 export interface Field {
   /** Dotted path in the JSON detection. */
@@ -15,145 +26,263 @@ export interface Field {
   readonly nullable: boolean;
   readonly content_types: readonly ContentType[];
   readonly description: string;
+  /** The column of export files that gives it; null: Wirewatch derives it. */
+  readonly column: { readonly name: string; readonly kind: ColumnKind; readonly required: boolean } | null;
 }
 
 const BOTH = CONTENT_TYPES;
 const TEXT = ['text'] as const;
 const IMAGE = ['image'] as const;
 
-export const FIELDS: readonly Field[] = [
-  field('id', 'string', BOTH, 'Stable, opaque id of the detection.'),
-  field(
+export const SOURCE_ID_CHARACTERS_MAX = 200;
+
+const ID = { type: 'integer', least: 1, most: NUMBER_MAX } as const;
+const NUMBER = { type: 'integer', least: 0, most: NUMBER_MAX } as const;
+const SCORE = { type: 'score' } as const;
+const STRING = { type: 'string' } as const;
+const TIMESTAMP = { type: 'timestamp', bound: 'none' } as const;
+const ADDRESS = { type: 'address' } as const;
+const BOOLEAN = { type: 'boolean' } as const;
+
+const TYPE_OF_KIND = {
+  integer: 'integer',
+  score: 'number',
+  timestamp: 'timestamp',
+  boolean: 'boolean',
+  string: 'string',
+  address: 'string',
+} as const satisfies Record<ColumnKind['type'], FieldType>;
+
+/** With the types of its entries; {@link FIELDS} without. */
+export const FIELD_TABLE = [
+  derived('id', 'string', BOTH, 'Stable, opaque id of the detection.'),
+  derived(
     'version',
     'integer',
     BOTH,
     'Version of the detection: 1 on first sight, plus 1 on each visible change.',
   ),
-  field('event', 'string', BOTH, 'On the change stream only: created (version 1) or updated.'),
-  field('content_type', 'string', BOTH, 'Type of the item: text (a wire story) or image (a photo).'),
-  field(
+  derived('event', 'string', BOTH, 'On the change stream only: created (version 1) or updated.'),
+  derived('content_type', 'string', BOTH, 'Type of the item: text (a wire story) or image (a photo).'),
+  derived(
     'match_type',
     'string',
     BOTH,
     'How the match was made: sentence_fingerprint for text, image_fingerprint for images.',
   ),
-  field('subscription_id', 'integer', BOTH, 'The subscription that the detection belongs to.'),
-  field('first_detected_at', 'timestamp', BOTH, 'When the service first received the match.'),
-  field(
+  required('subscription_id', ID, BOTH, 'The subscription that the detection belongs to.'),
+  required(
+    'first_detected_at',
+    { type: 'timestamp', bound: 'both' },
+    BOTH,
+    'When the service first received the match.',
+  ),
+  defaulted(
     'first_detected_estimated',
-    'boolean',
+    BOOLEAN,
     BOTH,
     'True when first_detected_at is an estimate, as in a backfill.',
   ),
-  field(
+  required(
     'last_scored_at',
-    'timestamp',
+    { type: 'timestamp', bound: 'latest' },
     BOTH,
     'When the match was last scored. Scoring again with no other change updates it in place, without a new version or a change-stream row.',
   ),
-  field(
+  defaulted(
     'exported_at',
-    'timestamp',
+    TIMESTAMP,
     BOTH,
     'When the export row was written. Updated in place together with last_scored_at.',
   ),
-  nullable('source.id', 'string', BOTH, "The agency's own id for the item: a URN, a NewsML id or a UUID."),
-  field('source.internal_id', 'integer', BOTH, "The number of the item in the agency's matching system."),
-  nullable('source.published_at', 'timestamp', BOTH, 'When the agency published the item.'),
-  nullable('source.language', 'string', TEXT, 'Language of the wire story.'),
-  nullable('source.syndicated', 'boolean', TEXT, 'Whether the wire story is syndicated.'),
-  nullable(
+  optional(
+    'source.id',
+    { type: 'string', characters_max: SOURCE_ID_CHARACTERS_MAX },
+    BOTH,
+    "The agency's own id for the item: a URN, a NewsML id or a UUID.",
+  ),
+  required('source.internal_id', NUMBER, BOTH, "The number of the item in the agency's matching system."),
+  optional('source.published_at', TIMESTAMP, BOTH, 'When the agency published the item.'),
+  optional('source.language', STRING, TEXT, 'Language of the wire story.'),
+  optional('source.syndicated', BOOLEAN, TEXT, 'Whether the wire story is syndicated.'),
+  optional(
     'source.sentences',
-    'integer',
+    NUMBER,
     TEXT,
     'Number of sentences in the wire story. Null until the export supplies it.',
   ),
-  field(
+  defaulted(
     'source.image_url',
-    'string',
+    ADDRESS,
     IMAGE,
     "Permanent URL of the agency's full-size photo. It works for anyone who holds it.",
   ),
-  nullable('source.origin_url', 'string', IMAGE, "Where the agency's photo came from."),
-  field(
+  optional('source.origin_url', ADDRESS, IMAGE, "Where the agency's photo came from."),
+  required(
     'strength.score',
-    'number',
+    SCORE,
     BOTH,
     'Text: percentage of the wire story that was used, 0 to 100. Images: score from 0 to 99.',
   ),
-  field(
+  derived(
     'strength.band',
     'string',
     BOTH,
     'Text: off, low (from 25 percent), medium (50), high (75) or max (95). Images: low, medium (from 30) or high (60).',
   ),
-  nullable(
+  optional(
     'strength.matched_sentences',
-    'integer',
+    NUMBER,
     TEXT,
     'Estimated number of sentences of the wire story found in the article.',
   ),
-  nullable('strength.article_sentences', 'integer', TEXT, 'Number of sentences in the article.'),
-  field('article.id', 'integer', BOTH, "The article's id."),
-  nullable(
+  optional('strength.article_sentences', NUMBER, TEXT, 'Number of sentences in the article.'),
+  required('article.id', NUMBER, BOTH, "The article's id."),
+  optional(
     'article.url',
-    'string',
+    ADDRESS,
     BOTH,
     'Canonical URL of the article. For print articles, null unless the account has `--print-metadata on`.',
   ),
-  nullable('article.domain', 'string', BOTH, 'Registrable domain on which the article appeared.'),
-  nullable(
-    'article.published_at',
-    'timestamp',
-    BOTH,
-    'When the article was published. Often unknown (null).',
-  ),
-  nullable('article.headline', 'string', BOTH, "The article's headline. Null until the export supplies it."),
-  nullable(
-    'article.publisher.id',
-    'integer',
-    BOTH,
-    'Publisher id. When it is unknown, article.publisher is null.',
-  ),
-  nullable('article.publisher.name', 'string', BOTH, 'Name of the publisher.'),
-  field('article.print', 'boolean', TEXT, 'Whether the publisher is a print title.'),
-  nullable('article.image_url', 'string', IMAGE, "URL of the publisher's copy of the photo."),
-  nullable(
+  optional('article.domain', STRING, BOTH, 'Registrable domain on which the article appeared.'),
+  optional('article.published_at', TIMESTAMP, BOTH, 'When the article was published. Often unknown (null).'),
+  optional('article.headline', STRING, BOTH, "The article's headline. Null until the export supplies it."),
+  optional('article.publisher.id', ID, BOTH, 'Publisher id. When it is unknown, article.publisher is null.'),
+  optional('article.publisher.name', { type: 'string', trimmed: true }, BOTH, 'Name of the publisher.'),
+  defaulted('article.print', BOOLEAN, TEXT, 'Whether the publisher is a print title.'),
+  optional('article.image_url', ADDRESS, IMAGE, "URL of the publisher's copy of the photo."),
+  unknown(
     'customer',
     'boolean',
     BOTH,
     "Whether the publisher is on the subscription's customer list. Null in this version.",
   ),
-  nullable(
+  unknown(
     'classification',
     'string',
     BOTH,
     'licensed, potentially_unlicensed or unknown. Null in this version.',
   ),
-];
+] as const;
+
+export const FIELDS: readonly Field[] = FIELD_TABLE;
 
 /** Members that hold fields and may be asked for whole (contract: `fields`). */
 export const OBJECT_PATHS = ['source', 'strength', 'article', 'article.publisher'] as const;
 
+/** Objects that are null as a whole where their `id` is unknown. */
+export const NULLABLE_OBJECTS = ['article.publisher'] as const;
+type NullableObject = (typeof NULLABLE_OBJECTS)[number];
+
+type Column<Path extends string> = Path extends `${infer Head}.${infer Rest}`
+  ? `${Head}_${Column<Rest>}`
+  : Path;
+
 /** The flat column of a field in files: dots become underscores. */
+export function columnOf<Path extends string>(path: Path): Column<Path>;
 export function columnOf(path: string): string {
   return path.replaceAll('.', '_');
 }
 
-function field(
-  path: string,
-  type: FieldType,
-  contentTypes: readonly ContentType[],
-  description: string,
-): Field {
-  return { path, type, nullable: false, content_types: contentTypes, description };
+type Entry = (typeof FIELD_TABLE)[number];
+type ValueOfType = { string: string; timestamp: string; integer: number; number: number; boolean: boolean };
+type TypeOf<F extends Entry> = F['column'] extends { readonly kind: infer Kind extends ColumnKind }
+  ? (typeof TYPE_OF_KIND)[Kind['type']]
+  : F['type'];
+type ValueOf<F extends Entry> = ValueOfType[TypeOf<F>] | (F['nullable'] extends true ? null : never);
+
+/** One row of an export, checked: column names as in files, times as the contract writes them. */
+export type ExportRow = {
+  [F in Extract<Entry, { readonly column: object }> as F['column']['name']]:
+    | ValueOf<F>
+    // Of the defaulted fields, a row has the default where it is a constant.
+    | (F['column']['required'] extends true ? never : TypeOf<F> extends 'boolean' ? never : null);
+};
+
+type Within<Prefix extends string> = Extract<Entry, { readonly path: `${Prefix}${string}` }>;
+type NamesOf<F extends Entry, Prefix extends string> = F['path'] extends `${Prefix}${infer Rest}`
+  ? Rest extends `${infer Name}.${string}`
+    ? Name
+    : Rest
+  : never;
+type OfAll = Extract<Entry, { readonly content_types: typeof BOTH }>;
+type MemberAt<Path extends string> = [Extract<Entry, { readonly path: Path }>] extends [never]
+  ? ObjectAt<`${Path}.`> | (Path extends NullableObject ? null : never)
+  : ValueOf<Extract<Entry, { readonly path: Path }>>;
+type ObjectAt<Prefix extends string> = {
+  [Name in NamesOf<Extract<Within<Prefix>, OfAll>, Prefix>]: MemberAt<`${Prefix}${Name}`>;
+} & {
+  [Name in NamesOf<Exclude<Within<Prefix>, OfAll>, Prefix>]?: MemberAt<`${Prefix}${Name}`>;
+};
+
+/** The JSON of a detection; a member that the content type lacks is absent. */
+export type DetectionMembers = ObjectAt<''>;
+
+/** A row that states nothing: a value of its type where the row must give one. */
+export const EMPTY_ROW = Object.fromEntries(
+  FIELD_TABLE.flatMap((field) => (field.column === null ? [] : [[field.column.name, emptyValue(field)]])),
+) as ExportRow;
+
+function emptyValue({ type, nullable, column }: Field): string | number | boolean | null {
+  if (type === 'boolean') return nullable ? null : false;
+  if (column?.required !== true) return null;
+  return type === 'timestamp' ? '' : 0;
 }
 
-function nullable(
-  path: string,
-  type: FieldType,
-  contentTypes: readonly ContentType[],
+/** Wirewatch derives it; no column gives it. */
+function derived<const Path extends string, const Type extends FieldType, const Types extends ContentTypes>(
+  path: Path,
+  type: Type,
+  content_types: Types,
   description: string,
-): Field {
-  return { ...field(path, type, contentTypes, description), nullable: true };
+) {
+  return { path, type, nullable: false, content_types, description, column: null } as const;
+}
+
+/** Null in this version of the contract. */
+function unknown<const Path extends string, const Type extends FieldType, const Types extends ContentTypes>(
+  path: Path,
+  type: Type,
+  content_types: Types,
+  description: string,
+) {
+  return { ...derived(path, type, content_types, description), nullable: true } as const;
+}
+
+/** Every row gives it. */
+function required<const Path extends string, const Kind extends ColumnKind, const Types extends ContentTypes>(
+  path: Path,
+  kind: Kind,
+  content_types: Types,
+  description: string,
+) {
+  const column = { name: columnOf(path), kind, required: true } as const;
+  return {
+    path,
+    type: TYPE_OF_KIND[kind.type],
+    nullable: false,
+    content_types,
+    description,
+    column,
+  } as const;
+}
+
+/** Null where the row does not give it. */
+function optional<const Path extends string, const Kind extends ColumnKind, const Types extends ContentTypes>(
+  path: Path,
+  kind: Kind,
+  content_types: Types,
+  description: string,
+) {
+  const column = { name: columnOf(path), kind, required: false } as const;
+  return { ...required(path, kind, content_types, description), nullable: true, column } as const;
+}
+
+/** Where the row does not give it, Wirewatch knows a value. */
+function defaulted<
+  const Path extends string,
+  const Kind extends ColumnKind,
+  const Types extends ContentTypes,
+>(path: Path, kind: Kind, content_types: Types, description: string) {
+  return { ...optional(path, kind, content_types, description), nullable: false } as const;
 }

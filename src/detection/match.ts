@@ -6,6 +6,14 @@
  */
 import { BANDS, bandStep } from './band.ts';
 import { type ContentType, MATCH_TYPES } from './content-type.ts';
+import {
+  columnOf,
+  type DetectionMembers,
+  type ExportRow,
+  FIELDS,
+  type FieldType,
+  NULLABLE_OBJECTS,
+} from './fields.ts';
 
 /**
  * Stands in stored text where the base address is put in when a row is read. JSON text has no such character
@@ -16,91 +24,42 @@ export const BASE_URL_MARK = '\u0001';
 const OWN_ADDRESS_RENDERED = '"image_url":"\\u0001/';
 const OWN_ADDRESS_STORED = `"image_url":"${BASE_URL_MARK}/`;
 
-/** One row of an export, checked: column names as in files, times as the contract writes them. */
-export interface ExportRow {
-  subscription_id: number;
-  source_internal_id: number;
-  article_id: number;
-  first_detected_at: string;
-  last_scored_at: string;
-  strength_score: number;
-  first_detected_estimated: boolean;
-  exported_at: string | null;
-  source_id: string | null;
-  source_published_at: string | null;
-  source_language: string | null;
-  source_syndicated: boolean | null;
-  source_sentences: number | null;
-  source_image_url: string | null;
-  source_origin_url: string | null;
-  strength_matched_sentences: number | null;
-  strength_article_sentences: number | null;
-  article_url: string | null;
-  article_domain: string | null;
-  article_published_at: string | null;
-  article_headline: string | null;
-  article_publisher_id: number | null;
-  article_publisher_name: string | null;
-  article_print: boolean;
-  article_image_url: string | null;
-}
-
 /** Members in the contract's order; a member that the content type lacks is absent. */
-export interface Match {
+export interface Match extends Omit<DetectionMembers, 'id' | 'version' | 'event' | 'content_type'> {
   content_type: ContentType;
-  match_type: string;
-  subscription_id: number;
-  first_detected_at: string;
-  first_detected_estimated: boolean;
-  last_scored_at: string;
-  exported_at: string;
-  source: {
-    id: string | null;
-    internal_id: number;
-    published_at: string | null;
-    language?: string | null;
-    syndicated?: boolean | null;
-    sentences?: number | null;
-    image_url?: string;
-    origin_url?: string | null;
-  };
-  strength: {
-    score: number;
-    band: string;
-    matched_sentences?: number | null;
-    article_sentences?: number | null;
-  };
-  article: {
-    id: number;
-    url: string | null;
-    domain: string | null;
-    published_at: string | null;
-    headline: string | null;
-    publisher: { id: number; name: string | null } | null;
-    print?: boolean;
-    image_url?: string | null;
-  };
-  customer: null;
-  classification: null;
 }
 
-export interface MatchOptions {
+export interface RenderOptions {
   /** Stands for `exported_at` where the row gives none: when the row was ingested. */
   readonly exportedAtDefault: string;
   /** The path and signature of the appliance's own address of a photo, from `/` on. */
   readonly photoPath: (sourceInternalId: number) => string;
 }
 
-/** Builds the match that a checked row of an export states; `article.url` is as exported, licence or not. */
-export function matchOf(contentType: ContentType, row: ExportRow, options: MatchOptions): Match {
-  return contentType === 'text' ? textMatch(row, options) : imageMatch(row, options);
+/**
+ * The match that a checked row of an export states, as text for storage: as {@link renderMatch} would, made at once.
+ * `article.url` is as in the row.
+ */
+export function renderRow(contentType: ContentType, row: ExportRow, options: RenderOptions): string {
+  const isOwnPhoto = contentType === 'image' && row.source_image_url === null;
+  const values: Values = {
+    ...row,
+    source_image_url: isOwnPhoto
+      ? `${BASE_URL_MARK}${options.photoPath(row.source_internal_id)}`
+      : row.source_image_url,
+    content_type: contentType,
+    match_type: MATCH_TYPES[contentType],
+    exported_at: row.exported_at ?? options.exportedAtDefault,
+    strength_band: BANDS[bandStep(contentType, row.strength_score)] ?? null,
+    customer: null,
+    classification: null,
+  };
+  return stored(contentType, renderObject(MEMBERS[contentType], values));
 }
 
 /** Renders a match for storage: JSON text without its opening brace, the base address replaced by its mark. */
 export function renderMatch(match: Match): string {
-  const json = JSON.stringify(match);
-  const text = match.content_type === 'image' ? json.replace(OWN_ADDRESS_RENDERED, OWN_ADDRESS_STORED) : json;
-  return text.slice(1);
+  return stored(match.content_type, JSON.stringify(match));
 }
 
 /** Reads what {@link renderMatch} gave. */
@@ -108,8 +67,8 @@ export function readMatch(rendered: string): Match {
   return JSON.parse(`{${rendered.replace(OWN_ADDRESS_STORED, OWN_ADDRESS_RENDERED)}`);
 }
 
-/** What filters judge, beside the text: the columns of a stored row. */
-export interface JudgedColumns {
+/** What filters read: columns of a stored row, beside its text. */
+export interface FilterColumns {
   readonly publisher_id: number | null;
   readonly domain: string | null;
   /** See `bandStep`. */
@@ -120,7 +79,33 @@ export interface JudgedColumns {
   readonly article_id: number;
 }
 
-export function judgedColumns(match: Match): JudgedColumns {
+/** The members of a match that {@link filterColumns} reads. */
+export interface Filtered {
+  readonly content_type: ContentType;
+  readonly source: Pick<Match['source'], 'id'>;
+  readonly strength: Pick<Match['strength'], 'score'>;
+  readonly article: Pick<Match['article'], 'id' | 'url' | 'domain' | 'print'> & {
+    readonly publisher: { readonly id: number | null } | null;
+  };
+}
+
+/** The same members of the match that a row states, without rendering it. */
+export function filteredOf(contentType: ContentType, row: ExportRow): Filtered {
+  return {
+    content_type: contentType,
+    source: { id: row.source_id },
+    strength: { score: row.strength_score },
+    article: {
+      id: row.article_id,
+      url: row.article_url,
+      domain: row.article_domain,
+      publisher: row.article_publisher_id === null ? null : { id: row.article_publisher_id },
+      print: row.article_print,
+    },
+  };
+}
+
+export function filterColumns(match: Filtered): FilterColumns {
   return {
     publisher_id: match.article.publisher?.id ?? null,
     domain: match.article.domain,
@@ -156,79 +141,62 @@ export function renderedMatchOf(body: string): string {
   return body.slice(body.indexOf('"content_type":'));
 }
 
-function textMatch(row: ExportRow, { exportedAtDefault }: MatchOptions): Match {
-  return {
-    content_type: 'text',
-    match_type: MATCH_TYPES.text,
-    subscription_id: row.subscription_id,
-    first_detected_at: row.first_detected_at,
-    first_detected_estimated: row.first_detected_estimated,
-    last_scored_at: row.last_scored_at,
-    exported_at: row.exported_at ?? exportedAtDefault,
-    source: {
-      id: row.source_id,
-      internal_id: row.source_internal_id,
-      published_at: row.source_published_at,
-      language: row.source_language,
-      syndicated: row.source_syndicated,
-      sentences: row.source_sentences,
-    },
-    strength: {
-      score: row.strength_score,
-      band: BANDS[bandStep('text', row.strength_score)] ?? 'off',
-      matched_sentences: row.strength_matched_sentences,
-      article_sentences: row.strength_article_sentences,
-    },
-    article: {
-      id: row.article_id,
-      url: row.article_url,
-      domain: row.article_domain,
-      published_at: row.article_published_at,
-      headline: row.article_headline,
-      publisher: publisherOf(row),
-      print: row.article_print,
-    },
-    customer: null,
-    classification: null,
-  };
+type Values = Readonly<Record<string, string | number | boolean | null>>;
+
+/** A member of a detection's JSON: a value from a column, or an object. */
+interface Member {
+  /** What precedes the value: a comma, the name, a colon. */
+  readonly before: string;
+  readonly column: string;
+  readonly type: FieldType | 'object';
+  readonly members: readonly Member[];
+  /** The column whose absence makes the object null. */
+  readonly nullBy: string | null;
 }
 
-function imageMatch(row: ExportRow, { exportedAtDefault, photoPath }: MatchOptions): Match {
-  return {
-    content_type: 'image',
-    match_type: MATCH_TYPES.image,
-    subscription_id: row.subscription_id,
-    first_detected_at: row.first_detected_at,
-    first_detected_estimated: row.first_detected_estimated,
-    last_scored_at: row.last_scored_at,
-    exported_at: row.exported_at ?? exportedAtDefault,
-    source: {
-      id: row.source_id,
-      internal_id: row.source_internal_id,
-      published_at: row.source_published_at,
-      image_url: row.source_image_url ?? `${BASE_URL_MARK}${photoPath(row.source_internal_id)}`,
-      origin_url: row.source_origin_url,
-    },
-    strength: {
-      score: row.strength_score,
-      band: BANDS[bandStep('image', row.strength_score)] ?? 'low',
-    },
-    article: {
-      id: row.article_id,
-      url: row.article_url,
-      domain: row.article_domain,
-      published_at: row.article_published_at,
-      headline: row.article_headline,
-      publisher: publisherOf(row),
-      image_url: row.article_image_url,
-    },
-    customer: null,
-    classification: null,
-  };
+const ADDED_WHEN_STORED = ['id', 'version', 'event'];
+const MEMBERS: Readonly<Record<ContentType, readonly Member[]>> = {
+  text: membersOf('text', ''),
+  image: membersOf('image', ''),
+};
+
+/** @param prefix path of the object with a dot behind it; empty for the detection itself */
+function membersOf(contentType: ContentType, prefix: string): Member[] {
+  const within = FIELDS.filter(
+    ({ path, content_types }) =>
+      path.startsWith(prefix) && content_types.includes(contentType) && !ADDED_WHEN_STORED.includes(path),
+  );
+  const names = new Set(within.map(({ path }) => path.slice(prefix.length).split('.')[0] ?? ''));
+  return [...names].map((name, index) => {
+    const path = `${prefix}${name}`;
+    const field = within.find((one) => one.path === path);
+    return {
+      before: `${index === 0 ? '' : ','}"${name}":`,
+      column: columnOf(path),
+      type: field?.type ?? 'object',
+      members: field === undefined ? membersOf(contentType, `${path}.`) : [],
+      nullBy: (NULLABLE_OBJECTS as readonly string[]).includes(path) ? columnOf(`${path}.id`) : null,
+    };
+  });
 }
 
-function publisherOf(row: ExportRow): { id: number; name: string | null } | null {
-  return row.article_publisher_id === null
-    ? null
-    : { id: row.article_publisher_id, name: row.article_publisher_name };
+function renderObject(members: readonly Member[], values: Values): string {
+  let text = '{';
+  for (const member of members) text += member.before + renderValue(member, values);
+  return `${text}}`;
+}
+
+/** Concatenated, since a generic object would take three times as long to build as one written out. */
+function renderValue({ type, column, members, nullBy }: Member, values: Values): string {
+  if (type === 'object')
+    return nullBy !== null && values[nullBy] === null ? 'null' : renderObject(members, values);
+  const value = values[column] ?? null;
+  if (type === 'string' && value !== null) return JSON.stringify(value);
+  return type === 'timestamp' && value !== null ? `"${value}"` : String(value);
+}
+
+/** Without the opening brace, the base address replaced by its mark. */
+function stored(contentType: ContentType, json: string): string {
+  const text = contentType === 'image' ? json.replace(OWN_ADDRESS_RENDERED, OWN_ADDRESS_STORED) : json;
+  return text.slice(1);
 }

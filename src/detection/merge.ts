@@ -57,7 +57,10 @@ export function merge(known: Known | null, scoring: Scoring, licensed: boolean):
 }
 
 /** The address that a customer sees: that of a print article only with the licence for print metadata. */
-export function shownUrl(match: Match, licensed: boolean): string | null {
+export function shownUrl(
+  match: { readonly article: Pick<Match['article'], 'print' | 'url'> },
+  licensed: boolean,
+): string | null {
   return match.article.print === true && !licensed ? null : match.article.url;
 }
 

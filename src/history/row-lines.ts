@@ -11,7 +11,7 @@
  * | `{"rescored":ID,"version":V,…}` | a detection is as given from now on; the change stream does not say so |
  * | `{"removed":S}` | all detections of the subscription S are gone, and their versions; before it, a `put` of each of its streams (effects.ts) says where that ended |
  */
-import { BASE_URL_MARK, type JudgedColumns, judgedColumns, type Match } from '../detection/match.ts';
+import { BASE_URL_MARK, type FilterColumns, filterColumns, type Match } from '../detection/match.ts';
 import { parseSeconds } from '../time.ts';
 import { isObject, parse } from './format.ts';
 import { LogDamage } from './log-error.ts';
@@ -25,7 +25,7 @@ export interface DetectionState<Rendered = string> {
   readonly url_withheld: string | null;
   /** Epoch seconds. */
   readonly first_detected_at: number;
-  readonly judged: JudgedColumns;
+  readonly judged: FilterColumns;
 }
 
 /** A detection as it is to be stored: bytes are the UTF-8 of what an export's own row was rendered to. */
@@ -133,7 +133,7 @@ function stateOf<Rendered>(
     exported_at_given: textOrNull(line.exported_at_given),
     url_withheld: textOrNull(line.url_withheld),
     first_detected_at: parseSeconds(line.first_detected_at) ?? 0,
-    judged: judgedColumns(line),
+    judged: filterColumns(line),
   };
 }
 

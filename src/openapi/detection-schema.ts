@@ -7,7 +7,7 @@
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { BANDS } from '../detection/band.ts';
 import { CONTENT_TYPES, type ContentType, MATCH_TYPES } from '../detection/content-type.ts';
-import { FIELDS, type Field, OBJECT_PATHS } from '../detection/fields.ts';
+import { FIELDS, type Field, NULLABLE_OBJECTS, OBJECT_PATHS } from '../detection/fields.ts';
 import { DETECTION_ID_PATTERN } from '../detection/id.ts';
 import {
   closed,
@@ -43,21 +43,14 @@ const FORMS: Readonly<Record<string, () => TSchema>> = {
   'image match_type': () => words([MATCH_TYPES.image]),
   subscription_id: () => numberedId(),
   'source.internal_id': () => numberedId(),
-  'source.image_url': uri,
-  'source.origin_url': uri,
   'text strength.score': () => Type.Number({ minimum: 0, maximum: 100 }),
   'image strength.score': () => Type.Number({ minimum: 0, maximum: 99 }),
   'text strength.band': () => ref('Band'),
   'image strength.band': () => ref('ImageBand'),
   'article.id': () => numberedId(),
-  'article.url': uri,
   'article.publisher.id': () => numberedId(),
-  'article.image_url': uri,
   classification: () => ref('Classification'),
 };
-
-/** Objects that can be null as a whole; the field table lists what is within them. */
-const NULLABLE_OBJECTS = new Set(['article.publisher']);
 
 /** The same members for both content types: one schema. */
 const COMMON_OBJECTS = new Set<string>(['article.publisher']);
@@ -125,12 +118,13 @@ function memberOf(fields: readonly Field[], path: string, shape: DetectionShape)
     shape.required === 'every field'
       ? objectOf(within, `${path}.`, shape)
       : ref(partName(path, shape.content_type));
-  return NULLABLE_OBJECTS.has(path) ? nullable(object) : object;
+  return (NULLABLE_OBJECTS as readonly string[]).includes(path) ? nullable(object) : object;
 }
 
-function formOf({ path, type }: Field, contentType: ContentType): TSchema {
+function formOf({ path, type, column }: Field, contentType: ContentType): TSchema {
   const form = FORMS[`${contentType} ${path}`] ?? FORMS[path];
   if (form !== undefined) return form();
+  if (column?.kind.type === 'address') return uri();
   switch (type) {
     case 'string':
       return Type.String();

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ExportRow, Match } from '../../src/detection/match.ts';
+import type { ExportRow } from '../../src/detection/fields.ts';
+import type { Match } from '../../src/detection/match.ts';
 import { type Known, merge, type Scoring, shownUrl } from '../../src/detection/merge.ts';
 import { contentType, exportRow, scoringOf } from '../support/matches.ts';
 

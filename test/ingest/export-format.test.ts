@@ -476,7 +476,7 @@ test('CSV: a header without a required column fails the file, also without rows'
   const several = await failed('csv', 'subscription,source_internal_id,artcle_id\n1,2,3\n');
   assert.equal(
     several.errors[0].expected,
-    'a header line with the columns subscription_id (misspelled as "subscription"?), article_id (misspelled as "artcle_id"?), first_detected_at, last_scored_at, strength_score',
+    'a header line with the columns subscription_id (misspelled as "subscription"?), first_detected_at, last_scored_at, strength_score, article_id (misspelled as "artcle_id"?)',
   );
 });
 

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { judgedColumns, renderMatch } from '../../src/detection/match.ts';
+import { filterColumns, renderMatch } from '../../src/detection/match.ts';
 import { type Recovered, type RecoverOptions, recoverDetections } from '../../src/history/recover.ts';
 import { finishRemovals, removeSubscription } from '../../src/ingest/apply/remove-rows.ts';
 import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/apply/row-batch.ts';
@@ -121,7 +121,7 @@ function batchOf(rows: readonly HistoryRow[]): RowBatch {
       url_withheld: withheld ?? null,
       exported_at_given: given ?? null,
       first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
-      judged: judgedColumns(match),
+      judged: filterColumns(match),
     });
   }
   const batch = builder.take(rows.length);

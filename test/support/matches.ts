@@ -1,7 +1,8 @@
 /** Generators of export rows for properties: few detections, and values that meet often. */
 import fc from 'fast-check';
 import type { ContentType } from '../../src/detection/content-type.ts';
-import { type ExportRow, type Match, matchOf } from '../../src/detection/match.ts';
+import type { ExportRow } from '../../src/detection/fields.ts';
+import { type Match, readMatch, renderRow } from '../../src/detection/match.ts';
 import type { Scoring } from '../../src/detection/merge.ts';
 
 export const EXPORTED_AT_DEFAULT = '2026-11-21T12:00:00Z';
@@ -46,10 +47,8 @@ export function exportRow(contentType: ContentType): fc.Arbitrary<ExportRow> {
 export const contentType = fc.constantFrom<ContentType>('text', 'image');
 
 export function matchOfRow(type: ContentType, row: ExportRow): Match {
-  return matchOf(type, row, {
-    exportedAtDefault: EXPORTED_AT_DEFAULT,
-    photoPath: (id) => `/photos/${id}?signature=abc`,
-  });
+  const photoPath = (id: number) => `/photos/${id}?signature=abc`;
+  return readMatch(renderRow(type, row, { exportedAtDefault: EXPORTED_AT_DEFAULT, photoPath }));
 }
 
 export function scoringOf(type: ContentType, row: ExportRow): Scoring {

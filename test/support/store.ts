@@ -1,16 +1,12 @@
 /** A detections.db of its own for one test, filled directly: transactions, rows, finished windows. */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ContentType, ExportName } from '../../src/detection/content-type.ts';
+import type { ExportRow } from '../../src/detection/fields.ts';
 import { formatDetectionId } from '../../src/detection/id.ts';
-import {
-  type ExportRow,
-  judgedColumns,
-  type Match,
-  matchOf,
-  renderMatch,
-} from '../../src/detection/match.ts';
+import { filterColumns, type Match, readMatch, renderMatch, renderRow } from '../../src/detection/match.ts';
 import { DetectionRows } from '../../src/history/detection-rows.ts';
 import { type Database, openReader } from '../../src/store/database.ts';
 import { openDetections } from '../../src/store/detections.ts';
@@ -68,10 +64,13 @@ const EXPORT_ROW: ExportRow = {
 };
 
 export function testMatch({ content_type, row }: TestRow): Match {
-  return matchOf(
-    content_type,
-    { ...EXPORT_ROW, ...row },
-    { exportedAtDefault: '2026-11-20T08:10:00Z', photoPath: (id) => `/photos/${id}?signature=abc` },
+  const photoPath = (id: number) => `/photos/${id}?signature=abc`;
+  return readMatch(
+    renderRow(
+      content_type,
+      { ...EXPORT_ROW, ...row },
+      { exportedAtDefault: '2026-11-20T08:10:00Z', photoPath },
+    ),
   );
 }
 
@@ -105,7 +104,7 @@ export function createTestStore(gap = 1): TestStore {
       exported_at_given: null,
       url_withheld: null,
       first_detected_at: (parseInstant(match.first_detected_at) ?? 0) / 1000,
-      judged: judgedColumns(match),
+      judged: filterColumns(match),
     };
     if (!stored.create(state, row.version, 0, last)) stored.change(state, row.version, 0, last);
     return last;

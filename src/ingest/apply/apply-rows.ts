@@ -5,7 +5,7 @@
  * Most rows are new, so a row is first inserted, and merged only when it turns out to be known: one lookup less
  * for nearly every row.
  */
-import { judgedColumns, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
+import { filterColumns, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
 import { type Known, merge, type Scoring } from '../../detection/merge.ts';
 import { firstVersion, raisedVersion } from '../../detection/version-epoch.ts';
 import { DetectionRows, givenOf, type StoredDetection } from '../../history/detection-rows.ts';
@@ -275,6 +275,6 @@ function stateOfKnown(id: string, { match, exported_at_given, url_shown }: Known
     exported_at_given,
     url_withheld: url_shown === match.article.url ? null : match.article.url,
     first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
-    judged: judgedColumns(match),
+    judged: filterColumns(match),
   };
 }

@@ -11,14 +11,9 @@ import {
   type StreamName,
   streamName,
 } from '../../detection/content-type.ts';
+import type { ExportRow } from '../../detection/fields.ts';
 import { formatDetectionId } from '../../detection/id.ts';
-import {
-  type ExportRow,
-  judgedColumns,
-  type MatchOptions,
-  matchOf,
-  renderMatch,
-} from '../../detection/match.ts';
+import { filterColumns, filteredOf, type RenderOptions, renderRow } from '../../detection/match.ts';
 import { shownUrl } from '../../detection/merge.ts';
 import { parseSeconds } from '../../time.ts';
 import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch } from '../apply/row-batch.ts';
@@ -53,7 +48,7 @@ export interface ReadingOrder {
 /** Where what is read goes. */
 export interface ReadingSinks {
   /** Path and query of the address that the appliance gives a photo. */
-  readonly photoPath: MatchOptions['photoPath'];
+  readonly photoPath: RenderOptions['photoPath'];
   /** Memory for batches: it is used up before more is taken. */
   readonly memory?: ArrayBuffer[];
   /** Takes a batch; the reader goes on when it resolves. Without it, rows are checked and not rendered. */
@@ -145,7 +140,7 @@ class Reading {
   readonly #streams: ReadonlySet<StreamName> | null;
   readonly #licensed: ReadonlySet<number>;
   readonly #limits: RowLimits;
-  readonly #match: MatchOptions;
+  readonly #match: RenderOptions;
   readonly #errors: LineError[] = [];
   #errorsTotal = 0;
   readonly #groups = new ErrorGroups();
@@ -287,18 +282,15 @@ class Reading {
 
   #append(row: ExportRow): void {
     const contentType = this.#contentType;
-    const match = matchOf(contentType, row, this.#match);
-    const judged = judgedColumns(match);
+    const match = filteredOf(contentType, row);
     const shown = shownUrl(match, this.#licensed.has(row.subscription_id));
-    const withheld = shown === match.article.url ? null : match.article.url;
-    match.article.url = shown;
     this.#batch.add({
       id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
-      rendered: renderMatch(match),
-      url_withheld: withheld,
+      rendered: renderRow(contentType, { ...row, article_url: shown }, this.#match),
+      url_withheld: shown === row.article_url ? null : row.article_url,
       exported_at_given: row.exported_at,
       first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
-      judged,
+      judged: filterColumns(match),
     });
   }
 

@@ -6,11 +6,10 @@
 import { grouped } from '../../counted.ts';
 import { BANDS, bandStep } from '../../detection/band.ts';
 import { CONTENT_TYPE_OF_EXPORT, type ExportName, MATCH_TYPES } from '../../detection/content-type.ts';
-import type { ExportRow } from '../../detection/match.ts';
+import { type ColumnKind, EMPTY_ROW, type ExportRow } from '../../detection/fields.ts';
 import { formatSeconds, parseSeconds } from '../../time.ts';
 import {
   type CheckedColumn,
-  type ColumnKind,
   type ColumnName,
   EXPORT_COLUMNS,
   exportColumn,
@@ -55,7 +54,7 @@ const IGNORED_COLUMNS_MAX = 50;
  * @param ignored collects the names of columns that mean nothing here
  */
 export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): CheckedRow {
-  const row = emptyRow(limits);
+  const row = { ...EMPTY_ROW, first_detected_estimated: limits.estimated };
   const values: Record<ColumnName, unknown> = row;
   const errors: RowError[] = [];
   let requiredSeen = 0;
@@ -172,34 +171,4 @@ function finish(row: ExportRow, articleUrl: unknown): void {
   const domain = row.article_domain ?? (typeof articleUrl === 'string' ? articleUrl : '');
   row.article_domain = domain === '' ? null : registrableDomain(hostOfDomain(domain));
   if (row.article_publisher_id === null) row.article_publisher_name = null;
-}
-
-function emptyRow(limits: RowLimits): ExportRow {
-  return {
-    subscription_id: 0,
-    source_internal_id: 0,
-    article_id: 0,
-    first_detected_at: '',
-    last_scored_at: '',
-    strength_score: 0,
-    first_detected_estimated: limits.estimated,
-    exported_at: null,
-    source_id: null,
-    source_published_at: null,
-    source_language: null,
-    source_syndicated: null,
-    source_sentences: null,
-    source_image_url: null,
-    source_origin_url: null,
-    strength_matched_sentences: null,
-    strength_article_sentences: null,
-    article_url: null,
-    article_domain: null,
-    article_published_at: null,
-    article_headline: null,
-    article_publisher_id: null,
-    article_publisher_name: null,
-    article_print: false,
-    article_image_url: null,
-  };
 }
