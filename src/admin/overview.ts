@@ -7,7 +7,7 @@ import { type Key, keyStatus, listKeys } from '../auth/keys.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { type BackupTimes, backupTimes } from '../backup/branch.ts';
 import { counted } from '../counted.ts';
-import type { ExportName } from '../detection/content-type.ts';
+import { type ExportName, perExport } from '../detection/content-type.ts';
 import { readAlertFile } from '../health/alert-file.ts';
 import type { AlertDocument } from '../health/alerts.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
@@ -100,7 +100,7 @@ function readDetections(sources: OverviewSources, nowMs: number): DetectionsRead
       newest_late_seconds: lateSeconds(db, name),
     });
     const versions = db?.prepare<[], { versions: number | null }>(COUNT_VERSIONS).get()?.versions ?? 0;
-    const exports = { newswire: exportState('newswire'), imagewire: exportState('imagewire') };
+    const exports = perExport(exportState);
     return { db, ingest, exports, versions, unreadable: null };
   } catch (error) {
     const nothing = (name: ExportName) => ({
@@ -108,7 +108,7 @@ function readDetections(sources: OverviewSources, nowMs: number): DetectionsRead
       ...NOTHING_READ,
       newest_late_seconds: null,
     });
-    const exports = { newswire: nothing('newswire'), imagewire: nothing('imagewire') };
+    const exports = perExport(nothing);
     const pause = readPause(sources.access);
     const ingest = { ...NOTHING_WAITS, paused_since: pause === null ? null : formatMs(pause) };
     return { db: null, ingest, exports, versions: 0, unreadable: reasonOf(error) };
@@ -128,7 +128,7 @@ function healthOf(
   nowMs: number,
 ): Overview['health'] {
   const end = (name: ExportName) => parseInstant(exports[name].newest_done ?? '');
-  const newest_done = { newswire: end('newswire'), imagewire: end('imagewire') };
+  const newest_done = perExport(end);
   const situation = { newest_done, enabled, is_paused: paused_since !== null };
   const { status } = judgeHealth(situation, alerts, nowMs);
   return { status, paused_since, reason: reasonOfHealth(status, alerts, paused_since) };

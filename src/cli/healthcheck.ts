@@ -1,9 +1,11 @@
 /** `wirewatch healthcheck`: whether the running appliance is healthy. For containers, load balancers and scripts. */
+
 import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -138,7 +140,7 @@ function degraded(health: unknown): string {
       ? `${pageWorthy === 1 ? '1 open alert needs' : `${pageWorthy} open alerts need`} attention now`
       : null;
   const exports = memberOf(health, 'exports');
-  const ends = ['newswire', 'imagewire'].map((name) => ({
+  const ends = EXPORT_NAMES.map((name) => ({
     name,
     at: memberOf(memberOf(exports, name), 'newest_done'),
   }));

@@ -1,7 +1,9 @@
 /** `wirewatch ingest status`: the state of ingest. */
+
 import type { Command } from 'commander';
 import { type Config, enabledExports } from '../config/load.ts';
 import { counted, grouped } from '../counted.ts';
+import { EXPORT_NAMES } from '../detection/content-type.ts';
 import type { FileDocument } from '../ingest/apply/file-record.ts';
 import { type IngestStatus, ingestStatus } from '../ingest/ingest-status.ts';
 import type { Database } from '../store/database.ts';
@@ -77,15 +79,13 @@ export function applyingText({ file, rows, rows_applied }: IngestStatus['applyin
 }
 
 function statusText(status: IngestStatus): string {
-  const { newswire, imagewire } = status.exports;
   const newest = (state: { enabled: boolean } & Reach) => (state.enabled ? reachText(state) : 'switched off');
   const lines = [
     `Wirewatch    ${status.running ? 'running' : NOT_RUNNING}`,
     `ingest       ${pauseText(status)}`,
     `drop folder  ${status.drop}`,
     `waiting      ${waitingText(status)}`,
-    `newswire     ${newest(newswire)}`,
-    `imagewire    ${newest(imagewire)}`,
+    ...EXPORT_NAMES.map((name) => `${name.padEnd(13)}${newest(status.exports[name])}`),
     ...(status.reading === null
       ? []
       : [`reading      ${status.reading.file}: ${counted(status.reading.rows, 'row')} so far`]),

@@ -4,8 +4,10 @@
  * The static type, the checks, the annotated configuration file and the manual are all made from this table.
  * A section or a setting that is not in it is refused, so that nothing an operator wrote is ignored.
  */
+
 import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
 import { grouped } from '../counted.ts';
+import { perExport } from '../detection/content-type.ts';
 import { isAddress, isAddressOrNetwork, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './format.ts';
 
 FormatRegistry.Set('setting-address', isAddress);
@@ -108,10 +110,7 @@ function exportSwitch(exportName: string) {
   );
 }
 
-const Exports = Type.Object(
-  { newswire: exportSwitch('newswire'), imagewire: exportSwitch('imagewire') },
-  closed,
-);
+const Exports = Type.Object(perExport(exportSwitch), closed);
 
 const Ingest = Type.Object(
   {

@@ -5,15 +5,25 @@ import type { ContentType } from './content-type.ts';
 export const BANDS = ['off', 'low', 'medium', 'high', 'max'] as const;
 export type Band = (typeof BANDS)[number];
 
-/** A band begins at its threshold, judged on the unrounded score. */
-const TEXT_THRESHOLDS = [25, 50, 75, 95];
-const IMAGE_THRESHOLDS = [30, 60];
+/** The lowest band, and the unrounded scores from which each of the next ones begins. */
+const SCALES: Readonly<
+  Record<ContentType, { readonly lowest: Band; readonly thresholds: readonly number[] }>
+> = {
+  text: { lowest: 'off', thresholds: [25, 50, 75, 95] },
+  image: { lowest: 'low', thresholds: [30, 60] },
+};
 
 /** @returns the step: 0 (`off`) to 4 (`max`) for text, 1 (`low`) to 3 (`high`) for images */
 export function bandStep(contentType: ContentType, score: number): number {
-  const thresholds = contentType === 'image' ? IMAGE_THRESHOLDS : TEXT_THRESHOLDS;
-  const passed = thresholds.filter((threshold) => score >= threshold).length;
-  return contentType === 'image' ? passed + 1 : passed;
+  const { lowest, thresholds } = SCALES[contentType];
+  return BANDS.indexOf(lowest) + thresholds.filter((threshold) => score >= threshold).length;
+}
+
+/** The bands that a content type has, in order of strength. */
+export function bandsOf(contentType: ContentType): readonly Band[] {
+  const { lowest, thresholds } = SCALES[contentType];
+  const first = BANDS.indexOf(lowest);
+  return BANDS.slice(first, first + thresholds.length + 1);
 }
 
 export function isBand(value: string): value is Band {

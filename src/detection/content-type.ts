@@ -1,4 +1,4 @@
-/** The two kinds of agency item, the exports that report them, and the name of a stream. */
+/** The content types (text, image), the export that reports each, and the names of streams. */
 
 export const CONTENT_TYPES = ['text', 'image'] as const;
 export type ContentType = (typeof CONTENT_TYPES)[number];
@@ -11,22 +11,35 @@ export const CONTENT_TYPE_OF_EXPORT: Readonly<Record<ExportName, ContentType>> =
   imagewire: 'image',
 };
 
-export const EXPORT_OF_CONTENT_TYPE: Readonly<Record<ContentType, ExportName>> = {
-  text: 'newswire',
-  image: 'imagewire',
-};
+/** What differs from one content type to the other; its bands are in band.ts, its fields in fields.ts. */
+interface TypeRules {
+  readonly export: ExportName;
+  readonly match_type: string;
+  /** The first letter of an id. */
+  readonly id_letter: string;
+  /** The greatest `strength.score`. */
+  readonly score_max: number;
+}
 
-export const MATCH_TYPES: Readonly<Record<ContentType, string>> = {
-  text: 'sentence_fingerprint',
-  image: 'image_fingerprint',
+export const TYPE_RULES: Readonly<Record<ContentType, TypeRules>> = {
+  text: { export: 'newswire', match_type: 'sentence_fingerprint', id_letter: 't', score_max: 100 },
+  image: { export: 'imagewire', match_type: 'image_fingerprint', id_letter: 'i', score_max: 99 },
 };
 
 export function isContentType(value: string): value is ContentType {
-  return value === 'text' || value === 'image';
+  return (CONTENT_TYPES as readonly string[]).includes(value);
 }
 
 export function isExportName(value: string): value is ExportName {
-  return value === 'newswire' || value === 'imagewire';
+  return (EXPORT_NAMES as readonly string[]).includes(value);
+}
+
+export function perContentType<Value>(make: (contentType: ContentType) => Value): Record<ContentType, Value> {
+  return { text: make('text'), image: make('image') };
+}
+
+export function perExport<Value>(make: (name: ExportName) => Value): Record<ExportName, Value> {
+  return { newswire: make('newswire'), imagewire: make('imagewire') };
 }
 
 /** The greatest subscription, publisher or article number (contract: 999,999,999,999,999). */

@@ -1,10 +1,16 @@
 /** Detection ids (contract: Detection, `id`). */
-import { type ContentType, type StreamName, streamName } from './content-type.ts';
+import { CONTENT_TYPES, type ContentType, type StreamName, streamName, TYPE_RULES } from './content-type.ts';
 
-export const DETECTION_ID_PATTERN =
-  '^[ti]\\.(0|[1-9][0-9]{0,14})\\.(0|[1-9][0-9]{0,14})\\.(0|[1-9][0-9]{0,14})$';
+export const DETECTION_ID_PATTERN = detectionIdPattern(
+  `[${CONTENT_TYPES.map((type) => TYPE_RULES[type].id_letter).join('')}]`,
+);
 
 const DETECTION_ID = new RegExp(DETECTION_ID_PATTERN);
+
+/** @param letter that of the content type, or a class of letters */
+export function detectionIdPattern(letter: string): string {
+  return `^${letter}${'\\.(0|[1-9][0-9]{0,14})'.repeat(3)}$`;
+}
 
 export function formatDetectionId(
   contentType: ContentType,
@@ -12,7 +18,7 @@ export function formatDetectionId(
   sourceInternalId: number,
   articleId: number,
 ): string {
-  return `${contentType === 'image' ? 'i' : 't'}.${subscriptionId}.${sourceInternalId}.${articleId}`;
+  return `${TYPE_RULES[contentType].id_letter}.${subscriptionId}.${sourceInternalId}.${articleId}`;
 }
 
 export function isDetectionId(text: string): boolean {
@@ -21,5 +27,6 @@ export function isDetectionId(text: string): boolean {
 
 /** The stream in which a detection is, which its id says. @param id of {@link isDetectionId} */
 export function streamOfId(id: string): StreamName {
-  return streamName(Number(id.slice(2, id.indexOf('.', 2))), id.startsWith('i') ? 'image' : 'text');
+  const contentType = CONTENT_TYPES.find((type) => TYPE_RULES[type].id_letter === id[0]) ?? 'text';
+  return streamName(Number(id.slice(2, id.indexOf('.', 2))), contentType);
 }

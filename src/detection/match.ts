@@ -5,7 +5,7 @@
  * are put before it when it is stored. So serving a page copies bytes and renders nothing.
  */
 import { BANDS, bandStep } from './band.ts';
-import { type ContentType, MATCH_TYPES } from './content-type.ts';
+import { type ContentType, perContentType, TYPE_RULES } from './content-type.ts';
 import {
   columnOf,
   type DetectionMembers,
@@ -48,7 +48,7 @@ export function renderRow(contentType: ContentType, row: ExportRow, options: Ren
       ? `${BASE_URL_MARK}${options.photoPath(row.source_internal_id)}`
       : row.source_image_url,
     content_type: contentType,
-    match_type: MATCH_TYPES[contentType],
+    match_type: TYPE_RULES[contentType].match_type,
     exported_at: row.exported_at ?? options.exportedAtDefault,
     strength_band: BANDS[bandStep(contentType, row.strength_score)] ?? null,
     customer: null,
@@ -155,10 +155,7 @@ interface Member {
 }
 
 const ADDED_WHEN_STORED = ['id', 'version', 'event'];
-const MEMBERS: Readonly<Record<ContentType, readonly Member[]>> = {
-  text: membersOf('text', ''),
-  image: membersOf('image', ''),
-};
+const MEMBERS = perContentType((contentType) => membersOf(contentType, ''));
 
 /** @param prefix path of the object with a dot behind it; empty for the detection itself */
 function membersOf(contentType: ContentType, prefix: string): Member[] {

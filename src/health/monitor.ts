@@ -5,7 +5,12 @@
  * databases tell is read anew when they have changed; what stands in none is kept as conditions.
  */
 import { statSync } from 'node:fs';
-import { CONTENT_TYPE_OF_EXPORT, type ExportName } from '../detection/content-type.ts';
+import {
+  CONTENT_TYPE_OF_EXPORT,
+  EXPORT_NAMES,
+  type ExportName,
+  perExport,
+} from '../detection/content-type.ts';
 import type { Logger } from '../log.ts';
 import { paced } from '../pace.ts';
 import { readStanding } from '../query/as-of.ts';
@@ -66,7 +71,7 @@ const PROBE_EVERY_MS = paced(5 * SECOND_MS);
 const CLOCK_TOLERANCE_MS = 5 * SECOND_MS;
 
 const SELECT_VERSION = 'PRAGMA data_version';
-const NOTHING_DONE: NewestDone = { newswire: null, imagewire: null };
+const NOTHING_DONE: NewestDone = perExport(() => null);
 
 /** Looks at once, then every second until it is closed. */
 export function startMonitor(options: MonitorOptions): Monitor {
@@ -270,18 +275,15 @@ class Looker {
 
 function newestDone(db: Database): NewestDone {
   const { newest_done_ms } = readStanding(db);
-  return {
-    newswire: newest_done_ms[CONTENT_TYPE_OF_EXPORT.newswire],
-    imagewire: newest_done_ms[CONTENT_TYPE_OF_EXPORT.imagewire],
-  };
+  return perExport((name) => newest_done_ms[CONTENT_TYPE_OF_EXPORT[name]]);
 }
 
 /**
  * What is wrong with the clock; null when nothing is known to be. Only the ends of windows prove that it is behind:
  * the agency names windows by its own clock. Delivery times come from ours, and keep a jump ahead that was corrected.
  */
-function clockFault({ newswire, imagewire }: NewestDone, nowMs: number): string | null {
-  const newestEndMs = Math.max(newswire ?? 0, imagewire ?? 0);
+function clockFault(newestDone: NewestDone, nowMs: number): string | null {
+  const newestEndMs = Math.max(...EXPORT_NAMES.map((name) => newestDone[name] ?? 0));
   if (nowMs >= newestEndMs - CLOCK_TOLERANCE_MS) return null;
   return `the clock shows ${formatMs(nowMs)}, but the newest finished window ended at ${formatMs(newestEndMs)}`;
 }

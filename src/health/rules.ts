@@ -2,7 +2,7 @@
  * What health is, by the contract's rules (GET /v1/health), and when ingest counts as stalled. Pure: facts and the
  * time are handed in.
  */
-import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { formatMs, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { type Alert, isPageWorthy } from './alerts.ts';
 
@@ -42,7 +42,7 @@ export function judgeHealth(
   };
   return {
     status: pageWorthy > 0 || isOld ? 'degraded' : 'ok',
-    exports: { newswire: shown('newswire'), imagewire: shown('imagewire') },
+    exports: perExport(shown),
     alerts: { open: alerts.length, page_worthy: pageWorthy, paused: is_paused ? 1 : 0 },
   };
 }

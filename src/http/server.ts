@@ -7,7 +7,7 @@ import type { AccessReader } from '../auth/access-reader.ts';
 import { createCredentialReader } from '../auth/authorize.ts';
 import { createAccessTokens } from '../auth/token.ts';
 import type { Settings } from '../config/schema.ts';
-import { CONTENT_TYPES, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
+import { CONTENT_TYPES, TYPE_RULES } from '../detection/content-type.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import { createDailyAllowance, type DailyAllowance } from '../limits/daily-allowance.ts';
@@ -208,7 +208,7 @@ function createRoutes(
   baseUrl: () => string,
 ): Route[] {
   const enabledContentTypes = new Set(
-    CONTENT_TYPES.filter((contentType) => config.exports[EXPORT_OF_CONTENT_TYPE[contentType]].enabled),
+    CONTENT_TYPES.filter((contentType) => config.exports[TYPE_RULES[contentType].export].enabled),
   );
   const cursors = createStreamCursors(secret);
   const { detections, access } = stores;

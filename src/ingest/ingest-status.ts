@@ -1,7 +1,7 @@
 /** Where ingest stands, as the databases and the drop folder tell it to any process. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExportName } from '../detection/content-type.ts';
+import { type ExportName, perExport } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
@@ -67,7 +67,7 @@ export function ingestStatus(sources: IngestSources, filesMax: number, nowMs: nu
     drop,
     waiting: waiting.length,
     waiting_files: waiting.slice(0, WAITING_SHOWN_MAX),
-    exports: { newswire: exportState('newswire'), imagewire: exportState('imagewire') },
+    exports: perExport(exportState),
     reading: running ? readReadingNote(folder, nowMs) : null,
     applying: (db === null ? [] : applyingFiles(db)).map((record) => ({
       file: record.name,

@@ -7,12 +7,7 @@ import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { now } from '../clock.ts';
 import { newestEndedWindow, writePhotos } from '../demo/exports.ts';
-import {
-  EXPORT_NAMES,
-  EXPORT_OF_CONTENT_TYPE,
-  type ExportName,
-  streamParts,
-} from '../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName, streamParts, TYPE_RULES } from '../detection/content-type.ts';
 import { columnOf, FIELDS } from '../detection/fields.ts';
 import { streamOfId } from '../detection/id.ts';
 import { COLUMNS, trailerLine } from '../generate/lines.ts';
@@ -229,7 +224,7 @@ function idOf(row: SampleRow): string {
 
 function exportOfId(id: string) {
   const { content_type } = streamParts(streamOfId(id));
-  return [content_type, EXPORT_OF_CONTENT_TYPE[content_type]] as const;
+  return [content_type, TYPE_RULES[content_type].export] as const;
 }
 
 /** The export row that gives a detection as it is. */

@@ -5,10 +5,10 @@
  * `version` are certain. The document says that; the tests ask for every member where `fields` was not given.
  */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
-import { BANDS } from '../detection/band.ts';
-import { CONTENT_TYPES, type ContentType, MATCH_TYPES } from '../detection/content-type.ts';
+import { BANDS, bandsOf } from '../detection/band.ts';
+import { CONTENT_TYPES, type ContentType, TYPE_RULES } from '../detection/content-type.ts';
 import { FIELDS, type Field, NULLABLE_OBJECTS, OBJECT_PATHS } from '../detection/fields.ts';
-import { DETECTION_ID_PATTERN } from '../detection/id.ts';
+import { detectionIdPattern } from '../detection/id.ts';
 import {
   closed,
   described,
@@ -29,24 +29,17 @@ export interface DetectionShape {
   readonly event: boolean;
 }
 
-const IMAGE_BANDS = BANDS.slice(1, -1);
-
-/** What the field table does not say of a field: its form and its range, by path, or by content type and path. */
-const FORMS: Readonly<Record<string, () => TSchema>> = {
-  'text id': () => Type.String({ pattern: DETECTION_ID_PATTERN.replace('[ti]', 't') }),
-  'image id': () => Type.String({ pattern: DETECTION_ID_PATTERN.replace('[ti]', 'i') }),
+/** What the field table does not say of a field: its form and its range, by path. */
+const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {
+  id: (type) => Type.String({ pattern: detectionIdPattern(TYPE_RULES[type].id_letter) }),
   version: () => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   event: () => ref('ChangeEvent'),
-  'text content_type': () => words(['text']),
-  'image content_type': () => words(['image']),
-  'text match_type': () => words([MATCH_TYPES.text]),
-  'image match_type': () => words([MATCH_TYPES.image]),
+  content_type: (type) => words([type]),
+  match_type: (type) => words([TYPE_RULES[type].match_type]),
   subscription_id: () => numberedId(),
   'source.internal_id': () => numberedId(),
-  'text strength.score': () => Type.Number({ minimum: 0, maximum: 100 }),
-  'image strength.score': () => Type.Number({ minimum: 0, maximum: 99 }),
-  'text strength.band': () => ref('Band'),
-  'image strength.band': () => ref('ImageBand'),
+  'strength.score': (type) => Type.Number({ minimum: 0, maximum: TYPE_RULES[type].score_max }),
+  'strength.band': (type) => ref(bandName(type)),
   'article.id': () => numberedId(),
   'article.publisher.id': () => numberedId(),
   classification: () => ref('Classification'),
@@ -67,7 +60,12 @@ export function detectionSchema(shape: DetectionShape): TSchema {
 export function detectionParts(): Record<string, TSchema> {
   const parts: Record<string, TSchema> = {
     Band: words(BANDS),
-    ImageBand: described(words(IMAGE_BANDS), 'The bands of an image.'),
+    ...Object.fromEntries(
+      CONTENT_TYPES.filter((type) => bandName(type) !== 'Band').map((type) => [
+        bandName(type),
+        described(words(bandsOf(type)), `The bands of an ${type}.`),
+      ]),
+    ),
     Classification: words(['licensed', 'potentially_unlicensed', 'unknown']),
     ChangeEvent: words(['created', 'updated']),
   };
@@ -79,6 +77,11 @@ export function detectionParts(): Record<string, TSchema> {
     }
   }
   return parts;
+}
+
+/** `Band` has all of them; a content type that has fewer has a type of its own. */
+function bandName(contentType: ContentType): string {
+  return bandsOf(contentType).length === BANDS.length ? 'Band' : `${pascalCase(contentType)}Band`;
 }
 
 /** `TextSource`, `ImageSource`; `Publisher`. */
@@ -122,8 +125,8 @@ function memberOf(fields: readonly Field[], path: string, shape: DetectionShape)
 }
 
 function formOf({ path, type, column }: Field, contentType: ContentType): TSchema {
-  const form = FORMS[`${contentType} ${path}`] ?? FORMS[path];
-  if (form !== undefined) return form();
+  const form = FORMS[path];
+  if (form !== undefined) return form(contentType);
   if (column?.kind.type === 'address') return uri();
   switch (type) {
     case 'string':

@@ -1,7 +1,7 @@
 /** The named schemas of the document: everything that an answer's body can be (contract: Resources and their fields). */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { SCOPES } from '../auth/scopes.ts';
-import { type ContentType, EXPORT_NAMES } from '../detection/content-type.ts';
+import { CONTENT_TYPES, type ContentType, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FIELDS } from '../detection/fields.ts';
 import { DETECTION_ID_PATTERN } from '../detection/id.ts';
 import { DATA_GAPS_MAX, DIGESTS_MAX, PAGE_ROWS_MAX, TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
@@ -16,6 +16,7 @@ import {
   described,
   nullable,
   numberedId,
+  pascalCase,
   ref,
   timestamp,
   uri,
@@ -53,15 +54,13 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
       'Opaque. Tied to the period, time zone, sort, subscriptions and filters of the request; rejected when they change.',
   }),
   ...detectionParts(),
-  TextDetection: detectionOf('text', false),
-  ImageDetection: detectionOf('image', false),
-  Detection: Type.Union([ref('TextDetection'), ref('ImageDetection')], {
+  ...ofEachType('Detection', false),
+  Detection: Type.Union(namesOfTypes('Detection').map(ref), {
     description:
       'One item found in one article, for one subscription. When a match is scored again with no other change, `last_scored_at` and `exported_at` are updated in place, without a new `version`: ignore both when you compare copies. With `fields`, only the requested fields are present, plus always `id` and `version`.',
   }),
-  TextChange: detectionOf('text', true),
-  ImageChange: detectionOf('image', true),
-  Change: Type.Union([ref('TextChange'), ref('ImageChange')], {
+  ...ofEachType('Change', true),
+  Change: Type.Union(namesOfTypes('Change').map(ref), {
     description: 'One version of a detection in the change stream, with its `event`.',
   }),
   ChangesPage: closed({
@@ -208,6 +207,17 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
     'RFC 6749, 5.2',
   ),
 });
+
+/** `TextDetection`, `ImageDetection` */
+function namesOfTypes(suffix: string): string[] {
+  return CONTENT_TYPES.map((type) => `${pascalCase(type)}${suffix}`);
+}
+
+function ofEachType(suffix: string, event: boolean): Record<string, TSchema> {
+  return Object.fromEntries(
+    CONTENT_TYPES.map((type) => [`${pascalCase(type)}${suffix}`, detectionOf(type, event)]),
+  );
+}
 
 function detectionOf(contentType: ContentType, event: boolean): TSchema {
   return detectionSchema({ content_type: contentType, required: 'id and version', event });

@@ -1,5 +1,5 @@
 /** How far the data goes: the head of the stream, and up to when exports were read (contract: ChangesPage, `as_of`). */
-import { type ContentType, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
+import { CONTENT_TYPES, type ContentType, TYPE_RULES } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { preparedOnce } from './statements.ts';
@@ -14,13 +14,10 @@ export interface Standing {
 
 export const STANDING = `
   SELECT (SELECT max(position) FROM stream) AS head,
-    ${newestDone('text')} AS text,
-    ${newestDone('image')} AS image`;
+    ${CONTENT_TYPES.map((contentType) => `${newestDone(contentType)} AS ${contentType}`).join(',\n    ')}`;
 
-interface StandingRow {
+interface StandingRow extends Readonly<Record<ContentType, number | null>> {
   readonly head: number | null;
-  readonly text: number | null;
-  readonly image: number | null;
 }
 
 const standing = preparedOnce<StandingRow>(STANDING);
@@ -76,7 +73,7 @@ export function formatAsOf(asOf: number | null, nowMs: number): string | null {
 /** The names of exports are constants of the program; the plan is the same as with bound ones. */
 function newestDone(contentType: ContentType): string {
   return `(SELECT max(window_start) FROM export_window
-      WHERE export = '${EXPORT_OF_CONTENT_TYPE[contentType]}' AND status = 'done')`;
+      WHERE export = '${TYPE_RULES[contentType].export}' AND status = 'done')`;
 }
 
 function windowEndMs(startMs: number | null | undefined): number | null {

@@ -1,5 +1,5 @@
 /** Export windows that have contributed no detections (contract: Me, `data_gaps`; States and transitions). */
-import { type ContentType, EXPORT_OF_CONTENT_TYPE } from '../detection/content-type.ts';
+import { type ContentType, TYPE_RULES } from '../detection/content-type.ts';
 import { DATA_GAP_AGE_MAX_MS, DATA_GAPS_MAX } from '../limits/contract-limits.ts';
 import type { Database } from '../store/database.ts';
 import { preparedOnce } from './statements.ts';
@@ -26,7 +26,7 @@ const dataGaps = preparedOnce<DataGap>(DATA_GAPS);
 /** Newest first, of the last 90 days, at most 200. */
 export function readDataGaps(db: Database, contentType: ContentType, nowMs: number): DataGap[] {
   return dataGaps(db).all({
-    export: EXPORT_OF_CONTENT_TYPE[contentType],
+    export: TYPE_RULES[contentType].export,
     from: nowMs - DATA_GAP_AGE_MAX_MS,
     to: nowMs,
     limit: DATA_GAPS_MAX,

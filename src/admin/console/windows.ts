@@ -2,7 +2,7 @@
  * The map of windows with the list of those that brought nothing, and one window (api.ts). In which state every window
  * of a span is comes from one query, and from that what is shown and what can be done, so they never disagree.
  */
-import { EXPORT_NAMES, type ExportName, isExportName } from '../../detection/content-type.ts';
+import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
 import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/apply/file-record.ts';
 import { deliveredSpan, newestRows, rowsByStream } from '../../query/latest-rows.ts';
 import { invalid, parseParameters, readText } from '../../query/parameters.ts';
@@ -31,7 +31,7 @@ export function readWindowMap(sources: Sources, { query, mayAct }: Read, nowMs: 
   const db = sources.detections();
   const states = (name: ExportName): WindowState[] =>
     db === null ? [] : windowStates(db, { export: name, from, to }, sources.enabled.has(name), nowMs);
-  const of = { newswire: states('newswire'), imagewire: states('imagewire') };
+  const of = perExport(states);
   const shown = (name: ExportName) => ({
     enabled: sources.enabled.has(name),
     windows:
@@ -41,7 +41,7 @@ export function readWindowMap(sources: Sources, { query, mayAct }: Read, nowMs: 
   return {
     at: formatMs(nowMs),
     from: formatMs(from),
-    exports: { newswire: shown('newswire'), imagewire: shown('imagewire') },
+    exports: perExport(shown),
     open: EXPORT_NAMES.flatMap((name) => of[name].filter(isOpen).slice(-OPEN_MAX))
       .sort((a, b) => b.window_start - a.window_start)
       .map((state) => openWindow(state, mayAct)),

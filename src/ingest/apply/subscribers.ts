@@ -1,10 +1,10 @@
 /** What ingest has in `access.db`: which streams there are, who is licensed, whether it is paused. */
 import {
   type ContentType,
-  EXPORT_OF_CONTENT_TYPE,
   type ExportName,
   type StreamName,
   streamName,
+  TYPE_RULES,
 } from '../../detection/content-type.ts';
 import { type Database, writing } from '../../store/database.ts';
 
@@ -36,7 +36,7 @@ export function readSubscribers(
   const streams = rows.flatMap((row) => {
     const contentTypes: ContentType[] = JSON.parse(row.content_types);
     return contentTypes
-      .filter((contentType) => isEnabled(EXPORT_OF_CONTENT_TYPE[contentType]))
+      .filter((contentType) => isEnabled(TYPE_RULES[contentType].export))
       .map((contentType) => streamName(row.id, contentType));
   });
   return { streams, licensed: rows.filter((row) => row.print_metadata === 1).map((row) => row.id) };

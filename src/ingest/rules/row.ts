@@ -5,7 +5,7 @@
  */
 import { grouped } from '../../counted.ts';
 import { BANDS, bandStep } from '../../detection/band.ts';
-import { CONTENT_TYPE_OF_EXPORT, type ExportName, MATCH_TYPES } from '../../detection/content-type.ts';
+import { CONTENT_TYPE_OF_EXPORT, type ExportName, TYPE_RULES } from '../../detection/content-type.ts';
 import { type ColumnKind, EMPTY_ROW, type ExportRow } from '../../detection/fields.ts';
 import { formatSeconds, parseSeconds } from '../../time.ts';
 import {
@@ -97,7 +97,7 @@ function readValue(value: unknown, kind: ColumnKind, limits: RowLimits): unknown
         ? value + 0
         : new Bad(`an integer from ${grouped(kind.least)} to ${grouped(kind.most)}`);
     case 'score': {
-      const most = limits.export === 'newswire' ? 100 : 99;
+      const most = TYPE_RULES[CONTENT_TYPE_OF_EXPORT[limits.export]].score_max;
       return typeof value === 'number' && value >= 0 && value <= most
         ? value + 0
         : new Bad(`a number from 0 to ${most}`);
@@ -152,7 +152,7 @@ function checkGiven(raw: RawRow, row: ExportRow, exportName: ExportName): RowErr
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
   const expected: Record<CheckedColumn, string> = {
     content_type: contentType,
-    match_type: MATCH_TYPES[contentType],
+    match_type: TYPE_RULES[contentType].match_type,
     strength_band: BANDS[bandStep(contentType, row.strength_score)] ?? '',
   };
   return Object.entries(expected).flatMap(([column, wanted]) => {
