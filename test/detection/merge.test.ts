@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ExportRow } from '../../src/detection/fields.ts';
+import { EMPTY_ROW, type ExportRow } from '../../src/detection/fields.ts';
 import type { Match } from '../../src/detection/match.ts';
 import { type Known, merge, type Scoring, shownUrl } from '../../src/detection/merge.ts';
 import { contentType, exportRow, scoringOf } from '../support/matches.ts';
@@ -134,31 +134,14 @@ test('every other field comes from one row, the one scored last', () => {
 });
 
 const ROW: ExportRow = {
+  ...EMPTY_ROW,
   subscription_id: 7001,
   source_internal_id: 1,
   article_id: 1,
   first_detected_at: '2026-11-20T08:00:00Z',
   last_scored_at: '2026-11-20T08:00:00Z',
   strength_score: 60,
-  first_detected_estimated: false,
-  exported_at: null,
-  source_id: null,
-  source_published_at: null,
-  source_language: null,
-  source_syndicated: null,
-  source_sentences: null,
-  source_image_url: null,
-  source_origin_url: null,
-  strength_matched_sentences: null,
-  strength_article_sentences: null,
   article_url: 'https://example.com/a',
-  article_domain: null,
-  article_published_at: null,
-  article_headline: null,
-  article_publisher_id: null,
-  article_publisher_name: null,
-  article_print: false,
-  article_image_url: null,
 };
 
 const scoring = (members: Partial<ExportRow> = {}) => scoringOf('text', { ...ROW, ...members });

@@ -1,7 +1,7 @@
 /** Generators of export rows for properties: few detections, and values that meet often. */
 import fc from 'fast-check';
 import type { ContentType } from '../../src/detection/content-type.ts';
-import type { ExportRow } from '../../src/detection/fields.ts';
+import { EMPTY_ROW, type ExportRow } from '../../src/detection/fields.ts';
 import { type Match, readMatch, renderRow } from '../../src/detection/match.ts';
 import type { Scoring } from '../../src/detection/merge.ts';
 
@@ -15,7 +15,7 @@ export function exportRow(contentType: ContentType): fc.Arbitrary<ExportRow> {
   const text = contentType === 'text';
   const ofText = <Value>(arbitrary: fc.Arbitrary<Value>) => (text ? orNull(arbitrary) : fc.constant(null));
   const ofImage = <Value>(arbitrary: fc.Arbitrary<Value>) => (text ? fc.constant(null) : orNull(arbitrary));
-  return fc.record({
+  const given = fc.record({
     subscription_id: fc.constantFrom(7001, 7002),
     source_internal_id: fc.constantFrom(1, 2),
     article_id: fc.constantFrom(1, 2),
@@ -42,6 +42,7 @@ export function exportRow(contentType: ContentType): fc.Arbitrary<ExportRow> {
     article_print: text ? fc.boolean() : fc.constant(false),
     article_image_url: ofImage(fc.constant('https://cdn.example.com/1.jpg')),
   });
+  return given.map((row) => ({ ...EMPTY_ROW, ...row }));
 }
 
 export const contentType = fc.constantFrom<ContentType>('text', 'image');

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ContentType, ExportName } from '../../src/detection/content-type.ts';
-import type { ExportRow } from '../../src/detection/fields.ts';
+import { EMPTY_ROW, type ExportRow } from '../../src/detection/fields.ts';
 import { formatDetectionId } from '../../src/detection/id.ts';
 import { filterColumns, type Match, readMatch, renderMatch, renderRow } from '../../src/detection/match.ts';
 import { DetectionRows } from '../../src/history/detection-rows.ts';
@@ -36,31 +36,24 @@ export interface TestStore {
 }
 
 const EXPORT_ROW: ExportRow = {
+  ...EMPTY_ROW,
   subscription_id: 7001,
   source_internal_id: 1,
   article_id: 1,
   first_detected_at: '2026-11-20T08:00:00Z',
   last_scored_at: '2026-11-20T08:05:00Z',
   strength_score: 50,
-  first_detected_estimated: false,
   exported_at: '2026-11-20T08:10:00Z',
-  source_id: null,
-  source_published_at: null,
   source_language: 'en',
   source_syndicated: false,
   source_sentences: 12,
-  source_image_url: null,
-  source_origin_url: null,
   strength_matched_sentences: 6,
   strength_article_sentences: 20,
   article_url: 'https://example.com/a',
   article_domain: 'example.com',
-  article_published_at: null,
   article_headline: 'A “headline” with ünïcode',
   article_publisher_id: 5,
   article_publisher_name: 'Example',
-  article_print: false,
-  article_image_url: null,
 };
 
 export function testMatch({ content_type, row }: TestRow): Match {
