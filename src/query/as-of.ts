@@ -1,5 +1,5 @@
 /** How far the data goes: the head of the stream, and up to when exports were read (contract: ChangesPage, `as_of`). */
-import { CONTENT_TYPES, type ContentType, TYPE_RULES } from '../detection/content-type.ts';
+import { CONTENT_TYPES, type ContentType, perContentType, TYPE_RULES } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { preparedOnce } from './statements.ts';
@@ -43,7 +43,7 @@ function selectStanding(db: Database): Standing {
   const row = standing(db).get();
   return {
     head: row?.head ?? 0,
-    newest_done_ms: { text: windowEndMs(row?.text), image: windowEndMs(row?.image) },
+    newest_done_ms: perContentType((contentType) => windowEndMs(row?.[contentType])),
   };
 }
 

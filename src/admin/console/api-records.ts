@@ -1,4 +1,5 @@
 /** The second half of api.ts: what the console lists one by one: customers, detections, history, manual. */
+import type { ContentType } from '../../detection/content-type.ts';
 import type { Action, Time } from './api.ts';
 
 /** `GET customers` */
@@ -21,7 +22,7 @@ export interface AccountEntry {
     readonly id: number;
     readonly name: string | null;
     readonly time_zone: string;
-    readonly content_types: readonly ('text' | 'image')[];
+    readonly content_types: readonly ContentType[];
   }[];
   readonly keys: readonly KeyEntry[];
   readonly actions: readonly Action[];
@@ -83,7 +84,7 @@ export interface DetectionEntry {
   readonly id: string;
   readonly version: number;
   readonly event?: 'created' | 'updated';
-  readonly content_type: 'text' | 'image';
+  readonly content_type: ContentType;
   readonly subscription_id: number;
   readonly first_detected_at: Time;
   readonly first_detected_estimated: boolean;

@@ -12,10 +12,11 @@
  * read now.
  */
 
+import type { ContentType, ExportName } from '../../detection/content-type.ts';
 import type { DetectionEntry } from './api-records.ts';
 
 export type Time = string;
-export type ExportName = 'newswire' | 'imagewire';
+export type { ExportName };
 
 export interface Problem {
   readonly title: string;
@@ -252,7 +253,7 @@ export interface WindowDetail {
   /** New versions that the newest applied file brought, by stream. */
   readonly streams: readonly {
     readonly subscription_id: number;
-    readonly content_type: 'text' | 'image';
+    readonly content_type: ContentType;
     readonly rows: number;
   }[];
   /** Of the detections that came of it: the first 20; they can be asked for by their ids. */
