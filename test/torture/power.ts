@@ -6,12 +6,12 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Prng } from '../../src/generate/prng.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
+import { type IoEvent, readRecord } from './io/record.ts';
 import type { Order, Outcome, Part } from './part.ts';
 import { type Checked, checkImage } from './power/check.ts';
 import { Disk, differences } from './power/disk.ts';
 import { LEFTS, type Leaving, pickLeaving, writeImage } from './power/image.ts';
 import { commandsByPrint, type Known, learn, NOTHING_KNOWN } from './power/known.ts';
-import { type IoEvent, readRecord } from './power/record.ts';
 import { startOn } from './power/start.ts';
 import { recordStory, type Story } from './power/story.ts';
 
