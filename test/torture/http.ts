@@ -3,7 +3,7 @@
  * secrets of the installation are known, and searched for afterwards in all that the program wrote or said.
  */
 
-import type { LogLine } from '../support/appliance.ts';
+import type { LogLine } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type CampaignOutcome, runCampaign } from './http/campaign.ts';
 import { CLIENTS_MIN, runClients } from './http/clients.ts';

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { Detection, LogLine } from '../../support/appliance.ts';
+import type { Detection } from '../../support/appliance.ts';
 import { isComplaint, loggedFiles } from '../../support/crashes.ts';
+import type { LogLine } from '../../support/program.ts';
 import { type Folder, type Model, sha256Of, type Version } from './model.ts';
 import type { World } from './world.ts';
 

@@ -13,8 +13,8 @@ import {
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HOUR_MS } from '../../../src/time.ts';
-import { type Detection, type LogLine, putFile } from '../../support/appliance.ts';
-import { type RunningProgram, runProgram } from '../../support/program.ts';
+import { type Detection, putFile } from '../../support/appliance.ts';
+import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
 import type { Injector } from '../io/inject.ts';
 import type { Act, Keys, Stage } from './stages.ts';
 
@@ -59,7 +59,7 @@ export class World {
   copy: Copy = { cursor: null, rows: [] };
   readonly events: Event[] = [];
   /** The log lines of every run of the appliance. */
-  readonly logs: (() => LogLine[])[] = [];
+  readonly logs: (() => readonly LogLine[])[] = [];
   #stageSettings: Readonly<Record<string, string>> = {};
   #server: { readonly run: RunningProgram; readonly url: string; exit: number | null | undefined } | null =
     null;
