@@ -9,10 +9,11 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BANDS, isBand } from '../../src/detection/band.ts';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import type { Prng } from '../../src/generate/prng.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, createKey, type Detection, startAppliance } from '../support/appliance.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
 
 const SEED = 'followers';
 const WINDOWS = 12;
@@ -194,8 +195,7 @@ function bandOf({ strength }: Detection): number {
 }
 
 test('every follower sees every version once and in order, and filters judge each version by itself', async () => {
-  const prng = createPrng();
-  prng.reseed(seedKey(SEED, 'exports'), 0, 0);
+  const prng = seededPrng(SEED, 'exports');
   const files = exportsOf(prng);
   const anyLimit = () => 1 + prng.below(60);
   const since = `since=${formatMs(Date.now() - 60_000)}`;

@@ -11,10 +11,10 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DAY_MS } from '../../src/time.ts';
-import { type Appliance, createInstallation, type LogLine, startAppliance } from '../support/appliance.ts';
+import { type Appliance, createInstallation, startAppliance } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+import { inFolder, type LogLine, type RunningProgram, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
 const CHANGES = `/v1/detections/changes?since=${new Date(Date.now() - DAY_MS).toISOString()}`;

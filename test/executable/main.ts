@@ -1,5 +1,5 @@
 /**
- * A program for test/executable.test.ts to pack: opens a database on the main thread and one in a worker, and
+ * A program for test/long/executable-addon.test.ts to pack: opens a database on the main thread and one in a worker, and
  * prints what it saw as one JSON document. Refused becomes its detail on stderr, as in the real program.
  */
 import Database from 'better-sqlite3';

@@ -12,7 +12,6 @@ import { getDomain } from 'tldts';
 import { type GenerateOptions, plannedFiles, register } from '../../src/cli/generate.ts';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { type SampleFile, writeExportFile } from '../../src/generate/files.ts';
-import { createPrng, seedKey } from '../../src/generate/prng.ts';
 import { publishers, SITES } from '../../src/generate/publishers.ts';
 import { exportRows, historyRows, type SampleRow, type SampleSubscription } from '../../src/generate/rows.ts';
 import { drawScore, laterScore } from '../../src/generate/scores.ts';
@@ -20,6 +19,7 @@ import { timestamp } from '../../src/generate/timestamps.ts';
 import { FORMS, type Form } from '../../src/ingest/format/file-name.ts';
 import { Refused } from '../../src/refused.ts';
 import { formatSeconds } from '../../src/time.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
 
 const WINDOW_MS = 600_000;
 const START_MS = Date.parse('2026-11-21T10:10:00Z');
@@ -354,8 +354,7 @@ test('rows are only for subscriptions that have the content type', () => {
 });
 
 test('a later score is another one each time, and in range', () => {
-  const prng = createPrng();
-  prng.reseed(seedKey('x', 'scores'), 0, 0);
+  const prng = seededPrng('x', 'scores');
   for (const contentType of ['text', 'image'] as const) {
     for (let draw = 0; draw < 2000; draw += 1) {
       const first = drawScore(prng, contentType);

@@ -18,13 +18,7 @@ import { after, before, describe, test } from 'node:test';
 import { openReader } from '../../src/store/database.ts';
 import { openDetections } from '../../src/store/detections.ts';
 import { formatMs } from '../../src/time.ts';
-import {
-  createInstallation,
-  type Installation,
-  type LogLine,
-  putFile,
-  type Serving,
-} from '../support/appliance.ts';
+import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import {
   assertSameContent,
@@ -33,6 +27,7 @@ import {
   withoutOpenDelivery,
 } from '../support/database-content.ts';
 import { contentOf, fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import type { LogLine } from '../support/program.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_SERVER_BASE_URL: 'https://api.example' };
 const DATABASE = ['detections.db', 'detections.db-wal', 'detections.db-shm'] as const;

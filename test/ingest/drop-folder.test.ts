@@ -18,13 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { DAY_MS, formatMs, HOUR_MS, utcDay, WINDOW_MS } from '../../src/time.ts';
-import {
-  type Appliance,
-  createKey,
-  type LogLine,
-  showLogOfFailures,
-  startAppliance,
-} from '../support/appliance.ts';
+import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { followStream } from '../support/arrivals.ts';
 import {
   contentOf,
@@ -35,6 +29,7 @@ import {
   nextWindowMs,
   type Row,
 } from '../support/export-files.ts';
+import type { LogLine } from '../support/program.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { FORMS, type Form } from '../../src/ingest/format/file-name.ts';
-import { type Appliance, type LogLine, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { loggedFiles } from '../support/crashes.ts';
 import {
   contentOf,
@@ -19,6 +19,7 @@ import {
   packed,
   type Row,
 } from '../support/export-files.ts';
+import type { LogLine } from '../support/program.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());

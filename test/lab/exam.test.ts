@@ -3,9 +3,8 @@
  * procedures, Retry). What the exam waits for are clients of which most wait for seconds, so several take it at a time.
  */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
@@ -14,8 +13,7 @@ import { programCommand } from '../support/command.ts';
 import { type Lab, startLab, withLab } from '../support/lab.ts';
 import { example } from '../support/manual.ts';
 import { inFolder, runProgram } from '../support/program.ts';
-
-const root = path.join(import.meta.dirname, '..', '..');
+import { compileTypedClient, writeTypedClient } from '../support/typed-client.ts';
 
 /** A client typed from the OpenAPI document, which keeps every rule. */
 const CLIENT = `
@@ -134,9 +132,7 @@ function printCopy(folder: string, file: string, table: string): string {
 }
 
 function writeClient(folder: string, source: string): string {
-  symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'), 'junction');
-  writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');
-  writeFileSync(path.join(folder, 'client.ts'), source);
+  writeTypedClient(folder, source);
   return line(folder, process.execPath, 'client.ts');
 }
 
@@ -179,28 +175,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
   test('a client typed by openapi-fetch compiles, and passes', () =>
     withExam(async (lab, folder) => {
       const client = writeClient(folder, CLIENT);
-      writeFileSync(path.join(folder, 'openapi.json'), JSON.stringify(openApiDocument()));
-      const strict = [
-        '--strict',
-        '--noEmit',
-        '--skipLibCheck',
-        '--allowImportingTsExtensions',
-        '--types',
-        'node',
-      ];
-      const modern = ['--module', 'nodenext', '--moduleResolution', 'nodenext', '--target', 'es2024'];
-      for (const [script = '', ...args] of [
-        ['openapi-typescript/bin/cli.js', 'openapi.json', '-o', 'api.ts'],
-        ['typescript/bin/tsc', ...strict, ...modern, 'client.ts'],
-      ]) {
-        const file = path.join(root, 'node_modules', script);
-        const child = spawn(process.execPath, [file, ...args], { cwd: folder, stdio: 'pipe' });
-        const printed: string[] = [];
-        for (const stream of [child.stdout, child.stderr])
-          stream.on('data', (text) => printed.push(String(text)));
-        const [code] = await once(child, 'close');
-        assert.equal(code, 0, printed.join(''));
-      }
+      await compileTypedClient(folder, JSON.stringify(openApiDocument()));
       const copy = printCopy(folder, 'detections.sqlite', 'detection');
       assertPassed(await exam(lab, ['--client', client, '--copy', copy]));
     }));

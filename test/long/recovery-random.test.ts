@@ -11,13 +11,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import type { Prng } from '../../src/generate/prng.ts';
 import { openReader } from '../../src/store/database.ts';
 import { formatMs, formatWindowStart } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { atRest } from '../support/rest.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
 import { until } from '../support/until.ts';
 
 const SEED = Number(process.env.WIREWATCH_TEST_SEED ?? 1);
@@ -158,8 +159,7 @@ for (let run = 0; run < RUNS; run += 1) {
   test(`whatever happened since a copy, it comes out as it was (seed ${SEED + run})`, {
     timeout: 300_000,
   }, async () => {
-    const prng = createPrng();
-    prng.reseed(seedKey(`put back ${SEED + run}`, 'steps'), 0, 0);
+    const prng = seededPrng(`put back ${SEED + run}`, 'steps');
     const installation = createInstallation(SETTINGS);
     const undisturbed = createInstallation(SETTINGS);
     const content = () => withoutOpenDelivery(contentOfDetections(installation.data));

@@ -4,17 +4,18 @@
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import * as oauth from 'oauth4webapi';
 import { openApiDocument } from '../../src/openapi/document.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { inFolder } from '../support/program.ts';
+import { compileTypedClient, writeTypedClient } from '../support/typed-client.ts';
 
-const root = path.join(import.meta.dirname, '..', '..');
 const PHOTO = Buffer.from('not really a photo');
 
 let appliance: Appliance;
@@ -222,34 +223,12 @@ console.log(JSON.stringify({ called, end, status, lifetime, scopes, gaps, types:
 
 test('a client that is typed from the document compiles, and calls every endpoint', async () => {
   await inFolder(async (folder) => {
-    const run = (file: string, ...args: string[]) => {
-      const script = path.join(root, 'node_modules', file);
-      const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {
-        cwd: folder,
-        encoding: 'utf8',
-        timeout: 60_000,
-      });
-      assert.equal(status, 0, `${file}: ${stdout}${stderr}`);
-    };
-    symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'), 'junction');
-    writeFileSync(path.join(folder, 'package.json'), '{"type":"module"}');
-    writeFileSync(path.join(folder, 'client.ts'), TYPED_CLIENT);
-    writeFileSync(path.join(folder, 'openapi.json'), appliance.cli(['openapi', '--json']).stdout);
-    run('openapi-typescript/bin/cli.js', 'openapi.json', '-o', 'api.ts');
-    const strict = [
-      '--strict',
-      '--noEmit',
-      '--skipLibCheck',
-      '--allowImportingTsExtensions',
-      '--types',
-      'node',
-    ];
-    const modern = ['--module', 'nodenext', '--moduleResolution', 'nodenext', '--target', 'es2024'];
-    run('typescript/bin/tsc', ...strict, ...modern, 'client.ts');
+    writeTypedClient(folder, TYPED_CLIENT);
+    await compileTypedClient(folder, appliance.cli(['openapi', '--json']).stdout);
 
     const env = { BASE_URL: url, KEY: appliance.key, CLIENT_ID: client.id, CLIENT_SECRET: client.secret };
     const child = spawn(process.execPath, ['client.ts'], { cwd: folder, env: { ...env, SINCE: since } });
-    const told = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
+    const told = await Promise.all([text(child.stdout), text(child.stderr)]);
     assert.equal(told[1], '');
     const result = JSON.parse(told[0]);
     const expected = 'changes, changes again, period, detection, me, schema, token, health, head schema';
@@ -259,19 +238,13 @@ test('a client that is typed from the document compiles, and calls every endpoin
   });
 });
 
-async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
-}
-
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
 
 describe('curl', { skip: !hasCurl && 'curl is not installed' }, () => {
   /** @returns body and status */
   async function curl(...args: string[]): Promise<{ body: string; status: number }> {
     const child = spawn('curl', ['-sS', '-w', '\n%{http_code}', ...args]);
-    const [out, told] = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
+    const [out, told] = await Promise.all([text(child.stdout), text(child.stderr)]);
     assert.equal(told, '');
     const at = out.lastIndexOf('\n');
     return { body: out.slice(0, at), status: Number(out.slice(at + 1)) };
@@ -324,7 +297,7 @@ describe('compressed pages', () => {
   async function printed(command: string, ...args: string[]): Promise<string> {
     const env = { ...process.env, KEY: appliance.key, TARGET: target() };
     const child = spawn(command, args, { env });
-    const [out, told] = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
+    const [out, told] = await Promise.all([text(child.stdout), text(child.stderr)]);
     assert.equal(told, '');
     return out;
   }

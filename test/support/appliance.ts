@@ -3,16 +3,14 @@
  *
  * `dist/main.cjs` is run, or the executable that WIREWATCH_PROGRAM names (command.ts).
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { afterEach } from 'node:test';
 import type { Match } from '../../src/detection/match.ts';
-import { checkAnswersOf } from './checked-fetch.ts';
 import { programCommand } from './command.ts';
+import { type LogLine, type RunningProgram, runProgram } from './program.ts';
 
 /** Far longer than anything here takes: only a test that must fail waits so long. */
 const PATIENCE_MS = 120_000;
@@ -27,12 +25,6 @@ export const TEST_SETTINGS = {
   WIREWATCH_LIMITS_DAILY_ROWS: '1000000000000',
   WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
 };
-
-export interface LogLine {
-  readonly level: string;
-  readonly msg: string;
-  readonly [field: string]: unknown;
-}
 
 export interface CommandResult {
   readonly status: number | null;
@@ -86,9 +78,12 @@ export function createInstallation(
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const data = join(root, 'data');
   const env = { ...TEST_SETTINGS, ...settings };
-  const children = new Set<ChildProcess>();
-  const begin = (more?: Readonly<Record<string, string>>) =>
-    beginServing(['serve', '--data', data, '--port', '0'], { ...env, ...more }, children);
+  const runs: RunningProgram[] = [];
+  const begin = (more?: Readonly<Record<string, string>>) => {
+    const run = runProgram(['serve', '--data', data, '--port', '0'], { ...env, ...more });
+    runs.push(run);
+    return startingOf(run);
+  };
   const installation: Omit<Installation, 'key'> = {
     data,
     drop: join(data, 'drop'),
@@ -101,7 +96,7 @@ export function createInstallation(
     begin,
     remove() {
       // A test that failed may have left one running, which would keep the test's process too.
-      for (const child of children) child.kill('SIGKILL');
+      for (const run of runs) run.kill('SIGKILL');
       rmSync(root, { recursive: true, force: true, maxRetries: 5 });
     },
   };
@@ -237,82 +232,19 @@ export function showLogOfFailures(serving: () => Serving | undefined): void {
   });
 }
 
-/** @param children holds the process while it runs */
-function beginServing(
-  args: readonly string[],
-  settings: Readonly<Record<string, string>>,
-  children: Set<ChildProcess>,
-): Starting {
-  const start = programCommand(args, settings);
-  const child = spawn(start.command, start.args, { ...start.options, stdio: ['ignore', 'ignore', 'pipe'] });
-  children.add(child);
-  child.once('exit', () => children.delete(child));
-  const run = followRun(child);
+function startingOf(run: RunningProgram): Starting {
+  const end = (signal: NodeJS.Signals) => {
+    run.kill(signal);
+    return run.ended;
+  };
   return {
-    log: run.log,
-    takeLog: () => run.log.splice(0),
-    logged: run.logged,
-    async listening() {
-      const url = String((await run.logged('that it listens', ({ msg }) => msg === 'listening')).url);
-      checkAnswersOf(url);
-      return url;
-    },
-    async stop() {
-      child.kill('SIGTERM');
-      return run.ended;
-    },
+    log: run.log(),
+    takeLog: run.takeLog,
+    logged: (what, condition) => run.until(what, () => run.log().find(condition)),
+    listening: run.url,
+    stop: () => end('SIGTERM'),
     async kill() {
-      child.kill('SIGKILL');
-      await run.ended;
-    },
-  };
-}
-
-interface Run {
-  readonly log: LogLine[];
-  readonly ended: Promise<number | null>;
-  logged(what: string, condition: (line: LogLine) => boolean): Promise<LogLine>;
-}
-
-function followRun(child: ChildProcess): Run {
-  const log: LogLine[] = [];
-  const listeners = new Set<() => void>();
-  const tell = () => {
-    for (const listener of [...listeners]) listener();
-  };
-  if (child.stderr === null) throw new Error('the program has no stderr');
-  const lines = createInterface({ input: child.stderr });
-  lines.on('line', (text) => {
-    log.push(parseLine(text));
-    tell();
-  });
-  let code: number | null | undefined;
-  const ended = Promise.all([once(child, 'exit'), once(lines, 'close')]).then(([[status]]) => {
-    code = typeof status === 'number' ? status : null;
-    tell();
-    return code;
-  });
-  return {
-    log,
-    ended,
-    logged(what, condition) {
-      return new Promise((resolve, reject) => {
-        const settle = (act: () => void) => {
-          clearTimeout(timer);
-          listeners.delete(look);
-          act();
-        };
-        const fail = (reason: string) =>
-          settle(() => reject(new Error(`${reason} before it said ${what}. Its log:\n${shown(log)}`)));
-        const look = () => {
-          const line = log.find(condition);
-          if (line !== undefined) settle(() => resolve(line));
-          else if (code !== undefined) fail(`the program ended (${code})`);
-        };
-        const timer = setTimeout(() => fail(`${PATIENCE_MS} ms went by`), PATIENCE_MS);
-        listeners.add(look);
-        look();
-      });
+      await end('SIGKILL');
     },
   };
 }
@@ -333,19 +265,4 @@ function runCommand(
 
 function isOutcome(line: LogLine): boolean {
   return /^file (applied|repeated|failed|refused|held)$/.test(line.msg);
-}
-
-function parseLine(text: string): LogLine {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return { level: 'not a log line', msg: text };
-  }
-}
-
-function shown(log: readonly LogLine[]): string {
-  return log
-    .slice(-LOG_LINES_SHOWN)
-    .map((line) => JSON.stringify(line))
-    .join('\n');
 }

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { isObject, parse } from '../../src/history/format.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
 import { openReader } from '../../src/store/database.ts';
-import type { Installation, LogLine } from './appliance.ts';
+import type { Installation } from './appliance.ts';
+import type { LogLine } from './program.ts';
 import { checkStreams } from './streams.ts';
 
 /** A file's record, as the log has it. */

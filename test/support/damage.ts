@@ -2,11 +2,11 @@
 import { isUtf8 } from 'node:buffer';
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { type ContentType, streamName } from '../../src/detection/content-type.ts';
-import { createPrng, seedKey } from '../../src/generate/prng.ts';
 import { type ChangesQuery, readChangesPage } from '../../src/query/changes-page.ts';
 import { type Database, openReader } from '../../src/store/database.ts';
 import { isDamage } from '../../src/store/database-errors.ts';
 import { NO_FILTERS } from './filters.ts';
+import { seededPrng } from './seeded-prng.ts';
 import { createTestStore, type TestRow } from './store.ts';
 
 export type Kind = 'bit' | 'block';
@@ -34,8 +34,7 @@ const STREAMS = [7001, 7002].flatMap((id) => [streamName(id, 'text'), streamName
  */
 export function damageOften(kind: Kind, times: number, seed: string): Record<Outcome, number> {
   const store = createTestStore(7);
-  const prng = createPrng();
-  prng.reseed(seedKey(seed, kind), 0, 0);
+  const prng = seededPrng(seed, kind);
   const types: ContentType[] = ['text', 'image'];
   for (let transaction = 1; transaction <= 60; transaction += 1) {
     const rows = Array.from({ length: 50 }, (_, index): TestRow => {

@@ -4,20 +4,29 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { LogLine } from './appliance.ts';
+import { setTimeout as wait } from 'node:timers/promises';
 import { checkAnswersOf } from './checked-fetch.ts';
 import { programCommand } from './command.ts';
 
 /** Far longer than anything here takes: only a test that must fail waits so long. */
-const PATIENCE_MS = 60_000;
-const LOOK_EVERY_MS = 10;
+const PATIENCE_MS = 120_000;
+const CHECK_EVERY_MS = 10;
+
+export interface LogLine {
+  readonly level: string;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
 
 export interface RunningProgram {
   /** So far, on stdout. */
   printed(): string;
   /** So far, on stderr: lines of the log, or what a command that is refused says. */
   told(): string;
-  log(): LogLine[];
+  /** Grows while the program runs. */
+  log(): readonly LogLine[];
+  /** Takes the lines out of the log, and out of what was told: a run of hours would hold millions. */
+  takeLog(): LogLine[];
   /** Settles when it holds; rejects when the program ends before. */
   until<Value>(what: string, look: () => Value | undefined): Promise<Value>;
   /** Where it listens, once it does. */
@@ -47,8 +56,17 @@ export function runProgram(
 }
 
 function followProgram(child: ChildProcess, args: readonly string[]): RunningProgram {
-  const printed = collect(child, 'stdout');
-  const told = collect(child, 'stderr');
+  const printed: string[] = [];
+  const told: string[] = [];
+  const log: LogLine[] = [];
+  let unfinished = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => printed.push(text));
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    told.push(text);
+    const lines = (unfinished + text).split('\n');
+    unfinished = lines.pop() ?? '';
+    log.push(...lines.map(parseLine));
+  });
   let hasEnded = false;
   running.add(child);
   const ended = once(child, 'close').then(([code]) => {
@@ -57,24 +75,29 @@ function followProgram(child: ChildProcess, args: readonly string[]): RunningPro
     return typeof code === 'number' ? code : null;
   });
   const run: RunningProgram = {
-    printed,
-    told,
-    log: () => told().split('\n').slice(0, -1).map(parseLine),
-    async until(what, look) {
+    printed: () => printed.join(''),
+    told: () => told.join(''),
+    log: () => log,
+    takeLog() {
+      told.length = 0;
+      return log.splice(0);
+    },
+    async until(what, find) {
       const untilMs = performance.now() + PATIENCE_MS;
       for (;;) {
         const wasOver = hasEnded;
-        const found = look();
+        const found = find();
         if (found !== undefined) return found;
         if (wasOver || performance.now() > untilMs) {
-          const told = `It printed:\n${printed()}\nand told:\n${run.told()}`;
-          throw new Error(`wirewatch ${args.join(' ')}: waited for ${what} in vain. ${told}`);
+          const why = wasOver ? 'it ended' : `not within ${PATIENCE_MS} ms`;
+          const output = `It printed:\n${run.printed()}\nand told:\n${run.told()}`;
+          throw new Error(`wirewatch ${args.join(' ')}: waited for ${what}: ${why}. ${output}`);
         }
-        await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+        await somethingNew(child);
       }
     },
     async url() {
-      const line = await run.until('its address', () => run.log().find(({ msg }) => msg === 'listening'));
+      const line = await run.until('its address', () => log.find(({ msg }) => msg === 'listening'));
       checkAnswersOf(String(line.url));
       return String(line.url);
     },
@@ -82,6 +105,17 @@ function followProgram(child: ChildProcess, args: readonly string[]): RunningPro
     ended,
   };
   return run;
+}
+
+/** What is waited for may also be a file, so that silence is no reason not to check. */
+async function somethingNew({ stdout, stderr }: ChildProcess): Promise<void> {
+  const over = new AbortController();
+  const output = [stdout, stderr].flatMap((stream) =>
+    stream === null ? [] : [once(stream, 'data', { signal: over.signal })],
+  );
+  await Promise.race([wait(CHECK_EVERY_MS, null, { signal: over.signal }), ...output]).finally(() =>
+    over.abort(),
+  );
 }
 
 /** What runs; a test that failed may leave one, which would keep the process of the test, too. */
@@ -97,12 +131,6 @@ export async function inFolder(use: (folder: string) => Promise<void>): Promise<
     for (const child of running) if (!others.has(child)) child.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-function collect(child: ChildProcess, stream: 'stdout' | 'stderr'): () => string {
-  const chunks: string[] = [];
-  child[stream]?.setEncoding('utf8').on('data', (text: string) => chunks.push(text));
-  return () => chunks.join('');
 }
 
 function parseLine(text: string): LogLine {

@@ -4,20 +4,32 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Part } from '../torture/part.ts';
+import type { Outcome, Part } from '../torture/part.ts';
 
 const SEED = 20261122;
 
-/** @param fired figures that must not be missing: what was to happen did */
-export function tortureTest(part: Part, { share, fired }: { share: number; fired: readonly string[] }): void {
-  test(`${part.about} (a share of ${share}, seed ${SEED})`, async (context) => {
+export interface TortureTest {
+  /** Of the whole part: 0.01 is a hundredth. */
+  readonly share: number;
+  /** Figures that must be above 0: what the test is about has happened. */
+  readonly fired: readonly string[];
+  /** Another seed, where this share of the usual one does not fire everything. */
+  readonly seed?: number;
+  /** What else the figures must show. */
+  readonly check?: (figures: Outcome['figures']) => void;
+}
+
+export function tortureTest(part: Part, { share, fired, seed = SEED, check = () => {} }: TortureTest): void {
+  test(`${part.about} (a share of ${share}, seed ${seed})`, async (context) => {
     const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
     try {
       const tell = (progress: string) => context.diagnostic(progress);
-      const { figures, failures } = await part.run({ seed: SEED, share, folder, tell });
+      const { figures, failures } = await part.run({ seed, share, folder, tell });
       assert.deepEqual(failures, []);
-      const missing = fired.filter((what) => !Object.keys(figures).some((figure) => figure.trim() === what));
+      const counts = new Map(Object.entries(figures).map(([name, figure]) => [name.trim(), Number(figure)]));
+      const missing = fired.filter((name) => !((counts.get(name) ?? 0) > 0));
       assert.deepEqual(missing, [], `did not fire: ${JSON.stringify(figures, null, 1)}`);
+      check(figures);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

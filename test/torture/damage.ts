@@ -18,7 +18,7 @@ import { addAccount } from '../../src/auth/accounts.ts';
 import { addKey, revokeKey } from '../../src/auth/keys.ts';
 import { restore } from '../../src/backup/restore.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
-import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import type { Prng } from '../../src/generate/prng.ts';
 import { openAccess } from '../../src/history/access.ts';
 import { LogDamage } from '../../src/history/log-error.ts';
 import { scrub } from '../../src/history/scrub.ts';
@@ -35,6 +35,7 @@ import {
   contentOfDetections,
 } from '../support/database-content.ts';
 import { createHistory, type History } from '../support/history.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
 import { type Files, isSame, SPOILS, type Spoil, spoiled } from './damage/spoil.ts';
 import type { Order, Outcome, Part } from './part.ts';
 
@@ -69,8 +70,7 @@ interface Scene {
 }
 
 async function run({ seed, share, folder, tell }: Order): Promise<Outcome> {
-  const prng = createPrng();
-  prng.reseed(seedKey(`${seed}`, 'damage'), 0, 0);
+  const prng = seededPrng(seed, 'damage');
   const scene = await makeScene(folder);
   const figures: Record<string, number> = {};
   const failures: string[] = [];

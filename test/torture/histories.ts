@@ -9,13 +9,14 @@ import { once } from 'node:events';
 import { cpSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import type { Prng } from '../../src/generate/prng.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, type Page, settle } from '../support/followers.ts';
 import { atRest } from '../support/rest.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
 import type { Order, Outcome, Part } from './part.ts';
 
 const HISTORIES = 300;
@@ -79,8 +80,7 @@ class History {
   readonly steps: string[] = [];
 
   constructor(seed: string, figures: Record<string, number>) {
-    this.#prng = createPrng();
-    this.#prng.reseed(seedKey(seed, 'history'), 0, 0);
+    this.#prng = seededPrng(seed, 'history');
     this.#figures = figures;
     this.#baseMs = Math.floor((Date.now() - 25 * DAY_MS) / 1000) * 1000;
     this.#installation = createInstallation(SETTINGS);

@@ -2,8 +2,9 @@
  * Everything that comes from outside, at its worst: made-up requests, thousands of bad clients, hostile exports. The
  * secrets of the installation are known, and searched for afterwards in all that the program wrote or said.
  */
-import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
-import type { LogLine } from '../support/appliance.ts';
+
+import type { LogLine } from '../support/program.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
 import { type CampaignOutcome, runCampaign } from './http/campaign.ts';
 import { CLIENTS_MIN, runClients } from './http/clients.ts';
 import { dropHostile, EXPORTS_MIN } from './http/exports.ts';
@@ -48,7 +49,7 @@ export async function httpWith(order: Order, { isHurried }: { isHurried: boolean
   try {
     const exports = await dropHostile(appliance, {
       count: Math.max(EXPORTS_MIN, Math.round(EXPORTS * share)),
-      prng: prngOf(order, 'exports'),
+      prng: seededPrng(order.seed, 'exports'),
       folder,
       memoryMib: () => memoryMib(target),
     });
@@ -56,7 +57,7 @@ export async function httpWith(order: Order, { isHurried }: { isHurried: boolean
     const [clients, requests] = await Promise.all([
       runClients(target, {
         count: Math.max(CLIENTS_MIN, Math.round(CLIENTS * share)),
-        prng: prngOf(order, 'clients'),
+        prng: seededPrng(order.seed, 'clients'),
         secrets,
       }),
       runCampaign({
@@ -101,12 +102,6 @@ function figuresOf({ answers, connections, statuses }: CampaignOutcome): Outcome
     connections,
     ...Object.fromEntries(counts.map(([status, count]) => [`answered ${status}`, count])),
   };
-}
-
-function prngOf({ seed }: Order, what: string): Prng {
-  const prng = createPrng();
-  prng.reseed(seedKey(`${seed}`, what), 0, 0);
-  return prng;
 }
 
 /** A file that fails is an error for the operator, and the only one that has to come here. */

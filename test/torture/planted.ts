@@ -11,7 +11,7 @@ import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:f
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { transform } from 'esbuild';
-import { createPrng, seedKey } from '../../src/generate/prng.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
 import { startsProgram, testsByName } from '../support/test-files.ts';
 import type { Order, Outcome, Part } from './part.ts';
 import { ACCESS_FAULTS } from './planted/access.ts';
@@ -94,8 +94,7 @@ function isInPlace({ file, find, replace }: PlantedFault, failures: string[]): b
 }
 
 function chosen(faults: readonly PlantedFault[], seed: number, share: number): PlantedFault[] {
-  const prng = createPrng();
-  prng.reseed(seedKey(`${seed}`, 'planted'), 0, 0);
+  const prng = seededPrng(seed, 'planted');
   return faults
     .map((fault) => ({ fault, at: prng.below(1_000_000) }))
     .sort((a, b) => a.at - b.at)

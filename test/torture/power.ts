@@ -4,13 +4,14 @@
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import type { Prng } from '../../src/generate/prng.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
+import { type IoEvent, readRecord } from './io/record.ts';
 import type { Order, Outcome, Part } from './part.ts';
 import { type Checked, checkImage } from './power/check.ts';
 import { Disk, differences } from './power/disk.ts';
 import { LEFTS, type Leaving, pickLeaving, writeImage } from './power/image.ts';
 import { commandsByPrint, type Known, learn, NOTHING_KNOWN } from './power/known.ts';
-import { type IoEvent, readRecord } from './power/record.ts';
 import { startOn } from './power/start.ts';
 import { recordStory, type Story } from './power/story.ts';
 
@@ -35,8 +36,7 @@ export const power: Part = {
 
 /** A life of the real program, recorded in the folder of the order. */
 export function recordPower({ seed, folder }: Order): Promise<Story> {
-  const prng = createPrng();
-  prng.reseed(seedKey(`${seed}`, 'power story'), 0, 0);
+  const prng = seededPrng(seed, 'power story');
   return recordStory(folder, prng);
 }
 
@@ -103,8 +103,7 @@ class Cuts {
   }
 
   async #cut(index: number, number: number): Promise<void> {
-    const prng = createPrng();
-    prng.reseed(seedKey(`${this.#order.seed}`, 'power image'), number, 0);
+    const prng = seededPrng(this.#order.seed, 'power image', number);
     const leaving = pickLeaving(prng);
     this.#countLeft(leaving);
     writeImage(this.#disk, leaving, prng, this.#image);
@@ -153,8 +152,7 @@ class Cuts {
 
   /** Leaves the image as the power cut left it. */
   #fail(index: number, number: number, { content, names }: Leaving, error: unknown): void {
-    const prng = createPrng();
-    prng.reseed(seedKey(`${this.#order.seed}`, 'power image'), number, 0);
+    const prng = seededPrng(this.#order.seed, 'power image', number);
     const left = join(this.#order.folder, `image-${number}`);
     writeImage(this.#disk, pickLeaving(prng), prng, left);
     const event = this.#story.events[index];

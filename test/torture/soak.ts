@@ -7,10 +7,10 @@
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { createPrng, seedKey } from '../../src/generate/prng.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { freePort } from '../support/free-port.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
 import { readMetrics } from './metrics.ts';
 import type { Order, Outcome, Part } from './part.ts';
 import { growthOf, notFlat, SAMPLES_MIN, type Series } from './soak/flat.ts';
@@ -53,8 +53,7 @@ export async function soakWith(order: Order, settings: Readonly<Record<string, s
     ...settings,
   });
   const { data } = appliance;
-  const prng = createPrng();
-  prng.reseed(seedKey(`${seed}`, 'soak'), 0, 0);
+  const prng = seededPrng(seed, 'soak');
   const samples: Sample[] = [];
   const failures: string[] = [];
   const endMs = performance.now() + MINUTES * 60_000 * share;

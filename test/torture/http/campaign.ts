@@ -3,9 +3,10 @@
  * and body that the OpenAPI document has for that path and method, and no secret.
  */
 import assert from 'node:assert/strict';
-import { createPrng, type Prng, seedKey } from '../../../src/generate/prng.ts';
+import type { Prng } from '../../../src/generate/prng.ts';
 import { SCHEMAS } from '../../../src/openapi/schemas.ts';
 import { checkAnswer, checkBody } from '../../support/checked-fetch.ts';
+import { seededPrng } from '../../support/seeded-prng.ts';
 import { bytesOf, parseAnswers, type RawAnswer, sendBytes } from './exchange.ts';
 import { makeMalformed } from './malformed.ts';
 import { type FuzzFacts, type FuzzRequest, makeRequest } from './requests.ts';
@@ -40,7 +41,6 @@ const UNSURE_PATIENCE_MS = 50;
 
 export async function runCampaign(campaign: Campaign): Promise<CampaignOutcome> {
   const { facts, seed, requests, secrets, onProgress } = campaign;
-  const key = seedKey(seed, 'fuzz');
   const statuses = new Map<number, number>();
   const failures: string[] = [];
   let connections = 0;
@@ -54,12 +54,11 @@ export async function runCampaign(campaign: Campaign): Promise<CampaignOutcome> 
     );
   };
   const work = async () => {
-    const prng = createPrng();
     while (answers < requests && failures.length < FAILURES_MAX) {
       const connection = connections;
       connections += 1;
       // What is sent on a connection follows from its number alone.
-      prng.reseed(key, connection, 0);
+      const prng = seededPrng(seed, 'fuzz', connection);
       try {
         if (prng.chance(0.1)) await tryMalformed(prng, facts, note);
         else await tryRequests(prng, facts, note);

@@ -1,15 +1,15 @@
-/** The library that counts a program's I/O calls, and has one of them killed or failed (inject.c). */
+/** Counts a program's calls on files, and kills it at one of them or lets it fail (preload.h). */
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readFileSync, readSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 
-const SOURCE = join(import.meta.dirname, 'inject.c');
+const SOURCE = join(import.meta.dirname, 'preload.c');
 
 /** As `struct control` has them. */
-const AT = { count: 0, at: 8, how: 16, error: 20, classes: 24, pid: 28, tracing: 32, midway: 36 };
-const NAME_AT = 40;
-const WHAT_AT = 72;
+const AT = { count: 0, at: 8, how: 16, error: 20, classes: 24, pid: 28, midway: 32 };
+const NAME_AT = 36;
+const WHAT_AT = 68;
 const CONTROL_BYTES = 512;
 const HOW = { kill: 1, 'kill midway': 2, fail: 3 } as const;
 
@@ -18,10 +18,10 @@ export const ERROR_NAMES = ['EIO', 'ENOSPC', 'EBUSY', 'ESTALE'] as const;
 export type ErrorName = (typeof ERROR_NAMES)[number];
 
 /**
- * What is to become of the first call of a name from a number on: no two runs make all calls in the same order.
- * Midway: of a write, half is done before.
+ * Hits the first call of a name, or any without one, from a number on: no two runs make all calls in the same order.
+ * Midway: half of a write is done first.
  */
-export type Injection = { readonly at: number; readonly name: string } & (
+export type Injection = { readonly at: number; readonly name?: string } & (
   | { readonly how: 'kill' | 'kill midway' }
   | { readonly how: 'fail'; readonly error: ErrorName }
 );
@@ -56,10 +56,11 @@ export interface Injector {
   trace(): Call[];
 }
 
-/** @returns the path of the library; it takes gcc, and a second */
+/** @returns the path of the library that a program preloads; this takes gcc, and a second */
 export function compileLibrary(folder: string): string {
-  const library = join(folder, 'inject.so');
-  execFileSync('gcc', ['-shared', '-fPIC', '-O2', '-Wall', '-Werror', '-o', library, SOURCE, '-ldl']);
+  const library = join(folder, 'preload.so');
+  const flags = ['-O2', '-Wall', '-Werror', '-shared', '-fPIC'];
+  execFileSync('gcc', [...flags, '-o', library, SOURCE, '-ldl', '-lpthread']);
   return library;
 }
 
@@ -100,11 +101,11 @@ export function createInjector(library: string, root: string, control: string): 
   }
 
   return {
-    settings: { LD_PRELOAD: library, TORTURE_ROOT: root, TORTURE_CONTROL: control },
+    settings: { LD_PRELOAD: library, IO_ROOT: root, IO_CONTROL: control },
     begin(counted, injection, isTraced = false) {
       if (isTraced) writeFileSync(trace, '');
       else rmSync(trace, { force: true });
-      set({ classes: 0, count: 0, pid: 0, midway: 0, tracing: Number(isTraced) });
+      set({ classes: 0, count: 0, pid: 0, midway: 0 });
       set(
         {
           at: injection?.at ?? 0,

@@ -5,7 +5,7 @@
  */
 import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { IoEvent, Truncated, Written } from './record.ts';
+import type { IoEvent, Truncated, Written } from '../io/record.ts';
 
 type Change = Written | Truncated;
 const NOTHING = Buffer.alloc(0);

@@ -2,8 +2,8 @@
 import { linkSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Prng } from '../../../src/generate/prng.ts';
+import type { Truncated, Written } from '../io/record.ts';
 import { type Disk, DiskFile, type DiskFolder, type Node, setName, withEarlier } from './disk.ts';
-import type { Truncated, Written } from './record.ts';
 
 /** How much of what was not synced is there: of the files' content, and of their names. */
 export const LEFTS = ['nothing', 'everything', 'the beginning', 'some', 'torn'] as const;

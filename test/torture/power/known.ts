@@ -1,6 +1,6 @@
 /** What clients and operators had been told at a moment of the story: after a power cut, it must still be so. */
 import { basename } from 'node:path';
-import type { IoEvent } from './record.ts';
+import type { IoEvent } from '../io/record.ts';
 import type { Done, Story } from './story.ts';
 
 export interface Known {

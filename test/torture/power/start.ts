@@ -7,9 +7,9 @@ import { formatMs, HOUR_MS } from '../../../src/time.ts';
 import { isComplaint } from '../../support/crashes.ts';
 import { contentOf, fileName, idOf, newRow, nextWindowMs } from '../../support/export-files.ts';
 import type { RunningProgram } from '../../support/program.ts';
+import { notePut } from '../io/record.ts';
 import { Follower } from './follower.ts';
 import type { Known } from './known.ts';
-import { notePut } from './record.ts';
 import { DATA, runRecorded, type Story } from './story.ts';
 
 const PATIENCE_MS = 60_000;

@@ -9,8 +9,9 @@ import { formatMs, formatWindowStart } from '../../../src/time.ts';
 import { TEST_SETTINGS } from '../../support/appliance.ts';
 import { contentOf, fileName, idOf, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
 import { type RunningProgram, runProgram } from '../../support/program.ts';
+import { compileLibrary, createInjector, type Injector } from '../io/inject.ts';
+import { type IoEvent, note, notePut, readRecord } from '../io/record.ts';
 import { Follower, type Page } from './follower.ts';
-import { buildRecorder, type IoEvent, note, notePut, readRecord } from './record.ts';
 
 /** Of the program that is begun again on an image, too; photos' links are the same at every start. */
 export const SETTINGS = {
@@ -30,7 +31,7 @@ export interface Story {
   readonly events: readonly IoEvent[];
   /** The folder in which it took place, as it is in the end; empty before the first event. */
   readonly root: string;
-  /** Of {@link buildRecorder}. */
+  /** Of {@link compileLibrary}. */
   readonly library: string;
   /** By the id of the request. */
   readonly pages: ReadonlyMap<string, Page>;
@@ -56,16 +57,18 @@ const KILLS = [12, 45, 80, 130, 210, 320] as const;
 
 /** @param folder where it may take place, and what is needed for it may lie */
 export async function recordStory(folder: string, prng: Prng): Promise<Story> {
+  const library = compileLibrary(folder);
+  const root = join(folder, 'recorded');
   const telling = {
-    library: buildRecorder(folder),
+    library,
     record: join(folder, 'record'),
-    root: join(folder, 'recorded'),
+    root,
     drafts: join(folder, 'drafts'),
+    injector: createInjector(library, root, join(folder, 'control')),
     prng,
   };
   mkdirSync(telling.root);
   mkdirSync(telling.drafts);
-  const { library, root } = telling;
   const teller = new Teller(telling);
   try {
     const key = await teller.tell();
@@ -87,13 +90,14 @@ export function runRecorded(
 }
 
 interface Telling {
-  /** Of {@link buildRecorder}. */
+  /** Of {@link compileLibrary}. */
   readonly library: string;
   /** The file that is written. */
   readonly record: string;
   readonly root: string;
   /** Where files are written before they are dropped. */
   readonly drafts: string;
+  readonly injector: Injector;
   readonly prng: Prng;
 }
 
@@ -164,12 +168,13 @@ class Teller {
     return key;
   }
 
-  async #begin(settings: Readonly<Record<string, string>> = {}): Promise<RunningProgram> {
+  async #begin(isKilled = false): Promise<RunningProgram> {
+    const settings = isKilled ? this.#telling.injector.settings : {};
     const program = this.#run(['serve', '--port', '0'], settings);
     this.#program = program;
     const listening = program.url().then((url) => this.#follower?.at(url));
-    if (settings.IO_KILL === undefined) await listening;
-    else listening.catch(() => {});
+    if (isKilled) listening.catch(() => {});
+    else await listening;
     return program;
   }
 
@@ -184,7 +189,8 @@ class Teller {
   /** Killed after so many changes of its files, with some dropped before and meanwhile. */
   async #killed(changes: number): Promise<void> {
     this.#write('newswire');
-    const program = await this.#begin({ IO_KILL: `${changes}` });
+    this.#telling.injector.begin('changes', { how: 'kill', at: changes });
+    const program = await this.#begin(true);
     let isOver = false;
     void program.ended.then(() => {
       isOver = true;

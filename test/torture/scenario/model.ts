@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import type { ExportName } from '../../../src/detection/content-type.ts';
 import { idOf, type Row } from '../../support/export-files.ts';
 
-export type Folder = 'archive' | 'failed' | 'held' | 'refused';
+export const FOLDERS = ['archive', 'failed', 'held', 'refused'] as const;
+export type Folder = (typeof FOLDERS)[number];
 
 /** One row of the stream. */
 export interface Version {
@@ -16,7 +17,7 @@ export class Model {
   /** In the order in which they come. */
   stream: Version[] = [];
   /** Where each file may lie, by SHA-256 of what is in it; a content that was dropped twice is there twice. */
-  readonly files: { readonly sha256: string; folders: readonly Folder[] }[] = [];
+  files: { readonly sha256: string; folders: readonly (Folder | 'deleted')[] }[] = [];
   /** By the label of a key: whether it is valid. */
   readonly keys = new Map<string, boolean>();
   readonly #newest = new Map<string, { version: number; row: Row }>();
@@ -53,6 +54,16 @@ export class Model {
     const found = this.files.find(({ sha256 }) => sha256 === sha256Of(content));
     if (found === undefined) throw new Error('no such file');
     found.folders = folders;
+  }
+
+  /** Everything in the archive is old enough to be deleted. */
+  expire(): void {
+    this.files = this.files
+      .map(({ sha256, folders }) => ({
+        sha256,
+        folders: folders.map((folder) => (folder === 'archive' ? 'deleted' : folder)),
+      }))
+      .filter(({ folders }) => folders.some((folder) => folder !== 'deleted'));
   }
 
   #add(id: string, version: number, row: Row): void {

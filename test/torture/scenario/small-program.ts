@@ -1,6 +1,6 @@
 /**
- * The bundled program with two constants made small, so that a short life has it all: segments that close, and a
- * backfill in parts.
+ * The bundled program with constants made small, so that a short life has it all: segments that close, a backfill in
+ * parts, an archive that grows old.
  */
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +11,8 @@ const DIST = join(PROJECT, 'dist');
 const SMALLER = [
   { constant: 'SEGMENT_BYTES = 64 * 1024 * 1024', small: 'SEGMENT_BYTES = 6 * 1024' },
   { constant: 'TRANSACTION_ROWS = 2e4', small: 'TRANSACTION_ROWS = 500' },
+  // A day of retention takes a millisecond.
+  { constant: 'archive_days * 864e5', small: 'archive_days' },
 ];
 
 /**

@@ -1,7 +1,7 @@
 /**
  * A life of the program in stages, each from a start to a stop: windows, a correction, a failed and a held file, a reset,
  * a backfill in parts, a pause, a replay, keys made, rotated and revoked, backups, a checkpoint, segments that close, a
- * scrub, a removed subscription, and a database that is made anew.
+ * scrub, a database that is made anew, a restore, a removed subscription, and an archive that grows old.
  */
 import type { ExportName } from '../../../src/detection/content-type.ts';
 import type { Form } from '../../../src/ingest/format/file-name.ts';
@@ -29,6 +29,11 @@ export type Act =
       /** What it says where it was carried out before. */
       readonly again?: RegExp;
       readonly expect?: (model: Model) => void;
+    }
+  | {
+      /** Waits until the archive is empty. */
+      readonly kind: 'expire';
+      readonly expect: (model: Model) => void;
     };
 
 export interface Stage {
@@ -199,6 +204,8 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
       without: ['detections.db'],
       acts: [drop('newswire', 6, 'csv', rows(3, 2, 6))],
     },
+    // An older backup, continued by the log that is there: nothing is lost.
+    { name: 'restore', serves: false, acts: [command('restore', 'BACKUP', '--replace')] },
     {
       name: 'removal',
       serves: true,
@@ -212,6 +219,12 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
         drop('newswire', 7, 'ndjson', [row(1, 7, 3)]),
         command('backup', 'BACKUP'),
       ],
+    },
+    {
+      name: 'retention',
+      serves: true,
+      settings: { WIREWATCH_INGEST_ARCHIVE_DAYS: '1' },
+      acts: [{ kind: 'expire', expect: (model) => model.expire() }],
     },
   ];
 }

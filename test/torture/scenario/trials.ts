@@ -2,7 +2,8 @@
 
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { createPrng, type Prng, seedKey } from '../../../src/generate/prng.ts';
+import type { Prng } from '../../../src/generate/prng.ts';
+import { seededPrng } from '../../support/seeded-prng.ts';
 import { type Call, type Counted, ERROR_NAMES, type Injection } from '../io/inject.ts';
 import type { Order, Outcome } from '../part.ts';
 import { type Life, type LivedStage, live, type Trial } from './life.ts';
@@ -82,8 +83,7 @@ export async function torment(
 
 function casesOf(stage: LivedStage, injections: Torment['injections'], seed: number): Case[] {
   return stage.calls.flatMap((call) => {
-    const prng = createPrng();
-    prng.reseed(seedKey(String(seed), stage.stage.name), call.number, 0);
+    const prng = seededPrng(seed, stage.stage.name, call.number);
     return injections(call, prng).map((injection) => {
       const deed = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
       return { stage, injection, deed, place: `${deed} ${stage.stage.name} ${plain(call.path)}` };
@@ -97,8 +97,7 @@ function plain(path: string): string {
 }
 
 function choose(all: readonly Case[], { share, seed }: Order): Case[] {
-  const prng = createPrng();
-  prng.reseed(seedKey(String(seed), 'choice'), 0, 0);
+  const prng = seededPrng(seed, 'choice');
   const shuffled = all.map((item) => ({ item, at: prng.unit() })).sort((one, other) => one.at - other.at);
   const places = ranks(shuffled, ({ item }) => item.place).sort((one, other) => one.rank - other.rank);
   const deeds = ranks(places, ({ of }) => of.item.deed);

@@ -13,8 +13,8 @@ import {
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HOUR_MS } from '../../../src/time.ts';
-import { type Detection, type LogLine, putFile } from '../../support/appliance.ts';
-import { type RunningProgram, runProgram } from '../../support/program.ts';
+import { type Detection, putFile } from '../../support/appliance.ts';
+import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
 import type { Injector } from '../io/inject.ts';
 import type { Act, Keys, Stage } from './stages.ts';
 
@@ -59,7 +59,7 @@ export class World {
   copy: Copy = { cursor: null, rows: [] };
   readonly events: Event[] = [];
   /** The log lines of every run of the appliance. */
-  readonly logs: (() => LogLine[])[] = [];
+  readonly logs: (() => readonly LogLine[])[] = [];
   #stageSettings: Readonly<Record<string, string>> = {};
   #server: { readonly run: RunningProgram; readonly url: string; exit: number | null | undefined } | null =
     null;
@@ -102,9 +102,20 @@ export class World {
     this.#stageSettings = stage.settings ?? {};
     for (const name of stage.without ?? []) rmSync(join(this.data, name));
     if (stage.serves) await this.start();
-    for (const act of stage.acts) await (act.kind === 'drop' ? this.#put(act) : this.#command(act));
+    for (const act of stage.acts) await this.#carryOut(act);
     if (stage.serves) await this.stop();
     this.#stageSettings = {};
+  }
+
+  #carryOut(act: Act): Promise<void> {
+    switch (act.kind) {
+      case 'drop':
+        return this.#put(act);
+      case 'command':
+        return this.#command(act);
+      case 'expire':
+        return this.until('old files are deleted', () => this.#isArchiveEmpty());
+    }
   }
 
   async start(): Promise<void> {
@@ -187,6 +198,11 @@ export class World {
     return !readdirSync(this.drop).some(waits) && readdirSync(join(this.drop, '.taken')).length === 0;
   }
 
+  #isArchiveEmpty(): boolean {
+    const entries = readdirSync(join(this.drop, 'archive'), { withFileTypes: true, recursive: true });
+    return !entries.some((entry) => entry.isFile());
+  }
+
   /** Waits until it holds; starts the appliance again where it was hit. */
   async until(what: string, condition: () => boolean): Promise<void> {
     for (const untilMs = performance.now() + PATIENCE_MS; !condition(); await sleep(LOOK_EVERY_MS)) {
@@ -257,9 +273,7 @@ export class World {
       this.#ended('run', server.exit, server.run);
       return this.start();
     }
-    const stopped = server.run
-      .log()
-      .find(({ msg, alert }) => String(msg).startsWith('ingest stopped') || alert === 'database damaged');
+    const stopped = server.run.log().find(isOverAtStart);
     if (stopped === undefined) return;
     this.events.push(`the appliance: ${JSON.stringify(stopped.msg)} ${JSON.stringify(stopped.err)}`);
     await this.stop();
@@ -296,6 +310,11 @@ export class World {
       through: (program, [, ...rest]) => [program, [this.#main, ...rest]],
     });
   }
+}
+
+/** What only a start makes good, or an hour. */
+function isOverAtStart({ msg, alert }: LogLine): boolean {
+  return /^(ingest stopped|cannot delete an old file)/.test(String(msg)) || alert === 'database damaged';
 }
 
 async function within<Value>(what: string, promise: Promise<Value>): Promise<Value> {

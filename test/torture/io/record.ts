@@ -1,7 +1,5 @@
-/** What io.c writes: each change below a folder in the order in which it took effect, and what was told meanwhile. */
-import { execFileSync } from 'node:child_process';
+/** What preload.c records: each change below a folder in the order in which it took effect, and what was told meanwhile. */
 import { appendFileSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 
 /** What one line says. Paths are absolute; inodes are those of the file system. */
 export type IoEvent = { readonly pid: number } & (
@@ -46,15 +44,6 @@ const KINDS: Readonly<Record<string, IoEvent['kind']>> = {
   O: 'print',
   N: 'note',
 };
-
-/** Makes the library of `io.c`. @param folder where it is put; @returns its path */
-export function buildRecorder(folder: string): string {
-  const library = join(folder, 'io.so');
-  const source = join(import.meta.dirname, '..', 'io.c');
-  const flags = ['-O2', '-Wall', '-Werror', '-shared', '-fPIC'];
-  execFileSync('gcc', [...flags, '-o', library, source, '-ldl', '-lpthread']);
-  return library;
-}
 
 /** @throws Error when the record holds a call that the recorder does not understand */
 export function readRecord(path: string): IoEvent[] {

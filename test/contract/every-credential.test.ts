@@ -1,0 +1,126 @@
+/** Credentials, asked of each endpoint: which it takes, and what it answers to others (contract: Authentication). */
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { addAccount, suspendAccount } from '../../src/auth/accounts.ts';
+import { revokeKey } from '../../src/auth/keys.ts';
+import { addSubscription } from '../../src/auth/subscriptions.ts';
+import {
+  assertProblem,
+  CHANGES,
+  HEALTH,
+  KEYED,
+  ME,
+  READS,
+  SCHEMA,
+  startWithDetections,
+  TOKEN,
+  tokenOf,
+  withServer,
+} from '../support/every-endpoint.ts';
+import { NOW_MS, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+let key: string;
+
+before(async () => {
+  server = await startWithDetections();
+  key = server.makeKey().key;
+});
+after(() => server.close());
+
+test('every endpoint but the token endpoint and health wants one', async () => {
+  for (const target of KEYED) {
+    const response = await server.get(target);
+    assert.equal(response.headers.get('www-authenticate'), 'Bearer', target);
+    await assertProblem(response, [401, 'unauthorized', 'Unauthorized'], 0, target);
+  }
+  assert.equal((await server.get(HEALTH)).status, 200);
+  assert.equal((await server.get(TOKEN, undefined, { method: 'POST', body: 'x=y' })).status, 400);
+});
+
+test('an access token is sent like a key, and reads what the key reads', async () => {
+  const client = server.makeKey();
+  const token = await tokenOf(server, client);
+  for (const target of READS) {
+    const [byKey, byToken] = await Promise.all([server.get(target, client.key), server.get(target, token)]);
+    assert.equal(byToken.status, 200, target);
+    assert.equal(await byToken.text(), await byKey.text(), target);
+  }
+});
+
+test('revoked, expired, unknown, malformed and missing credentials are 401 everywhere', async () => {
+  const revoked = server.makeKey();
+  revokeKey(server.access, revoked.id, NOW_MS);
+  const expired = server.makeKey({ expires_at: NOW_MS - 1 });
+  const unknown = `ww_live_aaaaaaaaaaaa_${'a'.repeat(52)}`;
+  for (const target of KEYED) {
+    for (const credential of [revoked.key, expired.key, unknown, 'x', key.slice(0, -1), `${key}a`]) {
+      const response = await server.get(target, credential);
+      assert.equal(response.headers.get('www-authenticate'), 'Bearer');
+      await assertProblem(response, [401, 'unauthorized', 'Unauthorized'], 0, target);
+    }
+  }
+});
+
+test('the detection endpoints want detections:read; me and schema take any scope', async () => {
+  const without = server.makeKey({ scopes: ['reports:read'] }).key;
+  for (const target of READS) {
+    const response = await server.get(target, without);
+    await assertProblem(response, [403, 'forbidden', 'Forbidden'], 4, target);
+  }
+  for (const scope of ['detections:read', 'reports:read', 'exports:create'] as const) {
+    const reader = server.makeKey({ scopes: [scope] }).key;
+    for (const target of [ME, SCHEMA]) assert.equal((await server.get(target, reader)).status, 200, scope);
+  }
+});
+
+test('a suspended account and an address that is not allowed are 403, without rate-limit headers', async () => {
+  addAccount(server.access, { id: 'late', name: 'Late', daily_rows: null }, NOW_MS);
+  const subscription = { id: 7100, account_id: 'late', name: null, time_zone: 'UTC' };
+  addSubscription(server.access, { ...subscription, content_types: ['text'] }, NOW_MS);
+  const suspended = server.makeKey({
+    account_id: 'late',
+    subscriptions: [{ id: 7100, content_types: null }],
+  });
+  suspendAccount(server.access, 'late', NOW_MS);
+  const elsewhere = server.makeKey({ allow_addresses: ['192.0.2.0/24'] });
+  for (const target of KEYED) {
+    for (const reader of [suspended.key, elsewhere.key]) {
+      const response = await server.get(target, reader);
+      await assertProblem(response, [403, 'forbidden', 'Forbidden'], 0, target);
+    }
+  }
+});
+
+test('credentials that cannot be verified are 503 everywhere, and health still answers', async () => {
+  await withServer({}, async (other, reader) => {
+    other.access.close();
+    rmSync(join(other.store.folder, 'access.db'));
+    for (const target of KEYED) {
+      const response = await other.get(target, reader);
+      await assertProblem(response, [503, 'unavailable', 'Service unavailable'], 0, target);
+    }
+    assert.equal((await other.get(HEALTH)).status, 200);
+  });
+});
+
+test('revoking a key stops its tokens at once', async () => {
+  const client = server.makeKey();
+  const token = await tokenOf(server, client);
+  assert.equal((await server.get(ME, token)).status, 200);
+  revokeKey(server.access, client.id, NOW_MS);
+  for (const target of KEYED) {
+    const response = await server.get(target, token);
+    await assertProblem(response, [401, 'unauthorized', 'Unauthorized'], 0, target);
+  }
+});
+
+test('a token with some of the scopes has those alone', async () => {
+  const client = server.makeKey({ scopes: ['detections:read', 'reports:read'] });
+  const token = await tokenOf(server, client, 'reports:read');
+  assert.deepEqual(JSON.parse(await (await server.get(ME, token)).text()).key.scopes, ['reports:read']);
+  const response = await server.get(CHANGES, token);
+  await assertProblem(response, [403, 'forbidden', 'Forbidden'], 4, CHANGES);
+});

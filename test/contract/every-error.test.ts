@@ -1,0 +1,148 @@
+/** Each error, with its status, body and headers, asked of each endpoint that has it (contract: Errors, Limits). */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import {
+  assertProblem,
+  CHANGES,
+  HEALTH,
+  KEYED,
+  ME,
+  ONE,
+  PERIOD,
+  READS,
+  SCHEMA,
+  startWithDetections,
+  withServer,
+} from '../support/every-endpoint.ts';
+import type { TestServer } from '../support/server.ts';
+
+let server: TestServer;
+let key: string;
+
+before(async () => {
+  server = await startWithDetections();
+  key = server.makeKey().key;
+});
+after(() => server.close());
+
+test('400: unknown, empty, repeated and out-of-range parameters, with rate-limit headers', async () => {
+  const wrong = [
+    [`${CHANGES}&nope=1`, 'nope'],
+    [`${CHANGES}&limit=`, 'limit'],
+    [`${PERIOD}&limit=1&limit=1`, 'limit'],
+    [`${PERIOD}&limit=1001`, 'limit'],
+    [`${ONE}?since=2026-11-21T00:00:00Z`, 'since'],
+    [`${ME}?x=1`, 'x'],
+    [`${SCHEMA}?fields=id`, 'fields'],
+  ] as const;
+  for (const [target, name] of wrong) {
+    const response = await server.get(target, key);
+    const { detail } = await assertProblem(response, [400, 'invalid_request', 'Invalid request'], 4, target);
+    assert.match(detail, new RegExp(`\\b${name}\\b`), target);
+  }
+});
+
+test('400: a cursor that this endpoint did not give', async () => {
+  const page = JSON.parse(await (await server.get(CHANGES, key)).text());
+  const ofPeriod = JSON.parse(await (await server.get(`${PERIOD}&limit=1`, key)).text()).next_cursor;
+  assert.equal(typeof ofPeriod, 'string');
+  for (const target of [
+    '/v1/detections/changes?cursor=x',
+    `/v1/detections/changes?cursor=${ofPeriod}`,
+    `/v1/detections/changes?cursor=${page.next_cursor.slice(1)}`,
+    `${PERIOD}&cursor=${page.next_cursor}`,
+    `${PERIOD}&cursor=x`,
+  ]) {
+    const response = await server.get(target, key);
+    const { detail } = await assertProblem(response, [400, 'invalid_request', 'Invalid request'], 4, target);
+    assert.match(detail, /^cursor: /, target);
+  }
+});
+
+test('400: a malformed detection id; 404: one that is unknown', async () => {
+  for (const id of [
+    'x',
+    't.1.1',
+    'T.1.1.1',
+    't.01.1.1',
+    't.1.1.1.1',
+    't.1.1.-1',
+    `t.1.1.${'1'.repeat(16)}`,
+  ]) {
+    const response = await server.get(`/v1/detections/${id}`, key);
+    await assertProblem(response, [400, 'invalid_request', 'Invalid request'], 4, id);
+  }
+  for (const id of ['t.7001.9.9', 'i.7001.1.1', 't.0.0.0', `t.1.1.${'1'.repeat(15)}`]) {
+    const response = await server.get(`/v1/detections/${id}`, key);
+    await assertProblem(response, [404, 'not_found', 'Not found'], 4, id);
+  }
+});
+
+test('404: no endpoint at the path, with and without a credential', async () => {
+  for (const target of ['/', '/v1', '/v1/detection', '/V1/me', '/v1/detections/a/b', '/v2/me', '/v1//me']) {
+    for (const reader of [key, undefined]) {
+      await assertProblem(await server.get(target, reader), [404, 'not_found', 'Not found'], 0, target);
+    }
+  }
+});
+
+test('429 rate_limited: over the limit, with Retry-After and rate-limit headers, on every endpoint', async () => {
+  await withServer({ requests_per_minute: 2 }, async (other, reader) => {
+    for (let used = 0; used < 2; used += 1) await (await other.get(ME, reader)).arrayBuffer();
+    for (const target of KEYED) {
+      const response = await other.get(target, reader);
+      assert.match(response.headers.get('retry-after') ?? '', /^[1-9]\d?$/, target);
+      assert.equal(response.headers.get('retry-after'), response.headers.get('ratelimit-reset'));
+      await assertProblem(response, [429, 'rate_limited', 'Too many requests'], 4, target);
+    }
+    assert.equal((await other.get(HEALTH)).status, 200, 'health has no limit');
+  });
+});
+
+test('429 daily_allowance: on the detection endpoints alone, until 00:00 UTC; cursors stay valid', async () => {
+  await withServer({ daily_rows: 1 }, async (other, reader) => {
+    const { next_cursor } = JSON.parse(await (await other.get(CHANGES, reader)).text());
+    for (const target of READS) {
+      const response = await other.get(target, reader);
+      assert.equal(response.headers.get('retry-after'), '43200', target);
+      const { detail } = await assertProblem(
+        response,
+        [429, 'daily_allowance', 'Daily allowance used'],
+        4,
+        target,
+      );
+      assert.match(detail, /2026-11-22T00:00:00Z/);
+    }
+    for (const target of [ME, SCHEMA]) assert.equal((await other.get(target, reader)).status, 200, target);
+    other.setNow(Date.parse('2026-11-22T00:00:00Z'));
+    const next = await other.get(`/v1/detections/changes?cursor=${next_cursor}`, reader);
+    assert.equal(next.status, 200);
+  });
+});
+
+test('500: a fault, with rate-limit headers where the credential was verified, and nothing of its cause', async () => {
+  await withServer({}, async (other, reader) => {
+    other.store.writer.exec('DROP TABLE detection; DROP TABLE stream_row;');
+    for (const target of READS) {
+      const response = await other.get(target, reader);
+      const { detail } = await assertProblem(response, [500, 'internal', 'Internal error'], 4, target);
+      assert.doesNotMatch(detail, /table|sql|detection_?row/i);
+    }
+  });
+});
+
+test('limits: 120 requests a minute and key, unless the operator set another', async () => {
+  await withServer({ requests_per_minute: 120 }, async (other, reader) => {
+    const second = other.makeKey().key;
+    for (let used = 0; used < 120; used += 1) {
+      const response = await other.get(SCHEMA, reader);
+      await response.arrayBuffer();
+      assert.equal(response.status, 200, `${used}`);
+      assert.equal(response.headers.get('ratelimit-limit'), '120');
+      assert.equal(response.headers.get('ratelimit-policy'), '120;w=60');
+      assert.equal(response.headers.get('ratelimit-remaining'), String(119 - used));
+    }
+    assert.equal((await other.get(SCHEMA, reader)).status, 429);
+    assert.equal((await other.get(SCHEMA, second)).status, 200, 'another key has its own');
+  });
+});

@@ -1,0 +1,314 @@
+/**
+ * How the executable loads SQLite's addon: only from a folder and a file that nobody else could have prepared.
+ *
+ * The program is test/executable/main.ts with the same build, which opens databases and prints what it saw.
+ */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, beforeEach, test } from 'node:test';
+import { Refused } from '../../src/refused.ts';
+import { addonFolders, loadAddon, nativeBinding } from '../../src/store/addon.ts';
+import { buildExecutable, type Executable, PROJECT, sqliteVersion } from '../support/executable.ts';
+
+let executable: Executable;
+let home = '';
+let temporary = '';
+
+before(() => {
+  executable = buildExecutable('probe', {
+    main: 'test/executable/main.ts',
+    worker: 'test/executable/worker.ts',
+  });
+});
+after(() => executable?.remove());
+beforeEach(() => {
+  ({ home, temporary } = executable.place());
+});
+
+const environment = (more: Record<string, string> = {}) => ({ HOME: home, TMPDIR: temporary, ...more });
+const cache = () => join(home, '.cache', 'wirewatch');
+
+interface Seen {
+  mainSqlite: string;
+  worker: { sqlite: string; stack: string };
+  execArgv: string[];
+  sep: string;
+}
+
+/** Runs the probe and returns what it saw; it must have seen SQLite on both threads. */
+function look(more: Record<string, string> = {}): Seen {
+  const result = spawnSync(executable.path, [], { cwd: home, env: environment(more), encoding: 'utf8' });
+  return checked(result.status, result.stdout, result.stderr);
+}
+
+function checked(status: number | null, stdout: string, stderr: string): Seen {
+  assert.equal(status, 0, stderr);
+  const seen: Seen = JSON.parse(stdout);
+  assert.match(seen.mainSqlite, /^3\.\d+\.\d+$/);
+  assert.equal(seen.worker.sqlite, seen.mainSqlite);
+  return seen;
+}
+
+/** The one addon in a folder, whose content must be what its name says. */
+function addonIn(folder: string): string {
+  const [name = '', ...others] = readdirSync(folder);
+  assert.deepEqual(others, []);
+  const file = join(folder, name);
+  assert.ok(lstatSync(file).isFile());
+  assert.equal(name, `better_sqlite3-${createHash('sha256').update(readFileSync(file)).digest('hex')}.node`);
+  return file;
+}
+
+test('databases open on the main thread and in a worker, from a private copy of the addon', () => {
+  const { mainSqlite, worker } = look();
+  assert.equal(mainSqlite, sqliteVersion());
+  const file = addonIn(cache());
+  assert.equal(statSync(cache()).mode & 0o777, 0o700);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.match(worker.stack, /at worker\.cjs:\d+/, 'a stack names the script');
+
+  const before = statSync(file).mtimeMs;
+  look();
+  assert.equal(statSync(file).mtimeMs, before, 'a good copy is used again');
+});
+
+test('the environment cannot load code, nor a signal open a debugger', () => {
+  const { execArgv } = look({ NODE_OPTIONS: `--require ${join(home, 'absent.js')}` });
+  assert.deepEqual(execArgv, ['--disable-sigusr1']);
+});
+
+test('a home that is no folder is passed over', () => {
+  rmSync(home, { recursive: true });
+  writeFileSync(home, '');
+  const result = spawnSync(executable.path, [], { cwd: temporary, env: environment(), encoding: 'utf8' });
+  checked(result.status, result.stdout, result.stderr);
+  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
+});
+
+test('WIREWATCH_ADDON_DIR comes first, and is made when missing', () => {
+  const folder = join(home, 'srv', 'addon');
+  look({ WIREWATCH_ADDON_DIR: folder });
+  addonIn(folder);
+  assert.equal(existsSync(cache()), false);
+});
+
+/** Runs the probe as root (in a namespace of its own) where a shell command with mounts has changed the home. */
+function lookWhere(change: string): Seen {
+  const command = `${change} && exec "$PROBE"`;
+  const options = {
+    cwd: temporary,
+    env: environment({ PROBE: executable.path, PATH: '/usr/bin:/bin:/usr/sbin:/sbin' }),
+  };
+  const result = spawnSync('unshare', [UNSHARE, 'sh', '-c', command], { ...options, encoding: 'utf8' });
+  return checked(result.status, result.stdout, result.stderr);
+}
+
+const UNSHARE = process.getuid?.() === 0 ? '-m' : '-rm';
+const mounts = `mount -t tmpfs none "${tmpdir()}"`;
+const needsMounts = {
+  skip: spawnSync('unshare', [UNSHARE, 'sh', '-c', mounts]).status !== 0 && 'no mounts can be made here',
+};
+
+test('a home that is mounted noexec is passed over', needsMounts, () => {
+  lookWhere('mount -t tmpfs -o noexec none "$HOME"');
+  addonIn(join(temporary, 'wirewatch-0'));
+});
+
+test('a read-only home is passed over', needsMounts, () => {
+  lookWhere('mount -t tmpfs -o ro none "$HOME"');
+  addonIn(join(temporary, 'wirewatch-0'));
+});
+
+test('a read-only home that holds a good copy from before is used', needsMounts, () => {
+  look();
+  const { mtimeMs } = statSync(addonIn(cache()));
+  lookWhere('mount --bind "$HOME" "$HOME" && mount -o remount,ro,bind "$HOME"');
+  assert.equal(statSync(addonIn(cache())).mtimeMs, mtimeMs);
+  assert.deepEqual(readdirSync(temporary), []);
+});
+
+test('a file that was tampered with is replaced', () => {
+  look();
+  const file = addonIn(cache());
+  const bytes = readFileSync(file);
+  bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+  writeFileSync(file, bytes);
+  look();
+  addonIn(cache());
+
+  writeFileSync(file, 'short');
+  look();
+  addonIn(cache());
+
+  chmodSync(file, 0o666);
+  look();
+  assert.equal(statSync(addonIn(cache())).mode & 0o777, 0o600, 'anyone could have been writing to it');
+});
+
+test('a link in the place of the file is replaced, and what it leads to is left alone', () => {
+  look();
+  const file = addonIn(cache());
+  const elsewhere = join(home, 'elsewhere');
+  writeFileSync(elsewhere, readFileSync(file));
+  rmSync(file);
+  symlinkSync(elsewhere, file);
+  look();
+  addonIn(cache());
+  assert.ok(existsSync(elsewhere));
+});
+
+test('a pipe in the place of the file does not hold up the start', () => {
+  look();
+  const file = addonIn(cache());
+  rmSync(file);
+  assert.equal(spawnSync('mkfifo', [file]).status, 0);
+  look();
+  addonIn(cache());
+});
+
+test('a link in the place of the folder is passed over', () => {
+  const elsewhere = join(home, 'elsewhere');
+  mkdirSync(elsewhere, { mode: 0o700 });
+  mkdirSync(dirname(cache()));
+  symlinkSync(elsewhere, cache());
+  look();
+  assert.deepEqual(readdirSync(elsewhere), []);
+  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
+});
+
+test('a folder that others may enter is passed over, unchanged', () => {
+  mkdirSync(cache(), { recursive: true });
+  chmodSync(cache(), 0o755);
+  look();
+  assert.deepEqual(readdirSync(cache()), []);
+  assert.equal(statSync(cache()).mode & 0o777, 0o755);
+  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
+});
+
+test("somebody else's folder is passed over", {
+  skip: process.getuid?.() !== 0 && 'only root can give a folder away',
+}, () => {
+  mkdirSync(cache(), { recursive: true, mode: 0o700 });
+  chownSync(cache(), 12345, 12345);
+  look();
+  assert.deepEqual(readdirSync(cache()), []);
+  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
+});
+
+test("a folder that lies in somebody else's is passed over, and nothing is made there", {
+  skip: process.getuid?.() !== 0 && 'only root can give a folder away',
+}, () => {
+  chownSync(home, 12345, 12345);
+  look();
+  assert.deepEqual(readdirSync(home), []);
+  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
+});
+
+test('a folder that lies in one to which others can write is passed over, unless each keeps their own there', () => {
+  for (const mode of [0o777, 0o770, 0o2775]) {
+    chmodSync(home, mode);
+    look();
+    assert.deepEqual(readdirSync(home), []);
+    addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
+  }
+  chmodSync(home, 0o1777);
+  look();
+  addonIn(cache());
+});
+
+test('several first starts at once do not disturb each other', async () => {
+  const starts = Array.from({ length: 8 }, async () => {
+    const child = spawn(executable.path, [], { cwd: home, env: environment() });
+    const output = { stdout: '', stderr: '' };
+    child.stdout.on('data', (data) => {
+      output.stdout += String(data);
+    });
+    child.stderr.on('data', (data) => {
+      output.stderr += String(data);
+    });
+    const { promise, resolve } = Promise.withResolvers<number | null>();
+    child.on('close', resolve);
+    return checked(await promise, output.stdout, output.stderr);
+  });
+  await Promise.all(starts);
+  addonIn(cache());
+});
+
+function addonBytes(): Uint8Array {
+  const require = createRequire(import.meta.url);
+  const { getPrebuildPath } = require(join(PROJECT, 'node_modules/better-sqlite3/lib/binding.js'));
+  return readFileSync(getPrebuildPath());
+}
+
+test('where no folder works, the operator learns of each one why, and what to do', () => {
+  writeFileSync(join(home, 'file'), '');
+  mkdirSync(join(home, 'open'));
+  chmodSync(join(home, 'open'), 0o777);
+  const folders = [join(home, 'file', 'wirewatch'), join(home, 'open')];
+  assert.throws(
+    () => loadAddon(addonBytes(), folders),
+    (error) => {
+      assert.ok(error instanceof Refused);
+      assert.equal(error.code, 'configuration');
+      for (const folder of folders) assert.ok(error.message.includes(`  ${folder}: `), error.message);
+      assert.match(error.message, /has mode 0777, not 0700/);
+      assert.match(error.message, /Set WIREWATCH_ADDON_DIR to a folder/);
+      return true;
+    },
+  );
+});
+
+test('a copy that the system will not load is followed by the next folder', () => {
+  const folders = [join(home, 'a'), join(home, 'b')];
+  assert.throws(
+    () => loadAddon(Buffer.from('not an addon'), folders),
+    (error) => error instanceof Refused && folders.every((folder) => error.message.includes(`  ${folder}: `)),
+  );
+  const { addon, file } = loadAddon(addonBytes(), [join(home, 'c')]);
+  assert.ok('Database' in addon);
+  assert.equal(dirname(file), join(home, 'c'));
+});
+
+test('the folders are tried in a fixed order; what is unset, empty or relative is passed over', () => {
+  const uid = process.getuid?.();
+  const all = {
+    WIREWATCH_ADDON_DIR: 'here',
+    XDG_CACHE_HOME: '/x/cache',
+    XDG_RUNTIME_DIR: '/run/user/1',
+    TMPDIR: '/t',
+  };
+  const folders = addonFolders(all);
+  const withoutHome = folders.filter((folder) => !folder.endsWith('/.cache/wirewatch'));
+  assert.equal(folders.indexOf('/x/cache/wirewatch'), 1);
+  assert.deepEqual(withoutHome, [
+    join(process.cwd(), 'here'),
+    '/x/cache/wirewatch',
+    '/run/user/1/wirewatch',
+    `/t/wirewatch-${uid}`,
+    ...(process.platform === 'linux' ? [`/dev/shm/wirewatch-${uid}`] : []),
+  ]);
+  const few = addonFolders({ WIREWATCH_ADDON_DIR: '', XDG_CACHE_HOME: 'cache', XDG_RUNTIME_DIR: '' });
+  assert.ok(few.includes(`/tmp/wirewatch-${uid}`));
+  assert.ok(!few.some((folder) => folder.startsWith(join(process.cwd(), 'cache'))));
+});
+
+test('with node_modules, better-sqlite3 finds its own addon', () => {
+  assert.equal(nativeBinding(), undefined);
+});

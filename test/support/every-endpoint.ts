@@ -1,0 +1,82 @@
+/** What the tests of all endpoints share: where they are, a server with two detections, and what every problem has. */
+import assert from 'node:assert/strict';
+import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from './server.ts';
+
+export const CHANGES = '/v1/detections/changes?since=2026-11-21T00:00:00Z';
+export const PERIOD = '/v1/detections?from=2026-11-20&to=2026-11-20';
+export const ONE = '/v1/detections/t.7001.1.1';
+export const ME = '/v1/me';
+export const SCHEMA = '/v1/schema/detection';
+export const HEALTH = '/v1/health';
+export const TOKEN = '/oauth/token';
+export const READS = [CHANGES, PERIOD, ONE];
+export const KEYED = [...READS, ME, SCHEMA];
+export const ALL = [...KEYED, HEALTH, TOKEN];
+export const RATE = ['ratelimit-limit', 'ratelimit-policy', 'ratelimit-remaining', 'ratelimit-reset'];
+export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** A server with two detections of subscription 7001. */
+export async function startWithDetections(): Promise<TestServer> {
+  const server = await startTestServer({ base_url: 'https://api.example/ww' });
+  server.store.deliver(
+    [1, 2].map((id) => ({ content_type: 'text', version: 1, row: { source_internal_id: id } })),
+    NOW_MS - 60_000,
+  );
+  return server;
+}
+
+export const pathOf = (target: string) => target.split('?')[0] ?? '';
+export const hasRate = (response: Response) => RATE.filter((name) => response.headers.has(name)).length;
+
+export async function tokenOf(
+  at: TestServer,
+  client: { id: string; key: string },
+  scope = '',
+): Promise<string> {
+  const body = new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: client.id,
+    client_secret: client.key,
+    scope,
+  });
+  const response = await at.get(TOKEN, undefined, { method: 'POST', body });
+  const text = await response.text();
+  assert.equal(response.status, 200, text);
+  return JSON.parse(text).access_token;
+}
+
+/** @param rate how many of the rate-limit headers are there: all four or none */
+export async function assertProblem(
+  response: Response,
+  [status, code, title]: readonly [number, string, string],
+  rate: 0 | 4,
+  what: string,
+): Promise<{ detail: string }> {
+  const text = await response.text();
+  assert.equal(response.status, status, `${what}: ${text}`);
+  assert.equal(response.headers.get('content-type'), 'application/problem+json', what);
+  assert.equal(response.headers.get('cache-control'), 'no-store', what);
+  assert.equal(hasRate(response), rate, what);
+  const problem = JSON.parse(text);
+  assert.deepEqual(Object.keys(problem), ['type', 'title', 'status', 'detail', 'request_id'], what);
+  const expected = [`https://api.example/ww/errors/${code}`, title, status];
+  assert.deepEqual([problem.type, problem.title, problem.status], expected, what);
+  assert.equal(problem.request_id, response.headers.get('x-request-id'), what);
+  assert.match(problem.detail, /^\S.+/, what);
+  return problem;
+}
+
+/** Use of a server of its own, for what would disturb the others. */
+export async function withServer(
+  options: TestServerOptions,
+  use: (other: TestServer, key: string) => Promise<void>,
+) {
+  const other = await startTestServer({ base_url: 'https://api.example/ww', ...options });
+  try {
+    other.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 60_000);
+    await use(other, other.makeKey().key);
+  } finally {
+    await other.close();
+  }
+}

@@ -1,0 +1,62 @@
+/** An executable as `npm run build` makes it, in a folder of its own, and the empty places in which tests run it. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+
+export const PROJECT = join(import.meta.dirname, '..', '..');
+
+/** Of the addon that is packed in. */
+export function sqliteVersion(): unknown {
+  const db = new Database(':memory:');
+  try {
+    return db.prepare('SELECT sqlite_version()').pluck().get();
+  } finally {
+    db.close();
+  }
+}
+
+export interface Executable {
+  readonly path: string;
+  /** An empty home, with an empty folder for temporary files beside it. */
+  place(): { readonly home: string; readonly temporary: string };
+  remove(): void;
+}
+
+/** @param entries of another program, by the names of its scripts; by default Wirewatch itself */
+export function buildExecutable(name: string, entries?: Readonly<Record<string, string>>): Executable {
+  mkdirSync(join(PROJECT, 'dist'), { recursive: true });
+  const built = mkdtempSync(join(PROJECT, 'dist', 'test-'));
+  const scratch = mkdtempSync(join(tmpdir(), 'wirewatch-executable-'));
+  const path = join(built, name);
+  const source = JSON.stringify(join(PROJECT, 'build', 'executable.mjs'));
+  const script = `const { makeExecutable } = await import(${source});
+    await makeExecutable(${JSON.stringify({ output: path, entries })});`;
+  // No home and no search path but the system's: the build needs neither.
+  const result = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+    cwd: scratch,
+    env: { PATH: '/usr/bin:/bin', HOME: join(scratch, 'absent') },
+    encoding: 'utf8',
+  });
+  assert.equal(result.status, 0, result.stderr);
+  assert.deepEqual(readdirSync(scratch), [], 'the build writes nothing elsewhere');
+  assert.deepEqual(readdirSync(built).sort(), [name, `${name}.cdx.json`, `${name}.sha256`]);
+  let places = 0;
+  return {
+    path,
+    place() {
+      places += 1;
+      const home = join(scratch, String(places), 'home');
+      const temporary = join(dirname(home), 'tmp');
+      mkdirSync(home, { recursive: true });
+      mkdirSync(temporary);
+      return { home, temporary };
+    },
+    remove() {
+      rmSync(built, { recursive: true, force: true });
+      rmSync(scratch, { recursive: true, force: true });
+    },
+  };
+}
