@@ -152,6 +152,7 @@ export function gradeClient(evidence: Evidence): Finding[] {
 const NOT_REACHED = 'the exam ended before';
 
 function passedOrAdvice(rule: RuleName, { requests, gapAfter, isRestarted }: Evidence) {
+  // Advice only: a late file comes on the stream, so the copy of a client that never asks for gaps is right, too.
   const asked = requests.some(({ number, endpoint }) => endpoint === 'getMe' && number > (gapAfter ?? 0));
   if (rule === 'notices_gaps' && !asked)
     return {
@@ -321,13 +322,13 @@ function wrongCopy({ copy, atKills }: Evidence): Seen[] | string {
 /** Requests for changes, each with the next one of the same filters. */
 function chains({ requests }: Evidence): (readonly [RequestRecord, RequestRecord])[] {
   const changes = requests.filter(({ endpoint, method }) => endpoint === 'listChanges' && method === 'GET');
-  const groups = Map.groupBy(changes, ({ parameters }) => {
-    const filters = Object.entries(parameters).filter(
-      ([name]) => !['cursor', 'since', 'limit'].includes(name),
-    );
-    return JSON.stringify(filters.sort(([one], [other]) => (one < other ? -1 : 1)));
-  });
-  return [...groups.values()].flatMap((group) => pairs(group));
+  return [...Map.groupBy(changes, filtersOf).values()].flatMap((group) => pairs(group));
+}
+
+/** What a request for changes asks for besides its place in the stream; equal texts for equal filters. */
+export function filtersOf({ parameters }: RequestRecord): string {
+  const filters = Object.entries(parameters).filter(([name]) => !['cursor', 'since', 'limit'].includes(name));
+  return JSON.stringify(filters.sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 function pairs<Value>(values: readonly Value[]): (readonly [Value, Value])[] {
