@@ -1,71 +1,94 @@
 /**
- * How a client did in the lab's exam: a pure function over the report and what the exam itself did.
+ * Grades a client after the lab's exam: a pure function over the report and the record of the exam itself.
  *
- * The rules are those that a client keeps (contract: Client procedures, Retry; manual: client-guide). Nothing here
- * depends on how fast the machine is: waits are measured from the arrival of one request to that of the next, so what
- * a slow machine adds only makes them longer.
+ * The rules are those of the contract (Client procedures, Retry) and of the manual's client-guide. No grade depends on
+ * the speed of the machine: a wait is measured from one request's arrival to the next, which a slow machine only
+ * lengthens.
  */
 import { SECOND_MS } from '../time.ts';
 import type { RequestRecord } from './report.ts';
+
+/** A rule for clients: what it asks, where the documentation says so, and how it is checked. */
+type Rule = readonly [means: string, documentation: string, check: (evidence: Evidence) => Result];
+
+/** Violations, none if the rule is kept; or an outcome with its reason. */
+type Result =
+  | readonly Violation[]
+  | { readonly outcome: Exclude<Finding['outcome'], 'failed'>; readonly detail: string };
 
 export const RULES = {
   finishes: [
     'reads on until it has caught up',
     'GET /v1/detections/changes, rule 4; client-guide: Follow the stream',
+    ({ unfinished }) => (unfinished === null ? [] : [{ detail: unfinished, requests: [] }]),
   ],
-  retries: ['survives errors that pass', 'Retry: 429, 500 and 503; client-guide: Handle errors'],
-  waits_as_told: ['waits as long as Retry-After says', 'Retry: Retry-After; client-guide: Handle errors'],
-  doubles_waits: ['waits twice as long each time', 'Retry: the wait doubles; client-guide: Handle errors'],
+  retries: ['survives errors that pass', 'Retry: 429, 500 and 503; client-guide: Handle errors', failedExits],
+  waits_as_told: [
+    'waits as long as Retry-After says',
+    'Retry: Retry-After; client-guide: Handle errors',
+    shortWaits,
+  ],
+  doubles_waits: [
+    'waits twice as long each time',
+    'Retry: the wait doubles; client-guide: Handle errors',
+    steadyWaits,
+  ],
   keeps_cursor: [
     'goes on with the cursor of the last complete page, over restarts',
     'GET /v1/detections/changes, rule 2; client-guide: What to store',
+    wrongCursors,
   ],
   follows_has_more: [
     'calls again at once while has_more is true',
     'GET /v1/detections/changes, rule 4; client-guide: Follow the stream',
+    unfollowed,
   ],
   rows_with_cursor: [
     'stores rows and cursor together',
     'What the service does: rows and cursor in one transaction; client-guide: What to store',
+    lostAtKills,
   ],
   keeps_versions: [
     'takes no lower version',
     'What the service does: keeps the higher version; client-guide: What to store',
+    lowerTaken,
   ],
   handles_401: [
     'does not repeat a call after 401',
     'Retry: never 401 unchanged; client-guide: Handle errors',
+    repeated401,
   ],
   notices_gaps: [
     'asks for the gaps of the exports',
     'GET /v1/me, data_gaps; client-guide: Follow the stream',
+    gapsAsked,
   ],
   right_copy: [
     'ends with the right copy',
     'Client procedures: incremental loading; client-guide: Test your client',
+    wrongCopy,
   ],
-} as const satisfies Record<string, readonly [rule: string, documentation: string]>;
+} as const satisfies Record<string, Rule>;
 
 export type RuleName = keyof typeof RULES;
 
 export interface Finding {
   readonly rule: RuleName;
-  /** What a client is to do, and where the documentation says so. */
   readonly means: string;
   readonly documentation: string;
-  /** `advice`: it may be done otherwise; the exam cannot see it. */
+  /** `advice`: the exam cannot tell whether the client does this otherwise. */
   readonly outcome: 'passed' | 'failed' | 'not_tested' | 'advice';
-  /** What was seen, or why nothing could be; empty where it passed. */
+  /** What the exam observed, or why it could not; empty if the client passed. */
   readonly detail: string;
   /** Numbers of the requests in the report. */
   readonly requests: readonly number[];
 }
 
-/** The client was killed, or ended by itself, behind the request with this number; it was then started again. */
+/** The client was killed, or ended by itself, after the request with this number. It was then started again. */
 export interface Moment {
   readonly kind: 'killed' | 'ended';
   readonly after: number;
-  /** Exit code of one that ended by itself; null: unknown. */
+  /** Exit code of a client that ended by itself; null: unknown. */
   readonly code: number | null;
 }
 
@@ -73,19 +96,18 @@ export interface Evidence {
   /** The client's own requests to the API, in the order of arrival. */
   readonly requests: readonly RequestRecord[];
   readonly moments: readonly Moment[];
-  /** Ids of the faults whose answers are incomplete, though the report may say that they were sent. */
+  /** Ids of the faults that make an answer incomplete, even if the report says that it was sent. */
   readonly damaging: ReadonlySet<string>;
-  /** Number of the last request before the 401s that the exam gave; null: not reached. */
+  /** Number of the last request before the exam answered with 401; null: not reached. */
   readonly unauthorizedAfter: number | null;
-  /** Likewise, before the gap. */
+  /** Number of the last request before the gap; null: not reached. */
   readonly gapAfter: number | null;
-  /** What it did not finish within the patience of the exam; null: everything was played. */
+  /** What the client did not finish in time; null: it finished everything. */
   readonly unfinished: string | null;
-  /** Whether a client can be restarted. */
   readonly isRestarted: boolean;
-  /** Version by id at the end, in the copy and as it should be; null: it cannot be asked for. */
+  /** Version by id at the end, in the copy and in the service; null: the exam cannot read the copy. */
   readonly copy: { readonly versions: Versions; readonly expected: Versions } | null;
-  /** Detections that came right before a kill. */
+  /** Detections that were delivered right before a kill. */
   readonly atKills: ReadonlySet<string>;
   /** The copy's version of a detection after a lower one was delivered; null: not tried. */
   readonly lower: Lower | null;
@@ -101,72 +123,44 @@ export interface Lower {
   readonly copied: number | null;
 }
 
-interface Seen {
+interface Violation {
   readonly detail: string;
   readonly requests: readonly number[];
 }
 
-/** A wait within a Retry-After may be that much shorter: clocks and timers are of whole milliseconds. */
+/** A wait may be this much shorter than Retry-After: clocks and timers count whole milliseconds. */
 const ROUNDING_MS = 50;
-/** The last of three waits is four times the first; half of that is left to chance, as clients are advised to do. */
+/** The last of three waits is four times the first, minus the random part that the client-guide recommends. */
 const GROWTH_MIN = 1.5;
-/** The first wait is a second; less than this is none. */
+/** The first wait is a second, with its random part; a client that waits less than this does not wait. */
 const FIRST_WAIT_MS_MIN = SECOND_MS / 5;
 const AT_ONCE_MS = 30 * SECOND_MS;
 const SHOWN_MAX = 5;
 
-/** @returns one finding a rule, in the order of {@link RULES} */
+/** @returns one finding for each rule, in the order of {@link RULES} */
 export function gradeClient(evidence: Evidence): Finding[] {
-  const copy =
-    evidence.copy === null ? 'no copy to look at: name a command that prints it with --copy' : null;
-  const restart = evidence.isRestarted
-    ? null
-    : 'the client was not restarted: name its command with --client';
-  const { unfinished } = evidence;
-  const checks: Readonly<Record<RuleName, () => Seen[] | string>> = {
-    finishes: () => (unfinished === null ? [] : [{ detail: unfinished, requests: [] }]),
-    retries: () => exits(evidence),
-    waits_as_told: () => shortWaits(evidence),
-    doubles_waits: () => steadyWaits(evidence),
-    keeps_cursor: () => wrongCursors(evidence),
-    follows_has_more: () => unfollowed(evidence),
-    rows_with_cursor: () => restart ?? copy ?? lostAtKills(evidence),
-    keeps_versions: () => copy ?? lowerTaken(evidence),
-    handles_401: () => repeated401(evidence),
-    notices_gaps: () => (evidence.gapAfter === null ? NOT_REACHED : []),
-    right_copy: () => copy ?? wrongCopy(evidence),
-  };
   return (Object.keys(RULES) as RuleName[]).map((rule) => {
-    const [means, documentation] = RULES[rule];
-    const seen = checks[rule]();
+    const [means, documentation, check]: Rule = RULES[rule];
+    const result = check(evidence);
     const head = { rule, means, documentation };
-    if (typeof seen === 'string') return { ...head, outcome: 'not_tested', detail: seen, requests: [] };
-    if (seen.length === 0) return { ...head, ...passedOrAdvice(rule, evidence), requests: [] };
-    const details = seen.slice(0, SHOWN_MAX).map(({ detail }) => detail);
-    if (seen.length > SHOWN_MAX) details.push(`${seen.length - SHOWN_MAX} more`);
-    const requests = [...new Set(seen.flatMap((one) => one.requests))];
+    if ('outcome' in result) return { ...head, ...result, requests: [] };
+    if (result.length === 0) return { ...head, outcome: 'passed', detail: '', requests: [] };
+    const details = result.slice(0, SHOWN_MAX).map(({ detail }) => detail);
+    if (result.length > SHOWN_MAX) details.push(`${result.length - SHOWN_MAX} more`);
+    const requests = [...new Set(result.flatMap((one) => one.requests))];
     return { ...head, outcome: 'failed', detail: details.join('; '), requests };
   });
 }
 
-const NOT_REACHED = 'the exam ended before';
-
-function passedOrAdvice(rule: RuleName, { requests, gapAfter, isRestarted }: Evidence) {
-  const asked = requests.some(({ number, endpoint }) => endpoint === 'getMe' && number > (gapAfter ?? 0));
-  if (rule === 'notices_gaps' && !asked)
-    return {
-      outcome: 'advice',
-      detail: 'it did not ask GET /v1/me after a gap: it cannot tell a quiet day from a missing file',
-    } as const;
-  if (rule === 'keeps_cursor' && !isRestarted)
-    return {
-      outcome: 'passed',
-      detail: 'without a restart: name the command of the client with --client',
-    } as const;
-  return { outcome: 'passed', detail: '' } as const;
+function notTested(detail: string) {
+  return { outcome: 'not_tested', detail } as const;
 }
 
-function exits({ moments, unauthorizedAfter }: Evidence): Seen[] {
+const NOT_REACHED = notTested('the exam ended before');
+const NO_COPY = notTested('the exam cannot read the copy: name a command that prints it with --copy');
+const NO_RESTART = notTested('the client was not restarted: name its command with --client');
+
+function failedExits({ moments, unauthorizedAfter }: Evidence): Violation[] {
   return moments
     .filter(
       ({ kind, code, after }) => kind === 'ended' && code !== 0 && (unauthorizedAfter ?? Infinity) >= after,
@@ -177,7 +171,15 @@ function exits({ moments, unauthorizedAfter }: Evidence): Seen[] {
     }));
 }
 
-function shortWaits({ requests, moments }: Evidence): Seen[] {
+/** Advice at most: the rows of a late file come on the stream, so the copy is right even if the client never asks. */
+function gapsAsked({ requests, gapAfter }: Evidence): Result {
+  if (gapAfter === null) return NOT_REACHED;
+  if (requests.some(({ number, endpoint }) => endpoint === 'getMe' && number > gapAfter)) return [];
+  const detail = 'it did not ask GET /v1/me after a gap: it cannot tell a quiet day from a missing file';
+  return { outcome: 'advice', detail };
+}
+
+function shortWaits({ requests, moments }: Evidence): Violation[] {
   return pairs(requests).flatMap(([one, next]) => {
     if (one.status !== 429 && one.status !== 503) return [];
     if (one.retry_after === null || wasInterrupted(moments, one, next)) return [];
@@ -188,9 +190,9 @@ function shortWaits({ requests, moments }: Evidence): Seen[] {
   });
 }
 
-/** Runs of failures without a Retry-After: the waits between them grow, and none is missing. */
-function steadyWaits({ requests, moments }: Evidence): Seen[] {
-  const found: Seen[] = [];
+/** Errors in a row without a Retry-After: the first wait is too short, or the waits do not grow. */
+function steadyWaits({ requests, moments }: Evidence): Violation[] {
+  const found: Violation[] = [];
   let waits: { number: number; ms: number }[] = [];
   const check = () => {
     const [first] = waits;
@@ -214,8 +216,8 @@ function steadyWaits({ requests, moments }: Evidence): Seen[] {
   return found;
 }
 
-function wrongCursors(evidence: Evidence): Seen[] {
-  return chains(evidence).flatMap(([one, next]) => {
+function wrongCursors(evidence: Evidence): Result {
+  const found = chains(evidence).flatMap(([one, next]) => {
     const own = startOf(one);
     const start = startOf(next);
     const isGood = isGoodPage(one, evidence);
@@ -234,44 +236,43 @@ function wrongCursors(evidence: Evidence): Seen[] {
           : `did not go on where request ${one.number} had ended${when}`;
     return [{ detail: `request ${next.number} ${what}`, requests: [one.number, next.number] }];
   });
+  if (evidence.isRestarted || found.length > 0) return found;
+  return { outcome: 'passed', detail: 'without a restart: name the command of the client with --client' };
 }
 
-function unfollowed(evidence: Evidence): Seen[] {
+function unfollowed(evidence: Evidence): Violation[] {
   const { moments, requests } = evidence;
   const found = chains(evidence).flatMap(([one, next]) => {
     if (one.has_more !== true || !isGoodPage(one, evidence)) return [];
-    const between = moments.filter(({ after }) => after >= one.number && after < next.number);
-    if (between.some(({ kind }) => kind === 'killed')) return [];
-    const hasEnded = between.some(({ kind }) => kind === 'ended');
-    if (!hasEnded && waited(one, next) < AT_ONCE_MS) return [];
-    const what = hasEnded ? 'ended' : `waited ${seconds(waited(one, next))}`;
-    return [
-      { detail: `it ${what} after request ${one.number}, though has_more was true`, requests: [one.number] },
-    ];
+    if (wasInterrupted(moments, one, next, 'killed')) return [];
+    if (wasInterrupted(moments, one, next)) return [endedEarly(one)];
+    if (waited(one, next) < AT_ONCE_MS) return [];
+    const detail = `it waited ${seconds(waited(one, next))} after request ${one.number}, though has_more was true`;
+    return [{ detail, requests: [one.number] }];
   });
   const last = requests.findLast(({ endpoint }) => endpoint === 'listChanges');
-  const isLeft = last?.has_more === true && isGoodPage(last, evidence) && moments.at(-1)?.kind === 'ended';
-  return isLeft
-    ? [
-        ...found,
-        {
-          detail: `it ended after request ${last.number}, though has_more was true`,
-          requests: [last.number],
-        },
-      ]
-    : found;
+  if (last?.has_more === true && isGoodPage(last, evidence) && moments.at(-1)?.kind === 'ended')
+    found.push(endedEarly(last));
+  return found;
 }
 
-function lostAtKills({ copy, atKills }: Evidence): Seen[] {
-  const lost = [...atKills].filter((id) => copy?.expected.has(id) === true && !copy.versions.has(id));
+function endedEarly({ number }: RequestRecord): Violation {
+  return { detail: `it ended after request ${number}, though has_more was true`, requests: [number] };
+}
+
+function lostAtKills({ copy, atKills, isRestarted }: Evidence): Result {
+  if (!isRestarted) return NO_RESTART;
+  if (copy === null) return NO_COPY;
+  const lost = [...atKills].filter((id) => copy.expected.has(id) && !copy.versions.has(id));
   return lost.map((id) => ({
     detail: `${id} was delivered before a kill and is not in the copy`,
     requests: [],
   }));
 }
 
-function lowerTaken({ lower }: Evidence): Seen[] | string {
-  if (lower === null) return 'no lower version could be delivered before the exam ended';
+function lowerTaken({ lower, copy }: Evidence): Result {
+  if (copy === null) return NO_COPY;
+  if (lower === null) return notTested('no lower version could be delivered before the exam ended');
   const { id, copied, stored, delivered } = lower;
   if (copied !== null && copied >= stored) return [];
   const has = copied === null ? 'does not have it' : `has version ${copied}`;
@@ -283,10 +284,10 @@ function lowerTaken({ lower }: Evidence): Seen[] | string {
   ];
 }
 
-/** One more call is right with a new token, once. */
-function repeated401({ requests, moments, unauthorizedAfter }: Evidence): Seen[] | string {
+/** A client may repeat the call once, with a new token. */
+function repeated401({ requests, moments, unauthorizedAfter }: Evidence): Result {
   if (unauthorizedAfter === null) return NOT_REACHED;
-  const found: Seen[] = [];
+  const found: Violation[] = [];
   let refused: RequestRecord | null = null;
   let mayRepeat = false;
   let refusals = 0;
@@ -308,8 +309,8 @@ function repeated401({ requests, moments, unauthorizedAfter }: Evidence): Seen[]
   return found;
 }
 
-function wrongCopy({ copy, atKills }: Evidence): Seen[] | string {
-  if (copy === null) return NOT_REACHED;
+function wrongCopy({ copy, atKills }: Evidence): Result {
+  if (copy === null) return NO_COPY;
   return [...copy.expected].flatMap(([id, version]) => {
     const copied = copy.versions.get(id);
     if (copied === version || (copied === undefined && atKills.has(id))) return [];
@@ -321,20 +322,20 @@ function wrongCopy({ copy, atKills }: Evidence): Seen[] | string {
 /** Requests for changes, each with the next one of the same filters. */
 function chains({ requests }: Evidence): (readonly [RequestRecord, RequestRecord])[] {
   const changes = requests.filter(({ endpoint, method }) => endpoint === 'listChanges' && method === 'GET');
-  const groups = Map.groupBy(changes, ({ parameters }) => {
-    const filters = Object.entries(parameters).filter(
-      ([name]) => !['cursor', 'since', 'limit'].includes(name),
-    );
-    return JSON.stringify(filters.sort(([one], [other]) => (one < other ? -1 : 1)));
-  });
-  return [...groups.values()].flatMap((group) => pairs(group));
+  return [...Map.groupBy(changes, filtersOf).values()].flatMap((group) => pairs(group));
+}
+
+/** The filters of a request for changes as text: equal filters give equal texts. */
+export function filtersOf({ parameters }: RequestRecord): string {
+  const filters = Object.entries(parameters).filter(([name]) => !['cursor', 'since', 'limit'].includes(name));
+  return JSON.stringify(filters.sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 function pairs<Value>(values: readonly Value[]): (readonly [Value, Value])[] {
   return values.slice(1).map((next, index) => [values[index] as Value, next] as const);
 }
 
-/** Any since is the same start: a client may take it from its clock each time. */
+/** Every `since` counts as the same start: a client may calculate it from its clock each time. */
 function startOf({ parameters }: RequestRecord): string {
   return parameters.cursor ?? 'since';
 }
@@ -346,7 +347,7 @@ export function isGoodPage(request: RequestRecord, { damaging }: Pick<Evidence, 
   );
 }
 
-/** Whether it was killed between two of its requests, or started anew after it had ended. @param by only so */
+/** Whether the client was killed, or ended by itself, between two of its requests. @param by only in this way */
 function wasInterrupted(
   moments: readonly Moment[],
   one: RequestRecord,

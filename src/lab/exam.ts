@@ -5,7 +5,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultSpec } from './actions.ts';
 import type { ClientProcess } from './exam-client.ts';
-import { type Evidence, isGoodPage, type Lower, type Moment, type Versions } from './exam-grades.ts';
+import {
+  type Evidence,
+  filtersOf,
+  isGoodPage,
+  type Lower,
+  type Moment,
+  type Versions,
+} from './exam-grades.ts';
 import type { RequestRecord } from './report.ts';
 
 /** The lab that runs, and the client. */
@@ -33,6 +40,8 @@ const START_AGAIN_MS = 500;
 const WATCH_401_MS = 5_000;
 /** After a page was sent, the client is killed that much later. */
 const KILLS_MS = [0, 3, 10, 30];
+/** How long a request waits that is to be under way when the client is killed. */
+const HELD = '10m';
 const SLOW_BYTES_A_SECOND = 200;
 const RETRY_AFTER = 2;
 const LOWER_TRIES = 3;
@@ -82,6 +91,10 @@ class Exam {
   #unauthorizedAfter: number | null = null;
   #gapAfter: number | null = null;
   #lower: Lower | null = null;
+  /** The filters of the stream that the client follows; null: it has read no page yet. */
+  #filters: string | null = null;
+  /** The last page of the stream that the client read after the last change. */
+  #lastPage = 0;
   #copy: Evidence['copy'] = null;
   #isRestarted: boolean;
 
@@ -146,34 +159,64 @@ class Exam {
     return id;
   }
 
-  /** Until every fault has fired, and a page behind the last of them says that there is no more. */
+  /** Until every fault has fired, and a page after the last of them says that there is no more. */
   async #caughtUp(): Promise<void> {
     const { total } = await this.#report(NEWER);
     await this.#until('it did not read on to a page with has_more false', total, async (requests) => {
       const faults = (await this.#options.ask('GET', 'faults')) as readonly { left: number | null }[];
       if (faults.some(({ left }) => left !== 0)) return false;
-      const last = requests.findLast(({ endpoint }) => endpoint === 'listChanges');
-      return (
-        last?.has_more === false && last.fault === null && isGoodPage(last, { damaging: this.#damaging })
-      );
+      const last = this.#followed(requests).at(-1);
+      if (last?.has_more !== false || last.fault !== null || !this.#isGood(last)) return false;
+      this.#lastPage = last.number;
+      return true;
     });
   }
 
+  /** The requests for changes with the filters of the first page that the client read. */
+  #followed(requests: readonly RequestRecord[]): RequestRecord[] {
+    const changes = requests.filter(({ endpoint }) => endpoint === 'listChanges');
+    const first = changes.find((one) => this.#isGood(one));
+    if (first !== undefined) this.#filters ??= filtersOf(first);
+    return changes.filter((one) => filtersOf(one) === this.#filters);
+  }
+
+  #isGood(request: RequestRecord): boolean {
+    return isGoodPage(request, { damaging: this.#damaging });
+  }
+
   async #restarts(): Promise<void> {
-    const { client, ask } = this.#options;
     for (const afterMs of KILLS_MS) {
       const { total } = await this.#report(NEWER);
       await this.#dropBeforeKill();
       await this.#until('it did not ask for changes', total, (requests) =>
-        requests.some((one) => (one.rows ?? 0) > 0 && isGoodPage(one, { damaging: this.#damaging })),
+        requests.some((one) => (one.rows ?? 0) > 0 && this.#isGood(one)),
       );
       await sleep(afterMs);
       if (!(await this.#restart())) return;
       await this.#caughtUp();
     }
-    const { total } = await this.#report(NEWER);
+    if (this.#options.client !== null) await this.#killAtNextRequest(this.#options.client);
+    await this.#killWithinPage();
+  }
+
+  /** A client that has its cursor in a file by then, and its rows only in memory, loses them, however fast it is. */
+  async #killAtNextRequest(client: ClientProcess): Promise<void> {
+    // Its first request is to be the one that gets the rows.
+    await this.#kill(client);
     await this.#dropBeforeKill();
-    const id = await this.#fault({ slow: SLOW_BYTES_A_SECOND });
+    await this.#killWithin({ delay: HELD, after: 1 });
+  }
+
+  /** Where the exam cannot kill the client, it has a slow page to read. */
+  async #killWithinPage(): Promise<void> {
+    await this.#dropBeforeKill();
+    await this.#killWithin({ slow: SLOW_BYTES_A_SECOND });
+  }
+
+  async #killWithin(answer: FaultSpec): Promise<void> {
+    const { client, ask } = this.#options;
+    const { total } = await this.#report(NEWER);
+    const id = await this.#fault(answer);
     await this.#until('it did not ask for changes', total, (requests) =>
       requests.some(({ fault }) => fault === id),
     );
@@ -264,8 +307,13 @@ class Exam {
   async #readCopy(): Promise<void> {
     const { copy, client } = this.#options;
     if (copy === null) return;
+    // A client that asks again, or is started again, has stored the page before.
+    await this.#until(
+      'it did not ask again after its last page',
+      this.#lastPage,
+      (requests) => this.#followed(requests).length > 0,
+    );
     const expected = await this.#expected();
-    // A client that runs on may still be storing its last page.
     if (client !== null) await this.#kill(client);
     const versions = await copy();
     this.#copy = { versions, expected: new Map(expected.map(({ id, version }) => [id, version])) };

@@ -61,7 +61,7 @@ export class Intervening implements Intervention {
     const act = () => (isProxy ? sendAsProxy(response, fault, record) : cutConnection(request.socket, reset));
     const delayMs = delayOf(fault);
     if (delayMs === 0) act();
-    else setTimeout(act, delayMs);
+    else setTimeout(act, delayMs).unref();
   }
 
   atCredential(): void {

@@ -30,7 +30,8 @@ export async function sendTampered(
   if (fault !== null) headers.push(TAMPERED, fault.id);
   const answer = { ...plain, headers };
   const delayMs = delayOf(fault);
-  if (delayMs > 0) await sleep(delayMs);
+  // Not waited for by a lab that ends.
+  if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   try {
     if (fault === null || !touchesBody(fault) || exchange.response.destroyed)
       await sendAnswer(exchange, answer, closing);

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { checkAnswer } from '../support/checked-fetch.ts';
 import { type Lab, startLab } from '../support/lab.ts';
+import { inFolder } from '../support/program.ts';
 
 const CHANGES = '/v1/detections/changes';
 const START = `${CHANGES}?since=2026-03-28T23:59:00Z`;
@@ -228,6 +229,19 @@ describe('what happens to the body and the connection', () => {
     assert.ok(performance.now() - slowMs >= 390, 'half a second, less the last pause');
     assert.ok(performance.now() - headMs >= 100, 'the head comes at once');
   });
+
+  test('a lab ends at once, whatever delay is under way', () =>
+    inFolder(async (own) => {
+      const other = await startLab(own);
+      const cuts = [];
+      for (const spec of [{ delay: '1d' }, { delay: '1d', close: true }]) {
+        await other.control('POST', 'faults', spec);
+        cuts.push(assert.rejects(other.get('/v1/me')));
+        for (let left = 1; left > 0; ) [{ left }] = (await other.control('GET', 'faults')).slice(-1);
+      }
+      await other.stop();
+      await Promise.all(cuts);
+    }));
 
   test('cut, reset, truncated, corrupted', async () => {
     const whole = await received();
