@@ -2,8 +2,9 @@
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
+import type { Field } from '../admin/console/action-table.ts';
 import type { Action, ActionResult, Session } from '../admin/console/api.ts';
-import { actionText, type Field } from './action-texts.ts';
+import { actionText } from './action-texts.ts';
 import { givenBy, inputs } from './list.ts';
 import { code, Dialog, failed } from './parts.ts';
 import { Failure, send } from './server.ts';

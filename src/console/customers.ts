@@ -1,9 +1,9 @@
 /** Accounts with their subscriptions and keys: what they read, how far their followers are, what was refused. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import type { Field } from '../admin/console/action-table.ts';
 import type { AccountEntry, Customers as Answer, Follower, KeyEntry } from '../admin/console/api-records.ts';
 import { actionButton, actions } from './action.ts';
-import type { Field } from './action-texts.ts';
 import { count, span } from './format.ts';
 import { age, type Children, facts, foreign, panel, read, soft, state, table } from './parts.ts';
 import { useReading } from './server.ts';

@@ -2,8 +2,8 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { Field } from '../admin/console/action-table.ts';
 import type { DetectionsPage } from '../admin/console/api-records.ts';
-import type { Field } from './action-texts.ts';
 import { DetectionView, detectionRows } from './detection.ts';
 import { count, DAY_MS, day } from './format.ts';
 import { choices, filters, valuesOf } from './list.ts';

@@ -1,7 +1,7 @@
 /** Forms told their fields, and lists told their columns: filters that the address holds, above pages of rows. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { Field, Option } from './action-texts.ts';
+import type { Field, Option } from '../admin/console/action-table.ts';
 import { type Children, type Column, panel, read, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';

@@ -1,6 +1,7 @@
 /** The first screen. Is anything missing? Who is behind? What do I do? Show me a detection. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import { ACTIONS } from '../admin/console/action-table.ts';
 import type {
   AlertState,
   Overview as Answer,
@@ -13,7 +14,7 @@ import type {
 } from '../admin/console/api.ts';
 import type { Customers, DetectionsPage, Follower, KeyEntry } from '../admin/console/api-records.ts';
 import { actionButton, actions } from './action.ts';
-import { labelWithSubject, TEXTS } from './action-texts.ts';
+import { labelWithSubject } from './action-texts.ts';
 import { Curve } from './curve.ts';
 import { following } from './customers.ts';
 import { detectionRows, titleOf } from './detection.ts';
@@ -312,7 +313,7 @@ function jobList(jobs: readonly Job[]): VNode {
     'Jobs begun from consoles',
     jobs,
     [
-      ['Job', ({ kind, subject }) => [TEXTS[kind].label, ' ', soft(subject)]],
+      ['Job', ({ kind, subject }) => [ACTIONS[kind].label, ' ', soft(subject)]],
       ['State', (one) => state(JOB_MARKS[one.state], one.state)],
       ['Result', ({ text }) => foreign(text), 'wide'],
       ['Begun', ({ started_at, by }) => [age(started_at), soft([' by ', foreign(by)])]],

@@ -12,6 +12,7 @@
  * read now.
  */
 
+import type { JobKind } from './action-table.ts';
 import type { DetectionEntry } from './api-records.ts';
 
 export type Time = string;
@@ -84,7 +85,7 @@ export interface ActionResult {
 /** `GET jobs`: those begun from consoles since the start of the appliance, the newest first, at most 20. */
 export interface Job {
   readonly id: number;
-  readonly kind: 'window-reset' | 'window-accept' | 'window-expect' | 'ingest-replay' | 'backup' | 'scrub';
+  readonly kind: JobKind;
   /** What it is done to: `newswire 2026-11-21T10:10:00Z`; empty where that is the appliance. */
   readonly subject: string;
   readonly by: string;
