@@ -12,7 +12,7 @@ import { type TlsRenewalOptions, watchTlsPair } from '../http/tls-renewal.ts';
 import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
-import { CONSOLE, type ConsoleOptions, type ConsoleServer, createConsole } from './console/console.ts';
+import { CONSOLE, Console, type ConsoleOptions } from './console/console.ts';
 import { certificateNames, isHostTaken, ownNames } from './host.ts';
 import { type Content, createPages, type PageSources } from './pages.ts';
 
@@ -60,9 +60,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const answers: Answers = {
     names: () => names,
     find: createPages(options),
-    console: createConsole(options.console),
-    portOf: () => addressOf(server).port,
-    isTls: tls !== null,
+    console: new Console(options.console),
   };
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     response.on('error', () => {});
@@ -113,9 +111,7 @@ function namesOf({ certificate }: TlsPair): string[] {
 interface Answers {
   readonly names: () => readonly string[];
   readonly find: (path: string) => Promise<Content | null>;
-  readonly console: ConsoleServer;
-  readonly portOf: () => number;
-  readonly isTls: boolean;
+  readonly console: Console;
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, answers: Answers): Promise<void> {
@@ -130,12 +126,11 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
   }
   const [path = ''] = (request.url ?? '').split('?', 1);
   if (path.startsWith(CONSOLE)) {
-    const listening = { port: answers.portOf(), isTls: answers.isTls };
-    const told = await answers.console.answer(request, response, listening);
-    if (told === null) return;
-    for (const [name, value] of Object.entries(told.headers ?? {})) response.setHeader(name, value);
-    const contentType = told.status === 200 ? JSON_TYPE : PROBLEM_TYPE;
-    send(request, response, told.status, { contentType, body: told.body });
+    const given = await answers.console.answer(request, response);
+    if (given === null) return;
+    const { status, body, headers = {} } = given;
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    send(request, response, status, { contentType: status === 200 ? JSON_TYPE : PROBLEM_TYPE, body });
     return;
   }
   const [manual, topic = ''] = /^\/manual(?:\/([a-z-]+))?$/.exec(path) ?? [];

@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import { EVENTS, type Overview, type Session } from '../../src/admin/console/api.ts';
+import { STREAMS_MAX } from '../../src/admin/console/event-streams.ts';
 import { LINK_MS, makeLink, SESSION_MS, Sessions } from '../../src/admin/console/sessions.ts';
-import { STREAMS_MAX } from '../../src/admin/console/streams.ts';
 import { createConsoleThread } from '../../src/admin/console/thread-client.ts';
 import { startWorker } from '../../src/packed.ts';
 import {
