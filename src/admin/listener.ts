@@ -13,7 +13,7 @@ import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { CONSOLE, Console, type ConsoleOptions } from './console/console.ts';
-import { certificateNames, isHostTaken, ownNames } from './host.ts';
+import { certificateNames, isHostTaken, ownNames } from './host-header.ts';
 import { type Content, createPages, type PageSources } from './pages.ts';
 
 export interface AdminOptions extends PageSources {

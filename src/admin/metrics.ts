@@ -11,8 +11,8 @@ import { type DealtWith, ROW_OUTCOMES } from '../ingest/threads/ingest-settings.
 import { LIMITS, type Limit } from '../limits/limit.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import { COMMIT, VERSION } from '../version.ts';
-import { processFacts } from './process-facts.ts';
-import { type Fact, facts, type StandingSources, type Value } from './status.ts';
+import { processFacts } from './process-metrics.ts';
+import { type Fact, facts, type StandingSources, type Value } from './gauges.ts';
 
 /** Light requests take a tenth of a millisecond, the largest pages some of them; seconds mean that something is wrong. */
 const DURATION_BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];

@@ -2,7 +2,7 @@
 import { openApiDocument } from '../openapi/document.ts';
 import { consoleFiles } from '../packed.ts';
 import type { Metrics } from './metrics.ts';
-import type { StandingSources } from './status.ts';
+import type { StandingSources } from './gauges.ts';
 
 export interface PageSources extends StandingSources {
   readonly metrics: Metrics;

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TObject } from '@sinclair/typebox';
-import { isHostTaken } from '../admin/host.ts';
+import { isHostTaken } from '../admin/host-header.ts';
 import { normalAddress } from '../auth/addresses.ts';
 import { isLoopback } from '../config/listening.ts';
 import { readBody as readRequestBody } from '../http/body.ts';

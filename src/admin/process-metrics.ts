@@ -4,7 +4,7 @@
  */
 import { readdir } from 'node:fs/promises';
 import { SECOND_MS } from '../time.ts';
-import type { Fact, Value } from './status.ts';
+import type { Fact, Value } from './gauges.ts';
 
 const MICROSECONDS = 1e6;
 

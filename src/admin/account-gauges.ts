@@ -6,7 +6,7 @@ import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
 import { readStanding } from '../query/as-of.ts';
 import { openInspector } from '../store/database.ts';
 import { SECOND_MS } from '../time.ts';
-import type { Fact, StandingSources, Value } from './status.ts';
+import type { Fact, StandingSources, Value } from './gauges.ts';
 
 type AccountSources = Pick<StandingSources, 'folder' | 'detections' | 'dailyRows' | 'keyUses' | 'now'>;
 

@@ -16,7 +16,7 @@ import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { DAY_MS, type Now, parseInstant, SECOND_MS } from '../time.ts';
 import { countWindows, WINDOW_STATUSES } from '../windows/ledger.ts';
-import { accountFacts } from './account-facts.ts';
+import { accountFacts } from './account-gauges.ts';
 
 export interface StandingSources {
   readonly monitor: Monitor;
