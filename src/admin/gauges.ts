@@ -1,6 +1,6 @@
 /**
- * How things stand at the moment of asking: alerts, windows, how far exports were read, sizes, connections. Read from what the
- * appliance has open anyway; each look is bounded, however long the appliance has been at work.
+ * The gauges of /metrics: alerts, windows, sizes, connections. Each is read from what the appliance has open anyway, in
+ * bounded time however long it has run.
  */
 import { stat, statfs } from 'node:fs/promises';
 import { backupTimes } from '../backup/branch.ts';
@@ -9,18 +9,17 @@ import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { ALERTS, isPageWorthy } from '../health/alerts.ts';
 import type { Monitor } from '../health/monitor.ts';
 import { FINDING_KINDS, findingKinds } from '../history/scrub-findings.ts';
-import { readScrubRecord, type ScrubRecord } from '../history/scrub-record.ts';
+import { readScrubRecord } from '../history/scrub-record.ts';
 import type { DailyRows } from '../limits/daily-rows.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { DAY_MS, type Now, parseInstant, SECOND_MS } from '../time.ts';
 import { countWindows, WINDOW_STATUSES } from '../windows/ledger.ts';
-import { accountFacts } from './account-gauges.ts';
 
-export interface StandingSources {
+export interface GaugeSources {
   readonly monitor: Monitor;
-  /** A reader on `detections.db`; throws while it is not there yet. */
+  /** A reader on `detections.db`; throws while it does not exist. */
   readonly detections: () => Database;
   readonly folder: DataFolder;
   /** Exports that are switched on. */
@@ -43,61 +42,65 @@ export interface Value {
   readonly value: number;
 }
 
-/** One gauge, and how it is read. */
-export interface Fact {
+/** Without labels, a number; null where there is no value. */
+type Reading = number | null | readonly Value[];
+
+export interface GaugeReader {
   readonly name: string;
   readonly help: string;
   readonly labels: readonly string[];
-  read(): Value[] | Promise<Value[]>;
+  readonly read: () => Reading | Promise<Reading>;
 }
 
-/** As far back as clients are told of gaps; more would take longer with every year. */
+export function gauge(
+  name: string,
+  help: string,
+  read: GaugeReader['read'],
+  labels: readonly string[] = [],
+): GaugeReader {
+  return { name, help, labels, read };
+}
+
+/** As far back as clients see gaps; a longer period would take longer with every year. */
 const WINDOWS_MS = 90 * DAY_MS;
 
-const NO_LABELS = {};
-
-export function facts(sources: StandingSources): Fact[] {
-  return [...stateFacts(sources), ...storageFacts(sources), ...accountFacts(sources)];
+export function gauges(sources: GaugeSources): GaugeReader[] {
+  return [...stateGauges(sources), ...storageGauges(sources)];
 }
 
-function stateFacts({ monitor, connections, enabled, certificateExpiresMs }: StandingSources): Fact[] {
+function stateGauges(sources: GaugeSources): GaugeReader[] {
+  const { monitor, connections, enabled, certificateExpiresMs, detections, now } = sources;
   return [
-    {
-      name: 'wirewatch_healthy',
-      help: 'Whether GET /v1/health answers 200.',
-      labels: [],
-      read: () => [{ labels: NO_LABELS, value: monitor.health().status === 'ok' ? 1 : 0 }],
-    },
-    {
-      name: 'wirewatch_ingest_paused',
-      help: 'Whether ingest is paused on purpose.',
-      labels: [],
-      read: () => [{ labels: NO_LABELS, value: monitor.health().alerts.paused }],
-    },
-    {
-      name: 'wirewatch_alerts_open',
-      help: 'Open alerts, by name; page_worthy is true for those that need someone now.',
-      labels: ['alert', 'page_worthy'],
-      read: () => openAlerts(monitor),
-    },
-    {
-      name: 'wirewatch_newest_done_timestamp_seconds',
-      help: 'End of the newest finished window of an export, which is what as_of is made from.',
-      labels: ['export'],
-      read: () => newestDone(monitor, enabled),
-    },
-    {
-      name: 'wirewatch_connections',
-      help: 'Open connections to the API.',
-      labels: [],
-      read: () => [{ labels: NO_LABELS, value: connections() }],
-    },
-    {
-      name: 'wirewatch_certificate_expires_timestamp_seconds',
-      help: 'When the TLS certificate in use expires.',
-      labels: [],
-      read: () => timestamp(certificateExpiresMs()),
-    },
+    gauge('wirewatch_healthy', 'Whether GET /v1/health answers 200.', () =>
+      monitor.health().status === 'ok' ? 1 : 0,
+    ),
+    gauge(
+      'wirewatch_ingest_paused',
+      'Whether ingest is paused on purpose.',
+      () => monitor.health().alerts.paused,
+    ),
+    gauge(
+      'wirewatch_alerts_open',
+      'Open alerts, by name; page_worthy is true for those that need someone now.',
+      () => openAlerts(monitor),
+      ['alert', 'page_worthy'],
+    ),
+    gauge(
+      'wirewatch_newest_done_timestamp_seconds',
+      'End of the newest finished window of an export, which is what as_of is made from.',
+      () => newestDone(monitor, enabled),
+      ['export'],
+    ),
+    gauge('wirewatch_connections', 'Open connections to the API.', connections),
+    gauge('wirewatch_certificate_expires_timestamp_seconds', 'When the TLS certificate in use expires.', () =>
+      secondsOf(certificateExpiresMs()),
+    ),
+    gauge(
+      'wirewatch_windows',
+      'Export windows of the last 90 days, by status.',
+      () => (monitor.isDamaged() ? null : windows(detections(), now() - WINDOWS_MS)),
+      ['export', 'status'],
+    ),
   ];
 }
 
@@ -115,68 +118,13 @@ function alertNames(): (keyof typeof ALERTS)[] {
   return Object.keys(ALERTS).filter(isName);
 }
 
-/** An export that has finished nothing has no value, rather than one of 1970. */
+/** An export without a finished window has no value. */
 function newestDone(monitor: Monitor, enabled: ReadonlySet<ExportName>): Value[] {
   const { exports } = monitor.health();
   return [...enabled].flatMap((name) => {
-    const text = exports[name].newest_done;
-    const ms = text === null ? null : parseInstant(text);
+    const ms = parseInstant(exports[name].newest_done ?? '');
     return ms === null ? [] : [{ labels: { export: name }, value: ms / SECOND_MS }];
   });
-}
-
-function storageFacts({ monitor, detections, folder, drop, backup, now }: StandingSources): Fact[] {
-  return [
-    {
-      name: 'wirewatch_windows',
-      help: 'Export windows of the last 90 days, by status.',
-      labels: ['export', 'status'],
-      read: () => (monitor.isDamaged() ? [] : windows(detections(), now() - WINDOWS_MS)),
-    },
-    {
-      name: 'wirewatch_database_bytes',
-      help: 'Size of a database file.',
-      labels: ['database'],
-      read: () => sizes(folder, ''),
-    },
-    {
-      name: 'wirewatch_wal_bytes',
-      help: "Size of a database's write-ahead log.",
-      labels: ['database'],
-      read: () => sizes(folder, '-wal'),
-    },
-    {
-      name: 'wirewatch_disk_free_bytes',
-      help: 'Room that is left for the appliance on the disk of a folder.',
-      labels: ['folder'],
-      read: () =>
-        freeBytes({ data: folder.root, drop, ...(backup.every_minutes > 0 && { backup: backup.folder }) }),
-    },
-    {
-      name: 'wirewatch_verified_timestamp_seconds',
-      help: 'When detections.db was last compared with its log.',
-      labels: [],
-      read: () => timestamp(readScrubRecord(folder)?.at ?? null),
-    },
-    {
-      name: 'wirewatch_verify_findings',
-      help: 'What was found then, by kind.',
-      labels: ['kind'],
-      read: () => findings(readScrubRecord(folder)),
-    },
-    {
-      name: 'wirewatch_backup_newest_timestamp_seconds',
-      help: 'When the backup folder was last brought up to date.',
-      labels: [],
-      read: () => backupTime(backup, 'backedUpMs'),
-    },
-    {
-      name: 'wirewatch_backup_rehearsed_timestamp_seconds',
-      help: 'When a restore from the backup folder was last rehearsed.',
-      labels: [],
-      read: () => backupTime(backup, 'rehearsedMs'),
-    },
-  ];
 }
 
 function windows(detections: Database, fromMs: number): Value[] {
@@ -188,45 +136,64 @@ function windows(detections: Database, fromMs: number): Value[] {
   );
 }
 
-/** No value where there is no such time. */
-function timestamp(ms: number | null): Value[] {
-  return ms === null ? [] : [{ labels: NO_LABELS, value: ms / SECOND_MS }];
+function storageGauges({ folder, drop, backup }: GaugeSources): GaugeReader[] {
+  const isBackedUp = backup.every_minutes > 0;
+  // A folder may be left from a schedule that has ended: then nothing new comes, and it has no value.
+  const backupTime = (which: 'backedUpMs' | 'rehearsedMs') =>
+    secondsOf(isBackedUp ? backupTimes(backup.folder)[which] : null);
+  const disks = { data: folder.root, drop, ...(isBackedUp && { backup: backup.folder }) };
+  return [
+    gauge('wirewatch_database_bytes', 'Size of a database file.', () => sizes(folder, ''), ['database']),
+    gauge('wirewatch_wal_bytes', "Size of a database's write-ahead log.", () => sizes(folder, '-wal'), [
+      'database',
+    ]),
+    gauge(
+      'wirewatch_disk_free_bytes',
+      'Room that is left for the appliance on the disk of a folder.',
+      () => freeBytes(disks),
+      ['folder'],
+    ),
+    gauge('wirewatch_verified_timestamp_seconds', 'When detections.db was last compared with its log.', () =>
+      secondsOf(readScrubRecord(folder)?.at ?? null),
+    ),
+    gauge('wirewatch_verify_findings', 'What was found then, by kind.', () => findings(folder), ['kind']),
+    gauge(
+      'wirewatch_backup_newest_timestamp_seconds',
+      'When the backup folder was last brought up to date.',
+      () => backupTime('backedUpMs'),
+    ),
+    gauge(
+      'wirewatch_backup_rehearsed_timestamp_seconds',
+      'When a restore from the backup folder was last rehearsed.',
+      () => backupTime('rehearsedMs'),
+    ),
+  ];
 }
 
-function findings(record: ScrubRecord | null): Value[] {
-  return findingKinds()
-    .filter((kind) => FINDING_KINDS[kind].of !== 'secret')
-    .map((kind) => ({
-      labels: { kind },
-      value: record?.findings.find((finding) => finding.kind === kind)?.count ?? 0,
-    }));
+function secondsOf(ms: number | null): number | null {
+  return ms === null ? null : ms / SECOND_MS;
 }
 
-/** A folder is left from a schedule that has ended, too: it has no value, since nothing new will come. */
-function backupTime(
-  { folder, every_minutes }: StandingSources['backup'],
-  of: 'backedUpMs' | 'rehearsedMs',
-): Value[] {
-  return timestamp(every_minutes === 0 ? null : backupTimes(folder)[of]);
+function findings(folder: DataFolder): Value[] {
+  const found = readScrubRecord(folder)?.findings ?? [];
+  const kinds = findingKinds().filter((kind) => FINDING_KINDS[kind].of !== 'secret');
+  return kinds.map((kind) => ({
+    labels: { kind },
+    value: found.find((finding) => finding.kind === kind)?.count ?? 0,
+  }));
 }
 
 async function sizes(folder: DataFolder, suffix: '' | '-wal'): Promise<Value[]> {
-  const databases = [
-    ['detections', folder.detections],
-    ['access', folder.access],
-  ] as const;
+  const databases = ['detections', 'access'] as const;
   return Promise.all(
-    databases.map(async ([database, path]) => {
-      const bytes = await stat(`${path}${suffix}`).then(
-        ({ size }) => size,
-        () => 0,
-      );
-      return { labels: { database }, value: bytes };
+    databases.map(async (database) => {
+      const file = await stat(`${folder[database]}${suffix}`).catch(() => null);
+      return { labels: { database }, value: file?.size ?? 0 };
     }),
   );
 }
 
-/** A folder that is not there has no value. */
+/** A folder that does not exist has no value. */
 async function freeBytes(folders: Readonly<Record<string, string>>): Promise<Value[]> {
   const values = Object.entries(folders).map(async ([folder, path]) => {
     const disk = await statfs(path).catch(() => null);

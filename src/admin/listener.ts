@@ -81,7 +81,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     secured?.setSecureContext(secureContext(renewed));
   };
   const renewal = tls === null ? null : watchTlsPair({ ...tls, onRenewed, conditions, log, now });
-  options.metrics.watch(options);
+  options.metrics.addGauges(options);
   const url = urlOf(server, tls === null ? 'http' : 'https');
   log.info({ url }, 'administration listening');
   return {

@@ -1,10 +1,10 @@
 /** What is served where, for those who run the appliance. */
 import { openApiDocument } from '../openapi/document.ts';
 import { consoleFiles } from '../packed.ts';
+import type { GaugeSources } from './gauges.ts';
 import type { Metrics } from './metrics.ts';
-import type { StandingSources } from './gauges.ts';
 
-export interface PageSources extends StandingSources {
+export interface PageSources extends GaugeSources {
   readonly metrics: Metrics;
 }
 

@@ -32,7 +32,7 @@ test('accounts are read once for each time that metrics are asked for', async ()
   const store = createTestStore();
   const metrics = createMetrics({ add() {}, refuse() {} });
   let reads = 0;
-  metrics.watch({
+  metrics.addGauges({
     monitor: {
       health: () => ({
         status: 'ok',
