@@ -1,11 +1,11 @@
 /** Which Host headers the administration port answers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { certificateNames, isHostTaken, ownNames } from '../../src/admin/host-header.ts';
+import { certificateNames, isHostAccepted, ownNames } from '../../src/admin/host-header.ts';
 
 test('addresses and private names are taken, names that the public DNS may have are not', () => {
   const takenIn = (env: NodeJS.ProcessEnv) => (host: string | undefined) =>
-    isHostTaken(host, ownNames('Wire.Example.com', 'machine', env));
+    isHostAccepted(host, ownNames('Wire.Example.com', 'machine', env));
   const taken = takenIn({});
   const service = 'wirewatch.default.svc.cluster.local:80';
   assert.deepEqual(
@@ -61,5 +61,5 @@ test('over TLS, names of the certificate are taken, too', () => {
     ['agency.example.evil.com', false],
     ['evilagency.example', false],
   ] as const)
-    assert.equal(isHostTaken(host, names), taken, host);
+    assert.equal(isHostAccepted(host, names), taken, host);
 });
