@@ -1,4 +1,4 @@
-/** How far the followers of the change stream have come: the cursor that a key was given last, against what there is. */
+/** How far the followers of the change stream are behind: each key's last cursor against the head of its streams. */
 import type { Key } from '../auth/keys.ts';
 import type { Subscription } from '../auth/subscriptions.ts';
 import { type StreamName, streamName } from '../detection/content-type.ts';
@@ -8,16 +8,16 @@ import { type Database, reading } from '../store/database.ts';
 import { MINUTE_MS } from '../time.ts';
 
 export interface FollowerState {
-  /** Changes in its streams that it was not given yet. */
+  /** Changes in its streams after its last cursor. */
   readonly rows_behind: number;
-  /** How long the oldest of them has been there. */
+  /** Age of the oldest of them. */
   readonly minutes_behind: number;
   readonly behind: boolean;
 }
 
-/** Clients are told to ask every hour (contract: Incremental loading); one that was missed is no trouble yet. */
+/** Clients should poll every hour (contract: Incremental loading); one missed poll is tolerated. */
 const BEHIND_MINUTES = 120;
-/** A page of the API reads as many streams at most; a statement for more would have to be compiled for each. */
+/** As many as a page of the API reads; the statement for more would be compiled each time. */
 const STREAMS_AT_ONCE = 20;
 
 const FIRST_BEHIND = `
@@ -35,7 +35,7 @@ export function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscr
   });
 }
 
-/** @param position of the cursor that it was given last */
+/** @param position of its last cursor */
 export function followerState(
   db: Database,
   names: readonly StreamName[],

@@ -1,6 +1,6 @@
 /**
- * The administration's own small server, apart from the API's: neither its limits nor its load touch the other. Metrics
- * and OpenAPI need no session; the console does (console/console.ts).
+ * The server of the administration port. It is separate from the API's, so neither's limits affect the other. Metrics and
+ * OpenAPI need no session; the console does (console/console.ts).
  */
 import { X509Certificate } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -12,16 +12,15 @@ import { type TlsRenewalOptions, watchTlsPair } from '../http/tls-renewal.ts';
 import type { Logger } from '../log.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
-import { CONSOLE, type ConsoleOptions, type ConsoleServer, createConsole } from './console/console.ts';
-import { certificateNames, isHostTaken, ownNames } from './host.ts';
+import { CONSOLE, Console, type ConsoleOptions } from './console/console.ts';
+import { certificateNames, isHostAccepted, ownNames } from './host-header.ts';
 import { type Content, createPages, type PageSources } from './pages.ts';
 
 export interface AdminOptions extends PageSources {
   readonly settings: Settings['admin'];
-  /** Whether its certificate is not that of the server. */
+  /** Whether it has a certificate other than the API's. */
   readonly hasOwnCertificate: boolean;
   readonly console: ConsoleOptions;
-  /** Told when the certificate is about to expire, or its files cannot be used. */
   readonly conditions: TlsRenewalOptions['conditions'];
   readonly log: Logger;
 }
@@ -51,7 +50,7 @@ const PLAIN = 'text/plain; charset=utf-8';
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const { settings, log, now, conditions } = options;
   const tls = await openTls(settings, options.hasOwnCertificate);
-  // Node's own would let a client that says nothing hold one of few places for two minutes.
+  // Node's defaults would let a silent client hold a connection for two minutes.
   const timeouts = { headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS, handshakeTimeout: TIMEOUT_MS };
   const secured = tls === null ? null : createTlsServer({ ...timeouts, ...secureContext(tls.pair) });
   const server: Server = secured ?? createServer(timeouts);
@@ -60,14 +59,12 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const answers: Answers = {
     names: () => names,
     find: createPages(options),
-    console: createConsole(options.console),
-    portOf: () => addressOf(server).port,
-    isTls: tls !== null,
+    console: new Console(options.console),
   };
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     response.on('error', () => {});
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
-    // The console tells ages by it, in a lab, too.
+    // The console calculates ages with it, also in a lab.
     response.setHeader('Date', new Date(now()).toUTCString());
     answer(request, response, answers).catch((error: unknown) => {
       log.error({ err: error }, 'a page of the administration failed');
@@ -83,7 +80,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     secured?.setSecureContext(secureContext(renewed));
   };
   const renewal = tls === null ? null : watchTlsPair({ ...tls, onRenewed, conditions, log, now });
-  options.metrics.watch(options);
+  options.metrics.addGauges(options);
   const url = urlOf(server, tls === null ? 'http' : 'https');
   log.info({ url }, 'administration listening');
   return {
@@ -113,15 +110,13 @@ function namesOf({ certificate }: TlsPair): string[] {
 interface Answers {
   readonly names: () => readonly string[];
   readonly find: (path: string) => Promise<Content | null>;
-  readonly console: ConsoleServer;
-  readonly portOf: () => number;
-  readonly isTls: boolean;
+  readonly console: Console;
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, answers: Answers): Promise<void> {
   const refuse = (status: number, text: string) =>
     send(request, response, status, { contentType: PLAIN, body: `${text}\n` });
-  if (!isHostTaken(request.headers.host, answers.names())) {
+  if (!isHostAccepted(request.headers.host, answers.names())) {
     refuse(
       421,
       'Ask for this by address, by a name without dots, by the name in [admin] host, or by one in its certificate.',
@@ -130,12 +125,11 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
   }
   const [path = ''] = (request.url ?? '').split('?', 1);
   if (path.startsWith(CONSOLE)) {
-    const listening = { port: answers.portOf(), isTls: answers.isTls };
-    const told = await answers.console.answer(request, response, listening);
-    if (told === null) return;
-    for (const [name, value] of Object.entries(told.headers ?? {})) response.setHeader(name, value);
-    const contentType = told.status === 200 ? JSON_TYPE : PROBLEM_TYPE;
-    send(request, response, told.status, { contentType, body: told.body });
+    const reply = await answers.console.answer(request, response);
+    if (reply === null) return;
+    const { status, body, headers = {} } = reply;
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    send(request, response, status, { contentType: status === 200 ? JSON_TYPE : PROBLEM_TYPE, body });
     return;
   }
   const [manual, topic = ''] = /^\/manual(?:\/([a-z-]+))?$/.exec(path) ?? [];

@@ -1,6 +1,6 @@
 /**
- * The metrics, and the one door to prom-client: what is counted as it happens, and what is looked at when it is
- * asked for. The manual's topic `monitoring` lists them, and a test holds it to that.
+ * The metrics: counters of events, and gauges that are read for each answer. Nothing else uses prom-client. The manual's
+ * topic `monitoring` lists them, which a test compares.
  *
  * https://prometheus.io/docs/practices/naming/
  */
@@ -11,10 +11,11 @@ import { type DealtWith, ROW_OUTCOMES } from '../ingest/threads/ingest-settings.
 import { LIMITS, type Limit } from '../limits/limit.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import { COMMIT, VERSION } from '../version.ts';
-import { processFacts } from './process-facts.ts';
-import { type Fact, facts, type StandingSources, type Value } from './status.ts';
+import { accountGauges } from './account-gauges.ts';
+import { type GaugeReader, type GaugeSources, gauges } from './gauges.ts';
+import { processMetrics } from './process-metrics.ts';
 
-/** Light requests take a tenth of a millisecond, the largest pages some of them; seconds mean that something is wrong. */
+/** A light request takes 0.1 ms, the largest page a few ms; seconds mean that something is wrong. */
 const DURATION_BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const TOKEN_ENDPOINT = '/oauth/token';
 
@@ -26,11 +27,11 @@ export interface Metrics {
   refused(limit: Limit): void;
   turnedAway(keyId: string, code: string): void;
   dealtWith(file: DealtWith): void;
-  /** Names what is looked at when metrics are asked for; until then only what happens is counted. */
-  watch(sources: StandingSources): void;
+  /** Adds the gauges; before that, only events are counted. */
+  addGauges(sources: GaugeSources): void;
 }
 
-/** @param counts what the console shows over time is counted there as well */
+/** @param counts receives what the console shows over time */
 export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Metrics {
   const registry = new Registry();
   const traffic = trafficMetrics(registry);
@@ -58,7 +59,7 @@ export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Me
       const read = created + updated + rescored + unchanged;
       if (file.outcome === 'applied' && read > 0) counts.add('rows_ingested', read);
     },
-    watch: (sources) => watchStanding(registry, sources),
+    addGauges: (sources) => addGauges(registry, sources),
   };
 }
 
@@ -127,40 +128,28 @@ function ingestMetrics(registry: Registry): (file: DealtWith) => void {
   };
 }
 
-function watchStanding(registry: Registry, sources: StandingSources): void {
-  for (const { name, help, labels, read } of [...facts(sources), ...processFacts()]) {
-    const terms = { name, help, labelNames: [...labels], registers: [registry] };
-    // What cannot be read has no value; the alerts say why.
-    const look = () => readSafely(sources, read);
-    if (name.endsWith('_total')) {
-      new Counter({
-        ...terms,
-        async collect() {
-          const values = await look();
-          this.reset();
-          for (const { labels: of, value } of values) this.inc(of, value);
-        },
-      });
-    } else {
-      new Gauge({
-        ...terms,
-        async collect() {
-          const values = await look();
-          this.reset();
-          // One without labels would be 0.
-          if (values.length === 0 && labels.length === 0) this.remove();
-          for (const { labels: of, value } of values) this.set(of, value);
-        },
-      });
+function addGauges(registry: Registry, sources: GaugeSources): void {
+  const all = [...gauges(sources), ...accountGauges(sources), ...processMetrics()];
+  for (const { name, help, labels, read } of all) {
+    const options = { name, help, labelNames: [...labels], registers: [registry], collect };
+    const metric = name.endsWith('_total') ? new Counter(options) : new Gauge(options);
+    async function collect() {
+      const value = await readSafely(sources, read);
+      metric.reset();
+      // One without labels would be 0 after the reset.
+      if (value === null && labels.length === 0) metric.remove();
+      const values = typeof value === 'number' ? [{ labels: {}, value }] : (value ?? []);
+      for (const one of values) metric.inc(one.labels, one.value);
     }
   }
 }
 
-async function readSafely({ monitor }: StandingSources, read: Fact['read']): Promise<Value[]> {
+/** What cannot be read has no value; the alerts say why. */
+async function readSafely({ monitor }: GaugeSources, read: GaugeReader['read']) {
   try {
     return await read();
   } catch (error) {
     monitor.noteFault(error);
-    return [];
+    return null;
   }
 }

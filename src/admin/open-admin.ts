@@ -1,4 +1,4 @@
-/** How a start turns the administration on: what it needs is loaded only then, since loading it would hold up every start. */
+/** Turns the administration on. Its modules are loaded only then, since they would delay every start. */
 import { rmSync } from 'node:fs';
 import { isConsoleSessionEnded, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { now } from '../clock.ts';
@@ -27,7 +27,7 @@ export interface OpenAdminOptions
   readonly lab: ConsoleOptions['lab'];
 }
 
-/** A demonstration and a lab have it on, at whatever port is free. */
+/** A demonstration and a lab have it on, at any free port. */
 export function isAdminOn({ admin }: Pick<Config, 'admin'>, kind: InstallationKind): boolean {
   return admin.port !== 0 || kind !== 'appliance';
 }

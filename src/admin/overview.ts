@@ -1,6 +1,6 @@
 /**
- * How the appliance stands, in one query: what the console shows first, and `wirewatch status`. It is read from the data
- * folder alone, so any process can; every part of it is bounded, however much there is.
+ * The state of the appliance, for the console's overview and `wirewatch status`. It is read from the data folder alone,
+ * so any process can read it; every part is bounded, however large the installation.
  */
 import { statfs } from 'node:fs/promises';
 import { type Key, keyStatus, listKeys } from '../auth/keys.ts';
@@ -29,14 +29,14 @@ import type { Overview } from './console/api.ts';
 import { followerState, streamsOfKey } from './followers.ts';
 
 export interface OverviewSources extends Omit<IngestSources, 'detections'> {
-  /** A reader on `detections.db`, null where nothing was ever ingested; throws where it cannot be read. */
+  /** A reader on `detections.db`, null before the first ingest; throws if it cannot be read. */
   readonly detections: () => Database | null;
   /** The folder absolute. */
   readonly backup: { readonly folder: string; readonly every_minutes: number };
 }
 
-/** What both show; the console adds what was counted by the minute, and what can be done about alerts. */
-export interface Standing extends Omit<Overview, 'alerts' | 'minutes'> {
+/** What both show; the console adds counts by the minute, and the actions for alerts. */
+export interface Status extends Omit<Overview, 'alerts' | 'minutes'> {
   readonly running: boolean;
   readonly alerts: readonly AlertDocument[];
 }
@@ -48,7 +48,7 @@ export const NEWEST_DONE = `
   ORDER BY window_start DESC LIMIT 1`;
 const COUNT_VERSIONS = 'SELECT sum(sequence) AS versions FROM stream WHERE removed = 0';
 
-export async function readOverview(sources: OverviewSources, nowMs: number): Promise<Standing> {
+export async function readOverview(sources: OverviewSources, nowMs: number): Promise<Status> {
   const { folder, drop, access } = sources;
   const running = isLocked(folder.serveLock);
   const { db, ingest, exports, versions, unreadable } = readDetections(sources, nowMs);
@@ -90,7 +90,7 @@ interface DetectionsRead {
   readonly unreadable: string | null;
 }
 
-/** A damaged database is what alerts tell of; the rest is worth having all the same. */
+/** If the database is damaged, the rest is still useful; an alert reports the damage. */
 function readDetections(sources: OverviewSources, nowMs: number): DetectionsRead {
   try {
     const db = sources.detections();
@@ -117,14 +117,10 @@ function readDetections(sources: OverviewSources, nowMs: number): DetectionsRead
 
 const NOTHING_WAITS = { waiting: 0, waiting_files: [], reading: null, applying: [], not_applied: [] };
 
-/** What GET /v1/health says, and why. */
+/** The status of GET /v1/health, and the reason. */
 function healthOf(
   { enabled }: Pick<OverviewSources, 'enabled'>,
-  {
-    alerts,
-    exports,
-    paused_since,
-  }: Pick<Standing, 'alerts' | 'exports'> & Pick<IngestStatus, 'paused_since'>,
+  { alerts, exports, paused_since }: Pick<Status, 'alerts' | 'exports'> & Pick<IngestStatus, 'paused_since'>,
   nowMs: number,
 ): Overview['health'] {
   const end = (name: ExportName) => parseInstant(exports[name].newest_done ?? '');
@@ -136,7 +132,7 @@ function healthOf(
 
 function reasonOfHealth(
   status: Overview['health']['status'],
-  alerts: Standing['alerts'],
+  alerts: Status['alerts'],
   pausedSince: string | null,
 ): string {
   const [urgent, ...others] = alerts.filter(({ page_worthy }) => page_worthy);
@@ -149,7 +145,7 @@ function reasonOfHealth(
   return alerts.length === 0 ? 'Nothing is wrong.' : `${counted(alerts.length, 'alert')} can wait.`;
 }
 
-/** How long after its end the newest window was read. */
+/** The delay between the end of the newest window and its reading. */
 function lateSeconds(db: Database | null, name: ExportName): number | null {
   const newest = db?.prepare<unknown[], { window_start: number; since: number }>(NEWEST_DONE).get(name);
   return newest === undefined
@@ -157,21 +153,21 @@ function lateSeconds(db: Database | null, name: ExportName): number | null {
     : Math.max(0, Math.round((newest.since - newest.window_start - WINDOW_MS) / 1000));
 }
 
-/** What the running appliance has told last, and what the database says at this moment. */
+/** The alerts that the running appliance has written, and those that the database shows now. */
 export async function readAlerts(
   { folder, enabled, detections }: Pick<OverviewSources, 'folder' | 'enabled' | 'detections'>,
   isRunning: boolean,
   nowMs: number,
 ): Promise<AlertDocument[]> {
-  const told = (isRunning ? await readAlertFile(folder.alerts) : null) ?? [];
+  const written = (isRunning ? await readAlertFile(folder.alerts) : null) ?? [];
   const readLedger = () => {
     const db = detections();
     return db === null ? [] : ledgerAlerts(db, enabled, nowMs);
   };
-  return openAlerts(told, readLedger, nowMs);
+  return openAlerts(written, readLedger, nowMs);
 }
 
-/** @param detections null: nothing can be said of followers */
+/** @param detections null: followers are left out */
 function keysOf(
   access: Database,
   folder: DataFolder,
@@ -206,7 +202,7 @@ async function disksOf(folders: readonly string[]): Promise<Overview['disks']> {
   return disks.flat();
 }
 
-/** Null where none is scheduled; an alert says why a folder cannot be read. */
+/** Null if none is scheduled. An alert reports a folder that cannot be read. */
 function backupOf({ folder, every_minutes }: OverviewSources['backup']): Overview['backup'] {
   if (every_minutes === 0) return null;
   const time = (ms: number | null) => (ms === null ? null : formatMs(ms));

@@ -1,10 +1,10 @@
-/** What is served where, for those who run the appliance. */
+/** The pages of the administration port, by path: console, OpenAPI, metrics. */
 import { openApiDocument } from '../openapi/document.ts';
 import { consoleFiles } from '../packed.ts';
+import type { GaugeSources } from './gauges.ts';
 import type { Metrics } from './metrics.ts';
-import type { StandingSources } from './status.ts';
 
-export interface PageSources extends StandingSources {
+export interface PageSources extends GaugeSources {
   readonly metrics: Metrics;
 }
 
@@ -16,7 +16,7 @@ export interface Content {
 const HTML = 'text/html; charset=utf-8';
 const CSS = 'text/css; charset=utf-8';
 
-/** @returns what gives the content at a path; null where there is none */
+/** @returns a function from a path to its content; null if there is none */
 export function createPages(sources: PageSources): (path: string) => Promise<Content | null> {
   const { metrics } = sources;
   const pages = new Map<string, () => Content | Promise<Content>>([
@@ -29,7 +29,7 @@ export function createPages(sources: PageSources): (path: string) => Promise<Con
   return async (path) => (await pages.get(path)?.()) ?? null;
 }
 
-/** What does not change is made at its first request: the thread that makes it also answers the API. */
+/** A constant page is made at its first request, not at the start. */
 function once(make: () => Content): () => Content {
   let made: Content | null = null;
   return () => {

@@ -1,7 +1,7 @@
 /** `wirewatch status`: the current state on one screen. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { readOverview, type Standing } from '../admin/overview.ts';
+import { type Status as Overview, readOverview } from '../admin/overview.ts';
 import { enabledExports } from '../config/load.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
@@ -19,7 +19,7 @@ const WIDTH_OF_PIPE = 100;
 const WATCH_EVERY_MS = 2 * SECOND_MS;
 
 /** What the console shows first, and where Wirewatch listens. */
-export interface Status extends Standing {
+export interface Status extends Overview {
   /** Where it would listen, if it does not run; null where that is not known. */
   readonly url: string | null;
 }

@@ -1,10 +1,11 @@
-/** A button that asks once, says what will happen, does it, and says what came of it. */
+/** The button of an action, its confirmation dialog, and its result. */
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
+import type { Field } from '../admin/console/action-table.ts';
 import type { Action, ActionResult, Session } from '../admin/console/api.ts';
-import { actionText, type Field } from './action-texts.ts';
-import { givenBy, inputs } from './list.ts';
+import { actionText } from './action-texts.ts';
+import { inputs, valuesOfForm } from './forms.ts';
 import { code, Dialog, failed } from './parts.ts';
 import { Failure, send } from './server.ts';
 
@@ -12,14 +13,14 @@ export const SessionContext = createContext<Session | null>(null);
 
 interface Asked {
   readonly action: Action;
-  /** Name of what it is done to. */
+  /** Name of its subject. */
   readonly name?: string | undefined;
   readonly label?: string | undefined;
-  /** What the person gives besides, where the texts of actions do not know it. */
+  /** Fields of its form that depend on the subject. */
   readonly fields?: readonly Field[];
 }
 
-/** Asks in the page's one {@link ActionHost}. */
+/** Opens the dialog in the page's one {@link ActionHost}. */
 let ask: (asked: Asked) => void = () => {};
 
 function ActionButton(asked: Asked): VNode | null {
@@ -29,12 +30,12 @@ function ActionButton(asked: Asked): VNode | null {
   return html`<button type="button" class=${isGrave && 'grave'} onClick=${() => ask(asked)}>${asked.label ?? label}</button>`;
 }
 
-/** A button for an action; none in a session that may only read. */
+/** A button for an action; nothing in a read-only session. */
 export function actionButton(action: Action, rest: Omit<Asked, 'action'> = {}): VNode {
   return html`<${ActionButton} ...${rest} action=${action} />`;
 }
 
-/** @param labelOf where what they are for does not stand beside them */
+/** @param labelOf for buttons that are not shown beside their subject */
 export function actions(
   of: readonly Action[],
   name?: string,
@@ -44,23 +45,23 @@ export function actions(
   return html`<div class="row">${of.map((action) => actionButton(action, { name, label: labelOf?.(action) }))}</div>`;
 }
 
-const SAID_MS = 12_000;
+const NOTICE_MS = 12_000;
 
 /**
- * Where questions are asked and results said, for all views: what an action was begun from may be gone before it is
- * done, and a new key must not go with it.
+ * Dialogs and results, for all views: the view that started an action may be gone before it ends, and a new key must not
+ * be lost with it.
  */
 export function ActionHost(): VNode {
   const [asked, setAsked] = useState<Asked | null>(null);
-  const [said, setSaid] = useState('');
+  const [notice, setNotice] = useState('');
   ask = setAsked;
   useEffect(() => {
-    const timer = setTimeout(() => setSaid(''), SAID_MS);
+    const timer = setTimeout(() => setNotice(''), NOTICE_MS);
     return () => clearTimeout(timer);
-  }, [said]);
-  const dismiss = html`<button type="button" aria-label="Dismiss" onClick=${() => setSaid('')}>✕</button>`;
-  return html`${asked !== null && html`<${ActionDialog} ...${asked} onDone=${setSaid} onClose=${() => setAsked(null)} />`}
-    <div class="said" role="status">${said !== '' && html`<p>${said}${dismiss}</p>`}</div>`;
+  }, [notice]);
+  const dismiss = html`<button type="button" aria-label="Dismiss" onClick=${() => setNotice('')}>✕</button>`;
+  return html`${asked !== null && html`<${ActionDialog} ...${asked} onDone=${setNotice} onClose=${() => setAsked(null)} />`}
+    <div class="said" role="status">${notice !== '' && html`<p>${notice}${dismiss}</p>`}</div>`;
 }
 
 interface DialogProps extends Asked {
@@ -79,8 +80,8 @@ function ActionDialog({ action, name, fields: own, onDone, onClose }: DialogProp
     const { kind, ...body } = action;
     setIsSent(true);
     try {
-      const given = givenBy(fields, new FormData(event.target));
-      const result = await send<ActionResult>(`/console/actions/${kind}`, { ...body, ...given });
+      const entered = valuesOfForm(fields, new FormData(event.target));
+      const result = await send<ActionResult>(`/console/actions/${kind}`, { ...body, ...entered });
       if (result.key !== undefined) return setMade(result);
       onDone(result.text);
       onClose();
@@ -102,7 +103,7 @@ function ActionDialog({ action, name, fields: own, onDone, onClose }: DialogProp
   </${Dialog}>`;
 }
 
-/** A key that was not copied is lost. */
+/** It cannot be shown again. */
 function NewKey({ result, onClose }: { result: ActionResult; onClose: () => void }): VNode {
   return html`<${Dialog} title="The new key" class="question" onClose=${onClose} isKept>
     <p>${result.text}</p>

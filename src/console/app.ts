@@ -1,4 +1,4 @@
-/** The console: what the administration port shows to a person in a browser. */
+/** The console in the browser: session, navigation, views. */
 import { html, render } from 'htm/preact';
 import { Component, type VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
@@ -25,13 +25,13 @@ interface ViewProps {
 interface View {
   readonly title: string;
   readonly show: (props: ViewProps) => VNode;
-  /** How many things of it want somebody. */
+  /** How many of its items need attention. */
   readonly badge?: (overview: OverviewAnswer) => number;
-  /** Left out: always. */
+  /** Default: always. */
   readonly isShown?: (session: Session) => boolean;
 }
 
-/** By what the address calls them, in their order. */
+/** By their name in the address, in their order. */
 const VIEWS: Readonly<Record<string, View>> = {
   overview: { title: 'Overview', show: Overview, badge: ({ alerts }) => alerts.length },
   windows: { title: 'Windows', show: Windows, badge: ({ exports }) => missingIn(exports) },
@@ -88,7 +88,7 @@ function Console({ session }: { session: Session }): VNode {
     <${ActionHost} />`;
 }
 
-/** A view that fails must not take the others with it: it is said, and the rest stays in use. */
+/** If a view fails, the rest stays usable. */
 class Boundary extends Component<{ readonly children?: Children }, { readonly hasFailed: boolean }> {
   override state = { hasFailed: false };
 
@@ -137,7 +137,7 @@ async function logOut(): Promise<void> {
 
 const LINK = /^#login=(.+)$/;
 
-/** Redeems the link by which the page was opened, and takes its token out of the address. @returns what failed; null: nothing */
+/** Redeems the link that opened the page, and removes its token from the address. @returns the error; null if none */
 async function redeemLink(): Promise<string | null> {
   const [, token] = LINK.exec(location.hash) ?? [];
   if (token === undefined) return null;
@@ -151,7 +151,7 @@ async function redeemLink(): Promise<string | null> {
   }
 }
 
-// A link that is opened where the console is shown already changes nothing but the fragment.
+// A link that is opened in a tab with the console changes only the fragment, so the page is not loaded.
 addEventListener('hashchange', () => {
   if (LINK.test(location.hash)) location.reload();
 });

@@ -1,4 +1,4 @@
-/** A curve of numbers a minute over a day, with what it shows as a table behind it. Drawn by hand. */
+/** A chart of numbers per minute over a day, with the same numbers as a table. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
@@ -6,17 +6,17 @@ import { clock, count } from './format.ts';
 import { soft, table } from './parts.ts';
 
 const MINUTE_MS = 60_000;
-/** Minutes that one step of the curve stands for: a day has 288 of them. */
+/** Minutes per step of the curve: a day has 288 steps. */
 const STEP = 5;
 const HOUR = 60;
 const HEIGHT = 64;
 
 interface CurveProps {
   readonly title: string;
-  /** Of what, in the plural. */
+  /** In the plural. */
   readonly unit: string;
   readonly fromMs: number;
-  /** A number a minute, oldest first. */
+  /** A number per minute, oldest first. */
   readonly minutes: readonly number[];
 }
 

@@ -1,9 +1,9 @@
-/** Accounts with their subscriptions and keys: what they read, how far their followers are, what was refused. */
+/** Accounts with their subscriptions and keys: rows read, followers, refused requests. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import type { Field } from '../admin/console/action-table.ts';
 import type { AccountEntry, Customers as Answer, Follower, KeyEntry } from '../admin/console/api-records.ts';
 import { actionButton, actions } from './action.ts';
-import type { Field } from './action-texts.ts';
 import { count, span } from './format.ts';
 import { age, type Children, facts, foreign, panel, read, soft, state, table } from './parts.ts';
 import { useReading } from './server.ts';
@@ -68,7 +68,7 @@ function keyFields({ subscriptions }: AccountEntry, scopes: readonly string[]): 
   ];
 }
 
-/** A number as a bar beside its words. */
+/** A number as a bar beside its text. */
 export function bar(value: number, most: number, text: string): VNode {
   return html`<span class="bar-text"><meter min="0" max=${Math.max(1, most)} value=${Math.min(value, most)} aria-hidden="true"></meter>${text}</span>`;
 }
@@ -106,7 +106,7 @@ function rights({ subscriptions, scopes, allow_addresses: from }: KeyEntry): VNo
     ${from.length > 0 && html`<br />${soft(`only from ${from.join(', ')}`)}`}`;
 }
 
-/** How far it is behind, in rows and minutes, and since when it is silent. */
+/** How far it is behind, in rows and minutes, and when it was last used. */
 export function following(of: Follower | null): VNode {
   if (of === null) return soft('never');
   const { rows_behind: rows, minutes_behind, silent_since, behind } = of;

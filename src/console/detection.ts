@@ -1,4 +1,4 @@
-/** Detections as lines, and one of them: where the item was found, and its versions side by side with what changed. */
+/** Detections as a table; one detection with its versions side by side. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
@@ -9,7 +9,6 @@ import { type Children, code, facts, foreign, Heading, outside, panel, read, tab
 import { linkTo, queryOf } from './route.ts';
 import { useReading } from './server.ts';
 
-/** What was found where, how strong, since when. */
 export function detectionRows(rows: readonly DetectionEntry[], label: string, empty: string): VNode {
   return table<DetectionEntry>(
     label,
@@ -28,7 +27,7 @@ export function detectionRows(rows: readonly DetectionEntry[], label: string, em
 
 const HEADLINE_MAX = 200;
 
-/** The headline; where the export gave none, the id. */
+/** The headline, or the id if there is none. */
 export function titleOf({ id, article: { headline } }: DetectionEntry): string {
   const title = (headline ?? '').trim() || id;
   return title.length > HEADLINE_MAX ? `${title.slice(0, HEADLINE_MAX)}…` : title;
@@ -47,7 +46,7 @@ function placeOf({ article: { publisher, domain } }: DetectionEntry): VNode {
 
 const FULL = 100;
 
-/** The band in words, and the score as a bar: a text's goes to 100, a photo's to 99. */
+/** The score as a bar, with the band: a text's score goes to 100, a photo's to 99. */
 function strength({ strength: { band, score } }: DetectionEntry): VNode {
   return bar(score, FULL, `${band} ${Math.round(score)}`);
 }
@@ -103,15 +102,15 @@ function Versions({ of }: { of: readonly Version[] }): VNode {
 
 function cellOf({ detection, changed }: Version, path: string): Children {
   const isChanged = changed.includes(path);
-  const told = isChanged && html`<span class="hidden">changed: </span>`;
-  return html`<td class=${isChanged && 'changed'}>${told}${foreign(textAt(detection, path))}</td>`;
+  const spoken = isChanged && html`<span class="hidden">changed: </span>`;
+  return html`<td class=${isChanged && 'changed'}>${spoken}${foreign(textAt(detection, path))}</td>`;
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Dotted paths of every value, as the contract names fields. */
+/** The dotted path of every value, as the contract names fields. */
 function pathsOf(value: unknown, path = ''): string[] {
   if (!isObject(value)) return [path];
   return Object.entries(value).flatMap(([name, member]) =>

@@ -1,12 +1,12 @@
-/** Detections: as they arrive, or found within a period; with the filters of the API, and the call that gives the same. */
+/** Detections as they arrive, or found in a period, with the filters of the API and the same call of the API. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { Field } from '../admin/console/action-table.ts';
 import type { DetectionsPage } from '../admin/console/api-records.ts';
-import type { Field } from './action-texts.ts';
 import { DetectionView, detectionRows } from './detection.ts';
 import { count, DAY_MS, day } from './format.ts';
-import { choices, filters, valuesOf } from './list.ts';
+import { choices, filters, valuesOf } from './forms.ts';
 import { call, choice, failed, panel, read } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { serverNow, useReading } from './server.ts';
@@ -65,7 +65,7 @@ function ById(): VNode {
 
 const SHOWN_MAX = 200;
 
-/** The newest, put on top of those that were read before. */
+/** Adds newer rows on top of those that were read before. */
 export function onTop(newer: DetectionsPage, { detections, curl }: DetectionsPage): DetectionsPage {
   return { ...newer, detections: [...newer.detections, ...detections].slice(0, SHOWN_MAX), curl };
 }
@@ -79,12 +79,12 @@ function Live({ route }: { route: Route }): VNode {
   const rows = (page: DetectionsPage) => {
     const [first] = held?.detections ?? [];
     const waiting = first === undefined ? page.detections.length : page.detections.indexOf(first);
-    const told =
+    const note =
       held === null
         ? 'Newest first. New versions appear on top as they are delivered.'
         : `Held. ${waiting < 0 ? `More than ${SHOWN_MAX} newer versions` : count(waiting, 'newer version')} waiting.`;
     const { detections } = held ?? page;
-    return html`<p class="soft live-note">${told}</p>
+    return html`<p class="soft live-note">${note}</p>
       ${detectionRows(detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}
       ${call(page.curl)}`;
   };

@@ -1,10 +1,11 @@
-/** Every export file, newest first: what became of it, of its rows, and why some or all were left out. */
+/** Every export file, the newest first: its outcome, its rows, and why some or all were left out. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { ExportName, FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
 import { actionButton } from './action.ts';
 import { bytes, count, shown, windowTime } from './format.ts';
-import { choices, list } from './list.ts';
+import { choices } from './forms.ts';
+import { list } from './list.ts';
 import { age, type Children, foreign, type MarkName, soft, state, table, when } from './parts.ts';
 import { linkTo, type Route } from './route.ts';
 import { EXPORTS } from './window-map.ts';
@@ -54,7 +55,7 @@ export function Files({ route }: { route: Route }): VNode {
   });
 }
 
-/** The name, and in full where somebody should read it why; the rest behind a click. */
+/** The name, with the reason if it was not applied completely; the rest opens with a click. */
 function summary(file: FileEntry): VNode {
   const lines = [file.report.reason, firstError(file.report), ...leftOut(file.report)].filter(Boolean);
   return html`<details class="file"><summary>${foreign(file.file, 'mono')}${lines.map((line) => foreign(line, 'reason'))}</summary>
@@ -80,7 +81,7 @@ function rowsText(report: FileReport): string {
   return [count(report.rows, 'row'), parts.join(', ')].filter(Boolean).join(': ');
 }
 
-/** What was left out, and why; empty when nothing was. */
+/** What was left out, and why. */
 function leftOut(report: FileReport): string[] {
   const { bad_rows = 0, unknown_rows = {}, ignored_columns = [], names_without_id = 0 } = report;
   const lines = [
@@ -94,7 +95,7 @@ function leftOut(report: FileReport): string[] {
   return lines.filter((line) => line !== false);
 }
 
-/** A file with all that is known of it. */
+/** Everything known about a file. */
 export function fileStory(file: FileEntry): VNode {
   const { report, finished_at, destination } = file;
   const finished = finished_at !== null && html`, finished ${when(finished_at)} UTC`;
@@ -107,7 +108,7 @@ export function fileStory(file: FileEntry): VNode {
   </article>`;
 }
 
-/** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null: there is none. */
+/** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null without errors. */
 export function firstError({ errors = [], errors_total = errors.length }: FileReport): string | null {
   const [first] = errors;
   if (first === undefined) return null;

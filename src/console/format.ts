@@ -1,11 +1,11 @@
-/** How times, ages and numbers are written. Times are epoch milliseconds and shown in UTC. Pure. */
+/** Formats of times, ages and numbers. Times are epoch milliseconds, shown in UTC. Pure. */
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 export const WINDOW_MS = 10 * MINUTE_MS;
 
-/** `1,234`; with a unit, in its right number: `1 row`, `2 rows`. */
+/** `1,234`; with a unit, `1 row` or `2 rows`. */
 export function count(value: number, one?: string, many = `${one}s`): string {
   const text = value.toLocaleString('en-US');
   return one === undefined ? text : `${text} ${value === 1 ? one : many}`;
@@ -42,7 +42,7 @@ export function dayName(ms: number): string {
   return new Date(ms).toUTCString().slice(0, 11).replace(',', '');
 }
 
-/** A window by its start and its end: `2026-11-21 13:00 to 13:10`, for a column that names the zone. */
+/** `2026-11-21 13:00 to 13:10`, for a column that names the zone. */
 export function windowTime(startMs: number): string {
   return `${day(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)}`;
 }
@@ -63,7 +63,7 @@ export function bytes(value: number): string {
 
 const VALUE_MAX = 200;
 
-/** A value of a file or of a log, as JSON has it. */
+/** A value of a file or of a log, as JSON. */
 export function shown(value: unknown): string {
   const text = value === undefined ? '(absent)' : (JSON.stringify(value) ?? '');
   return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX)}…` : text;

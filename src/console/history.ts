@@ -1,10 +1,11 @@
-/** Who changed what (the audit trail), and what was done to detections (the log of operations). */
+/** The audit trail, and the log of operations on detections. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { AuditEntry, AuditPage, OperationsPage } from '../admin/console/api-records.ts';
 import { shown } from './format.ts';
-import { choices, list, PERIOD } from './list.ts';
-import { choice, foreign, soft, when } from './parts.ts';
+import { choices, PERIOD } from './forms.ts';
+import { list } from './list.ts';
+import { choice, foreign, members, soft, when } from './parts.ts';
 import { go, linkTo, type Route } from './route.ts';
 
 const SUBJECTS = ['installation', 'account', 'subscription', 'key', 'ingest', 'operation', 'console', 'log'];
@@ -39,7 +40,7 @@ function auditTrail(route: Route): VNode {
       ['By', actor],
       ['What', ({ subject, id }) => [subject, ' ', foreign(`${id ?? ''}`, 'mono')]],
       ['Change', ({ change }) => foreign(change)],
-      ['From and to', ({ members }) => Object.entries(members).map(member), 'wide'],
+      ['From and to', ({ members }) => Object.entries(members).map(change), 'wide'],
     ],
     key: ({ entry, subject, id, change }) => `${entry} ${subject} ${id} ${change}`,
     empty: 'Nothing.',
@@ -51,7 +52,7 @@ function actor({ actor: name, sudo_user, kind, command }: AuditEntry): VNode {
   return html`${name !== null && person}${soft([kind, command !== null && [': ', foreign(command)]])}`;
 }
 
-function member([name, { from, to }]: [string, { readonly from: unknown; readonly to: unknown }]): VNode {
+function change([name, { from, to }]: [string, { readonly from: unknown; readonly to: unknown }]): VNode {
   const before = from !== undefined && from !== null && html`${foreign(shown(from), 'mono')} → `;
   return html`<div>${soft(name)} ${before}${foreign(shown(to), 'mono')}</div>`;
 }
@@ -69,13 +70,9 @@ function operations(route: Route): VNode {
       ['Time (UTC)', ({ at }) => when(at)],
       ['Entry', ({ entry }) => `${entry}`, 'number'],
       ['Kind', ({ kind }) => kind],
-      ['Of', ({ operation }) => Object.entries(operation).map(operand), 'wide'],
+      ['Of', ({ operation }) => members(operation), 'wide'],
     ],
     key: ({ entry }) => entry,
     empty: 'Nothing.',
   });
-}
-
-function operand([name, value]: [string, unknown]): VNode {
-  return html`<span>${soft(name)} ${foreign(shown(value), 'mono')}</span> `;
 }

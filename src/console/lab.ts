@@ -1,9 +1,9 @@
-/** What a lab does to its clients: its clock, the faults that wait, and the requests that they befell. */
+/** A lab: its clock, its faults, and the requests that they affected. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { LabState } from '../admin/console/api-records.ts';
-import { count, instant, shown, span } from './format.ts';
-import { code, facts, foreign, panel, read, soft, state, table, when } from './parts.ts';
+import { count, instant, span } from './format.ts';
+import { code, facts, foreign, members, panel, read, state, table, when } from './parts.ts';
 import { useReading } from './server.ts';
 
 type Fault = LabState['faults'][number];
@@ -38,7 +38,7 @@ const NO_FAULTS = html`None. ${code('wirewatch lab fault add --status 429 --retr
 
 const FAULTS = [
   ['Fault', ({ id }: Fault) => foreign(id, 'mono')],
-  ['What it does', ({ members }: Fault) => Object.entries(members).map(member), 'wide'],
+  ['What it does', ({ members: of }: Fault) => members(of), 'wide'],
   ['Fired', ({ fired }: Fault) => count(fired, 'time'), 'number'],
   ['State', ({ left }: Fault) => stateOf(left)],
 ] as const;
@@ -51,10 +51,6 @@ const FIRED = [
   ['The client got', ({ status }: Fired) => (status === null ? 'no answer' : `${status}`)],
   ['Client', ({ user_agent }: Fired) => foreign(user_agent), 'wide'],
 ] as const;
-
-function member([name, value]: [string, unknown]): VNode {
-  return html`<span>${soft(name)} ${foreign(shown(value), 'mono')}</span> `;
-}
 
 function stateOf(left: number | null): VNode {
   if (left === 0) return state('done', 'used up');

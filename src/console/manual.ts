@@ -1,9 +1,9 @@
-/** The manual of this very version, rendered by the appliance, and searched. */
+/** The manual of this very version, with a search. The appliance renders it. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ManualTopic, ManualTopics } from '../admin/console/api-records.ts';
-import { filters } from './list.ts';
+import { filters } from './forms.ts';
 import { Heading, read, soft } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
@@ -37,10 +37,10 @@ function Topic({ name, section }: { name: string; section: string | null }): VNo
     ${read(reading, text)}</article>`;
 }
 
-/** A link of the manual: to a topic, to a section of one, or to one of this topic. */
+/** A link of the manual: to a topic, to a section of a topic, or to a section of this topic. */
 const INTERNAL = /^(?:\/manual\/([a-z-]+))?(?:#(.+))?$/;
 
-/** The program's own text, in which nothing of an export stands: the one place where markup is taken as it is. */
+/** The only place that inserts markup: it is the program's own text, without anything from an export. */
 function Text({ of, section }: { of: ManualTopic; section: string | null }): VNode {
   const own = useRef<HTMLDivElement>(null);
   useEffect(() => {

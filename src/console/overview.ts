@@ -1,6 +1,7 @@
-/** The first screen. Is anything missing? Who is behind? What do I do? Show me a detection. */
+/** The first view: is anything missing, who is behind, what to do, a detection; below, the state of everything. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import { ACTIONS } from '../admin/console/action-table.ts';
 import type {
   AlertState,
   Overview as Answer,
@@ -13,7 +14,7 @@ import type {
 } from '../admin/console/api.ts';
 import type { Customers, DetectionsPage, Follower, KeyEntry } from '../admin/console/api-records.ts';
 import { actionButton, actions } from './action.ts';
-import { labelWithSubject, TEXTS } from './action-texts.ts';
+import { labelWithSubject } from './action-texts.ts';
 import { Curve } from './curve.ts';
 import { following } from './customers.ts';
 import { detectionRows, titleOf } from './detection.ts';
@@ -66,12 +67,12 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   );
 }
 
-/** Windows of an export that brought nothing. */
+/** Windows of an export without data. */
 function notRead({ not_read: { failed, missing, abandoned, not_arrived } }: ExportState): number {
   return failed + missing + abandoned + not_arrived;
 }
 
-/** Windows of both exports that brought nothing. */
+/** Windows of both exports without data. */
 export function missingIn(exports: Answer['exports']): number {
   return EXPORTS.reduce((sum, name) => sum + notRead(exports[name]), 0);
 }
@@ -83,7 +84,7 @@ function health({ health: { status, reason, paused_since }, database: { unreadab
     ${unreadable !== null && failed(`The database cannot be read now: ${unreadable}`)}`;
 }
 
-/** The four answers, each a way to more. */
+/** The four answers, each a link to more. */
 function tiles(of: Answer, customers: Customers | undefined, live: DetectionsPage | undefined): VNode {
   const { alerts, keys } = of;
   const open = missingIn(of.exports);
@@ -123,7 +124,7 @@ function tiles(of: Answer, customers: Customers | undefined, live: DetectionsPag
   </div>`;
 }
 
-/** A place on this page, not a view. */
+/** On this page. */
 const ALERTS = '#alerts';
 
 function tile(
@@ -177,7 +178,7 @@ function exportLines(name: ExportName, of: ExportState, map: WindowMap | undefin
 
 const STRIP = 144;
 
-/** The last day, a cell a window; the map has the rest and the keyboard. */
+/** The windows of the last day; the map has the rest, and works with the keyboard. */
 function strip(map: WindowMap, name: ExportName, href: string): VNode {
   const known = cellsOf(map, name).filter(({ startMs }) => startMs + WINDOW_MS <= Date.parse(map.at));
   const cells = known.slice(-STRIP);
@@ -233,7 +234,6 @@ function newest(live: Reading<DetectionsPage>): VNode {
   return panel('Newest detections', read(live, rows), { look: 'half', aside });
 }
 
-/** What the last day brought and was not applied. */
 function notApplied(files: readonly FileEntry[]): VNode {
   const lines = files.slice(0, FILES).map(({ file, outcome: of, report }) => {
     const why = foreign(firstError(report) ?? report.reason, 'soft');
@@ -274,7 +274,6 @@ function ingest({ ingest: { waiting, waiting_files, reading, applying, drop }, h
 
 const DISK_LOW = 0.05;
 
-/** What the appliance stands on. */
 function system({ database, disks, version, backup, scrub }: Answer): VNode {
   const disk = ({ folder, free_bytes: free, bytes: all }: Answer['disks'][number]) => {
     const text = [`${bytes(free)} free of ${bytes(all)}`, foreign(` ${folder}`, 'soft')];
@@ -306,13 +305,12 @@ function scrubText(of: Answer['scrub']): Children {
 
 const JOB_MARKS = { running: 'held', done: 'done', failed: 'failed' } as const;
 
-/** What was begun from consoles and takes a while. */
 function jobList(jobs: readonly Job[]): VNode {
   const rows = table<Job>(
     'Jobs begun from consoles',
     jobs,
     [
-      ['Job', ({ kind, subject }) => [TEXTS[kind].label, ' ', soft(subject)]],
+      ['Job', ({ kind, subject }) => [ACTIONS[kind].label, ' ', soft(subject)]],
       ['State', (one) => state(JOB_MARKS[one.state], one.state)],
       ['Result', ({ text }) => foreign(text), 'wide'],
       ['Begun', ({ started_at, by }) => [age(started_at), soft([' by ', foreign(by)])]],

@@ -1,14 +1,14 @@
-/** Small parts that every view is made of. What comes from an export is only ever text here. */
+/** The parts of every view. Content of an export is always inserted as text. */
 import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { instant, span } from './format.ts';
+import { instant, shown, span } from './format.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useNow } from './server.ts';
 
 export type Children = ComponentChildren;
 
-/** A shape for each state, so that none is told by its colour alone; drawn in a square of 12. */
+/** A shape for each state, so that colour is not needed; drawn in a square of 12. */
 const SHAPES = {
   done: 'M6 1.2a4.8 4.8 0 1 0 0 9.6 4.8 4.8 0 0 0 0-9.6z',
   failed: 'M2.6 1.2 6 4.6l3.4-3.4 1.4 1.4L7.4 6l3.4 3.4-1.4 1.4L6 7.4l-3.4 3.4-1.4-1.4L4.6 6 1.2 2.6z',
@@ -25,12 +25,12 @@ export function mark(name: MarkName): VNode {
   return html`<svg class="mark" viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path fill=${fill} d=${SHAPES[name]} /></svg>`;
 }
 
-/** A state in words behind its shape. */
+/** The shape of a state, with its text. */
 export function state(name: MarkName, text: Children): VNode {
   return html`<span class="state">${mark(name)}${text}</span>`;
 }
 
-/** What failed, in words; `more`: a button. */
+/** An error; `more`: a button. */
 export function failed(text: Children, more?: Children): VNode {
   return html`<p class="failure" role="alert">${mark('failed')} ${text} ${more}</p>`;
 }
@@ -40,7 +40,7 @@ export function soft(text: Children): VNode {
 }
 
 interface PanelOptions {
-  /** On the right of its head. */
+  /** On the right of its heading. */
   readonly aside?: Children;
   /** A topic of the manual. */
   readonly help?: string;
@@ -57,7 +57,7 @@ export function panel(title: string, children: Children, { aside, help, look }: 
   </section>`;
 }
 
-/** Each a title and a value. */
+/** Titles with values. */
 export function facts(of: readonly (readonly [string, Children])[]): VNode {
   return html`<dl>${of.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
@@ -69,13 +69,13 @@ export type Column<Row> = readonly [
 ];
 
 interface TableOptions<Row> {
-  /** What a row is told by when it moves; else its place. */
+  /** Identifies a row that moves; default: its index. */
   readonly key?: (row: Row) => string | number;
-  /** What is said where there is no row. */
+  /** Shown without rows. */
   readonly empty?: Children;
 }
 
-/** On a narrow screen each row is a block, in which each value stands beside the title of its column. */
+/** On a narrow screen each row is a block, with the title of the column beside each value. */
 export function table<Row>(
   label: string,
   rows: readonly Row[],
@@ -91,7 +91,7 @@ export function table<Row>(
   </table>`;
 }
 
-/** What is read, or that it is being read, or why it cannot be. `more`: on the button that reads the next page. */
+/** The content, or that it is being read, or the error. `more`: the label of the button for the next page. */
 export function read<Answer>(
   { pages, failure, retry, older, isReading }: Reading<Answer>,
   children: (data: Answer, pages: readonly Answer[]) => Children,
@@ -112,7 +112,7 @@ function Age({ at }: { at: string }): VNode {
   return html`<time datetime=${at} title=${`${instant(ms)} UTC`}>${text}</time>`;
 }
 
-/** A time by its age, with the time itself to hover over; null: `never`. */
+/** A time by its age, with the time as its tooltip; null: `never`. */
 export function age(at: string | null, never = 'never'): VNode {
   return at === null ? soft(never) : html`<${Age} at=${at} />`;
 }
@@ -122,17 +122,17 @@ export function when(at: string): VNode {
   return html`<time datetime=${at}>${instant(Date.parse(at))}</time>`;
 }
 
-/** An address out of an export: a link where it is one of the web, else text. It tells the other side nothing of us. */
+/** An address from an export: a link if it is http(s), else text. The link sends no referrer. */
 export function outside(href: unknown, otherwise = ''): VNode {
   const text = foreign(typeof href === 'string' ? href : otherwise);
   if (typeof href !== 'string' || !/^https?:\/\//i.test(href)) return text;
   return html`<a href=${href} target="_blank" rel="noreferrer noopener">${text}</a>`;
 }
 
-/** Embeddings, overrides and isolates (UAX #9): one that is never closed turns what stands behind it, too. */
+/** Embeddings, overrides and isolates (UAX #9): one that is never closed also turns the text after it. */
 const TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
 
-/** Text that somebody else wrote: its direction stays its own. What could turn the text around it is shown as U+FFFD. */
+/** Text from outside, with a direction of its own. Characters that could turn the text around it become U+FFFD. */
 export function foreign(text: string | null | undefined, look?: 'mono' | 'soft' | 'reason' | 'title'): VNode {
   return html`<bdi class=${look}>${(text ?? '').replace(TURNING, '\ufffd')}</bdi>`;
 }
@@ -140,15 +140,22 @@ export function foreign(text: string | null | undefined, look?: 'mono' | 'soft' 
 const COPIED_MS = 2000;
 
 function Code({ text, label }: { text: string; label: string }): VNode {
-  const [said, setSaid] = useState('Copy');
+  const [title, setTitle] = useState('Copy');
   useEffect(() => {
-    const timer = setTimeout(() => setSaid('Copy'), COPIED_MS);
+    const timer = setTimeout(() => setTitle('Copy'), COPIED_MS);
     return () => clearTimeout(timer);
-  }, [said]);
-  const copied = () => setSaid('Copied');
-  const copy = () => navigator.clipboard.writeText(text).then(copied, () => setSaid('Select it and copy'));
+  }, [title]);
+  const copied = () => setTitle('Copied');
+  const copy = () => navigator.clipboard.writeText(text).then(copied, () => setTitle('Select it and copy'));
   return html`<div class="code"><pre tabindex="0" aria-label=${label}><code>${text}</code></pre>
-    <button type="button" class="copy" aria-label=${`${said}: ${label}`} onClick=${copy}>${said}</button></div>`;
+    <button type="button" class="copy" aria-label=${`${title}: ${label}`} onClick=${copy}>${title}</button></div>`;
+}
+
+/** Names with values from outside. */
+export function members(of: Readonly<Record<string, unknown>>): VNode[] {
+  return Object.entries(of).map(
+    ([name, value]) => html`<span>${soft(name)} ${foreign(shown(value), 'mono')}</span> `,
+  );
 }
 
 /** A command to paste. */
@@ -156,12 +163,12 @@ export function code(text: string, label: string): VNode {
   return html`<${Code} text=${text} label=${label} />`;
 }
 
-/** The call of the API that gives what is shown. */
+/** The same call of the API. */
 export function call(curl: string): VNode {
   return html`<details class="call"><summary>The same by the API</summary>${code(curl, 'the call')}</details>`;
 }
 
-/** One of a few, side by side. */
+/** One of a few options, side by side. */
 export function choice<Value extends string>(
   label: string,
   value: Value,
@@ -174,7 +181,7 @@ export function choice<Value extends string>(
   )}</div>`;
 }
 
-/** Moves the focus to a heading when what it heads has changed, so that a screen reader says where one is. */
+/** Takes the focus when its subject has changed, so that a screen reader announces it. */
 export function Heading({ children, about }: { children?: Children; about?: string }): VNode {
   const own = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -187,19 +194,18 @@ interface DialogProps {
   readonly title: Children;
   readonly class: 'question' | 'drawer';
   readonly onClose: () => void;
-  /** Only its buttons close it: what it shows is not shown again. */
+  /** Only its buttons close it: its content is not shown again. */
   readonly isKept?: boolean;
   readonly children?: Children;
 }
 
-/** What lies over the page: a question, or what is known of a window. The browser keeps the focus within. */
+/** A modal dialog or drawer. The browser keeps the focus inside. */
 export function Dialog({ title, class: own, onClose, isKept = false, children }: DialogProps): VNode {
   const place = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
     const before = document.activeElement;
     place.current?.showModal();
-    // What had the focus may have been drawn anew meanwhile.
     return () => {
       if (before instanceof HTMLElement || before instanceof SVGElement) before.focus();
     };

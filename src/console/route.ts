@@ -1,9 +1,9 @@
-/** Where in the app one is: the view and its parameters, in the fragment of the address, so that it can be kept and sent. */
+/** The route: view and parameters in the fragment of the address, so that it can be bookmarked and sent. */
 import { useEffect, useState } from 'preact/hooks';
 
 export interface Route {
   readonly view: string;
-  /** Behind the view: a detection's id, a manual topic. */
+  /** After the view: a detection's id, a manual topic. */
   readonly name: string;
   readonly parameters: URLSearchParams;
 }
@@ -26,12 +26,11 @@ export function useRoute(): Route {
 
 type Values = Readonly<Record<string, string | number | null | undefined>>;
 
-/** The query for an address: what is empty is left out. */
+/** A query without empty values. */
 export function queryOf(values: Values): string {
-  const given = Object.entries(values).filter(([, value]) => (value ?? '') !== '');
-  return given.length === 0
-    ? ''
-    : `?${new URLSearchParams(given.map(([name, value]) => [name, `${value}`]))}`;
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if ((value ?? '') !== '') query.set(name, `${value}`);
+  return query.size === 0 ? '' : `?${query}`;
 }
 
 /** The address of a view. `name`: a detection's id or a topic, which need no encoding. */
@@ -39,7 +38,7 @@ export function linkTo(view: string, values: Values = {}, name = ''): string {
   return `#/${view}${name === '' ? '' : `/${name}`}${queryOf(values)}`;
 }
 
-/** Goes there; a filter that changes replaces its entry in the browser's history. */
+/** Opens a link. @param isReplaced a changed filter replaces its entry in the browser's history */
 export function go(link: string, isReplaced = false): void {
   history[isReplaced ? 'replaceState' : 'pushState'](null, '', link);
   dispatchEvent(new HashChangeEvent('hashchange'));

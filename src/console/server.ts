@@ -1,7 +1,7 @@
-/** What the app asks of the appliance: reads, actions, and the one stream of events that says when to read again. */
+/** Requests to the appliance: reads, actions, and the stream of events that says when to read again. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** A request that was not answered as hoped; `status` 0: no answer at all. */
+/** A request that failed; `status` 0: no answer. */
 export class Failure extends Error {
   readonly status: number;
 
@@ -14,10 +14,10 @@ export class Failure extends Error {
 export const SESSION = '/console/session';
 const NO_ANSWER = 'Wirewatch does not answer. Check that it runs and can be reached from here.';
 
-/** How far the appliance's clock is ahead of ours, milliseconds. */
+/** How far the appliance's clock is ahead of the browser's, milliseconds. */
 let aheadMs = 0;
 
-/** The appliance's clock, epoch milliseconds: ages are told by it, whatever the clock of the browser shows. */
+/** The appliance's clock, epoch milliseconds: ages are calculated with it, whatever the browser's clock shows. */
 export function serverNow(): number {
   return Date.now() + aheadMs;
 }
@@ -32,7 +32,7 @@ async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
   if (Math.abs(date - serverNow()) > 2000) aheadMs = date - Date.now();
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  // Who asks for the session itself is told by the answer.
+  // A read of the session itself handles its 401.
   if (response.status === 401 && path !== SESSION) emit('session');
   throw new Failure(response.status, answer.detail ?? answer.title ?? `The answer was ${response.status}.`);
 }
@@ -62,7 +62,7 @@ function useEvents(listener: (topic: string) => void): void {
 
 setInterval(() => emit('tick'), 1000);
 
-/** The appliance's clock, which ticks: whoever shows an age is drawn again, all of them at once. */
+/** The appliance's clock; every second, all ages are drawn again at once. */
 export function useNow(): number {
   const [now, setNow] = useState(serverNow);
   useEvents((topic) => {
@@ -74,8 +74,8 @@ export function useNow(): number {
 const RECONNECT_MS = 3000;
 
 /**
- * Holds the event stream open while the page is seen: a browser has six connections to a server, and pages behind
- * others would keep them all. After a break, everything is read again.
+ * Keeps the event stream open while the page is visible: a browser has six connections per server, and hidden pages would
+ * use them all. After a break, everything is read again.
  *
  * @returns whether it is connected; null before the first answer
  */
@@ -99,10 +99,10 @@ export function useStream(path: string, topics: readonly string[]): boolean | nu
         isFirst = false;
       };
       source.onerror = () => {
-        // The browser tries again by itself after a break, but not after an answer such as 401 or 503.
+        // The browser reconnects after a break, but not after an answer such as 401 or 503.
         close();
         setConnected(false);
-        // Perhaps because the session has ended.
+        // The session may have ended.
         emit('session');
         timer = setTimeout(follow, RECONNECT_MS);
       };
@@ -118,28 +118,28 @@ export function useStream(path: string, topics: readonly string[]): boolean | nu
   return connected;
 }
 
-/** A path that is read; a list, page by page. */
+/** The content of a path; of a list, page by page. */
 export interface Reading<Answer> {
-  /** Those read so far; kept while they are read again. */
+  /** The pages read so far; kept while they are read again. */
   readonly pages: readonly Answer[];
   readonly failure?: Failure | undefined;
   readonly isReading?: boolean;
-  /** Does again what failed. */
+  /** Repeats the failed request. */
   readonly retry: () => void;
-  /** Reads the next page; null: there is none. */
+  /** Reads the next page; null without one. */
   readonly older: (() => void) | null;
 }
 
 interface State<Answer> extends Omit<Reading<Answer>, 'retry' | 'older'> {
   readonly path: string;
-  /** Whether that which failed was to read the next page. */
+  /** Whether the failed request was for the next page. */
   readonly wasOlder?: boolean;
 }
 
 /**
- * Reads a path now and whenever one of the topics changed. A list is read again as long as its first page is the only
- * one; with `onTop`, only what is newer is read, and put on top of the first page by it.
- * Bursts of events make one reading at a time, so the appliance is asked no faster than it answers.
+ * Reads a path now and at each event with one of the topics. A list is read again while it has one page; with `onTop`,
+ * only newer rows are read, which `onTop` adds to the first page. There is one request at a time, so bursts of events do
+ * not overload the appliance.
  */
 export function useReading<Answer extends object>(
   path: string,
@@ -203,7 +203,7 @@ export function useReading<Answer extends object>(
   return { ...state.current, retry, older: hasOlder ? () => void read(true) : null };
 }
 
-/** Of a list: what to give as `after` for more of it. */
+/** The `after` of a list's next page. */
 function nextOf(page: object | undefined): string | null {
   return page !== undefined && 'next' in page && typeof page.next === 'string' ? page.next : null;
 }

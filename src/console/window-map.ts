@@ -1,7 +1,7 @@
 /**
- * The map of one export: a line a day, the newest on top, with its 144 windows across. Drawn as a few SVG paths, so that
- * 13,000 windows cost no more than a handful of elements. Over them lies the one cell that has the keyboard's focus
- * (WAI-ARIA grid: rows and columns that are not there are counted by aria-rowcount and aria-colcount).
+ * The map of one export: a row per day, the newest on top, with its 144 windows. 13,000 windows are a few SVG paths. Above
+ * them is one cell, which has the keyboard's focus (WAI-ARIA grid: aria-rowcount and aria-colcount count the rows and
+ * columns without elements).
  */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
@@ -16,7 +16,7 @@ export const DAY_WINDOWS = DAY_MS / WINDOW_MS;
 const box = (x: number, y: number, w: number, h: number) => `m${x} ${y}h${w}v${h}h-${w}z`;
 const block = (w: number, h: number) => box(0, 0, w, h);
 const low = (w: number, h: number) => box(0, h * 0.6, w, h * 0.4);
-/** A block with a notch above and below: an X, as far as there is room for one. */
+/** An X in a small space: a block with a notch above and below. */
 const cross = (w: number, h: number) => `h0l${w / 2} 3l${w / 2} -3v${h}l-${w / 2} -3l-${w / 2} 3z`;
 const bars = (w: number, h: number) => box(0, 0, w * 0.35, h) + box(w * 0.65, 0, w * 0.35, h);
 const ring = (w: number, h: number) => box(0, 0, w, h) + box(1, 1, w - 2, h - 2);
@@ -27,9 +27,9 @@ const dot = (w: number, h: number) => box(w / 2 - 0.5, h / 2 - 0.5, 1, 1);
 interface Letter {
   readonly text: string;
   readonly mark: MarkName;
-  /** Its colour in the map, a custom property. */
+  /** Its colour in the map: a custom property. */
   readonly color: string;
-  /** Its shape in the map, of a width and a height: a path from its corner. */
+  /** Its shape in the map: a path from its corner, for a width and a height. */
   readonly draw: (w: number, h: number) => string;
 }
 
@@ -83,7 +83,7 @@ export function rowsIn(cells: readonly Cell[]): number {
   return cells.reduce((sum, { rows }) => sum + rows, 0);
 }
 
-/** @param byRows shades windows that are done: four shades, each for twice as many rows as the one before */
+/** @param byRows shades the windows that are done: each of four shades has up to twice the rows of the one before */
 export function drawn(
   cells: readonly Cell[],
   placeOf: (index: number) => readonly [x: number, y: number],
@@ -213,13 +213,13 @@ function readout(name: ExportName, cell: Cell): VNode {
   return html`${state(mark, html`<strong>${text}</strong>`)} ${name}, ${time}${soft(broughtBy(cell))}`;
 }
 
-/** The grid's one stop for the Tab key is made anew for each window, so that a screen reader reads this. */
+/** The cell with the focus is a new element for each window, so that a screen reader reads its label. */
 function labelOf(name: ExportName, cell: Cell | undefined): string {
   if (cell === undefined) return name;
   return `${name}, ${windowName(cell.startMs)}: ${LETTERS[cell.letter].text}${broughtBy(cell)}`;
 }
 
-/** How many windows a key goes on. Up is a day newer, as it is drawn. */
+/** By how many windows a key moves. Up is a day newer, as in the map. */
 const MOVES: Readonly<Record<string, number>> = {
   Enter: 0,
   ' ': 0,
@@ -231,7 +231,7 @@ const MOVES: Readonly<Record<string, number>> = {
   PageDown: -7 * DAY_WINDOWS,
 };
 
-/** @returns where a key leads; null: it is none of the map's */
+/** @returns the window that a key moves to; null for other keys */
 function targetOf({ key, ctrlKey }: KeyboardEvent, index: number, cells: readonly Cell[]): number | null {
   const isOpen = ({ letter }: Cell) => 'fhmla'.includes(letter);
   const start = index - (index % DAY_WINDOWS);
@@ -247,7 +247,7 @@ function targetOf({ key, ctrlKey }: KeyboardEvent, index: number, cells: readonl
   return cells[wanted] === undefined ? index : wanted;
 }
 
-/** Whole pixels, so that the gaps between cells are even. */
+/** In whole pixels, so that the gaps between cells are even. */
 function useCellWidth(frame: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(CELL_WIDTH.min);
   useLayoutEffect(() => {
@@ -261,7 +261,7 @@ function useCellWidth(frame: { readonly current: HTMLElement | null }): number {
   return width;
 }
 
-/** The days, which stay in place when the map is moved under them; the hours above, and the rows behind each day. */
+/** The days, which do not scroll with the map; the hours above it, and the rows beside each day. */
 function labelsOf(cells: readonly Cell[], cellWidth: number, width: number): readonly [VNode[], VNode[]] {
   const days = daysOf(cells).reverse();
   const y = (line: number) => HEAD_HEIGHT + line * LINE_HEIGHT + 9;

@@ -1,4 +1,4 @@
-/** The windows of 90 days: a map of each export, the list of those that brought nothing, and one window's story. */
+/** The windows of 90 days: a map of each export, the list of those without data, and one window. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
@@ -148,10 +148,10 @@ function WindowDialog({ name, start, onClose }: WindowProps): VNode {
   return html`<${Dialog} title=${title} class="drawer" onClose=${onClose}>${read(reading, story)}</${Dialog}>`;
 }
 
-/** Its state, the files that came for it, the detections that came of them, what can be done. */
+/** Its state, files, detections and actions. */
 function story(of: WindowDetail): Children {
   const { letter, held, since, due_at, files, streams, detections } = of;
-  const brought = streams
+  const delivered = streams
     .map(({ subscription_id, content_type, rows }) => `${subscription_id} ${content_type}: ${count(rows)}`)
     .join(', ');
   return html`<div class="facts">
@@ -162,6 +162,6 @@ function story(of: WindowDetail): Children {
     <h3>Files</h3>
     ${files.length === 0 ? html`<p class="empty">No file has come for this window.</p>` : files.map(fileStory)}
     <h3>Detections</h3>
-    ${brought !== '' && html`<p class="soft">New versions by subscription and type: ${brought}</p>`}
+    ${delivered !== '' && html`<p class="soft">New versions by subscription and type: ${delivered}</p>`}
     ${detectionRows(detections, 'Detections of this window', 'None came of it.')}`;
 }

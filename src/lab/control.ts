@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TObject } from '@sinclair/typebox';
-import { isHostTaken } from '../admin/host.ts';
+import { isHostAccepted } from '../admin/host-header.ts';
 import { normalAddress } from '../auth/addresses.ts';
 import { isLoopback } from '../config/listening.ts';
 import { readBody as readRequestBody } from '../http/body.ts';
@@ -97,7 +97,7 @@ function refuseOthers({ socket, headers }: IncomingMessage): void {
       'forbidden',
       'the lab is controlled from this machine alone: ask on its loopback address',
     );
-  if (!isHostTaken(headers.host, []))
+  if (!isHostAccepted(headers.host, []))
     throw new Refused(
       'forbidden',
       'Host: expected an address or localhost, so that no other name leads here',

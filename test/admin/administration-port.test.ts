@@ -6,18 +6,13 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { certificateNames, isHostTaken, ownNames } from '../../src/admin/host.ts';
-import { createMetrics } from '../../src/admin/metrics.ts';
 import { newState, noteRehearsal, writeState } from '../../src/backup/branch.ts';
-import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, formatSeconds, WINDOW_MS } from '../../src/time.ts';
-import { COUNT_WINDOWS } from '../../src/windows/ledger.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { metricsOfManual } from '../support/manual.ts';
 import { inFolder, runProgram } from '../support/program.ts';
-import { createTestStore } from '../support/store.ts';
 
 describe('the program with [admin] port', () => {
   let appliance: Appliance;
@@ -303,128 +298,6 @@ test('a port that is taken is exit code 1 with what to do', async () => {
     first.kill('SIGTERM');
     assert.equal(await first.ended, 0);
   });
-});
-
-test('Host: addresses and private names are taken, names that the public DNS may have are not', () => {
-  const takenIn = (env: NodeJS.ProcessEnv) => (host: string | undefined) =>
-    isHostTaken(host, ownNames('Wire.Example.com', 'machine', env));
-  const taken = takenIn({});
-  const service = 'wirewatch.default.svc.cluster.local:80';
-  assert.deepEqual(
-    [taken(service), takenIn({ KUBERNETES_SERVICE_HOST: '10.0.0.1' })(service)],
-    [false, true],
-  );
-  for (const host of [
-    '127.0.0.1',
-    '127.0.0.1:9464',
-    '10.1.2.3:80',
-    '[::1]:9464',
-    '[2001:db8::1]',
-    'localhost:9464',
-    'LOCALHOST',
-    'wirewatch:9464',
-    'a.internal.',
-    'nas.home.arpa',
-    'wire.example.com:9464',
-    'machine',
-    'machine.local:9464',
-  ])
-    assert.ok(taken(host), host);
-  for (const host of [
-    undefined,
-    '',
-    'evil.example.com',
-    'evil.example.com:9464',
-    'localhost.evil.com',
-    'evil.local',
-    'evil.machine.local',
-    'evilsvc.cluster.local',
-    '127.0.0.1.evil.com',
-    'x.0x7f',
-    '1.2.3',
-    '999.1.1.1',
-    '[::1',
-    '[evil.com]',
-    'a b',
-    'localhost:9464:1',
-    'localhost@evil.com',
-    '-.com',
-  ])
-    assert.ok(!taken(host), String(host));
-});
-
-test('Host: over TLS, names of the certificate are taken, too', () => {
-  const names = certificateNames('DNS:wire.example.org, IP Address:10.0.0.1, DNS:*.agency.example');
-  assert.deepEqual(names, ['wire.example.org', '.agency.example']);
-  assert.deepEqual(certificateNames(undefined), []);
-  for (const [host, taken] of [
-    ['wire.example.org:9464', true],
-    ['console.agency.example', true],
-    ['agency.example.evil.com', false],
-    ['evilagency.example', false],
-  ] as const)
-    assert.equal(isHostTaken(host, names), taken, host);
-});
-
-test('counting windows reads only those that are counted', () => {
-  const store = createTestStore();
-  const plan = store.reader
-    .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${COUNT_WINDOWS}`)
-    .all({ export: 'newswire', status: 'done', from: 0 });
-  store.close();
-  assert.match(
-    plan.map(({ detail }) => detail).join(),
-    /USING COVERING INDEX export_window_by_status \(export=\? AND status=\? AND window_start>\?\)/,
-  );
-});
-
-test('what is counted has bounded labels', async () => {
-  const metrics = createMetrics({ add() {}, refuse() {} });
-  for (const status of [200, 204, 400, 431, 503]) metrics.answered('/v1/me', status, 0.001, 0);
-  const text = await metrics.text();
-  const found = [...text.matchAll(/seconds_count\{endpoint="\/v1\/me",status="(\w+)"\}/g)].map(
-    ([, one]) => one,
-  );
-  assert.deepEqual(found.sort(), ['2xx', '4xx', '5xx']);
-});
-
-test('accounts are read once for each time that metrics are asked for', async () => {
-  const store = createTestStore();
-  const metrics = createMetrics({ add() {}, refuse() {} });
-  let reads = 0;
-  metrics.watch({
-    monitor: {
-      health: () => ({
-        status: 'ok',
-        exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
-        alerts: { open: 0, page_worthy: 0, paused: 0 },
-      }),
-      alerts: () => [],
-      noteFault: assert.ifError,
-      isDamaged: () => false,
-      close() {},
-    },
-    detections: () => store.reader,
-    folder: dataFolder(store.folder),
-    enabled: new Set(),
-    backup: { folder: store.folder, every_minutes: 0 },
-    drop: store.folder,
-    dailyRows: { used: () => 0 },
-    keyUses: {
-      unwritten() {
-        reads += 1;
-        return [];
-      },
-    },
-    certificateExpiresMs: () => null,
-    connections: () => 0,
-    now: Date.now,
-  });
-  await metrics.text();
-  assert.equal(reads, 1);
-  await metrics.text();
-  assert.equal(reads, 2);
-  store.close();
 });
 
 function requests(endpoint: string, status: string): string {

@@ -3,23 +3,15 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
-import { request as tlsRequest } from 'node:https';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import { EVENTS, type Overview, type Session } from '../../src/admin/console/api.ts';
-import { LINK_MS, makeLink, SESSION_MS, Sessions } from '../../src/admin/console/sessions.ts';
-import { STREAMS_MAX } from '../../src/admin/console/streams.ts';
+import { STREAMS_MAX } from '../../src/admin/console/event-streams.ts';
+import { SESSION_MS } from '../../src/admin/console/sessions.ts';
 import { createConsoleThread } from '../../src/admin/console/thread-client.ts';
 import { startWorker } from '../../src/packed.ts';
-import {
-  type Appliance,
-  createInstallation,
-  showLogOfFailures,
-  startAppliance,
-} from '../support/appliance.ts';
-import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { consoleOf, linkOf, OWN_PAGE, openConsole, redeem, send } from '../support/console-client.ts';
 import { freePort } from '../support/free-port.ts';
 import { inFolder } from '../support/program.ts';
@@ -36,8 +28,6 @@ const READS = [
   'jobs',
 ];
 const FAR = '198.51.100.7';
-/** What Node gives a TLS handshake where nothing is set. */
-const NODE_HANDSHAKE_MS = 120_000;
 
 describe('the console of a running appliance', () => {
   let appliance: Appliance;
@@ -290,38 +280,6 @@ async function openEvents(origin: string, cookie: string): Promise<Events> {
   };
 }
 
-describe('links and sessions', () => {
-  const secret = Buffer.alloc(32, 7);
-  const person = { name: 'Ada', read_only: false };
-  const startMs = Date.parse('2026-11-21T12:00:00Z');
-  const open = (of = secret, epoch = () => 0) =>
-    new Sessions(of, (ticket) => ticket.epoch === epoch(), startMs);
-
-  test('a link lasts ten minutes, a session twelve hours', () => {
-    const sessions = open();
-    const link = () => makeLink(secret, person, 0, startMs);
-    assert.equal(sessions.redeem(link(), startMs + LINK_MS), null);
-    assert.equal(sessions.redeem(link(), startMs - 1), null, 'nor is one of the future believed');
-    const session = sessions.redeem(link(), startMs + LINK_MS - 1) ?? '';
-    const begunMs = startMs + LINK_MS - 1;
-    assert.equal(sessions.open(session, begunMs + SESSION_MS - 1)?.name, 'Ada');
-    assert.equal(sessions.open(session, begunMs + SESSION_MS), null);
-    assert.equal(sessions.open(session, begunMs - 1), null);
-  });
-
-  test('with another secret, or in a later epoch, none is believed', () => {
-    const session = open().redeem(makeLink(secret, person, 0, startMs), startMs) ?? '';
-    assert.notEqual(open().open(session, startMs), null);
-    assert.equal(open(Buffer.alloc(32, 8)).open(session, startMs), null);
-    assert.equal(open(secret, () => 1).open(session, startMs), null);
-    assert.equal(open(secret, () => 1).redeem(makeLink(secret, person, 0, startMs), startMs), null);
-  });
-
-  test('a link from before the start has ended, since nobody knows whether it was used', () => {
-    assert.equal(open().redeem(makeLink(secret, person, 0, startMs - 1), startMs), null);
-  });
-});
-
 describe('the thread of the console', () => {
   test('that dies while nobody asks is started again, tells all consoles, and notices changes', () =>
     inFolder(async (folder) => {
@@ -361,75 +319,6 @@ describe('the thread of the console', () => {
         await thread.close();
       }
     }));
-});
-
-describe('beyond this machine', () => {
-  test('a certificate that cannot be used is refused with the name of its setting', () => {
-    const installation = createInstallation({
-      WIREWATCH_ADMIN_PORT: '9',
-      WIREWATCH_ADMIN_TLS_CERTIFICATE: '/nowhere.pem',
-      WIREWATCH_ADMIN_TLS_KEY: '/nowhere.key',
-    });
-    try {
-      const { status, stderr } = installation.cli(['serve', '--port', '0'], { anyStatus: true });
-      assert.deepEqual([status, /\[admin\] tls_\w+, \/nowhere/.test(stderr)], [78, true], stderr);
-      const check = installation.cli(['check'], { anyStatus: true });
-      assert.match(check.stdout, /\[admin\] tls_\w+, \/nowhere/);
-    } finally {
-      installation.remove();
-    }
-  });
-
-  test('without TLS, neither its own nor that of the server, the start is refused', () => {
-    const installation = createInstallation({ WIREWATCH_ADMIN_PORT: '9', WIREWATCH_ADMIN_HOST: '0.0.0.0' });
-    try {
-      const { status, stderr } = installation.cli(['serve', '--port', '0'], { anyStatus: true });
-      assert.equal(status, 78);
-      assert.match(
-        stderr,
-        /WIREWATCH_ADMIN_HOST: 0\.0\.0\.0 can be reached.*\[admin\] tls_certificate and tls_key/,
-      );
-    } finally {
-      installation.remove();
-    }
-  });
-
-  test(
-    'with that of the server, or its own, it speaks https, and the cookie is Secure',
-    { skip: WITHOUT_OPENSSL },
-    () =>
-      inFolder(async (folder) => {
-        const { certificate, key } = makeCertificate(folder, 'console');
-        for (const section of ['SERVER', 'ADMIN']) {
-          const appliance = await startAppliance({
-            WIREWATCH_ADMIN_PORT: `${await freePort()}`,
-            WIREWATCH_ADMIN_HOST: '0.0.0.0',
-            [`WIREWATCH_${section}_TLS_CERTIFICATE`]: certificate,
-            [`WIREWATCH_${section}_TLS_KEY`]: key,
-          });
-          try {
-            const { origin, hash } = new URL(linkOf(appliance));
-            assert.match(origin, /^https:/);
-            const sent = tlsRequest(`${origin}/console/session`, {
-              method: 'POST',
-              ca: readFileSync(certificate),
-              headers: OWN_PAGE,
-            }).end(JSON.stringify({ token: hash.slice('#login='.length) }));
-            const [response] = await once(sent, 'response');
-            response.resume();
-            assert.equal(response.statusCode, 200, section);
-            assert.match(response.headers['set-cookie'][0], /; HttpOnly; SameSite=Strict; Secure$/);
-            const silent = connect(Number(new URL(origin).port), '127.0.0.1');
-            silent.resume();
-            const begunMs = performance.now();
-            await once(silent, 'close');
-            assert.ok(performance.now() - begunMs < NODE_HANDSHAKE_MS / 2, 'one that says nothing is closed');
-          } finally {
-            await appliance.stop();
-          }
-        }
-      }),
-  );
 });
 
 describe('wirewatch console', () => {

@@ -1,4 +1,4 @@
-/** Answers of the console's endpoints for states that would take long to bring about: 90 days with 200 failed files, and hostile content. */
+/** Answers of the console's endpoints for a state that would take long to create: 90 days with 200 failed files. */
 import type {
   ExportName,
   FileEntry,
@@ -8,22 +8,26 @@ import type {
   OpenWindow,
   Overview,
   Session,
-  Time,
   WindowDetail,
   WindowLetter,
   WindowMap,
 } from '../../src/admin/console/api.ts';
 import type {
-  AccountEntry,
-  AuditEntry,
   AuditPage,
-  Customers,
-  DetectionDetail,
   DetectionEntry,
   DetectionsPage,
-  KeyEntry,
   OperationsPage,
 } from '../../src/admin/console/api-records.ts';
+import {
+  auditEntries,
+  CURL,
+  customers,
+  detection,
+  detectionDetail,
+  HOSTILE,
+  iso,
+  operations,
+} from './console-record-answers.ts';
 
 const MINUTE_MS = 60_000;
 const WINDOW_MS = 10 * MINUTE_MS;
@@ -32,22 +36,6 @@ const DAYS = 90;
 const DAY_WINDOWS = 144;
 const FAILED = 200;
 const EXPORTS: readonly ExportName[] = ['newswire', 'imagewire'];
-
-/** Markup, marks that turn the direction of text, and 10,000 characters. */
-export const HOSTILE = `<img src=x onerror="document.title='taken'">\u202Egnp.exe\u2066 ${'long '.repeat(2000)}`;
-const HEADLINES = [
-  'Parliament passes the budget after a night of talks',
-  'Storm closes two Alpine passes, trains run late',
-  'Central bank leaves its rate unchanged',
-  'Harbour city opens its new tidal barrier',
-  'Researchers map the sea floor off the northern coast',
-];
-const PLACES = [
-  ['Morning Courier', 'courier.example'],
-  ['Lakeside Herald', 'herald.example'],
-  [null, 'finance-today.example'],
-  ['The Northern Post', 'post.example'],
-] as const;
 
 /** @returns an answer for each path that is asked with GET, by path without its query */
 export function busyAnswers(nowMs: number): Record<string, unknown> {
@@ -81,12 +69,6 @@ export function busyAnswers(nowMs: number): Record<string, unknown> {
     },
     '/console/jobs': { jobs: jobs(nowMs) } satisfies Jobs,
   };
-}
-
-const CURL = `curl -s -H "Authorization: Bearer $WIREWATCH_KEY" 'http://127.0.0.1:8080/v1/detections/changes?limit=50'`;
-
-function iso(ms: number): Time {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
 function session(nowMs: number): Session {
@@ -195,88 +177,6 @@ function windowDetail(
   };
 }
 
-function detection(nowMs: number, index: number): DetectionEntry {
-  const [name, domain] = PLACES[index % PLACES.length] ?? PLACES[0];
-  const score = (index * 37) % 100;
-  return {
-    id: `t.7001.${1000 + index}.${50_000 + index}`,
-    version: 1 + (index % 3),
-    event: index % 3 === 0 ? 'created' : 'updated',
-    content_type: 'text',
-    subscription_id: 7001,
-    first_detected_at: iso(nowMs - index * 47_000),
-    first_detected_estimated: false,
-    last_scored_at: iso(nowMs - index * 47_000),
-    exported_at: iso(nowMs - index * 47_000),
-    source: { id: `urn:newsml:agency.example:${1000 + index}`, internal_id: 1000 + index, language: 'en' },
-    strength: { score, band: ['off', 'low', 'medium', 'high', 'max'][Math.floor(score / 20)] ?? 'max' },
-    article: {
-      id: 50_000 + index,
-      url: index === 0 ? 'javascript:alert(1)' : `https://www.${domain}/2026/11/${index}`,
-      domain,
-      headline: index === 0 ? HOSTILE : (HEADLINES[index % HEADLINES.length] ?? null),
-      publisher: name === null ? null : { id: 40 + index, name },
-    },
-  };
-}
-
-function detectionDetail(nowMs: number, current: DetectionEntry): DetectionDetail {
-  const versions = [3, 2, 1].map((version) => ({
-    version,
-    at: iso(nowMs - (4 - version) * 3_600_000),
-    detection: { ...current, version, strength: { ...current.strength, score: 20 * version } },
-    changed: version === 1 ? [] : ['strength.score'],
-  }));
-  return { current, versions, next: null, account: { id: 'agency', name: 'Agency' }, curl: CURL };
-}
-
-function key(nowMs: number, index: number, behind: number): KeyEntry {
-  const id = `abcdefghij${22 + index}`;
-  return {
-    id,
-    name: ['Rights desk, production', 'Rights desk, staging', 'Licensing bureau'][index] ?? `key ${index}`,
-    status: 'active',
-    scopes: ['detections:read'],
-    subscriptions: ['7001', '7002:text'],
-    allow_addresses: index === 2 ? ['192.0.2.0/24'] : [],
-    created_at: iso(nowMs - 40 * DAY_MS),
-    expires_at: index === 1 ? iso(nowMs + 9 * DAY_MS) : null,
-    revoked_at: null,
-    last_used_at: iso(nowMs - (behind + 1) * MINUTE_MS),
-    daily_rows: null,
-    rows_today: 10_421 * index,
-    refused: index === 1 ? [{ code: 'rate_limited', count: 31, last_at: iso(nowMs - 3_600_000) }] : [],
-    follower: {
-      rows_behind: behind * 212,
-      minutes_behind: behind,
-      silent_since: iso(nowMs - (behind + 1) * MINUTE_MS),
-      behind: behind > 120,
-    },
-    actions: [
-      { kind: 'key-rotate', id },
-      { kind: 'key-revoke', id },
-    ],
-  };
-}
-
-function customers(nowMs: number): Customers {
-  const account: AccountEntry = {
-    id: 'agency',
-    name: 'Agency',
-    suspended_at: null,
-    print_metadata: false,
-    daily_rows: 1_000_000,
-    rows_today: 31_263,
-    subscriptions: [
-      { id: 7001, name: 'Domestic', time_zone: 'Europe/Zurich', content_types: ['text', 'image'] },
-      { id: 7002, name: 'Overseas', time_zone: 'UTC', content_types: ['text'] },
-    ],
-    keys: [key(nowMs, 0, 0), key(nowMs, 1, 134), key(nowMs, 2, 0)],
-    actions: [{ kind: 'account-suspend', id: 'agency' }],
-  };
-  return { at: iso(nowMs), accounts: [account], scopes: ['detections:read'] };
-}
-
 function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): Overview {
   const newest = Math.floor(nowMs / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
   const count = (name: ExportName, letter: string) => map.exports[name].windows.split(letter).length - 1;
@@ -355,53 +255,6 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
     scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, not_compared: null },
     keys: { active: 3, used_in_last_day: 2, last_used_at: iso(nowMs), behind: 1 },
   };
-}
-
-function auditEntries(nowMs: number): AuditEntry[] {
-  const entry = (minutes: number, more: Partial<AuditEntry>): AuditEntry => ({
-    at: iso(nowMs - minutes * MINUTE_MS),
-    entry: 1000 - minutes,
-    kind: 'command',
-    command: null,
-    actor: 'root',
-    sudo_user: null,
-    subject: 'key',
-    id: 'abcdefghij22',
-    change: 'changed',
-    members: {},
-    ...more,
-  });
-  return [
-    entry(3, {
-      kind: 'console',
-      actor: 'kim',
-      change: 'revoked',
-      members: { revoked_at: { from: null, to: iso(nowMs) } },
-    }),
-    entry(40, {
-      command: 'window reset',
-      subject: 'operation',
-      id: null,
-      change: 'asked',
-      members: { export: { from: null, to: 'newswire' } },
-    }),
-    entry(75, {
-      sudo_user: 'ana',
-      command: 'account set',
-      subject: 'account',
-      id: 'agency',
-      members: { daily_rows: { from: 500_000, to: 1_000_000 } },
-    }),
-  ];
-}
-
-function operations(nowMs: number): OperationsPage['entries'] {
-  return [1, 2, 3].map((index) => ({
-    at: iso(nowMs - index * WINDOW_MS),
-    entry: 4000 - index,
-    kind: 'file',
-    operation: { file: `newswire.20261121T10${index}0Z.ndjson`, outcome: 'applied', rows: 40 + index },
-  }));
 }
 
 function jobs(nowMs: number): Job[] {

@@ -1,46 +1,45 @@
-/** The body of an action, read member by member by the rules that the commands have for their options. */
+/** Reads the body of an action, member by member, by the rules of the commands' options. */
 import type { Reading } from '../../config/setting-terms.ts';
 import { type ExportName, isExportName } from '../../detection/content-type.ts';
 import { Refused } from '../../refused.ts';
 import { parseInstant, WINDOW_MS } from '../../time.ts';
 
-/** How a member is read; undefined where it is left out. */
-export type Member<Value> = (given: unknown) => Reading<Value>;
+/** The rule of a member; the value is undefined if it is absent. */
+type Member<Value> = (value: unknown) => Reading<Value>;
 
-type Values<Members> = {
-  readonly [Name in keyof Members]: Members[Name] extends Member<infer V> ? V : never;
+export type Members = Readonly<Record<string, Member<unknown>>>;
+
+export type Values<Of extends Members> = {
+  readonly [Name in keyof Of]: Of[Name] extends Member<infer Value> ? Value : never;
 };
 
 export function text<Value>(read: (text: string) => Reading<Value>): Member<Value> {
-  return (given) => (typeof given === 'string' ? read(given) : expected('text'));
+  return (value) => (typeof value === 'string' ? read(value) : expected('text'));
 }
 
 export function list<Value>(read: (items: readonly string[]) => Reading<Value>): Member<Value> {
-  return (given) =>
-    Array.isArray(given) && given.every((item) => typeof item === 'string')
-      ? read(given)
+  return (value) =>
+    Array.isArray(value) && value.every((item) => typeof item === 'string')
+      ? read(value)
       : expected('a list of texts');
 }
 
-/** @param read the rule for its text */
+/** @param read the rule of its text */
 export function number<Value>(read: (text: string) => Reading<Value>): Member<Value> {
-  return (given) => (typeof given === 'number' ? read(`${given}`) : expected('a number'));
+  return (value) => (typeof value === 'number' ? read(`${value}`) : expected('a number'));
 }
 
 export function optional<Value, Other>(member: Member<Value>, otherwise: Other): Member<Value | Other> {
-  return (given) => (given === undefined ? { kind: 'read', value: otherwise } : member(given));
+  return (value) => (value === undefined ? { kind: 'read', value: otherwise } : member(value));
 }
 
-/** @throws Refused `invalid_request` when it is no JSON object of these members */
-export function readBody<Members extends Readonly<Record<string, Member<unknown>>>>(
-  body: string,
-  members: Members,
-): Values<Members> {
-  const given = new Map(Object.entries(objectOf(body)));
-  for (const name of given.keys())
+/** @throws Refused `invalid_request` unless it is a JSON object with these members */
+export function readBody<Of extends Members>(body: string, members: Of): Values<Of> {
+  const raw = new Map(Object.entries(objectOf(body)));
+  for (const name of raw.keys())
     if (!Object.hasOwn(members, name)) throw invalid(`${name}: there is no such member`);
   const values: unknown[][] = Object.entries(members).map(([name, read]) => {
-    const reading = read(given.get(name));
+    const reading = read(raw.get(name));
     if (reading.kind === 'wrong') throw invalid(`${name}: expected ${reading.expected}`);
     return [name, reading.value];
   });

@@ -1,6 +1,6 @@
 /**
- * What can be done from the console: each action calls the function that its command calls, under the name of the person
- * (api.ts). What takes long becomes a job.
+ * The actions of the console (action-table.ts): each calls the function that its command calls, under the name of the
+ * person. Those that take longer than a request are in job-actions.ts.
  */
 import { resumeAccount, suspendAccount } from '../../auth/accounts.ts';
 import { endConsoleSession } from '../../auth/console-sessions.ts';
@@ -19,17 +19,15 @@ import {
   readOverlap,
   readScopes,
 } from '../../config/setting-terms.ts';
-import { openAccess } from '../../history/access.ts';
 import { noteOperation } from '../../history/operation-note.ts';
 import { pauseIngest, resumeIngest } from '../../ingest/apply/subscribers.ts';
-import { RELEASES, type Release, requireStatus } from '../../ingest/requests/window-release.ts';
 import { Refused } from '../../refused.ts';
-import { type Database, writing } from '../../store/database.ts';
-import { withReserve } from '../../store/reserve.ts';
+import { writing } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
-import { findWindow } from '../../windows/ledger.ts';
+import { type Acting, changeAccess } from './acting.ts';
 import {
   list,
+  type Members,
   number,
   optional,
   readBody,
@@ -37,187 +35,136 @@ import {
   readTime,
   readWindowStart,
   text,
+  type Values,
 } from './action-body.ts';
-import type { ActionResult } from './api.ts';
-import { beginBackup, beginRequest, beginScrub } from './begin-jobs.ts';
+import type { Action, ActionResult } from './api.ts';
+import { backUp, expect, release, replay, verify } from './job-actions.ts';
 import type { Sources } from './sources.ts';
 import type { Ask } from './thread-messages.ts';
 
-/** What an action is given. */
-interface Acting {
-  readonly sources: Sources;
-  readonly body: string;
-  /** The name of the person. */
-  readonly by: string;
-  /** As the audit trail names it, in the words of the command line. */
-  readonly command: string;
-  readonly nowMs: number;
+type Run = (acting: Acting, body: string) => ActionResult;
+
+const ACCOUNT = { id: text(readAccountId) };
+const KEY = { id: text(readKeyId) };
+const WINDOW = { export: text(readExport), window_start: text(readWindowStart) };
+const PERIOD = {
+  from: optional(text(readTime), 0),
+  to: optional(text(readTime), Number.MAX_SAFE_INTEGER),
+};
+const ROTATION = { ...KEY, overlap: optional(text(readOverlap), OVERLAP_DEFAULT_MS) };
+const NEW_KEY = {
+  account: text(readAccountId),
+  name: text(readName),
+  scopes: list(readScopes),
+  subscriptions: list(readKeySubscriptions),
+  expires_at: optional(text(readExpires), null),
+  allow_addresses: optional(list(readAddresses), []),
+  daily_rows: optional(number(readDailyRows), null),
+};
+const SESSION = { id: text((value) => ({ kind: 'read', value })) };
+
+const RUNS: Readonly<Record<Action['kind'] | 'session-end', Run>> = {
+  'ingest-pause': run({}, pause),
+  'ingest-resume': run({}, resume),
+  'ingest-replay': run(PERIOD, replay),
+  'window-reset': run(WINDOW, (acting, window) => release(acting, window, 'reset')),
+  'window-accept': run(WINDOW, (acting, window) => release(acting, window, 'accept')),
+  'window-expect': run(WINDOW, expect),
+  'key-create': run(NEW_KEY, create),
+  'key-rotate': run(ROTATION, rotate),
+  'key-revoke': run(KEY, revoke),
+  'account-suspend': run(ACCOUNT, suspend),
+  'account-resume': run(ACCOUNT, unsuspend),
+  backup: run({}, backUp),
+  scrub: run({}, verify),
+  'session-end': run(SESSION, endSession),
+};
+
+/** @param members of the body, with the rule of each */
+function run<Of extends Members>(
+  members: Of,
+  work: (acting: Acting, values: Values<Of>) => ActionResult,
+): Run {
+  return (acting, body) => work(acting, readBody(body, members));
 }
 
-const ACTIONS: ReadonlyMap<string, (acting: Acting) => ActionResult> = new Map([
-  ['ingest-pause', bare(pause)],
-  ['ingest-resume', bare(resume)],
-  ['ingest-replay', replay],
-  ['window-reset', (acting: Acting) => release(acting, 'reset')],
-  ['window-accept', (acting: Acting) => release(acting, 'accept')],
-  ['window-expect', expect],
-  ['key-create', create],
-  ['key-rotate', rotate],
-  ['key-revoke', revoke],
-  ['account-suspend', suspend],
-  ['account-resume', resumeKeys],
-  ['backup', bare((acting) => beginBackup(acting, changing))],
-  ['scrub', bare((acting) => beginScrub(acting, changing))],
-  ['session-end', endSession],
-]);
+function isKnown(kind: string): kind is keyof typeof RUNS {
+  return Object.hasOwn(RUNS, kind);
+}
 
 /** @returns JSON text; @throws Refused */
-export async function act(
+export function act(
   sources: Sources,
   { action, body, by }: Extract<Ask, { kind: 'act' }>,
   nowMs: number,
-): Promise<string> {
-  const run = ACTIONS.get(action);
-  if (run === undefined) throw new Refused('not_found', `There is no action ${action}.`);
-  return JSON.stringify(run({ sources, body, by, command: action.replace('-', ' '), nowMs }));
-}
-
-/** Changes access.db as a command does, also on a full disk. */
-function changing<Result>({ sources, by, command }: Acting, work: (access: Database) => Result): Result {
-  const { folder, settings } = sources;
-  return withReserve(folder, () => {
-    const access = openAccess(settings.data, { operation: { kind: 'console', command, actor: by } });
-    try {
-      return work(access);
-    } finally {
-      access.close();
-    }
-  });
-}
-
-/** Of an action whose body has no members. */
-function bare(run: (acting: Acting) => ActionResult): (acting: Acting) => ActionResult {
-  return (acting) => {
-    readBody(acting.body, {});
-    return run(acting);
-  };
+): string {
+  if (!isKnown(action)) throw new Refused('not_found', `There is no action ${action}.`);
+  const acting = { sources, by, command: action.replace('-', ' '), nowMs };
+  return JSON.stringify(RUNS[action](acting, body));
 }
 
 function pause(acting: Acting): ActionResult {
-  const since = changing(acting, (access) => pauseIngest(access, acting.nowMs));
+  const since = changeAccess(acting, (access) => pauseIngest(access, acting.nowMs));
   return { text: `Ingest is paused since ${formatMs(since)}. Dropped files stay where they are.` };
 }
 
 function resume(acting: Acting): ActionResult {
-  const was = changing(acting, resumeIngest);
+  const was = changeAccess(acting, resumeIngest);
   return {
     text: was === null ? 'Ingest was not paused.' : `Ingest goes on. It was paused since ${formatMs(was)}.`,
   };
 }
 
-function replay(acting: Acting): ActionResult {
-  const { from, to } = readBody(acting.body, {
-    from: optional(text(readTime), 0),
-    to: optional(text(readTime), Number.MAX_SAFE_INTEGER),
-  });
-  if (from >= to) throw new Refused('invalid_request', 'from: it must be before to');
-  return beginRequest(acting, changing, {
-    kind: 'ingest-replay',
-    subject: '',
-    request: { kind: 'replay', from, to },
-  });
-}
-
-function windowOf({ body }: Acting) {
-  const window = readBody(body, { export: text(readExport), window_start: text(readWindowStart) });
-  return { window, subject: `${window.export} ${formatMs(window.window_start)}` };
-}
-
-function release(acting: Acting, which: Release['name']): ActionResult {
-  const { window, subject } = windowOf(acting);
-  const { export: name, window_start: start } = window;
-  const db = acting.sources.detections();
-  const wanted = RELEASES.find((one) => one.name === which);
-  if (wanted === undefined) throw new Error(`there is no release ${which}`);
-  requireStatus(db === null ? undefined : findWindow(db, name, start)?.status, wanted, name, start);
-  const request = { kind: 'reset', ...window, from: wanted.from } as const;
-  return beginRequest(acting, changing, { kind: `window-${which}`, subject, request });
-}
-
-function expect(acting: Acting): ActionResult {
-  const { window, subject } = windowOf(acting);
-  if (window.window_start > acting.nowMs)
-    throw new Refused('invalid_request', 'window_start: the window has not begun: expected one that has');
-  const request = { kind: 'expect', ...window } as const;
-  return beginRequest(acting, changing, { kind: 'window-expect', subject, request });
-}
-
-function create(acting: Acting): ActionResult {
-  const { account, ...terms } = readBody(acting.body, {
-    account: text(readAccountId),
-    name: text(readName),
-    scopes: list(readScopes),
-    subscriptions: list(readKeySubscriptions),
-    expires_at: optional(text(readExpires), null),
-    allow_addresses: optional(list(readAddresses), []),
-    daily_rows: optional(number(readDailyRows), null),
-  });
-  if (terms.expires_at !== null && terms.expires_at <= acting.nowMs)
+function create(acting: Acting, { account, ...values }: Values<typeof NEW_KEY>): ActionResult {
+  const { nowMs } = acting;
+  if (values.expires_at !== null && values.expires_at <= nowMs)
     throw new Refused('invalid_request', 'expires_at: expected a time in the future');
-  const { made, hashed } = newKey(acting);
-  changing(acting, (access) => addKey(access, { ...hashed, account_id: account, ...terms }, acting.nowMs));
-  return { text: `Created key ${made.id}. It is shown only once.`, key: made };
+  const { key, hashed } = newKey(acting);
+  changeAccess(acting, (access) => addKey(access, { ...hashed, account_id: account, ...values }, nowMs));
+  return { text: `Created key ${key.id}. It is shown only once.`, key };
 }
 
 function newKey({ sources }: Acting) {
   const prefix = sources.settings.key_prefix;
-  const made = createKey(prefix);
-  return { made, hashed: { id: made.id, prefix, hash: hashKey(made.key) } };
+  const key = createKey(prefix);
+  return { key, hashed: { id: key.id, prefix, hash: hashKey(key.key) } };
 }
 
-function rotate(acting: Acting): ActionResult {
+function rotate(acting: Acting, { id, overlap: overlapMs }: Values<typeof ROTATION>): ActionResult {
   const { nowMs } = acting;
-  const { id, overlap: overlapMs } = readBody(acting.body, {
-    id: text(readKeyId),
-    overlap: optional(text(readOverlap), OVERLAP_DEFAULT_MS),
-  });
-  const { made, hashed } = newKey(acting);
-  const { old } = changing(acting, (access) =>
+  const { key, hashed } = newKey(acting);
+  const { old } = changeAccess(acting, (access) =>
     rotateKey(access, id, hashed, { overlapMs, expires_at: undefined }, nowMs),
   );
   return {
-    text: `Created key ${made.id} with the rights of ${id}, which ends at ${formatMs(old.expires_at ?? nowMs)}. The new key is shown only once.`,
-    key: made,
+    text: `Created key ${key.id} with the rights of ${id}, which ends at ${formatMs(old.expires_at ?? nowMs)}. The new key is shown only once.`,
+    key,
   };
 }
 
-function revoke(acting: Acting): ActionResult {
-  const { id } = readBody(acting.body, { id: text(readKeyId) });
-  const { wasRevoked } = changing(acting, (access) => revokeKey(access, id, acting.nowMs));
+function revoke(acting: Acting, { id }: Values<typeof KEY>): ActionResult {
+  const { wasRevoked } = changeAccess(acting, (access) => revokeKey(access, id, acting.nowMs));
   return { text: wasRevoked ? `Key ${id} was revoked already.` : `Revoked key ${id}.` };
 }
 
-function suspend(acting: Acting): ActionResult {
-  const { id } = readBody(acting.body, { id: text(readAccountId) });
-  changing(acting, (access) => suspendAccount(access, id, acting.nowMs));
+function suspend(acting: Acting, { id }: Values<typeof ACCOUNT>): ActionResult {
+  changeAccess(acting, (access) => suspendAccount(access, id, acting.nowMs));
   return { text: `Account ${id} is suspended: none of its keys works until it is resumed.` };
 }
 
-function resumeKeys(acting: Acting): ActionResult {
-  const { id } = readBody(acting.body, { id: text(readAccountId) });
-  changing(acting, (access) => resumeAccount(access, id));
+function unsuspend(acting: Acting, { id }: Values<typeof ACCOUNT>): ActionResult {
+  changeAccess(acting, (access) => resumeAccount(access, id));
   return { text: `The keys of account ${id} work again.` };
 }
 
-/** The person's own: whoever knows the id of a session has it. */
-function endSession(acting: Acting): ActionResult {
-  const { id } = readBody(acting.body, { id: text((value) => ({ kind: 'read', value })) });
-  const end = (access: Database) =>
+/** Only its own person knows the id of a session. */
+function endSession(acting: Acting, { id }: Values<typeof SESSION>): ActionResult {
+  changeAccess(acting, (access) =>
     writing(access, () => {
       endConsoleSession(access, id, acting.nowMs);
       noteOperation(access, { kind: 'session-end' }, acting.nowMs);
-    });
-  changing(acting, end);
+    }),
+  );
   return { text: 'The session has ended.' };
 }
 

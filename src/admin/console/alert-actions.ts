@@ -1,4 +1,4 @@
-/** What can be done about an alert now: the console shows a button for it. */
+/** The actions that can resolve an alert now: the console shows a button for each. */
 import { now } from '../../clock.ts';
 import { EXPORT_NAMES } from '../../detection/content-type.ts';
 import type { AlertDocument } from '../../health/alerts.ts';
@@ -7,9 +7,9 @@ import type { Action } from './api.ts';
 import { readableOrNull, type Sources } from './sources.ts';
 import { type WindowState, windowActions, windowStates } from './windows.ts';
 
-/** As far back as clients are told of gaps. */
+/** As far back as clients see gaps. */
 const WINDOWS_MS = 90 * DAY_MS;
-/** So many buttons help; more are found in the list of windows. */
+/** The list of windows has the others. */
 const WINDOWS_MAX = 5;
 
 export function alertActions(
@@ -47,6 +47,5 @@ function statesOf(sources: Sources, exports: readonly WindowState['export'][]): 
   const to = Math.floor(nowMs / WINDOW_MS) * WINDOW_MS;
   const from = Math.floor((nowMs - WINDOWS_MS) / DAY_MS) * DAY_MS;
   const db = readableOrNull(sources);
-  if (db === null) return [];
   return exports.flatMap((name) => windowStates(db, { export: name, from, to }, true, nowMs));
 }

@@ -1,4 +1,4 @@
-/** The second half of api.ts: what the console lists one by one: customers, detections, history, manual. */
+/** The second half of api.ts: customers, detections, history, manual, lab. */
 import type { ContentType } from '../../detection/content-type.ts';
 import type { Action, Time } from './api.ts';
 
@@ -15,7 +15,7 @@ export interface AccountEntry {
   readonly name: string;
   readonly suspended_at: Time | null;
   readonly print_metadata: boolean;
-  /** Rows that it may read a day, and has read today. */
+  /** Its allowance, and what it has read today. */
   readonly daily_rows: number;
   readonly rows_today: number;
   readonly subscriptions: readonly {
@@ -43,7 +43,7 @@ export interface KeyEntry {
   /** Null: only the account's allowance holds. */
   readonly daily_rows: number | null;
   readonly rows_today: number;
-  /** Requests of the last seven days that were refused, by why, the most frequent first. */
+  /** Refused requests of the last seven days, by reason, the most frequent first. */
   readonly refused: readonly { readonly code: string; readonly count: number; readonly last_at: Time }[];
   /** Null: it never followed the change stream. */
   readonly follower: Follower | null;
@@ -52,34 +52,34 @@ export interface KeyEntry {
 
 /** How far a key follows the change stream. */
 export interface Follower {
-  /** Changes in its streams behind its last cursor. */
+  /** Changes in its streams after its last cursor. */
   readonly rows_behind: number;
-  /** How long the oldest of them has been there, in minutes; 0 where there is none. */
+  /** Age of the oldest of them, in minutes; 0 without any. */
   readonly minutes_behind: number;
-  /** Its key was last used then. */
+  /** When its key was last used. */
   readonly silent_since: Time;
-  /** The oldest has been there for more than two hours: clients are told to ask every hour. */
+  /** The oldest is more than two hours old: clients should poll every hour. */
   readonly behind: boolean;
 }
 
 /**
  * `GET detections/live?after=…` with the filters of the API (`subscription_id`, `content_type`, `publisher_id`, `domain`,
  * `min_band`, `band`, `min_score`, `print`, `source_id`, `article_id`, …, `limit`): the newest versions, newest first; with
- * `after`, only those that are newer. `next` is never null here: give it as `after` when `detections` is told.
+ * `after`, only newer ones. `next` is never null here: it is the `after` for the next event `detections`.
  *
  * `GET detections/search?from=2026-11-01&to=2026-12-01` (days, `to` not included, or times) with the same filters: current
- * detections, by days from the newest to the oldest. A step looks at a bounded number of rows: it may give none, and
- * still `next`. `searched_to`: how far back it has looked.
+ * detections, by days from the newest to the oldest. One step reads a bounded number of rows: it may find none and still
+ * have a `next`. `searched_to`: how far back it has searched.
  */
 export interface DetectionsPage {
   readonly detections: readonly DetectionEntry[];
   readonly next: string | null;
   readonly searched_to: Time | null;
-  /** The call of the API that gives the same, for `/bin/sh`; the key stands as `$WIREWATCH_KEY`. */
+  /** The same call of the API, for `/bin/sh`; the key is `$WIREWATCH_KEY`. */
   readonly curl: string;
 }
 
-/** A detection as clients have it (contract: Detection), with `event` in the live stream. */
+/** A detection as clients see it (contract: Detection), with `event` in the live stream. */
 export interface DetectionEntry {
   readonly id: string;
   readonly version: number;
@@ -104,18 +104,18 @@ export interface DetectionEntry {
 
 /** `GET detections/one?id=t.7001.1.2&after=…` */
 export interface DetectionDetail {
-  /** As it stands, as `GET /v1/detections/{id}` gives it. */
+  /** The answer to `GET /v1/detections/{id}`. */
   readonly current: DetectionEntry;
   /** The versions that were found, the newest first. */
   readonly versions: readonly {
     readonly version: number;
-    /** When it was delivered; null while that is not written. */
+    /** When it was delivered; null until that is recorded. */
     readonly at: Time | null;
     readonly detection: DetectionEntry;
-    /** The dotted paths in which it differs from the version found before it; empty for the first. */
+    /** The dotted paths that differ from the version before it in this list; empty for the first. */
     readonly changed: readonly string[];
   }[];
-  /** There may be more versions: nothing leads to old ones but a search, which is made in bounded steps. */
+  /** There may be more versions: old ones are found by a search, in bounded steps. */
   readonly next: string | null;
   readonly account: { readonly id: string; readonly name: string } | null;
   readonly curl: string;
@@ -123,7 +123,7 @@ export interface DetectionDetail {
 
 /**
  * `GET history/audit?from=&to=&actor=&subject=key&id=&after=…`: who changed what, the newest first, 50 at a time.
- * `actor` and `id` are compared whole.
+ * `actor` and `id` must match exactly.
  */
 export interface AuditPage {
   readonly entries: readonly AuditEntry[];
@@ -133,12 +133,12 @@ export interface AuditPage {
 export interface AuditEntry {
   readonly at: Time;
   readonly entry: number;
-  /** `command`, `console`; `start`: by the configuration; `snapshot`: the log was begun anew. */
+  /** `command`, `console`; `start`: by the configuration; `snapshot`: a new log began. */
   readonly kind: string;
   readonly command: string | null;
   readonly actor: string | null;
   readonly sudo_user: string | null;
-  /** `operation`: the members say what was asked for. */
+  /** `operation`: a request; the members describe it. */
   readonly subject:
     | 'installation'
     | 'account'
@@ -153,7 +153,7 @@ export interface AuditEntry {
   readonly members: Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>>;
 }
 
-/** `GET history/operations?from=&to=&kind=file&after=…`: what the log says was done to detections, the newest first, 50 at a time. */
+/** `GET history/operations?from=&to=&kind=file&after=…`: the log of detections, the newest first, 50 at a time. */
 export interface OperationsPage {
   readonly entries: readonly {
     readonly at: Time;
@@ -165,33 +165,33 @@ export interface OperationsPage {
   readonly next: string | null;
 }
 
-/** `GET manual`: the topics. `GET manual?search=word`: only those that have every word, with where. */
+/** `GET manual`: the topics. `GET manual?search=word`: those that contain every word. */
 export interface ManualTopics {
   readonly topics: readonly {
     readonly name: string;
     readonly title: string;
-    /** Around the first hit of a search; empty without one. */
+    /** The text around the first hit of a search; empty without one. */
     readonly excerpt: string;
   }[];
 }
 
-/** `GET manual/<name>`: our own text, so `html` is safe. */
+/** `GET manual/<name>`. Part of the program, so `html` is safe. */
 export interface ManualTopic {
   readonly name: string;
   readonly title: string;
   readonly html: string;
 }
 
-/** `GET lab`: what a lab does to its clients. 404 for what is no lab. */
+/** `GET lab`: what a lab does to its clients. 404 unless it is a lab. */
 export interface LabState {
-  /** The lab's clock, and that of its machine. */
+  /** The lab's clock, and the machine's. */
   readonly now: Time;
   readonly real_now: Time;
   readonly seed: string;
-  /** In the order in which they were added: of those that fit a request, the first befalls it. */
+  /** In the order in which they were added: the first that matches a request takes effect. */
   readonly faults: readonly {
     readonly id: string;
-    /** Its effect and where it strikes, as `POST /_lab/faults` takes them. */
+    /** Its effect and its conditions, as in `POST /_lab/faults`. */
     readonly members: Readonly<Record<string, unknown>>;
     readonly fired: number;
     /** Requests to its endpoint since it was added. */
@@ -199,7 +199,7 @@ export interface LabState {
     /** Null: no limit. */
     readonly left: number | null;
   }[];
-  /** Requests that a fault befell, the newest first, at most 100. */
+  /** Requests that a fault affected, the newest first, at most 100. */
   readonly fired: readonly {
     readonly number: number;
     readonly at: Time;

@@ -1,18 +1,16 @@
 /**
- * What the console's server and its app say to each other: every answer as a type, and every endpoint. Nothing else
- * defines it, and neither file imports anything but types, so both halves can.
+ * The protocol between the console's server and its app: every endpoint, with the type of its answer. It imports only
+ * types, so both halves can use it. Customers, detections, history, manual and lab are in api-records.ts.
  *
- * What is listed one by one (customers, detections, history, manual) stands in api-records.ts.
- *
- * All paths begin with `/console/`. Answers are JSON. Times are UTC text with a `Z`, as the contract writes them.
- * `next` is what to give as `after` for the rest of a list; null when there is no more. Every request but `POST
- * session` needs the cookie of a session. Errors are problems: 400 a parameter is wrong, 401 there is no session (any
- * more), 403 the request came from another site or the session may only read, 404 there is no such thing, 409 the action
- * could not be done (the detail says why and what to do), 429 too many attempts to log in, 503 the database cannot be
- * read now.
+ * All paths begin with `/console/`. Answers are JSON. Times are UTC text with a `Z`, as in the contract. `next` is the
+ * `after` of a list's next page; null at its end. Every request but `POST session` needs the cookie of a session. Errors
+ * are problems: 400 a parameter is wrong, 401 no session, 403 the request came from another site or the session may only
+ * read, 404 not found, 409 the action is not possible (the detail says why and what to do), 429 too many attempts to log
+ * in, 503 the database cannot be read now.
  */
 
 import type { ContentType, ExportName } from '../../detection/content-type.ts';
+import type { JobKind } from './action-table.ts';
 import type { DetectionEntry } from './api-records.ts';
 
 export type Time = string;
@@ -33,9 +31,9 @@ export interface Session {
   readonly read_only: boolean;
   readonly expires_at: Time;
   readonly version: string;
-  /** Of an appliance with sample data. */
+  /** It has sample data. */
   readonly demo: boolean;
-  /** Of a lab: then there is `GET lab`. */
+  /** It is a lab: then there is `GET lab`. */
   readonly lab: boolean;
   /** The clock of the server. */
   readonly now: Time;
@@ -58,40 +56,40 @@ export type Action =
       readonly account: string;
       readonly name: string;
       readonly scopes: readonly string[];
-      /** As the command takes them: `7001`, `7002:text`. */
+      /** As in the command: `7001`, `7002:text`. */
       readonly subscriptions: readonly string[];
       readonly expires_at?: Time;
       readonly allow_addresses?: readonly string[];
       readonly daily_rows?: number;
     }
-  /** `overlap`: how long the old key goes on, such as `7d`, `12h`, `30m`, `0`; 7d where it is left out. */
+  /** `overlap`: how long the old key continues to work, such as `7d`, `12h`, `30m`, `0`; default 7d. */
   | { readonly kind: 'key-rotate'; readonly id: string; readonly overlap?: string }
   | { readonly kind: 'key-revoke'; readonly id: string }
   | { readonly kind: 'account-suspend' | 'account-resume'; readonly id: string };
 
 /**
- * `POST actions/<kind>`, the body an {@link Action} without `kind`. 409 when it cannot be done.
+ * `POST actions/<kind>`, the body an {@link Action} without `kind`. 409 when it is not possible.
  *
- * What takes long is a job: it goes on when the console is closed, and `GET jobs` tells how far it is.
+ * A long action is a job: it continues when the console is closed, and `GET jobs` has its progress.
  */
 export interface ActionResult {
   /** What was done, in a sentence. */
   readonly text: string;
-  /** A new key, this one time. */
+  /** A new key, shown only once. */
   readonly key?: { readonly id: string; readonly key: string };
   readonly job?: Job;
 }
 
-/** `GET jobs`: those begun from consoles since the start of the appliance, the newest first, at most 20. */
+/** `GET jobs`: jobs begun from consoles since the start of the appliance, the newest first, at most 20. */
 export interface Job {
   readonly id: number;
-  readonly kind: 'window-reset' | 'window-accept' | 'window-expect' | 'ingest-replay' | 'backup' | 'scrub';
-  /** What it is done to: `newswire 2026-11-21T10:10:00Z`; empty where that is the appliance. */
+  readonly kind: JobKind;
+  /** `newswire 2026-11-21T10:10:00Z`; empty where it is the appliance. */
   readonly subject: string;
   readonly by: string;
   readonly started_at: Time;
   readonly state: 'running' | 'done' | 'failed';
-  /** How far it is, or what came of it, in a sentence; empty at the beginning. */
+  /** Its progress or result, in a sentence; empty at the beginning. */
   readonly text: string;
 }
 
@@ -106,7 +104,7 @@ export interface Overview {
   readonly health: {
     readonly status: 'ok' | 'degraded';
     readonly paused_since: Time | null;
-    /** Why it is as it is, in a sentence. */
+    /** The reason, in a sentence. */
     readonly reason: string;
   };
   readonly exports: Readonly<Record<ExportName, ExportState>>;
@@ -114,7 +112,7 @@ export interface Overview {
   readonly ingest: IngestState;
   /** Files of the last day that failed, were refused or are held, the newest first, at most 20. */
   readonly not_applied: readonly FileEntry[];
-  /** Of the last 24 hours, oldest first; the last minute is not over yet. */
+  /** The last 24 hours, oldest first, including the current minute. */
   readonly minutes: Minutes;
   readonly disks: readonly { readonly folder: string; readonly free_bytes: number; readonly bytes: number }[];
   readonly database: {
@@ -123,7 +121,7 @@ export interface Overview {
     readonly log_bytes: number;
     /** Rows of all streams: versions of detections. */
     readonly versions: number;
-    /** Why nothing can be read of it now: then exports and files are empty. */
+    /** Why it cannot be read now: then exports and files are empty. */
     readonly unreadable: string | null;
   };
   /** Null where none is scheduled. */
@@ -142,7 +140,7 @@ export interface Overview {
     readonly active: number;
     readonly used_in_last_day: number;
     readonly last_used_at: Time | null;
-    /** Active keys whose follower is behind, see {@link Follower}. */
+    /** Active keys with a follower that is behind, see {@link Follower}. */
     readonly behind: number;
   };
 }
@@ -151,9 +149,9 @@ export interface ExportState {
   readonly enabled: boolean;
   /** End of the newest window that was read. */
   readonly newest_done: Time | null;
-  /** How long after its end that window was read, in seconds; null where none is. */
+  /** How long after its end that window was read, in seconds; null without one. */
   readonly newest_late_seconds: number | null;
-  /** Windows of the last 90 days, before the newest that was read, that brought nothing, by why. */
+  /** Windows of the last 90 days without data, before the newest that was read, by reason. */
   readonly not_read: {
     readonly failed: number;
     readonly missing: number;
@@ -173,11 +171,11 @@ export interface AlertState {
 
 export interface IngestState {
   readonly drop: string;
-  /** Export files that wait in the drop folder, and the first names. */
+  /** Export files in the drop folder, and the first names. */
   readonly waiting: number;
   readonly waiting_files: readonly string[];
   readonly reading: { readonly file: string; readonly rows: number } | null;
-  /** Backfills that are applied bit by bit. */
+  /** Backfills that are being applied. */
   readonly applying: readonly {
     readonly file: string;
     readonly rows: number;
@@ -197,21 +195,21 @@ export interface Minutes {
 }
 
 /**
- * `GET windows`: both exports, 90 days, as far as today reaches. One query gives the map, the list of windows that did
- * not bring anything, and what can be done about each.
+ * `GET windows`: both exports, 90 days including today: the map, the list of windows without data, and the actions that
+ * are possible for each.
  */
 export interface WindowMap {
   readonly at: Time;
-  /** Midnight (UTC) with which the map begins. */
+  /** Midnight (UTC) at the beginning of the map. */
   readonly from: Time;
-  /** One letter a window, ten minutes each, from `from` on, see {@link WindowLetter}. */
+  /** One letter per window, from `from` on, see {@link WindowLetter}. */
   readonly exports: Readonly<
     Record<
       ExportName,
       {
         readonly enabled: boolean;
         readonly windows: string;
-        /** Rows of the file of each window, as many as letters; 0 where there is none. */
+        /** Rows of each window's file; 0 without one. */
         readonly rows: readonly number[];
       }
     >
@@ -221,8 +219,8 @@ export interface WindowMap {
 }
 
 /**
- * `d` done; `e` done, with an empty file; `f` failed; `m` missing; `a` abandoned; `l` late: overdue though a later one was
- * read; `w` waited for: due, or its file is being read; `n` not due yet; `-` not expected.
+ * `d` done; `e` done, with an empty file; `f` failed; `m` missing; `a` abandoned; `l` late: overdue although a later one
+ * was read; `w` due, or its file is being read; `n` not due yet; `-` not expected.
  */
 export type WindowLetter = 'd' | 'e' | 'f' | 'm' | 'a' | 'l' | 'w' | 'n' | '-';
 
@@ -248,15 +246,15 @@ export interface WindowDetail {
   readonly letter: WindowLetter;
   readonly since: Time | null;
   readonly held: boolean;
-  /** Every file that came for it, the newest first, at most 20. */
+  /** Every file of it, the newest first, at most 20. */
   readonly files: readonly FileEntry[];
-  /** New versions that the newest applied file brought, by stream. */
+  /** New versions of the newest applied file, by stream. */
   readonly streams: readonly {
     readonly subscription_id: number;
     readonly content_type: ContentType;
     readonly rows: number;
   }[];
-  /** Of the detections that came of it: the first 20; they can be asked for by their ids. */
+  /** The first 20 detections of it. */
   readonly detections: readonly DetectionEntry[];
   readonly actions: readonly Action[];
 }
@@ -286,16 +284,16 @@ export interface FileEntry {
   readonly report: FileReport;
 }
 
-/** What became of its rows; a member that is not known is absent. */
+/** The outcome of its rows; unknown members are absent. */
 export interface FileReport {
   readonly rows?: number;
   readonly created?: number;
   readonly updated?: number;
   readonly rescored?: number;
   readonly unchanged?: number;
-  /** Rows that were left out because they break the format. */
+  /** Rows left out because they violate the format. */
   readonly bad_rows?: number;
-  /** Rows that were left out since there is no such stream, by `7001:text`. */
+  /** Rows left out because there is no such stream, by `7001:text`. */
   readonly unknown_rows?: Readonly<Record<string, number>>;
   readonly ignored_columns?: readonly string[];
   readonly names_without_id?: number;
@@ -319,8 +317,8 @@ export interface FileReport {
 }
 
 /**
- * `GET events`: an event stream (text/event-stream). Each event is named for what should be asked for again, and its data
- * is `{}`; `end` tells that the session has ended. At most 20 streams; another one is 503.
+ * `GET events`: an event stream (text/event-stream). The name of an event says what to read again; its data is `{}`.
+ * `end`: the session has ended. At most 20 streams; another one is 503.
  */
 export const EVENTS = ['overview', 'windows', 'detections', 'customers', 'jobs', 'end'] as const;
 export type EventName = (typeof EVENTS)[number];

@@ -1,4 +1,4 @@
-/** Tells what has changed, by name, while anybody wants to know: SQLite is asked whether others have committed since. */
+/** Reports what has changed, as events, while a console is open. SQLite's `data_version` shows commits of others. */
 import { statSync } from 'node:fs';
 import { now } from '../../clock.ts';
 import { reasonOf } from '../../refused.ts';
@@ -11,11 +11,11 @@ export interface Changes {
   watch(on: boolean): void;
 }
 
-const LOOK_EVERY_MS = SECOND_MS;
-/** Requests change what is known of usage every second: so often is enough to look at it. */
+const POLL_EVERY_MS = SECOND_MS;
+/** Every request changes usage.db; views of usage are updated this often. */
 const USAGE_EVERY_MS = 5 * SECOND_MS;
 
-export function watchChanges(folder: DataFolder, tell: (events: EventName[]) => void): Changes {
+export function watchChanges(folder: DataFolder, onChange: (events: EventName[]) => void): Changes {
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);
   const usage = createFileReader(folder.usage);
@@ -24,25 +24,25 @@ export function watchChanges(folder: DataFolder, tell: (events: EventName[]) => 
     [new Watched(() => stateOf(access)), ['overview', 'customers']],
     [new Watched(() => stateOf(usage), USAGE_EVERY_MS), ['overview', 'customers']],
     [new Watched(() => stateOf(folder.alerts)), ['overview']],
-    // What is shown with its age.
+    // Views that show ages.
     [new Watched(() => Math.floor(now() / MINUTE_MS)), ['overview', 'windows']],
   ];
   let timer: NodeJS.Timeout | undefined;
-  const look = () => {
+  const poll = () => {
     const events = watched.flatMap(([one, names]) => (one.hasChanged() ? names : []));
-    if (events.length > 0) tell([...new Set(events)]);
+    if (events.length > 0) onChange([...new Set(events)]);
   };
   return {
     watch(on) {
       clearInterval(timer);
       if (!on) return;
       for (const [one] of watched) one.hasChanged();
-      timer = setInterval(look, LOOK_EVERY_MS);
+      timer = setInterval(poll, POLL_EVERY_MS);
     },
   };
 }
 
-/** Differs when the file was written, or another connection has committed. What cannot be read is told by who reads it. */
+/** Differs when the file was written, or another connection has committed. Whoever reads a view reports its errors. */
 export function stateOf(from: string | FileReader): unknown {
   try {
     if (typeof from === 'string') return statSync(from, { throwIfNoEntry: false })?.mtimeMs;
@@ -56,7 +56,7 @@ class Watched {
   readonly #read: () => unknown;
   readonly #everyMs: number;
   #last: unknown;
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #changedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(read: () => unknown, everyMs = 0) {
     this.#read = read;
@@ -64,11 +64,11 @@ class Watched {
   }
 
   hasChanged(): boolean {
-    if (performance.now() - this.#toldAtMs < this.#everyMs) return false;
+    if (performance.now() - this.#changedAtMs < this.#everyMs) return false;
     const value = this.#read();
     if (value === this.#last) return false;
     this.#last = value;
-    this.#toldAtMs = performance.now();
+    this.#changedAtMs = performance.now();
     return true;
   }
 }

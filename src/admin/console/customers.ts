@@ -1,6 +1,6 @@
 /**
- * Accounts, subscriptions and keys as the commands print them with --json, with what they use, how far their followers
- * are, and what can be done (api-records.ts).
+ * Accounts, subscriptions and keys as the commands print them with --json, with their usage, their followers and the
+ * possible actions (api-records.ts).
  */
 import { type Account, accountDocument, listAccounts } from '../../auth/accounts.ts';
 import { type Key, keyDocument, keyStatus, listKeys } from '../../auth/keys.ts';
@@ -27,6 +27,7 @@ interface Known {
   readonly usage: ReadonlyMap<string, KeyUsage>;
   readonly refusals: ReadonlyMap<string, RequestHistory['refusals']>;
   readonly subscriptions: ReadonlyMap<number, Subscription>;
+  /** Null: followers are left out. */
   readonly detections: Database | null;
   readonly mayAct: boolean;
   readonly nowMs: number;
@@ -43,7 +44,6 @@ export function readCustomers(sources: Sources, { query, mayAct }: Read, nowMs: 
     usage: readKeyUsage(path, nowMs) ?? new Map(),
     refusals: Map.groupBy(readRequestHistory(path, nowMs)?.refusals ?? [], ({ key_id }) => key_id),
     subscriptions: new Map(subscriptions.map((one) => [one.id, one])),
-    // Nothing is said of followers without it.
     detections: readableOrNull(sources),
     mayAct,
     nowMs,

@@ -3,6 +3,7 @@ import { findAccount } from '../../auth/accounts.ts';
 import { findSubscription } from '../../auth/subscriptions.ts';
 import { streamName, streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
+import { isObject } from '../../history/format.ts';
 import { jsonBaseUrl, withBaseUrl } from '../../query/base-url.ts';
 import { LIST_PARAMETERS, readFilters, readSelection } from '../../query/common-parameters.ts';
 import { readInstant } from '../../query/instant.ts';
@@ -21,7 +22,6 @@ import { readPeriodPage } from '../../query/period-page.ts';
 import { readFirstDataStart } from '../../query/period-start.ts';
 import type { PeriodPlace } from '../../query/query-cursor.ts';
 import { Refused } from '../../refused.ts';
-import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, formatSeconds, HOUR_MS, SECOND_MS } from '../../time.ts';
 import type { DetectionDetail, DetectionEntry } from './api-records.ts';
 import type { Read } from './reads.ts';
@@ -37,7 +37,7 @@ export function readLive(sources: Sources, { query }: Read, nowMs: number): stri
   const wanted = { selection: readSelection(parameters), filters: readFilters(parameters) };
   const limit = readInteger(parameters, 'limit', 1, ROWS_MAX) ?? ROWS_DEFAULT;
   const db = sources.detections();
-  // Behind the rows that are read: what comes meanwhile is told next time.
+  // The head is read before the rows: what is delivered in between is left to the next request.
   const through = db === null ? after : Math.max(after, headPosition(db));
   const rows = db === null ? [] : newestRows(db, { after, through }, wanted, limit);
   const since = { since: formatMs(nowMs - HOUR_MS) };
@@ -48,7 +48,7 @@ export function readLive(sources: Sources, { query }: Read, nowMs: number): stri
   });
 }
 
-/** Longer than the numbers that the API takes. */
+/** Positions are longer than the numbers of the API. */
 function readPosition(parameters: Parameters): number {
   const text = readText(parameters, 'after') ?? '0';
   const position = Number(text);
@@ -56,7 +56,7 @@ function readPosition(parameters: Parameters): number {
   return position;
 }
 
-/** The mark for the base address is put in. */
+/** With the base address inserted. */
 function textsOf({ settings }: Sources, rows: readonly StreamRow[]): string[] {
   const baseUrl = jsonBaseUrl(settings.base_url);
   return rows.map(({ body }) => withBaseUrl(body, baseUrl));
@@ -70,13 +70,13 @@ function page(texts: readonly string[], rest: Readonly<Record<string, unknown>>)
   return `{"detections":[${texts.join(',')}],${JSON.stringify(rest).slice(1)}`;
 }
 
-/** How long one step of a search may take; then the person is asked whether to go on. */
+/** The time of one step of a search; the person decides whether to continue. */
 const STEP_MS = 40;
 const SCANNED_MAX = 5000;
 /** As many as one statement of the period endpoint reads. */
 const STREAMS_AT_ONCE = 8;
 
-/** Where a search stands: in the day that ends with this second, at a group of streams, behind a detection. */
+/** The place of a search: in the day that ends with this second, in a group of streams, after a detection. */
 interface SearchPlace {
   readonly end: number;
   readonly group: number;
@@ -84,12 +84,7 @@ interface SearchPlace {
 }
 
 export function readSearch(sources: Sources, { query }: Read, nowMs: number): string {
-  const parameters = parseParameters(query, {
-    ...FILTERS,
-    from: 'single',
-    to: 'single',
-    after: 'single',
-  });
+  const parameters = parseParameters(query, { ...FILTERS, from: 'single', to: 'single', after: 'single' });
   const filters = readFilters(parameters);
   const selection = readSelection(parameters);
   const limit = readInteger(parameters, 'limit', 1, ROWS_MAX) ?? ROWS_DEFAULT;
@@ -99,11 +94,12 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
     to: formatSeconds(period.to),
   });
   const db = sources.detections();
-  if (db === null) return page([], { next: null, searched_to: formatSeconds(period.from), curl: call });
+  const nothing = page([], { next: null, searched_to: formatSeconds(period.from), curl: call });
+  if (db === null) return nothing;
   const names = knownStreams(db, selection).map((one) => streamName(one.subscription_id, one.content_type));
-  // Nothing is older than the first detection of all: days before it need not be looked at.
+  // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
-  if (from >= period.to) return page([], { next: null, searched_to: formatSeconds(period.from), curl: call });
+  if (from >= period.to) return nothing;
   const groups = Math.ceil(names.length / STREAMS_AT_ONCE);
   const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
@@ -131,7 +127,7 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
     at = found.next === null ? nextPlace(at, day.from, groups, from) : { ...at, place: found.next };
   } while (at !== null && count < limit && performance.now() < untilMs);
   return page(texts, {
-    next: at === null ? null : Buffer.from(JSON.stringify(at)).toString('base64url'),
+    next: nextOf(at),
     searched_to: formatSeconds(at === null ? period.from : (at.place?.second ?? at.end)),
     curl: call,
   });
@@ -148,7 +144,7 @@ function dayBefore(end: number): number {
   return Math.floor((end - 1) / day) * day;
 }
 
-/** Days, or times; in whole epoch seconds. */
+/** From days or times; in whole epoch seconds. */
 function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: number } {
   const second = (name: string) => {
     const text = readText(parameters, name);
@@ -165,7 +161,7 @@ function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: 
 
 /** @param to of the period: where a search begins */
 function readPlace(parameters: Parameters, to: number): SearchPlace {
-  const value = readCursor(parameters);
+  const value = readNext(parameters);
   if (value === null) return { end: to, group: 0, place: null };
   const { end, group, place } = value;
   if (!isCount(end) || end > to || !isCount(group)) throw notNext();
@@ -174,7 +170,12 @@ function readPlace(parameters: Parameters, to: number): SearchPlace {
   return { end, group, place: { second: place.second, id: place.id } };
 }
 
-function readCursor(parameters: Parameters): Record<string, unknown> | null {
+function nextOf(place: object | null): string | null {
+  return place === null ? null : Buffer.from(JSON.stringify(place)).toString('base64url');
+}
+
+/** @returns the place of {@link nextOf}, to be checked; null for the beginning */
+function readNext(parameters: Parameters): Readonly<Record<string, unknown>> | null {
   const text = readText(parameters, 'after');
   if (text === null) return null;
   try {
@@ -192,16 +193,16 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 export function readOne(sources: Sources, { query }: Read): DetectionDetail {
   const parameters = parseParameters(query, { id: 'single', after: 'single' });
   const id = readText(parameters, 'id') ?? '';
   const db = sources.detections();
   const found = db === null ? null : versionRows(db, id, readSpan(parameters));
-  const text = found === null || db === null ? null : currentText(sources, db, id);
+  const baseUrl = jsonBaseUrl(sources.settings.base_url);
+  const text =
+    found === null || db === null
+      ? null
+      : readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
   if (found === null || db === null || text === null)
     throw new Refused('not_found', `There is no detection ${id}.`);
   const rows = found.rows.sort((a, b) => b.version - a.version);
@@ -222,25 +223,20 @@ export function readOne(sources: Sources, { query }: Read): DetectionDetail {
   return {
     current: JSON.parse(text),
     versions,
-    next: found.next === null ? null : Buffer.from(JSON.stringify(found.next)).toString('base64url'),
+    next: nextOf(found.next),
     account: account && { id: account.id, name: account.name },
     curl: `${CURL} '${sources.settings.base_url}/v1/detections/${id}'`,
   };
 }
 
-function currentText({ settings }: Sources, db: Database, id: string): string | null {
-  const baseUrl = jsonBaseUrl(settings.base_url);
-  return readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
-}
-
 function readSpan(parameters: Parameters): VersionSpan | null {
-  const value = readCursor(parameters);
+  const value = readNext(parameters);
   if (value === null) return null;
   if (!isCount(value.low) || !isCount(value.high)) throw notNext();
   return { low: value.low, high: value.high };
 }
 
-/** What every version changes says nothing. */
+/** Every version changes these. */
 const ALWAYS_CHANGED = ['version', 'event'];
 
 function changedPaths(before: unknown, after: unknown, path = ''): string[] {
@@ -254,7 +250,7 @@ function changedPaths(before: unknown, after: unknown, path = ''): string[] {
 
 const CURL = 'curl -sS -H "Authorization: Bearer $WIREWATCH_KEY"';
 
-/** The call with the same filters. @param more parameters that the console has in other words */
+/** The API call with the same filters. @param more parameters with another name or default in the console */
 function curl(
   { settings }: Sources,
   path: string,

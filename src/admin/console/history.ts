@@ -1,4 +1,4 @@
-/** The audit trail, and the log of operations on detections, each from the newest on (api-records.ts). */
+/** The audit trail, and the log of operations on detections, the newest first (api-records.ts). */
 import { statSync } from 'node:fs';
 import { type AuditedChange, AuditTrail } from '../../history/audit.ts';
 import { newestCommits, readEntries } from '../../history/entries.ts';
@@ -13,7 +13,7 @@ import type { Sources } from './sources.ts';
 const ENTRIES_MAX = 50;
 const SEGMENTS_MAX = 2;
 
-/** Said behind every other entry: of interest only to who asks for it. */
+/** Follows every other entry, so it is shown only by a filter. */
 const DELIVERY_TIME = 'delivery time';
 
 const TIMES = { from: 'single', to: 'single', after: 'single' } as const;
@@ -29,7 +29,7 @@ export async function readAudit({ folder }: Sources, { query }: Read): Promise<A
       return asked === null || `${change[name]}` === asked;
     });
   const trail = await wholeTrail(folder.accessLog);
-  // A place in the trail, which only grows at its end.
+  // An index in the trail, which only grows at its end.
   const end = Math.min(
     readInteger(parameters, 'after', 0, Number.MAX_SAFE_INTEGER) ?? Infinity,
     trail.length,
@@ -46,7 +46,7 @@ export async function readAudit({ folder }: Sources, { query }: Read): Promise<A
 
 let known: { readonly state: string; readonly trail: readonly AuditedChange[] } | null = null;
 
-/** What a member was before is told by the entries before, so it is read from the beginning: once for each state. */
+/** Earlier entries have a member's earlier value, so the whole trail is read: once for each state of the log. */
 async function wholeTrail(accessLog: string): Promise<readonly AuditedChange[]> {
   const state = listSegments(accessLog)
     .map(({ path }) => `${path} ${statSync(path).size}`)

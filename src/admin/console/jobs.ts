@@ -1,9 +1,10 @@
-/** What was begun from consoles and takes longer than a request: it goes on when they are closed. */
+/** Jobs: actions that take longer than a request, and continue when the consoles are closed. */
 import type { BackupProcess } from '../../backup/backup-process.ts';
+import { Refused } from '../../refused.ts';
 import { formatMs } from '../../time.ts';
 import type { Job } from './api.ts';
 
-/** What came of it, in a sentence. */
+/** The result, in a sentence. */
 export interface JobEnd {
   readonly ok: boolean;
   readonly text: string;
@@ -13,13 +14,13 @@ const JOBS_MAX = 20;
 
 export class Jobs {
   readonly #jobs = new Map<number, Job>();
-  readonly #processes = new Set<Pick<BackupProcess, 'outcome' | 'giveUp'>>();
-  readonly #tell: () => void;
-  #last = 0;
+  readonly #processes = new Set<BackupProcess>();
+  readonly #onChange: () => void;
+  #lastId = 0;
 
-  /** @param tell called after each change */
-  constructor(tell: () => void) {
-    this.#tell = tell;
+  /** @param onChange called after each change */
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
   }
 
   /** The newest first. */
@@ -27,12 +28,15 @@ export class Jobs {
     return [...this.#jobs.values()].reverse();
   }
 
-  isRunning(kind: Job['kind'], subject: string): boolean {
-    return this.list().some((job) => job.state === 'running' && job.kind === kind && job.subject === subject);
+  /** @throws Refused `failed` while such a job runs */
+  requireNotRunning({ kind, subject }: Pick<Job, 'kind' | 'subject'>): void {
+    const isSame = (job: Job) => job.state === 'running' && job.kind === kind && job.subject === subject;
+    if (this.list().some(isSame))
+      throw new Refused('failed', 'It is under way already. Wait until it is done.');
   }
 
   /** A process that belongs to a job: it ends with the appliance. */
-  keep(process: Pick<BackupProcess, 'outcome' | 'giveUp'>): void {
+  keep(process: BackupProcess): void {
     this.#processes.add(process);
     void process.outcome.then(() => this.#processes.delete(process));
   }
@@ -41,32 +45,30 @@ export class Jobs {
     await Promise.all([...this.#processes].map((process) => process.giveUp()));
   }
 
-  /** @param work is given what tells how far it is */
   begin(
     what: Pick<Job, 'kind' | 'subject' | 'by'>,
     nowMs: number,
     work: (onProgress: (text: string) => void) => Promise<JobEnd>,
   ): Job {
-    this.#last += 1;
-    const id = this.#last;
+    this.#lastId += 1;
+    const id = this.#lastId;
     const job: Job = { id, ...what, started_at: formatMs(nowMs), state: 'running', text: '' };
-    const set = (change: Partial<Job>) => {
+    const update = (change: Partial<Job>) => {
       const known = this.#jobs.get(id);
       if (known !== undefined) this.#jobs.set(id, { ...known, ...change });
-      this.#tell();
+      this.#onChange();
     };
     this.#jobs.set(id, job);
-    this.#forget();
-    work((text) => set({ text })).then(
-      ({ ok, text }) => set({ state: ok ? 'done' : 'failed', text }),
-      (error: Error) => set({ state: 'failed', text: error.message }),
+    this.#removeOldest();
+    work((text) => update({ text })).then(
+      ({ ok, text }) => update({ state: ok ? 'done' : 'failed', text }),
+      (error: Error) => update({ state: 'failed', text: error.message }),
     );
-    this.#tell();
+    this.#onChange();
     return job;
   }
 
-  /** The oldest that have ended. */
-  #forget(): void {
+  #removeOldest(): void {
     for (const { id, state } of this.#jobs.values())
       if (this.#jobs.size > JOBS_MAX && state !== 'running') this.#jobs.delete(id);
   }

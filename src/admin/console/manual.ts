@@ -1,4 +1,4 @@
-/** The manual: its topics, a search in them, one of them as HTML (api-records.ts). */
+/** The manual: its topics, a search in them, and one topic as HTML (api-records.ts). */
 import { manualHtml } from '../../manual/html.ts';
 import { TOPICS } from '../../manual/topics.ts';
 import { parseParameters, readText } from '../../query/parameters.ts';

@@ -1,5 +1,4 @@
-/** What each path of the console reads (api.ts). Runs on the console's thread. */
-
+/** The read of each path of the console (api.ts). Runs on the console thread. */
 import { fileDocument, filesPage } from '../../ingest/apply/file-record.ts';
 import { COUNTED, type Counted, MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readRequestHistory } from '../../limits/usage.ts';
@@ -37,7 +36,7 @@ const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
 ]);
 const MANUAL = 'manual/';
 
-/** What every console shows all the time is read once for all of them. */
+/** Views that every console shows: one read serves all of them. */
 const SHARED: readonly string[] = ['overview', 'windows', 'customers'];
 const SHARED_MS = 2 * SECOND_MS;
 const SHARED_MAX = 10;
@@ -50,7 +49,7 @@ export function read(sources: Sources, asked: Read, nowMs: number): Promise<stri
   const found = shared.get(name);
   if (found !== undefined && performance.now() - found.atMs < SHARED_MS) return found.body;
   const body = answer(sources, asked, nowMs);
-  // Those of others of the same moment, as of sessions that may only read, stay.
+  // Not only one is kept: sessions that may only read have answers of their own.
   if (shared.size >= SHARED_MAX) shared.clear();
   shared.set(name, { atMs: performance.now(), body });
   return body;
@@ -69,10 +68,10 @@ async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number
   const { drop, backup } = settings;
   const access = sources.access();
   const from = { folder, drop, enabled, access, detections, backup };
-  const { running: _, alerts, ...standing } = await readOverview(from, nowMs);
-  const { paused_since } = standing.health;
+  const { running: _, alerts, ...status } = await readOverview(from, nowMs);
+  const { paused_since } = status.health;
   return {
-    ...standing,
+    ...status,
     alerts: alerts.map((alert) => ({
       ...alert,
       actions: mayAct ? alertActions(sources, alert, paused_since) : [],
@@ -81,7 +80,7 @@ async function overview(sources: Sources, { query, mayAct }: Read, nowMs: number
   };
 }
 
-/** Each minute of the last day, the one that is not over included. */
+/** Each minute of the last day, including the current one. */
 function minutesOf({ folder }: Sources, nowMs: number): Minutes {
   const last = Math.floor(nowMs / MINUTE_MS);
   const first = last - MINUTES_KEPT + 1;
@@ -101,12 +100,8 @@ function minutesOf({ folder }: Sources, nowMs: number): Minutes {
 }
 
 function files(sources: Sources, { query }: Read): FilesPage {
-  const parameters = parseParameters(query, {
-    outcome: 'list',
-    export: 'single',
-    name: 'single',
-    after: 'single',
-  });
+  const single = 'single' as const;
+  const parameters = parseParameters(query, { outcome: 'list', export: single, name: single, after: single });
   const db = sources.detections();
   if (db === null) return { files: [], next: null };
   const after = readText(parameters, 'after');

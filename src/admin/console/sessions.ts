@@ -1,7 +1,7 @@
 /**
- * Who may use the console: one-time links and the sessions that they become. Both are sealed with a key derived from the
- * appliance's secret: none can be made up, sessions outlive a restart, and they end with the secret, or by what
- * access.db says (auth/console-sessions.ts).
+ * One-time links into the console, and the sessions that they begin. Both are signed with a key derived from the
+ * appliance's secret: they cannot be forged, and sessions survive a restart. They end with the secret, or as access.db
+ * says (auth/console-sessions.ts).
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { deriveKey } from '../../store/derived-key.ts';
@@ -11,18 +11,18 @@ export const LINK_MS = 10 * MINUTE_MS;
 export const SESSION_MS = 12 * HOUR_MS;
 export const NAME_CHARACTERS_MAX = 100;
 
-/** For whom a link or a session is. */
+/** The owner of a link or a session. */
 export interface Person {
   readonly name: string;
   readonly read_only: boolean;
 }
 
-/** What is sealed. */
+/** The signed content. */
 interface Ticket extends Person {
   readonly kind: 'link' | 'session';
-  /** Random: no two are alike. */
+  /** Random, unique. */
   readonly id: string;
-  /** In which it was made (auth/console-sessions.ts). */
+  /** The epoch in which it was made (auth/console-sessions.ts). */
   readonly epoch: number;
   /** Epoch milliseconds. */
   readonly made_at: number;
@@ -34,36 +34,36 @@ export interface OpenSession extends Person {
 }
 
 const ID_BYTES = 16;
-/** Far more than anybody makes in the life of a process. */
+/** Far more links than one process sees. */
 const USED_MAX = 10_000;
-/** Of a name in characters of four bytes, twice encoded, and all else. */
+/** Enough for a name of four-byte characters, encoded twice. */
 const TICKET_CHARACTERS_MAX = 2000;
 
-/** What stands behind `#login=` in a link. */
+/** @returns the part of a link after `#login=` */
 export function makeLink(secret: Buffer, person: Person, epoch: number, nowMs: number): string {
-  return seal(keyOf(secret), { kind: 'link', ...person, epoch, ...fresh(nowMs) });
+  return seal(deriveKey(secret, 'console'), { kind: 'link', ...person, epoch, ...fresh(nowMs) });
 }
 
-/** access.db cannot be read, so nobody knows whether a session has ended. */
+/** access.db cannot be read, so it is unknown whether a session has ended. */
 export class NotReadable extends Error {}
 
-/** Whether a link or a session was not ended before its time. @throws NotReadable; so do all below, then */
+/** Whether a link or a session was not ended early. @throws NotReadable, which the methods of Sessions pass on */
 export type IsSessionOpen = (ticket: Pick<Ticket, 'id' | 'epoch'>) => boolean;
 
 export class Sessions {
   readonly #key: Buffer;
   readonly #isOpen: IsSessionOpen;
-  /** Links that were used: a link works once. Those from before the start have ended with it. */
+  /** Ids of used links: a link works once. Links from before the start are refused. */
   readonly #used = new Set<string>();
   readonly #startedMs: number;
 
   constructor(secret: Buffer, isOpen: IsSessionOpen, startedMs: number) {
-    this.#key = keyOf(secret);
+    this.#key = deriveKey(secret, 'console');
     this.#isOpen = isOpen;
     this.#startedMs = startedMs;
   }
 
-  /** @returns the sealed session that a link becomes; null when it is none, was used, or has expired */
+  /** @returns the signed session that a link begins; null if it is invalid, used or expired */
   redeem(link: string, nowMs: number): string | null {
     const ticket = this.#read(link, 'link', LINK_MS, nowMs);
     if (ticket === null || ticket.made_at < this.#startedMs || this.#used.has(ticket.id)) return null;
@@ -74,7 +74,7 @@ export class Sessions {
     return seal(this.#key, { kind: 'session', name, read_only, epoch, ...fresh(nowMs) });
   }
 
-  /** @returns null when it is no session, or has ended */
+  /** @returns null if it is not a session, or has ended */
   open(sealed: string, nowMs: number): OpenSession | null {
     const ticket = this.#read(sealed, 'session', SESSION_MS, nowMs);
     if (ticket === null) return null;
@@ -85,14 +85,10 @@ export class Sessions {
   #read(sealed: string, kind: Ticket['kind'], lastsMs: number, nowMs: number): Ticket | null {
     const ticket = unseal(this.#key, sealed);
     if (ticket === null || ticket.kind !== kind || !this.#isOpen(ticket)) return null;
-    // One of the future was made before the clock was set back: nobody can say how old it is.
+    // One from the future was made before the clock was set back: its age is unknown.
     const ageMs = nowMs - ticket.made_at;
     return ageMs >= 0 && ageMs < lastsMs ? ticket : null;
   }
-}
-
-function keyOf(secret: Buffer): Buffer {
-  return deriveKey(secret, 'console');
 }
 
 function fresh(nowMs: number): Pick<Ticket, 'id' | 'made_at'> {
@@ -107,10 +103,10 @@ function seal(key: Buffer, ticket: Ticket): string {
 function unseal(key: Buffer, sealed: string): Ticket | null {
   const [text = '', mac = '', ...more] = sealed.slice(0, TICKET_CHARACTERS_MAX + 1).split('.');
   if (sealed.length > TICKET_CHARACTERS_MAX || more.length > 0) return null;
-  const given = Buffer.from(mac, 'base64url');
+  const actual = Buffer.from(mac, 'base64url');
   const expected = macOf(key, text);
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
-  // Only this program can have sealed it.
+  if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) return null;
+  // Only this program can have signed it, so its content is trusted.
   return JSON.parse(Buffer.from(text, 'base64url').toString());
 }
 

@@ -1,4 +1,4 @@
-/** What the console reads from, on its thread. */
+/** What the console thread reads from. */
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
@@ -19,7 +19,7 @@ export interface Sources {
   readonly access: () => Database;
 }
 
-/** For what is worth having without it: null, too, while detections.db cannot be read. */
+/** For views that are useful without detections.db: also null while it cannot be read. */
 export function readableOrNull(sources: Sources): Database | null {
   try {
     return sources.detections();

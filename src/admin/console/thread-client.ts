@@ -1,6 +1,6 @@
 /**
- * The main thread's end of the console's thread, which the first request starts. One that died is started again: at
- * once where somebody asks, and soon where somebody only wants to hear of changes.
+ * The main thread's side of the console thread, which the first request starts. If it dies, the next request starts it
+ * again at once, or a timer if a console waits for changes.
  */
 import type { Worker } from 'node:worker_threads';
 import { paced } from '../../pace.ts';
@@ -19,12 +19,12 @@ import {
 export interface ConsoleThread {
   /** Never rejects. */
   ask(ask: Ask): Promise<Told>;
-  /** Whether changes are to be told. */
+  /** Whether to report changes. */
   watch(on: boolean): void;
   close(): Promise<void>;
 }
 
-/** More than consoles that are open ask at once: behind them nobody waits who is not answered soon. */
+/** More than all open consoles send at once; further requests are refused at once. */
 const WAITING_MAX = 100;
 const STOP_MS = 2 * SECOND_MS;
 const AGAIN_AFTER_MS = paced(SECOND_MS);
@@ -33,7 +33,7 @@ const CHANGES = EVENTS.filter((name) => name !== 'end');
 export function createConsoleThread(
   settings: ConsoleSettings,
   onChanged: (events: readonly EventName[]) => void,
-  /** Told of what ended the thread while nobody waited for it. */
+  /** Called when the thread dies while no request waits. */
   onFault: (error: Error) => void,
   startThread = () => startWorker({ role: 'console', settings }),
 ): ConsoleThread {
@@ -69,7 +69,7 @@ export function createConsoleThread(
   function startAgain(): void {
     if (!isWatched) return;
     thread ??= start();
-    // What has changed meanwhile, nobody has seen.
+    // Changes in between were missed.
     onChanged(CHANGES);
   }
 

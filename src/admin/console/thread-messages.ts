@@ -1,4 +1,4 @@
-/** What the main thread and the thread of the console say to each other, and the one form of what was refused. */
+/** The messages between the main thread and the console thread, and the problem document of a refusal. */
 import type { ExportName } from '../../detection/content-type.ts';
 import type { EventName } from './api.ts';
 
@@ -43,16 +43,16 @@ export type Ask =
 
 export type ToConsole =
   | { readonly kind: 'ask'; readonly id: number; readonly ask: Ask }
-  /** Whether anybody wants to hear of changes. */
+  /** Whether to report changes. */
   | { readonly kind: 'watch'; readonly on: boolean }
-  /** Ends it, with what its jobs have begun. */
+  /** Ends the thread, and the processes of its jobs. */
   | { readonly kind: 'stop' };
 
-/** Answers in JSON text. */
+/** An answer: JSON text. */
 export interface Told {
   readonly status: number;
   readonly body: string;
-  /** A fault, for the log; and whether it is damage of detections.db. */
+  /** For the log; and whether it is damage of detections.db. */
   readonly fault?: { readonly message: string; readonly isDamage: boolean };
 }
 
@@ -73,7 +73,7 @@ const TITLES: Readonly<Record<number, string>> = {
   503: 'Unavailable',
 };
 
-/** RFC 9457, without a type. @param detail what is wrong, and what to do */
+/** RFC 9457, without a type. @param detail what is wrong and what to do */
 export function problem(status: number, detail: string): Told {
   return { status, body: JSON.stringify({ title: TITLES[status] ?? 'Refused', status, detail }) };
 }

@@ -1,6 +1,6 @@
 /**
- * The thread of the console: it reads and acts for every open console, so that neither a long look nor a wait for the
- * disk holds up the API.
+ * The console thread: it reads and acts for every open console, so that neither a long query nor a wait for the disk
+ * delays the API.
  */
 import type { MessagePort } from 'node:worker_threads';
 import { now } from '../../clock.ts';
@@ -80,8 +80,8 @@ async function tell(sources: Sources, ask: Ask): Promise<Told> {
 }
 
 /**
- * SQLite does not say of which database an error is, and that of one must not have the other given up: `access.db` is
- * small enough to be checked as a whole.
+ * SQLite's error does not name the database. Damage of `access.db` must not be reported as damage of `detections.db`;
+ * it is small enough to be checked completely.
  */
 function isSound(path: string): boolean {
   try {

@@ -1,6 +1,6 @@
 /**
- * The map of windows with the list of those that brought nothing, and one window (api.ts). In which state every window
- * of a span is comes from one query, and from that what is shown and what can be done, so they never disagree.
+ * The map of windows with the list of those without data, and one window (api.ts). One query reads the states of all
+ * windows of a span; map, list and actions are made from it, so they never disagree.
  */
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
 import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/apply/file-record.ts';
@@ -21,7 +21,7 @@ const DAYS = 90;
 const OPEN_MAX = 1000;
 const FILES_MAX = 20;
 const DETECTIONS_MAX = 20;
-/** Of those that somebody may have to do something about. */
+/** States that may need an action. */
 const OPEN: readonly WindowLetter[] = ['f', 'm', 'a', 'l'];
 
 export function readWindowMap(sources: Sources, { query, mayAct }: Read, nowMs: number): WindowMap {
@@ -29,20 +29,19 @@ export function readWindowMap(sources: Sources, { query, mayAct }: Read, nowMs: 
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
   const from = to - DAYS * DAY_MS;
   const db = sources.detections();
-  const states = (name: ExportName): WindowState[] =>
-    db === null ? [] : windowStates(db, { export: name, from, to }, sources.enabled.has(name), nowMs);
-  const of = perExport(states);
-  const shown = (name: ExportName) => ({
+  const statesOf = (name: ExportName) =>
+    windowStates(db, { export: name, from, to }, sources.enabled.has(name), nowMs);
+  const states = perExport(statesOf);
+  const mapOf = (name: ExportName) => ({
     enabled: sources.enabled.has(name),
-    windows:
-      db === null ? '-'.repeat((to - from) / WINDOW_MS) : of[name].map(({ letter }) => letter).join(''),
-    rows: db === null ? Array((to - from) / WINDOW_MS).fill(0) : of[name].map(({ rows }) => rows),
+    windows: states[name].map(({ letter }) => letter).join(''),
+    rows: states[name].map(({ rows }) => rows),
   });
   return {
     at: formatMs(nowMs),
     from: formatMs(from),
-    exports: perExport(shown),
-    open: EXPORT_NAMES.flatMap((name) => of[name].filter(isOpen).slice(-OPEN_MAX))
+    exports: perExport(mapOf),
+    open: EXPORT_NAMES.flatMap((name) => states[name].filter(isOpen).slice(-OPEN_MAX))
       .sort((a, b) => b.window_start - a.window_start)
       .map((state) => openWindow(state, mayAct)),
   };
@@ -85,13 +84,13 @@ export function readWindow(sources: Sources, { query, mayAct }: Read, nowMs: num
     ...shown,
     due_at: formatMs(dueAtMs(start)),
     files: files.map(fileDocument),
-    ...broughtBy(sources, db, files),
+    ...deliveredBy(sources, db, files),
     actions: [...actions, ...(mayAct && start <= nowMs ? [expect] : [])],
   };
 }
 
-/** What the newest applied file has brought: its transaction is known by when it was made, and its number of rows. */
-function broughtBy(
+/** What the newest applied file delivered: time and number of rows identify its transaction. */
+function deliveredBy(
   sources: Sources,
   db: Database,
   files: readonly FileRecord[],
@@ -117,7 +116,7 @@ export interface WindowState {
   readonly reason: string | null;
   /** A file waits in held/. */
   readonly held: boolean;
-  /** A file of it lies in held/ or failed/, from which it can be read. */
+  /** A file of it is in held/ or failed/, from where it can be read. */
   readonly hasFile: boolean;
 }
 
@@ -127,7 +126,7 @@ export const WINDOWS_WITH_ROWS = `
   FROM export_window AS known LEFT JOIN ingest_file ON ingest_file.number = known.file
   WHERE known.export = :export AND known.window_start >= :from AND known.window_start < :to`;
 
-/** As a reset and an accept choose (ingest/apply/file-record.ts). */
+/** The files that a reset and an accept choose from (ingest/apply/file-record.ts). */
 export const WINDOWS_WITH_FILES_LEFT = `
   SELECT window_start, max(outcome = 'held') AS held FROM ingest_file
   WHERE outcome IN ('held', 'failed') AND destination IS NOT NULL AND destination NOT LIKE 'archive/%'
@@ -147,25 +146,26 @@ interface Known {
   readonly reason: string | null;
 }
 
-/** @param span epoch milliseconds, `[from, to)`; @param isEnabled whether the export is switched on */
+interface Left {
+  readonly window_start: number;
+  readonly held: 0 | 1;
+}
+
+/**
+ * @param db null: there is none yet
+ * @param span epoch milliseconds, `[from, to)`
+ * @param isEnabled whether the export is switched on
+ */
 export function windowStates(
-  db: Database,
+  db: Database | null,
   span: { readonly export: ExportName; readonly from: number; readonly to: number },
   isEnabled: boolean,
   nowMs: number,
 ): WindowState[] {
-  const known = new Map(
-    db
-      .prepare<unknown[], Known>(WINDOWS_WITH_ROWS)
-      .all(span)
-      .map((one) => [one.window_start, one]),
-  );
-  const left = new Map(
-    db
-      .prepare<unknown[], { window_start: number; held: 0 | 1 }>(WINDOWS_WITH_FILES_LEFT)
-      .all(span)
-      .map((one) => [one.window_start, one.held]),
-  );
+  const knownRows = db?.prepare<unknown[], Known>(WINDOWS_WITH_ROWS).all(span) ?? [];
+  const known = new Map(knownRows.map((one) => [one.window_start, one]));
+  const leftRows = db?.prepare<unknown[], Left>(WINDOWS_WITH_FILES_LEFT).all(span) ?? [];
+  const left = new Map(leftRows.map((one) => [one.window_start, one.held]));
   const letterOfUnknown = unknownLetters(db, span.export, isEnabled, nowMs);
   const states: WindowState[] = [];
   for (let start = span.from; start < span.to; start += WINDOW_MS) {
@@ -188,18 +188,19 @@ function letterOf({ status, rows }: Known): WindowLetter {
   return status === 'done' && rows === 0 ? 'e' : LETTERS[status];
 }
 
-/** Of windows of which nothing is written. */
+/** The letters of windows without a row in the ledger. */
 function unknownLetters(
-  db: Database,
+  db: Database | null,
   name: ExportName,
   isEnabled: boolean,
   nowMs: number,
 ): (start: number) => WindowLetter {
-  const expectedFrom = isEnabled ? (readExpectation(db, name)?.expected_from ?? null) : null;
+  const expectedFrom = db !== null && isEnabled ? readExpectation(db, name)?.expected_from : undefined;
+  if (db === null || expectedFrom === undefined) return () => '-';
   const newestEnd = newestDone(db, name) ?? 0;
   const lateBefore = Math.min(lateBeforeMs(nowMs), newestEnd - WINDOW_MS);
   return (start) => {
-    if (expectedFrom === null || start < expectedFrom) return '-';
+    if (start < expectedFrom) return '-';
     if (nowMs < dueAtMs(start)) return 'n';
     return start < lateBefore ? 'l' : 'w';
   };

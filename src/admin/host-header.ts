@@ -1,27 +1,27 @@
 /**
- * Which Host headers the administration answers to. A web page from elsewhere can have its own name resolve to this
- * machine (DNS rebinding) and would then read what is served here, with the browser of somebody who can reach it. Such
- * a name is one of the public DNS; so only addresses are taken, and names that the public DNS cannot have. Pure.
+ * Which Host headers the administration accepts. A foreign web page can let its own name resolve to this machine (DNS
+ * rebinding), and then read what is served here through the browser of somebody who can reach it. Such a name is in the
+ * public DNS, so only addresses are accepted, and names that the public DNS cannot have. Pure.
  */
 import { isIP } from 'node:net';
 
 /**
- * Reserved for use within a network (RFC 6761, RFC 8375; ICANN for `internal`). Not `local`, which is asked of everybody
- * on the network (RFC 6762): any of them could have a name of theirs lead here.
+ * Reserved for use within a network (RFC 6761, RFC 8375; ICANN for `internal`). Not `local` (RFC 6762): any machine on
+ * the network can answer for such a name.
  */
 const PRIVATE_NAME = /(^[^.]+|\.(localhost|internal|home\.arpa))$/;
-/** Names of services in Kubernetes, which its own DNS answers. */
+/** Names of services in Kubernetes, from its own DNS. */
 const CLUSTER_NAMES = '.svc.cluster.local';
 
-/** The names that this machine has, and that the operator gave it. An ending begins with a dot. */
+/** The names of this machine, and `[admin] host`. A suffix begins with a dot. */
 export function ownNames(host: string, machine: string, env: NodeJS.ProcessEnv): string[] {
   const inCluster = env.KUBERNETES_SERVICE_HOST !== undefined;
   return [host, machine, `${machine}.local`, ...(inCluster ? [CLUSTER_NAMES] : [])];
 }
 
 /**
- * The names in a certificate: who asks by one of them over TLS has been shown it, and a foreign name that leads here has
- * no such certificate. An ending begins with a dot.
+ * The names in a certificate. They are safe over TLS: the certificate is not valid for a foreign name. A suffix begins
+ * with a dot.
  *
  * @param altNames of X509Certificate.subjectAltName
  */
@@ -30,15 +30,13 @@ export function certificateNames(altNames: string | undefined): string[] {
   return entries.map((entry) => entry.slice('DNS:'.length).replace(/^\*\./, '.'));
 }
 
-/**
- * @param host the header; @param own of {@link ownNames}
- */
-export function isHostTaken(host: string | undefined, own: readonly string[]): boolean {
+/** @param host the header; @param own of {@link ownNames} */
+export function isHostAccepted(host: string | undefined, own: readonly string[]): boolean {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d{1,5})?$/.exec(host ?? '') ?? [];
   if (bracketed !== undefined) return isIP(bracketed) === 6;
   const name = (plain ?? '').toLowerCase().replace(/\.$/, '');
   if (!/^[a-z0-9._-]+$/.test(name)) return false;
-  // What ends in a number is read as an address by browsers, `1.2` and `0x7f.1` too.
+  // Browsers read a name that ends in a number as an address, `1.2` and `0x7f.1` too.
   if (/(^|\.)(\d+|0x[0-9a-f]*)$/.test(name)) return isIP(name) === 4;
   return (
     PRIVATE_NAME.test(name) ||

@@ -1,4 +1,4 @@
-/** What each account used: rows of the day, when one of its keys was last used, and how far its followers are. */
+/** Gauges by account: rows of the day, when a key was last used, how far behind its followers are. */
 import { type AccountKeys, listAccountKeys } from '../auth/accounts.ts';
 import { positionOfClock } from '../history/lost-end.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
@@ -6,35 +6,33 @@ import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
 import { readStanding } from '../query/as-of.ts';
 import { openInspector } from '../store/database.ts';
 import { SECOND_MS } from '../time.ts';
-import type { Fact, StandingSources, Value } from './status.ts';
+import { type GaugeReader, type GaugeSources, gauge, type Value } from './gauges.ts';
 
-type AccountSources = Pick<StandingSources, 'folder' | 'detections' | 'dailyRows' | 'keyUses' | 'now'>;
-
-export function accountFacts(sources: AccountSources): Fact[] {
+export function accountGauges(sources: GaugeSources): GaugeReader[] {
   const accounts = onceATurn(() => readAccounts(sources));
   return [
-    {
-      name: 'wirewatch_account_rows_today',
-      help: 'Rows that an account has read on this UTC day.',
-      labels: ['account'],
-      read: () => rowsToday(accounts(), sources),
-    },
-    {
-      name: 'wirewatch_account_last_request_timestamp_seconds',
-      help: 'When a key of an account was last used.',
-      labels: ['account'],
-      read: () => lastRequests(accounts()),
-    },
-    {
-      name: 'wirewatch_follower_lag_seconds',
-      help: 'How much older than the newest change the cursor is that a key was given last.',
-      labels: ['account', 'key_id'],
-      read: () => followerLags(accounts(), sources.detections),
-    },
+    gauge(
+      'wirewatch_account_rows_today',
+      'Rows that an account has read on this UTC day.',
+      () => rowsToday(accounts(), sources),
+      ['account'],
+    ),
+    gauge(
+      'wirewatch_account_last_request_timestamp_seconds',
+      'When a key of an account was last used.',
+      () => lastRequests(accounts()),
+      ['account'],
+    ),
+    gauge(
+      'wirewatch_follower_lag_seconds',
+      'How much older than the newest change the cursor is that a key was given last.',
+      () => followerLags(accounts(), sources),
+      ['account', 'key_id'],
+    ),
   ];
 }
 
-/** One answer to /metrics begins to read all of its values in one turn of the event loop. */
+/** All gauges of one answer to /metrics begin to read in the same turn of the event loop. */
 function onceATurn<Value>(read: () => Value): () => Value {
   let known: { readonly value: Value } | null = null;
   return () => {
@@ -48,14 +46,14 @@ function onceATurn<Value>(read: () => Value): () => Value {
   };
 }
 
-function rowsToday({ accounts }: Accounts, { dailyRows, now }: AccountSources): Value[] {
+function rowsToday({ accounts }: Accounts, { dailyRows, now }: GaugeSources): Value[] {
   return accounts.map((account) => ({
     labels: { account: account.id },
     value: dailyRows.used('account', accountUsageId(account), now()),
   }));
 }
 
-/** An account that never asked for anything has no value. */
+/** An account without requests has no value. */
 function lastRequests({ accounts, uses }: Accounts): Value[] {
   return accounts.flatMap(({ id, key_ids }) => {
     const times = key_ids.flatMap((key) => uses.get(key)?.last_used_at ?? []);
@@ -63,8 +61,8 @@ function lastRequests({ accounts, uses }: Accounts): Value[] {
   });
 }
 
-/** A key that never followed the stream has no value. A cursor moves with every answer, also where nothing was new for it. */
-function followerLags({ accounts, uses }: Accounts, detections: AccountSources['detections']): Value[] {
+/** A key that never followed the stream has no value. Each answer moves its cursor, even one without rows. */
+function followerLags({ accounts, uses }: Accounts, { detections }: GaugeSources): Value[] {
   const { head } = readStanding(detections());
   return accounts.flatMap(({ id, key_ids }) =>
     key_ids.flatMap((key) => {
@@ -76,17 +74,17 @@ function followerLags({ accounts, uses }: Accounts, detections: AccountSources['
   );
 }
 
+type Use = Pick<KeyUsage, 'last_used_at' | 'position'>;
+
 interface Accounts {
   readonly accounts: readonly AccountKeys[];
   /** By the id of the key. */
-  readonly uses: ReadonlyMap<string, Pick<KeyUsage, 'last_used_at' | 'position'>>;
+  readonly uses: ReadonlyMap<string, Use>;
 }
 
-/** None where access.db cannot be read, of which an alert tells. */
-function readAccounts({ folder, keyUses, now }: AccountSources): Accounts {
-  const uses = new Map<string, Pick<KeyUsage, 'last_used_at' | 'position'>>(
-    readKeyUsage(folder.usage, now()),
-  );
+/** None while access.db cannot be read; an alert says why. */
+function readAccounts({ folder, keyUses, now }: GaugeSources): Accounts {
+  const uses = new Map<string, Use>(readKeyUsage(folder.usage, now()));
   for (const { key_id, last_used_at, position } of keyUses.unwritten())
     uses.set(key_id, { last_used_at, position: position ?? uses.get(key_id)?.position ?? null });
   try {

@@ -1,24 +1,24 @@
-/** The event streams of the consoles that are open: each is told what to ask for again. */
+/** The event streams of open consoles: each event names what to read again. */
 import type { ServerResponse } from 'node:http';
 import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
 import type { EventName } from './api.ts';
 
-export interface Streams {
-  /** @param isOpen whether its session is; @returns false when there are too many */
+export interface EventStreams {
+  /** @param isOpen whether its session is open; @returns false if there are too many streams */
   add(response: ServerResponse, isOpen: () => boolean): boolean;
-  tell(events: readonly EventName[]): void;
+  send(events: readonly EventName[]): void;
   close(): void;
 }
 
 export const STREAMS_MAX = 20;
-/** So that a proxy or a browser does not take it for dead; sessions that have ended are noticed then. */
+/** Keeps proxies and browsers from closing an idle stream. Each time, sessions that have ended are found. */
 const BEAT_EVERY_MS = paced(5 * SECOND_MS);
 /** Of a console that does not read. */
 const UNREAD_BYTES_MAX = 64 * 1024;
 
-/** @param onUsed told whether there is any */
-export function createStreams(onUsed: (isUsed: boolean) => void): Streams {
+/** @param onUsed called with whether any stream is open */
+export function createEventStreams(onUsed: (isUsed: boolean) => void): EventStreams {
   const open = new Map<ServerResponse, () => boolean>();
   let beating: NodeJS.Timeout | undefined;
 
@@ -50,7 +50,7 @@ export function createStreams(onUsed: (isUsed: boolean) => void): Streams {
       });
       return true;
     },
-    tell(events) {
+    send(events) {
       const text = events.map(eventText).join('');
       for (const response of open.keys()) write(response, text);
     },

@@ -1,0 +1,30 @@
+/** Who does an action, and how it changes access.db. */
+import { openAccess } from '../../history/access.ts';
+import type { Database } from '../../store/database.ts';
+import { withReserve } from '../../store/reserve.ts';
+import type { Sources } from './sources.ts';
+
+export interface Acting {
+  readonly sources: Sources;
+  /** The name of the person. */
+  readonly by: string;
+  /** As the audit trail names it, in the words of the command line. */
+  readonly command: string;
+  readonly nowMs: number;
+}
+
+/** Changes access.db as a command does, also on a full disk. @throws Refused */
+export function changeAccess<Result>(
+  { sources, by, command }: Acting,
+  work: (access: Database) => Result,
+): Result {
+  const { folder, settings } = sources;
+  return withReserve(folder, () => {
+    const access = openAccess(settings.data, { operation: { kind: 'console', command, actor: by } });
+    try {
+      return work(access);
+    } finally {
+      access.close();
+    }
+  });
+}

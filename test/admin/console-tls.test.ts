@@ -1,0 +1,84 @@
+/** The administration port reached from other machines: only over TLS. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { request as tlsRequest } from 'node:https';
+import { connect } from 'node:net';
+import { describe, test } from 'node:test';
+import { createInstallation, startAppliance } from '../support/appliance.ts';
+import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { linkOf, OWN_PAGE } from '../support/console-client.ts';
+import { freePort } from '../support/free-port.ts';
+import { inFolder } from '../support/program.ts';
+
+/** Node's default timeout of a TLS handshake. */
+const NODE_HANDSHAKE_MS = 120_000;
+
+describe('beyond this machine', () => {
+  test('a certificate that cannot be used is refused with the name of its setting', () => {
+    const installation = createInstallation({
+      WIREWATCH_ADMIN_PORT: '9',
+      WIREWATCH_ADMIN_TLS_CERTIFICATE: '/nowhere.pem',
+      WIREWATCH_ADMIN_TLS_KEY: '/nowhere.key',
+    });
+    try {
+      const { status, stderr } = installation.cli(['serve', '--port', '0'], { anyStatus: true });
+      assert.deepEqual([status, /\[admin\] tls_\w+, \/nowhere/.test(stderr)], [78, true], stderr);
+      const check = installation.cli(['check'], { anyStatus: true });
+      assert.match(check.stdout, /\[admin\] tls_\w+, \/nowhere/);
+    } finally {
+      installation.remove();
+    }
+  });
+
+  test('without TLS, neither its own nor that of the server, the start is refused', () => {
+    const installation = createInstallation({ WIREWATCH_ADMIN_PORT: '9', WIREWATCH_ADMIN_HOST: '0.0.0.0' });
+    try {
+      const { status, stderr } = installation.cli(['serve', '--port', '0'], { anyStatus: true });
+      assert.equal(status, 78);
+      assert.match(
+        stderr,
+        /WIREWATCH_ADMIN_HOST: 0\.0\.0\.0 can be reached.*\[admin\] tls_certificate and tls_key/,
+      );
+    } finally {
+      installation.remove();
+    }
+  });
+
+  test(
+    'with that of the server, or its own, it speaks https, and the cookie is Secure',
+    { skip: WITHOUT_OPENSSL },
+    () =>
+      inFolder(async (folder) => {
+        const { certificate, key } = makeCertificate(folder, 'console');
+        for (const section of ['SERVER', 'ADMIN']) {
+          const appliance = await startAppliance({
+            WIREWATCH_ADMIN_PORT: `${await freePort()}`,
+            WIREWATCH_ADMIN_HOST: '0.0.0.0',
+            [`WIREWATCH_${section}_TLS_CERTIFICATE`]: certificate,
+            [`WIREWATCH_${section}_TLS_KEY`]: key,
+          });
+          try {
+            const { origin, hash } = new URL(linkOf(appliance));
+            assert.match(origin, /^https:/);
+            const sent = tlsRequest(`${origin}/console/session`, {
+              method: 'POST',
+              ca: readFileSync(certificate),
+              headers: OWN_PAGE,
+            }).end(JSON.stringify({ token: hash.slice('#login='.length) }));
+            const [response] = await once(sent, 'response');
+            response.resume();
+            assert.equal(response.statusCode, 200, section);
+            assert.match(response.headers['set-cookie'][0], /; HttpOnly; SameSite=Strict; Secure$/);
+            const silent = connect(Number(new URL(origin).port), '127.0.0.1');
+            silent.resume();
+            const begunMs = performance.now();
+            await once(silent, 'close');
+            assert.ok(performance.now() - begunMs < NODE_HANDSHAKE_MS / 2, 'one that says nothing is closed');
+          } finally {
+            await appliance.stop();
+          }
+        }
+      }),
+  );
+});

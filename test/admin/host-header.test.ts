@@ -1,0 +1,65 @@
+/** Which Host headers the administration port answers. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { certificateNames, isHostAccepted, ownNames } from '../../src/admin/host-header.ts';
+
+test('addresses and private names are taken, names that the public DNS may have are not', () => {
+  const takenIn = (env: NodeJS.ProcessEnv) => (host: string | undefined) =>
+    isHostAccepted(host, ownNames('Wire.Example.com', 'machine', env));
+  const taken = takenIn({});
+  const service = 'wirewatch.default.svc.cluster.local:80';
+  assert.deepEqual(
+    [taken(service), takenIn({ KUBERNETES_SERVICE_HOST: '10.0.0.1' })(service)],
+    [false, true],
+  );
+  for (const host of [
+    '127.0.0.1',
+    '127.0.0.1:9464',
+    '10.1.2.3:80',
+    '[::1]:9464',
+    '[2001:db8::1]',
+    'localhost:9464',
+    'LOCALHOST',
+    'wirewatch:9464',
+    'a.internal.',
+    'nas.home.arpa',
+    'wire.example.com:9464',
+    'machine',
+    'machine.local:9464',
+  ])
+    assert.ok(taken(host), host);
+  for (const host of [
+    undefined,
+    '',
+    'evil.example.com',
+    'evil.example.com:9464',
+    'localhost.evil.com',
+    'evil.local',
+    'evil.machine.local',
+    'evilsvc.cluster.local',
+    '127.0.0.1.evil.com',
+    'x.0x7f',
+    '1.2.3',
+    '999.1.1.1',
+    '[::1',
+    '[evil.com]',
+    'a b',
+    'localhost:9464:1',
+    'localhost@evil.com',
+    '-.com',
+  ])
+    assert.ok(!taken(host), String(host));
+});
+
+test('over TLS, names of the certificate are taken, too', () => {
+  const names = certificateNames('DNS:wire.example.org, IP Address:10.0.0.1, DNS:*.agency.example');
+  assert.deepEqual(names, ['wire.example.org', '.agency.example']);
+  assert.deepEqual(certificateNames(undefined), []);
+  for (const [host, taken] of [
+    ['wire.example.org:9464', true],
+    ['console.agency.example', true],
+    ['agency.example.evil.com', false],
+    ['evilagency.example', false],
+  ] as const)
+    assert.equal(isHostAccepted(host, names), taken, host);
+});
