@@ -602,7 +602,7 @@ test('option values that cannot be are wrong usage', () => {
     ['--backfill', ''],
   ]) {
     const program = new Command('wirewatch').exitOverride().configureOutput({ writeErr() {} });
-    register(program);
+    register(program, async () => program);
     assert.throws(
       () => program.parse(['generate', '--out', 'never', ...wrong], { from: 'user' }),
       (error: unknown) => error instanceof CommanderError && error.exitCode === 1,
