@@ -7,7 +7,7 @@ import { NGINX } from './nginx.ts';
 import { PROMETHEUS } from './prometheus.ts';
 
 export interface Sample {
-  /** Of the file in `config/`. */
+  /** The file in `config/`. */
   readonly name: string;
   readonly title: string;
   readonly text: () => string;
