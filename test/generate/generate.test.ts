@@ -14,8 +14,8 @@ import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.
 import { type SampleFile, writeExportFile } from '../../src/generate/files.ts';
 import { createPrng, seedKey } from '../../src/generate/prng.ts';
 import { publishers, SITES } from '../../src/generate/publishers.ts';
-import { exportRows, historyRows, type SampleRow, type SampleSubscription } from '../../src/generate/rows.ts';
 import { drawScore, laterScore } from '../../src/generate/reports.ts';
+import { exportRows, historyRows, type SampleRow, type SampleSubscription } from '../../src/generate/rows.ts';
 import { timestamp } from '../../src/generate/timestamps.ts';
 import { FORMS, type Form } from '../../src/ingest/format/file-name.ts';
 import { Refused } from '../../src/refused.ts';
