@@ -24,6 +24,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'nearest.ts': [],
   'packed.ts': [],
   'pace.ts': [],
+  'text-files.d.ts': [],
   'version.ts': [],
   detection: [],
   limits: ['counted.ts', 'packed.ts', 'refused.ts', 'store', 'time.ts'],

@@ -1,35 +1,35 @@
-/** `wirewatch alert`: the current problems, and what to do about them. */
-import type { Command } from 'commander';
+/** `wirewatch alert`: the current problems, and how to fix them. */
 import { readAlerts } from '../admin/overview.ts';
 import { type Config, enabledExports } from '../config/load.ts';
 import type { AlertDocument } from '../health/alerts.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { isLocked } from '../store/locks.ts';
-import { configOf, folderOf, installationOptions, requireInstallation } from './config.ts';
-import { addExamples, commonOptions } from './options.ts';
-import { print, table, terminalWidth, WIDTH_DEFAULT } from './output.ts';
+import { subcommand } from './command.ts';
+import { configOf, folderOf, installationOptions, requireInstallation } from './installation.ts';
+import { table, terminalWidth, WIDTH_DEFAULT } from './output.ts';
 
-export function register(alert: Command): void {
-  const command = alert
-    .command('list')
-    .description('list the open alerts, urgent ones first. Exit code 1 if Wirewatch is not running')
-    .action(async (_options, self: Command) => {
+export const register = subcommand(
+  'list',
+  'list the open alerts, urgent ones first. Exit code 1 if Wirewatch is not running',
+  {
+    examples: ['alert list', 'alert list --json'],
+    async run(_given, self) {
       const config = configOf(self);
       requireInstallation(config);
       const isRunning = isLocked(folderOf(config).serveLock);
       const open = await openAlertsOf(config, isRunning);
       const alerts = isRunning ? open : [notRunning(config, installationOptions(self, config)), ...open];
-      print(alerts, {
-        json: commonOptions(self).json,
+      return {
+        value: alerts,
         text: () => alertText(alerts),
         colours: { NOW: 'red' },
-      });
-      if (!isRunning) process.exitCode = 1;
-    });
-  addExamples(command, ['alert list', 'alert list --json']);
-}
+        failed: !isRunning,
+      };
+    },
+  },
+);
 
-/** The alerts that the running appliance reported last, and those that follow from the database now. */
+/** The alerts that Wirewatch reported last, and those that follow from the database now. */
 async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDocument[]> {
   const folder = folderOf(config);
   const reader = createFileReader(folder.detections);
@@ -41,7 +41,7 @@ async function openAlertsOf(config: Config, isRunning: boolean): Promise<AlertDo
   }
 }
 
-/** Stands for the alerts that only a running appliance could report. */
+/** In place of the alerts that only a running Wirewatch reports. */
 interface NotRunning extends Omit<AlertDocument, 'name' | 'since'> {
   readonly name: 'appliance not running';
   /** Not known. */

@@ -1,65 +1,64 @@
 /** `wirewatch backup`: updates a backup folder, or writes one file. */
 import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
-import type { Command } from 'commander';
 import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
 import { counted } from '../counted.ts';
 import { pasted } from '../setup/shell.ts';
-import { configOf, installationOptions } from './config.ts';
-import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
-import { print, progressOfSteps } from './output.ts';
+import { argument, defineCommand, option } from './command.ts';
+import { configOf, installationOptions } from './installation.ts';
+import { DROP_OPTION, integerValue } from './options.ts';
+import { withProgress } from './output.ts';
 
-interface Options {
+interface Given {
+  readonly 'backup-folder': string;
   readonly force?: boolean;
   readonly keepDays?: number;
 }
 
-export function register(command: Command): void {
-  command
-    .argument('<backup-folder>', 'a backup folder to create or update, or a file name that ends with .tar')
-    .option('--force', 'overwrite an existing .tar file')
-    .option(
+export const register = defineCommand({
+  arguments: [
+    argument('<backup-folder>', 'a backup folder to create or update, or a file name that ends with .tar'),
+  ],
+  options: [
+    option('--force', 'overwrite an existing .tar file'),
+    option(
       '--keep-days <days>',
       'how long to keep files in the backup folder that are no longer needed (default: the setting [backup] keep_days)',
       integerValue(0, 36_500),
-    )
-    .action(async (dest: string, options: Options, self: Command) => {
-      beGentle();
-      const { json } = commonOptions(self);
-      const config = configOf(self);
-      const steps = progressOfSteps();
-      const target = path.resolve(dest);
-      try {
-        const written = await writeBackup({
-          data: config.dataFolder,
-          drop: config.ingest.drop,
-          target,
-          replace: options.force === true,
-          keepDays: options.keepDays ?? config.backup.keep_days,
-          now: Date.now,
-          onProgress: steps.update,
-        });
-        steps.end();
-        print(documentOf(written), {
-          json,
-          text: () => textOf(written, target, installationOptions(self, config)),
-        });
-      } finally {
-        steps.end();
-      }
-    });
-  addDropOption(command);
-  addExamples(command, ['backup /backups/wirewatch', 'backup monday.tar --data /var/lib/wirewatch --json']);
-}
+    ),
+    DROP_OPTION,
+  ],
+  examples: ['backup /backups/wirewatch', 'backup monday.tar --data /var/lib/wirewatch --json'],
+  async run({ 'backup-folder': folder, force = false, keepDays }: Given, self) {
+    lowerPriority();
+    const config = configOf(self);
+    const target = path.resolve(folder);
+    const backup = await withProgress((progress) =>
+      writeBackup({
+        data: config.dataFolder,
+        drop: config.ingest.drop,
+        target,
+        replace: force,
+        keepDays: keepDays ?? config.backup.keep_days,
+        now: Date.now,
+        onProgress: progress.update,
+      }),
+    );
+    return {
+      value: documentOf(backup),
+      text: () => textOf(backup, target, installationOptions(self, config)),
+    };
+  },
+});
 
-/** Lowers the priority of this process: a running appliance comes first. */
-export function beGentle(): void {
+/** Lowers the priority of this process: a running Wirewatch comes first. */
+export function lowerPriority(): void {
   try {
     // A scheduled backup already has a lower priority, and keeps it.
     const { PRIORITY_BELOW_NORMAL } = constants.priority;
     if (getPriority() < PRIORITY_BELOW_NORMAL) setPriority(PRIORITY_BELOW_NORMAL);
   } catch {
-    // Then the priority stays as it is.
+    // Not permitted: the priority stays unchanged.
   }
 }
 
@@ -76,7 +75,7 @@ function documentOf({ path: written_to, written, state, isNewBranch, deleted }: 
   };
 }
 
-/** @param target what verify and restore are given: of a backup folder, they find the newest branch */
+/** @param target for verify and restore: in a backup folder, they find the newest branch */
 function textOf(
   { path: written_to, written, state, isNewBranch, deleted }: WrittenBackup,
   target: string,

@@ -1,4 +1,4 @@
-/** `wirewatch console`: a link into the console of the running appliance. */
+/** `wirewatch console`: a link into the console of the running Wirewatch. */
 import type { Command } from 'commander';
 import { LINK_MS, makeLink } from '../admin/console/sessions.ts';
 import { endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
@@ -9,29 +9,33 @@ import { isLocked } from '../store/locks.ts';
 import { readNoted } from '../store/noted-address.ts';
 import { readSecret } from '../store/secret.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
-import { nameValue, withAccess } from './access.ts';
-import { configOf, folderOf, requireInstallation } from './config.ts';
+import { withAccess } from './access.ts';
+import { nameValue } from './access-options.ts';
+import { defineCommand, option, type Result } from './command.ts';
+import { configOf, folderOf, requireInstallation } from './installation.ts';
 import { operationOf } from './operation.ts';
-import { addExamples, commonOptions } from './options.ts';
-import { print } from './output.ts';
 
-interface ConsoleOptions {
+interface Given {
   readonly as?: string;
   readonly readOnly?: boolean;
   readonly endAll?: boolean;
 }
 
-export function register(command: Command): void {
-  command
-    .option('--as <name>', 'name of the person, for the audit trail (default: this user)', nameValue)
-    .option('--read-only', 'a session that can look at everything and change nothing')
-    .option('--end-all', 'end every session, and every link that was not used yet')
-    .action((options: ConsoleOptions, self: Command) => {
-      if (options.endAll === true) endAll(self, options);
-      else printLink(self, options);
-    });
-  addExamples(command, ['console', 'console --as "Ada Lovelace" --read-only', 'console --end-all']);
-}
+export const register = defineCommand({
+  options: [
+    option('--as <name>', 'name of the person, for the audit trail (default: this user)', nameValue),
+    option('--read-only', 'a session that can look at everything and change nothing'),
+    option('--end-all', 'end every session, and every link that was not used yet'),
+  ],
+  examples: ['console', 'console --as "Ada Lovelace" --read-only', 'console --end-all'],
+  run(given: Given, self) {
+    if (given.endAll === true && (given.as !== undefined || given.readOnly !== undefined))
+      throw new Refused('usage', '--end-all makes no link: give it without --as and --read-only.');
+    const config = configOf(self);
+    requireInstallation(config);
+    return given.endAll === true ? endAll(self) : makeConsoleLink(self, folderOf(config), given);
+  },
+});
 
 /** The epoch to which links belong now. */
 export function readEpoch({ access }: DataFolder): number {
@@ -43,32 +47,24 @@ export function readEpoch({ access }: DataFolder): number {
   }
 }
 
-function endAll(command: Command, { as, readOnly }: ConsoleOptions): void {
-  if (as !== undefined || readOnly !== undefined)
-    throw new Refused('usage', '--end-all makes no link: give it without --as and --read-only.');
-  requireInstallation(configOf(command));
+function endAll(command: Command): Result {
   withAccess(command, (access) => endConsoleSessions(access, Date.now()));
-  const text = 'Every session of the console has ended. A new one begins with: wirewatch console';
-  print({ ended: true }, { json: commonOptions(command).json, text });
+  return {
+    value: { ended: true },
+    text: 'Every session of the console has ended. A new one begins with: wirewatch console',
+  };
 }
 
-function printLink(command: Command, { as, readOnly = false }: ConsoleOptions): void {
-  const config = configOf(command);
-  requireInstallation(config);
-  const folder = folderOf(config);
+function makeConsoleLink(command: Command, folder: DataFolder, { as, readOnly = false }: Given): Result {
   const epoch = withAccess(command, readConsoleEpoch);
   const nowMs = Date.now();
-  const { SUDO_USER } = process.env;
-  const user = SUDO_USER === undefined || SUDO_USER === '' ? operationOf(command).actor : SUDO_USER;
-  const person = { name: as ?? String(user), read_only: readOnly };
+  const { actor, sudo_user = actor } = operationOf(command);
+  const person = { name: as ?? String(sudo_user), read_only: readOnly };
   const url = linkInto(addressOf(folder), folder, person, { epoch, nowMs });
-  print(
-    { url, ...person, expires_at: formatMs(nowMs + LINK_MS) },
-    {
-      json: commonOptions(command).json,
-      text: `${url}\n\nOpen it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${person.name}${readOnly ? ', which can only look' : ''}.`,
-    },
-  );
+  return {
+    value: { url, ...person, expires_at: formatMs(nowMs + LINK_MS) },
+    text: `${url}\n\nOpen it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${person.name}${readOnly ? ', which can only look' : ''}.`,
+  };
 }
 
 /** @param url of the console */
@@ -81,8 +77,8 @@ export function linkInto(
   return `${url}/#login=${makeLink(readSecret(folder), person, epoch, nowMs)}`;
 }
 
-/** @throws Refused `failed` where no appliance runs, or its console is off */
-export function addressOf(folder: DataFolder): string {
+/** @throws Refused `failed` if Wirewatch is not running, or its console is off */
+function addressOf(folder: DataFolder): string {
   if (!isLocked(folder.serveLock))
     throw new Refused('failed', `Wirewatch is not running on ${folder.root}. Start it with: wirewatch serve`);
   const url = readNoted(folder.consoleAddress);

@@ -1,6 +1,5 @@
 /** `wirewatch demo`: runs the appliance with a sample agency, sample keys and a steady flow of export files. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Command } from 'commander';
 import { OTHER_ADDRESS } from '../config/listening.ts';
 import { counted } from '../counted.ts';
 import { prepareAgency, type SampleKey } from '../demo/agency.ts';
@@ -17,10 +16,11 @@ import { type Database, openReader } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { formatMs, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
+import { defineCommand } from './command.ts';
 import { linkInto, readEpoch } from './console.ts';
 import { operationOf } from './operation.ts';
-import { addExamples, addSettingFlags, commonOptions, stateOwn } from './options.ts';
-import { print, progress, table } from './output.ts';
+import { commonOptions, SETTING_OPTIONS } from './options.ts';
+import { createProgress, print, table } from './output.ts';
 import { type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 const DROP_EVERY_MS = paced(20 * SECOND_MS);
@@ -28,29 +28,29 @@ const POLL_EVERY_MS = 100;
 /** How long reading the day may take before the commands are printed anyway. */
 const DAY_TIMEOUT_MS = 120 * SECOND_MS;
 
-export function register(command: Command): void {
-  command.action(async (_options, self: Command) => {
-    const { json } = commonOptions(self);
-    const serving = await serveAppliance(self, 'demo', {
-      ingestThread: bootIngestThread(),
-    }).catch((error: unknown) => {
-      throw advisedForNpm(error);
-    });
+export const register = defineCommand({
+  options: SETTING_OPTIONS,
+  ownHelp: {
+    data: '$WIREWATCH_DATA, else ./wirewatch-demo',
+    json: 'print the sample keys and the commands as JSON',
+  },
+  examples: ['demo', 'demo --port 9090'],
+  async run(_given, self) {
+    const serving = await serveAppliance(self, 'demo', { ingestThread: bootIngestThread() }).catch(
+      (error: unknown) => {
+        throw advisedForNpm(error);
+      },
+    );
     if (isQuiet(serving.log.level)) serving.log.level = 'warn';
     const stopping = new AbortController();
     const ended = untilSignal(serving, () => stopping.abort());
-    await demonstrate(serving, json, stopping.signal, operationOf(self));
+    await demonstrate(serving, commonOptions(self).json, stopping.signal, operationOf(self));
     await ended;
-  });
-  addSettingFlags(command);
-  stateOwn(command, {
-    data: '$WIREWATCH_DATA, else ./wirewatch-demo',
-    json: 'print the sample keys and the commands as JSON',
-  });
-  addExamples(command, ['demo', 'demo --port 9090']);
-}
+    return null;
+  },
+});
 
-/** Options reach a program that npm starts only behind `--`. */
+/** Under `npm start`, options reach the program only behind `--`. */
 function advisedForNpm(error: unknown): unknown {
   if (!(error instanceof Refused) || process.env.npm_lifecycle_event !== 'start') return error;
   const advice = 'Choose another port: npm start -- --port 8081';
@@ -59,7 +59,7 @@ function advisedForNpm(error: unknown): unknown {
 
 async function demonstrate(
   { appliance, config, log }: Serving,
-  isTerse: boolean,
+  json: boolean,
   signal: AbortSignal,
   operation: Operation,
 ): Promise<void> {
@@ -69,7 +69,7 @@ async function demonstrate(
     epoch: readEpoch(folder),
     nowMs: Date.now(),
   });
-  if (!isTerse) process.stdout.write(consoleText(link, folder.root));
+  if (!json) process.stdout.write(consoleText(link, folder.root));
   await appliance.readable;
   const db = openReader(folder.detections);
   try {
@@ -80,7 +80,7 @@ async function demonstrate(
     await ingestDay(db, exports, signal);
     if (signal.aborted) return;
     const shown = { console: link, ...(await introduction(appliance.url, keys, db, beganMs)) };
-    print(shown, { json: isTerse, text: () => introductionText(shown, appliance.drop, folder.root) });
+    print(shown, { json, text: () => introductionText(shown, appliance.drop, folder.root) });
     // From now on, every request and every file is shown.
     if (isQuiet(config.log.level)) log.level = config.log.level;
     while (!signal.aborted) {
@@ -103,7 +103,7 @@ For another link, run: wirewatch console --data ${data}
 `;
 }
 
-/** Whether the log level would show a line for every file of the first day, which nobody wants to see. */
+/** Whether the log would have a line for every file of the first day: it is kept quiet meanwhile. */
 function isQuiet(level: string): boolean {
   return level === 'info';
 }
@@ -125,15 +125,15 @@ function prepare(
   }
 }
 
-/** The end of the newest window that both exports have; null where one has none. */
+/** The end of the newest window that both exports have; null if one has none. */
 function doneByBoth(db: Database): number | null {
   const ends = EXPORT_NAMES.map((name) => newestDone(db, name) ?? 0);
   return Math.min(...ends) || null;
 }
 
-/** The newest window first: with it, the appliance is up to date. Then the day before, and something that changes. */
+/** The newest window first: with it, Wirewatch is up to date. Then the day before, and changes. */
 async function ingestDay(db: Database, exports: SampleExports, signal: AbortSignal): Promise<void> {
-  const line = progress('reading a day of sample exports, files:');
+  const progress = createProgress();
   const before = countFiles(db);
   const untilMs = performance.now() + DAY_TIMEOUT_MS;
   let files = 0;
@@ -145,11 +145,11 @@ async function ingestDay(db: Database, exports: SampleExports, signal: AbortSign
   for (const step of steps) {
     files += await step();
     while (countFiles(db) - before < files && performance.now() < untilMs && !signal.aborted) {
-      line.update(countFiles(db) - before, files);
+      progress.update('reading a day of sample exports, files:', countFiles(db) - before, files);
       await pause(POLL_EVERY_MS, signal);
     }
   }
-  line.end();
+  progress.end();
 }
 
 interface Introduction {
@@ -157,7 +157,7 @@ interface Introduction {
   readonly keys: readonly SampleKey[];
   readonly detections: number;
   readonly versions: number;
-  /** Ready to paste. */
+  /** Commands. */
   readonly calls: { readonly health: string; readonly changes: string; readonly detection: string };
   /** One detection, as the API returns it; null if it cannot be requested from here. */
   readonly detection: unknown;
@@ -192,7 +192,7 @@ async function introduction(
   };
 }
 
-/** @returns the answer's body; null where there is none, as with a certificate that this process does not trust */
+/** @returns the answer's body; null if there is none, as with a certificate that this process does not trust */
 async function ask(address: string, key: string): Promise<unknown> {
   try {
     const answer = await fetch(address, { headers: { authorization: `Bearer ${key}` } });
@@ -261,7 +261,7 @@ function indented(text: string): string {
   return text.replace(/^/gm, '  ');
 }
 
-/** Waits, or until the signal. */
+/** Ends early at the signal. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => {});
 }

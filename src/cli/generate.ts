@@ -1,7 +1,5 @@
-/**
- * `wirewatch generate`: sample export files of any size, the same for the same arguments.
- */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+/** `wirewatch generate`: sample export files of any size, the same for the same arguments. */
+import { InvalidArgumentError } from 'commander';
 import {
   CONTENT_TYPE_OF_EXPORT,
   CONTENT_TYPES,
@@ -23,105 +21,104 @@ import { SAMPLE_SUBSCRIPTIONS } from '../generate/sample-agency.ts';
 import { FORMS, type Form } from '../ingest/format/file-name.ts';
 import { Refused } from '../refused.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
-import { addExamples, commonOptions, integerValue, pathValue, windowStartValue } from './options.ts';
-import { print, progress, table } from './output.ts';
+import { defineCommand, option, requiredOption } from './command.ts';
+import { integerValue, pathValue, windowStartValue } from './options.ts';
+import { table, withProgress } from './output.ts';
 
-export type GenerateOptions = {
-  out: string;
+export interface GenerateOptions {
+  readonly out: string;
   /** Epoch milliseconds, a multiple of ten minutes. */
-  start?: number;
-  windows?: number;
-  rows: number;
-  seed: string;
-  export: ExportName | 'both';
-  form: Form;
-  subscriptions: SampleSubscription[];
-  trailer?: boolean;
-  backfill?: string;
-};
+  readonly start?: number;
+  readonly windows?: number;
+  readonly rows: number;
+  readonly seed: string;
+  readonly export: ExportName | 'both';
+  readonly form: Form;
+  readonly subscriptions: SampleSubscription[];
+  readonly trailer?: boolean;
+  readonly backfill?: string;
+}
 
 /** Two years of windows: more is a typing mistake. */
 const WINDOWS_MAX = 105_120;
 const BACKFILL_WINDOWS = 4_320;
 const DEFAULT_SUBSCRIPTIONS = SAMPLE_SUBSCRIPTIONS.map(({ id }) => id).join(',');
 
-export function register(command: Command): void {
-  command
-    .requiredOption(
+export const register = defineCommand({
+  options: [
+    requiredOption(
       '--out <dir>',
       'folder to write to, created if missing; it may be a drop folder in use',
       pathValue,
-    )
-    .option(
+    ),
+    option(
       '--start <time>',
       'start of the first window (default: chosen so that the last window has just ended)',
       windowStartValue,
-    )
-    .option(
+    ),
+    option(
       '--windows <number>',
       `number of ten-minute windows, with one file per export and window (default: 1; with --backfill, the length of the history: ${BACKFILL_WINDOWS}, which is 30 days)`,
       integerValue(1, WINDOWS_MAX),
-    )
-    .option('--rows <number>', 'rows in each file', integerValue(0, ROWS_MAX), 1000)
-    .option('--seed <text>', 'seed of the random content: a number or any text', seedValue, '1')
-    .addOption(
-      new Option('--export <name>', 'which export to write')
-        .choices([...EXPORT_NAMES, 'both'])
-        .default('both'),
-    )
-    .addOption(new Option('--form <form>', 'file format and compression').choices(FORMS).default('ndjson.gz'))
-    .addOption(
-      new Option('--subscriptions <list>', 'subscriptions to write rows for, such as 7001,7002:text')
-        .argParser(subscriptionsValue)
-        .default(subscriptionsValue(DEFAULT_SUBSCRIPTIONS), DEFAULT_SUBSCRIPTIONS),
-    )
-    .option('--trailer', 'end NDJSON files with a line that gives the number of rows')
-    .option(
+    ),
+    option('--rows <number>', 'rows in each file', integerValue(0, ROWS_MAX)).default(1000),
+    option('--seed <text>', 'seed of the random content: a number or any text', seedValue).default('1'),
+    option('--export <name>', 'which export to write')
+      .choices([...EXPORT_NAMES, 'both'])
+      .default('both'),
+    option('--form <form>', 'file format and compression').choices(FORMS).default('ndjson.gz'),
+    option(
+      '--subscriptions <list>',
+      'subscriptions to write rows for, such as 7001,7002:text',
+      subscriptionsValue,
+    ).default(subscriptionsValue(DEFAULT_SUBSCRIPTIONS), DEFAULT_SUBSCRIPTIONS),
+    option('--trailer', 'end NDJSON files with a line that gives the number of rows'),
+    option(
       '--backfill <label>',
       'instead, write one file of older data (a backfill) per export, with this label in its name',
       labelValue,
-    )
-    .action((options: GenerateOptions, self: Command) => generate(options, commonOptions(self).json));
-  addExamples(command, [
+    ),
+  ],
+  examples: [
     'generate --out drop',
     'generate --out samples --windows 6 --rows 50000 --form csv.zst --seed monday',
     'generate --out samples --export newswire --backfill autumn --windows 4320 --rows 1000000',
-  ]);
-}
+  ],
+  async run(given: GenerateOptions) {
+    const written = await writeFiles(given);
+    return {
+      value: written,
+      text: () =>
+        table(written, [
+          { title: 'FILE', value: ({ file }) => file },
+          { title: 'EXPORT', value: (file) => file.export },
+          { title: 'WINDOW START', value: ({ window_start }) => window_start },
+          { title: 'ROWS', value: ({ rows }) => rows, align: 'right' },
+        ]),
+    };
+  },
+});
 
-async function generate(options: GenerateOptions, json: boolean): Promise<void> {
+async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
   const files = plannedFiles(options, Date.now());
   // All names first: a run that must fail should fail before it has written half of its files.
   for (const file of files) await refuseTaken(sampleFilePath(options.out, file));
   const interruption = new AbortController();
   const interrupt = () => interruption.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  const shown = progress('writing rows');
   const written: WrittenFile[] = [];
-  try {
+  return withProgress(async ({ update }) => {
     for (const file of files) {
       const before = written.length * options.rows;
-      const onRows = (rows: number) => shown.update(before + rows, files.length * options.rows);
+      const onRows = (rows: number) => update('writing rows', before + rows, files.length * options.rows);
       written.push(await writeExportFile(options.out, file, { onRows, signal: interruption.signal }));
     }
-  } finally {
-    shown.end();
-    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
-  }
-  print(written, {
-    json,
-    text: () =>
-      table(written, [
-        { title: 'FILE', value: (file) => file.file },
-        { title: 'EXPORT', value: (file) => file.export },
-        { title: 'WINDOW START', value: (file) => file.window_start },
-        { title: 'ROWS', value: (file) => file.rows, align: 'right' },
-      ]),
-  });
+    return written;
+  }).finally(() => process.off('SIGINT', interrupt).off('SIGTERM', interrupt));
 }
 
 /**
- * The files that the options ask for, in the order of their windows.
+ * The files to write, in the order of their windows.
  *
  * @throws Refused `usage` if options contradict each other
  */
@@ -159,7 +156,7 @@ export function plannedFiles(options: GenerateOptions, nowMs: number): SampleFil
   );
 }
 
-/** With both exports, one without subscriptions still gets its files, without rows, like a real export. */
+/** Not for both exports: there, one without subscriptions gets files without rows, like a real export. */
 function requireSubscription(exportName: ExportName, subscriptions: readonly SampleSubscription[]): void {
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
   if (subscriptions.some(({ contentTypes }) => contentTypes.includes(contentType))) return;

@@ -1,20 +1,16 @@
-/** `wirewatch healthcheck`: whether the running appliance is healthy. For containers, load balancers and scripts. */
-
+/** `wirewatch healthcheck`: whether Wirewatch runs and is healthy. For containers, load balancers and scripts. */
 import { existsSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Command } from 'commander';
-import { loadConfig } from '../config/load.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { printable } from '../printable.ts';
 import { Refused, reasonOf } from '../refused.ts';
-import { dataFolder } from '../store/folder.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { SECOND_MS } from '../time.ts';
-import { resolveDataFolder } from './data-folder.ts';
-import { listeningUrl } from './local-address.ts';
-import { addExamples, commonOptions, integerValue, urlValue } from './options.ts';
-import { print } from './output.ts';
+import { defineCommand, option } from './command.ts';
+import { commandFolder, configOf, listeningUrl } from './installation.ts';
+import { commonOptions, integerValue, urlValue } from './options.ts';
 
 const TIMEOUT_DEFAULT_SECONDS = 5;
 const TIMEOUT_MAX_SECONDS = 300;
@@ -23,13 +19,13 @@ const BODY_BYTES_MAX = 64 * 1024;
 
 interface Asked {
   readonly url: string;
-  /** The appliance's own certificate need not name the address by which it is asked here. */
+  /** Wirewatch's own certificate need not name the local address. */
   readonly isOwn: boolean;
 }
 
 interface Result {
   readonly healthy: boolean;
-  /** Null where nothing was asked. */
+  /** Null if no request was sent. */
   readonly url: string | null;
   /** The HTTP status; null without an answer. */
   readonly status: number | null;
@@ -39,51 +35,51 @@ interface Result {
   readonly health: unknown;
 }
 
-type Options = { url?: string; host?: string; port?: string; timeout?: number };
+interface Given {
+  readonly url?: string;
+  readonly host?: string;
+  readonly port?: string;
+  readonly timeout?: number;
+}
 
-export function register(command: Command): void {
-  command
-    .option(
+export const register = defineCommand({
+  options: [
+    option(
       '--url <url>',
       'base address to check (default: where the Wirewatch of this data folder listens)',
       urlValue,
-    )
-    .option('--host <address>', 'address to check (default: from the settings)')
-    .option('--port <number>', 'port to check (default: from the settings)')
-    .option(
+    ),
+    option('--host <address>', 'address to check (default: from the settings)'),
+    option('--port <number>', 'port to check (default: from the settings)'),
+    option(
       '--timeout <seconds>',
       `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
       integerValue(1, TIMEOUT_MAX_SECONDS),
-    )
-    .action(async (options: Options, self: Command) => {
-      const seconds = options.timeout ?? TIMEOUT_DEFAULT_SECONDS;
-      const asked = askedOf(self, options);
-      const result = asked === null ? notRunning(self) : await askHealth(asked, seconds);
-      if (commonOptions(self).json) print(result, { json: true, text: '' });
-      else if (result.reason !== null) process.stderr.write(`wirewatch: ${printable(result.reason)}\n`);
-      if (!result.healthy) process.exitCode = 1;
-    });
-  addExamples(command, [
-    'healthcheck',
-    'healthcheck --url https://detections.example.org --timeout 2 --json',
-  ]);
-}
+    ),
+  ],
+  examples: ['healthcheck', 'healthcheck --url https://detections.example.org --timeout 2 --json'],
+  async run({ timeout = TIMEOUT_DEFAULT_SECONDS, ...given }: Given, self) {
+    const asked = askedOf(self, given);
+    const result = asked === null ? notRunning(self) : await askHealth(asked, timeout);
+    const { healthy, reason } = result;
+    if (commonOptions(self).json) return { value: result, text: '', failed: !healthy };
+    if (reason !== null) process.stderr.write(`wirewatch: ${printable(reason)}\n`);
+    if (!healthy) process.exitCode = 1;
+    return null;
+  },
+});
 
-/** @returns null where no appliance runs on the data folder: another one may have its port */
-function askedOf(command: Command, { url, host, port }: Options): Asked | null {
+/** @returns null if Wirewatch does not run on the data folder: another one may have its port */
+function askedOf(command: Command, { url, host, port }: Given): Asked | null {
   if (url !== undefined) return { url, isOwn: false };
-  const common = commonOptions(command);
-  const root = resolveDataFolder(common);
   if (host === undefined && port === undefined) {
-    const folder = dataFolder(root);
+    const folder = commandFolder(command);
     const running = readRunning(folder);
-    // Where no installation lies in the folder, it may lie in one that this command was not told of.
+    // Without an installation in the folder, Wirewatch may run on another folder: the settings tell its address.
     if (running.kind === 'stopped' && existsSync(folder.access)) return null;
     if (running.kind === 'running' && running.url !== null) return { url: running.url, isOwn: true };
   }
-  const own = listeningUrl(
-    loadConfig({ flags: { host, port }, env: process.env, file: common.config, dataFolder: root }),
-  );
+  const own = listeningUrl(configOf(command));
   if (own === null) {
     throw new Refused(
       'usage',
@@ -94,7 +90,7 @@ function askedOf(command: Command, { url, host, port }: Options): Asked | null {
 }
 
 function notRunning(command: Command): Result {
-  const root = resolveDataFolder(commonOptions(command));
+  const { root } = commandFolder(command);
   const reason = `Wirewatch is not running on the data folder ${root}. Start it with "wirewatch serve", or name another data folder with --data or an address with --url`;
   return { healthy: false, url: null, status: null, reason, health: null };
 }
@@ -105,7 +101,7 @@ async function askHealth({ url, isOwn }: Asked, seconds: number): Promise<Result
     const { status, body } = await get(address, isOwn, AbortSignal.timeout(seconds * SECOND_MS));
     const health = parsed(body);
     const isHealth = memberOf(health, 'status') !== undefined && memberOf(health, 'alerts') !== undefined;
-    const reason = !isHealth ? notOurs(address, status) : status === 200 ? null : degraded(health);
+    const reason = !isHealth ? foreignAnswer(address, status) : status === 200 ? null : degraded(health);
     return { healthy: reason === null, url, status, reason, health: isHealth ? health : null };
   } catch (error) {
     return { healthy: false, url, status: null, reason: unreached(url, error, seconds), health: null };
@@ -118,7 +114,7 @@ async function get(
   signal: AbortSignal,
 ): Promise<{ status: number; body: string }> {
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    // Nothing secret is sent, and whoever could answer in its place on this machine could also stop it.
+    // The request has no secret, and a program that could answer in its place could also stop it.
     const sent = address.startsWith('https:')
       ? requestTls(address, { signal, agent: false, rejectUnauthorized: !isOwn })
       : request(address, { signal, agent: false });
@@ -161,7 +157,7 @@ function countOf(health: unknown, name: 'open' | 'page_worthy'): number {
   return typeof count === 'number' ? count : 0;
 }
 
-function notOurs(address: string, status: number): string {
+function foreignAnswer(address: string, status: number): string {
   return `${address} answered with status ${status}, but the answer is not from Wirewatch. Check the address, and name the right one with --url`;
 }
 

@@ -1,7 +1,6 @@
 /** `wirewatch ingest validate` and `ingest explain`: what a file contains, and what it would change. */
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Command } from 'commander';
 import type { Config } from '../config/load.ts';
 import { counted, grouped } from '../counted.ts';
 import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/apply/file-record.ts';
@@ -17,47 +16,48 @@ import { openReader } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { findWindow, type WindowStatus } from '../windows/ledger.ts';
 import { arrival, isHistory } from '../windows/transitions.ts';
-import { configOf, folderOf, withDetections } from './config.ts';
+import { argument, subcommand } from './command.ts';
 import { fileTable } from './ingest-status.ts';
-import { addDropOption, addExamples, commonOptions } from './options.ts';
-import { print, progress } from './output.ts';
+import { configOf, folderOf, withDetections } from './installation.ts';
+import { DROP_OPTION } from './options.ts';
+import { withProgress } from './output.ts';
 
 const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
 
-export function registerValidate(ingest: Command): void {
-  const command = ingest
-    .command('validate')
-    .argument('<file>', 'path of an export file')
-    .description(
-      'check a file against the export format, exactly as Wirewatch does. Changes nothing. Exit code 1 if the file is not valid',
-    )
-    .action(async (path: string, _options, self: Command) => {
-      const verdict = await validate(path, configOf(self));
-      print(verdict, { json: commonOptions(self).json, text: () => verdictText(verdict) });
-      if (!verdict.valid) process.exitCode = 1;
-    });
-  addExamples(command, ['ingest validate newswire.20261121T1010Z.ndjson.gz']);
-}
+export const validate = subcommand(
+  'validate',
+  'check a file against the export format, exactly as Wirewatch does. Changes nothing. Exit code 1 if the file is not valid',
+  {
+    arguments: [argument('<file>', 'path of an export file')],
+    examples: ['ingest validate newswire.20261121T1010Z.ndjson.gz'],
+    async run({ file }: { file: string }, self) {
+      const verdict = await validateFile(file, configOf(self));
+      return { value: verdict, text: () => verdictText(verdict), failed: !verdict.valid };
+    },
+  },
+);
 
-export function registerExplain(ingest: Command): void {
-  const command = ingest
-    .command('explain')
-    .argument('<file>', 'path of an export file, or the name of one that was dropped earlier')
-    .description(
-      'show what Wirewatch would do with a file: its window, its rows and what they would change, and what happened to earlier files with its name. Exit code 1 if the file is not valid',
-    )
-    .action(async (path: string, _options, self: Command) => {
-      const explanation = await explain(path, configOf(self));
-      print(explanation, { json: commonOptions(self).json, text: () => explanationText(explanation) });
-      // One that is no longer there is not invalid.
-      if (!explanation.valid && existsSync(explanation.file)) process.exitCode = 1;
-    });
-  addDropOption(command);
-  addExamples(command, [
-    'ingest explain /srv/exports/newswire.20261121T1010Z.ndjson.gz',
-    'ingest explain newswire.20261121T1010Z.ndjson.gz --json',
-  ]);
-}
+export const explain = subcommand(
+  'explain',
+  'show what Wirewatch would do with a file: its window, its rows and what they would change, and what happened to earlier files with its name. Exit code 1 if the file is not valid',
+  {
+    arguments: [argument('<file>', 'path of an export file, or the name of one that was dropped earlier')],
+    options: [DROP_OPTION],
+    examples: [
+      'ingest explain /srv/exports/newswire.20261121T1010Z.ndjson.gz',
+      'ingest explain newswire.20261121T1010Z.ndjson.gz --json',
+    ],
+    async run({ file }: { file: string }, self) {
+      const explanation = await explainFile(file, configOf(self));
+      return {
+        value: explanation,
+        text: () => explanationText(explanation),
+        // A file that no longer exists is not invalid.
+        failed: !explanation.valid && existsSync(explanation.file),
+      };
+    },
+  },
+);
 
 interface Verdict {
   readonly file: string;
@@ -79,7 +79,7 @@ interface Verdict {
 }
 
 /** @param name under which the file was dropped, or would be */
-async function validate(path: string, config: Config, name = basename(path)): Promise<Verdict> {
+async function validateFile(path: string, config: Config, name = basename(path)): Promise<Verdict> {
   requireFile(path);
   const judged = judgeName(name);
   if (judged.kind !== 'export') {
@@ -88,10 +88,10 @@ async function validate(path: string, config: Config, name = basename(path)): Pr
     return { ...NOT_AN_EXPORT, file: path, reason };
   }
   const { checkExport } = await import('../ingest/rules/dry-run.ts');
-  const shown = progress(judged.file.name);
   const rules = { ...rulesOf(config), bad_rows: 'fail' } as const;
-  const result = await checkExport(path, judged.file, rules, { onProgress: (rows) => shown.update(rows) });
-  shown.end();
+  const result = await withProgress(({ update }) =>
+    checkExport(path, judged.file, rules, { onProgress: (rows) => update(judged.file.name, rows) }),
+  );
   return { file: path, ...nameDocument(judged.file), ...resultDocument(result) };
 }
 
@@ -111,7 +111,7 @@ interface Explanation extends Verdict {
   readonly history: readonly FileDocument[];
 }
 
-async function explain(given: string, config: Config): Promise<Explanation> {
+async function explainFile(given: string, config: Config): Promise<Explanation> {
   const name = basename(given);
   const history = withDetections(config, [], (db) => filesNamed(db, name).map(fileDocument));
   const path = existsSync(given) ? given : (pathOfDropped(history, config) ?? given);
@@ -135,7 +135,7 @@ async function explain(given: string, config: Config): Promise<Explanation> {
       ...untold,
     };
   }
-  const verdict = await validate(path, config, name);
+  const verdict = await validateFile(path, config, name);
   if (judged.kind !== 'export') {
     const fate =
       judged.kind === 'refused'
@@ -252,27 +252,16 @@ function nameDocument(file: ExportFileName): Pick<Verdict, 'export' | 'window_st
 
 function resultDocument(
   result: ReadingResult,
-): Pick<
-  Verdict,
-  | 'valid'
-  | 'rows'
-  | 'reason'
-  | 'errors_total'
-  | 'rows_with_errors'
-  | 'errors'
-  | 'error_groups'
-  | 'ignored_columns'
-  | 'names_without_id'
-> {
-  const bad = result.kind === 'bad' ? result : null;
+): Omit<Verdict, 'file' | keyof ReturnType<typeof nameDocument>> {
+  const bad = result.kind === 'bad' ? result : NOT_AN_EXPORT;
   return {
     valid: result.kind === 'read',
     rows: result.counts.rows,
     reason: 'reason' in result ? result.reason : null,
-    errors_total: bad?.errors_total ?? 0,
-    rows_with_errors: bad?.rows_with_errors ?? 0,
-    errors: bad?.errors ?? [],
-    error_groups: bad?.error_groups ?? [],
+    errors_total: bad.errors_total,
+    rows_with_errors: bad.rows_with_errors,
+    errors: bad.errors,
+    error_groups: bad.error_groups,
     ignored_columns: result.counts.ignored_columns,
     names_without_id: result.counts.names_without_id,
   };

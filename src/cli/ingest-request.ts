@@ -8,7 +8,8 @@ import type { Database } from '../store/database.ts';
 import { deriveKey } from '../store/derived-key.ts';
 import { readSecret } from '../store/secret.ts';
 import { openForCommand } from './access.ts';
-import { configOf, folderOf } from './config.ts';
+import { configOf, folderOf } from './installation.ts';
+import { createProgress } from './output.ts';
 
 /** Sends a request and waits until it is served: see {@link untilServed}. */
 export function serveRequest(command: Command, wanted: IngestRequest): Promise<RequestOutcome> {
@@ -16,8 +17,7 @@ export function serveRequest(command: Command, wanted: IngestRequest): Promise<R
 }
 
 /**
- * Waits until a request is served, by the running appliance or by this process if none runs. Shows progress on a
- * terminal.
+ * Waits until a request is served: by the running Wirewatch, otherwise by this process. Shows progress on a terminal.
  *
  * @param add writes the request to access.db together with what belongs to it, or finds it there
  */
@@ -29,16 +29,15 @@ export async function serveAdded(
   const folder = folderOf(config);
   const access = openForCommand(command);
   const log = createLogger({ level: 'warn' });
+  const progress = createProgress();
   try {
     const settings = ingestSettings(config, deriveKey(readSecret(folder), 'photo'), 'requests');
     return await untilServed(access.db, folder, settings, add(access.db), {
-      onProgress: (text) => {
-        if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${text}`);
-      },
+      onProgress: (text) => progress.update(text),
       onLog: ({ level, msg, fields }) => log[level](fields, msg),
     });
   } finally {
-    if (process.stderr.isTTY) process.stderr.write('\r\x1b[2K');
+    progress.end();
     access.close();
   }
 }

@@ -1,6 +1,4 @@
 /** `wirewatch ingest status`: the state of ingest. */
-
-import type { Command } from 'commander';
 import { type Config, enabledExports } from '../config/load.ts';
 import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
@@ -9,9 +7,10 @@ import { type IngestStatus, ingestStatus } from '../ingest/ingest-status.ts';
 import type { Database } from '../store/database.ts';
 import { type Reach, reachText } from '../windows/reach.ts';
 import { withAccess } from './access.ts';
-import { configOf, folderOf, withDetections } from './config.ts';
-import { addDropOption, addExamples, commonOptions, integerValue } from './options.ts';
-import { print, table } from './output.ts';
+import { option, subcommand } from './command.ts';
+import { configOf, folderOf, withDetections } from './installation.ts';
+import { DROP_OPTION, integerValue } from './options.ts';
+import { table } from './output.ts';
 
 const FILES_DEFAULT = 10;
 const FILES_MAX = 1000;
@@ -33,30 +32,32 @@ function shownCount(count: number | undefined): string | undefined {
   return count === undefined ? undefined : grouped(count);
 }
 
-export function registerStatus(ingest: Command): void {
-  const command = ingest
-    .command('status')
-    .description('show whether Wirewatch is running, which files are waiting, and the files processed last')
-    .option(
-      '--files <number>',
-      `how many of the last files to show (default: ${FILES_DEFAULT})`,
-      integerValue(0, FILES_MAX),
-    )
-    .action((options: { files?: number }, self: Command) => {
-      const files = options.files ?? FILES_DEFAULT;
-      const status = withAccess(self, (access) => ingestStatusOf(access, configOf(self), files));
-      print(status, { json: commonOptions(self).json, text: () => statusText(status) });
-    });
-  addDropOption(command);
-  addExamples(command, ['ingest status', 'ingest status --files 100 --json']);
-}
+export const status = subcommand(
+  'status',
+  'show whether Wirewatch is running, which files are waiting, and the files processed last',
+  {
+    options: [
+      option(
+        '--files <number>',
+        `how many of the last files to show (default: ${FILES_DEFAULT})`,
+        integerValue(0, FILES_MAX),
+      ),
+      DROP_OPTION,
+    ],
+    examples: ['ingest status', 'ingest status --files 100 --json'],
+    run({ files = FILES_DEFAULT }: { files?: number }, self) {
+      const found = withAccess(self, (access) => ingestStatusOf(access, configOf(self), files));
+      return { value: found, text: () => statusText(found) };
+    },
+  },
+);
 
 function ingestStatusOf(access: Database, config: Config, filesMax: number): IngestStatus {
   const enabled = enabledExports(config);
   const sources = { folder: folderOf(config), drop: config.ingest.drop, enabled, access };
-  const status = (detections: Database | null) =>
+  const read = (detections: Database | null) =>
     ingestStatus({ ...sources, detections }, filesMax, Date.now());
-  return withDetections<IngestStatus | null>(config, null, status) ?? status(null);
+  return withDetections<IngestStatus | null>(config, null, read) ?? read(null);
 }
 
 function waitingText({ waiting, waiting_files }: IngestStatus): string {
@@ -92,9 +93,9 @@ function statusText(status: IngestStatus): string {
     ...status.applying.map((file) => `backfill     ${applyingText(file)}`),
   ];
   const shown = new Set(status.files.map(({ number }) => number));
-  const others = status.not_applied.filter(({ number }) => !shown.has(number));
+  const failures = status.not_applied.filter(({ number }) => !shown.has(number));
   const tables = [
-    ...(others.length === 0 ? [] : [`Files not applied in the last 24 hours:\n${fileTable(others)}`]),
+    ...(failures.length === 0 ? [] : [`Files not applied in the last 24 hours:\n${fileTable(failures)}`]),
     ...(status.files.length === 0 ? [] : [`Files processed last:\n${fileTable(status.files)}`]),
   ];
   return [lines.join('\n'), ...tables].join('\n\n');

@@ -1,48 +1,68 @@
-/** `wirewatch ingest`: what was read, what is waiting, and what a file would change. */
-import type { Command } from 'commander';
+/** `wirewatch ingest`: what was read and what is waiting; checks a file, reads the archive again, pauses, resumes. */
+import { counted, grouped } from '../counted.ts';
 import { pauseIngest, resumeIngest } from '../ingest/apply/subscribers.ts';
+import type { ReplayCounts } from '../ingest/requests/requests.ts';
+import { Refused } from '../refused.ts';
 import { formatMs } from '../time.ts';
 import { withAccess } from './access.ts';
-import { registerExplain, registerValidate } from './ingest-file.ts';
-import { registerReplay } from './ingest-replay.ts';
-import { registerStatus } from './ingest-status.ts';
-import { addExamples, commonOptions } from './options.ts';
-import { print } from './output.ts';
+import { commandGroup, option, subcommand } from './command.ts';
+import { explain, validate } from './ingest-file.ts';
+import { status } from './ingest-status.ts';
+import { DROP_OPTION, instantValue } from './options.ts';
 
-export function register(ingest: Command): void {
-  registerStatus(ingest);
-  registerValidate(ingest);
-  registerExplain(ingest);
-  registerReplay(ingest);
-  registerPause(ingest);
-  registerResume(ingest);
+const replay = subcommand(
+  'replay',
+  'read archived files again in their original order, to add rows of subscriptions that were added later and to apply a changed --print-metadata. Whatever is up to date stays unchanged',
+  {
+    options: [
+      option('--from <time>', 'only files first applied at or after this time', instantValue),
+      option('--to <time>', 'only files first applied before this time', instantValue),
+      DROP_OPTION,
+    ],
+    examples: ['ingest replay', 'ingest replay --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z'],
+    async run({ from = 0, to = Number.MAX_SAFE_INTEGER }: { from?: number; to?: number }, self) {
+      if (from >= to) throw new Refused('usage', '--from must be earlier than --to');
+      const { serveRequest } = await import('./ingest-request.ts');
+      const outcome = await serveRequest(self, { kind: 'replay', from, to });
+      if (!outcome.ok) throw new Refused('failed', outcome.reason);
+      if (!('replay' in outcome)) throw new Error('the answer to a replay is of another kind');
+      const { replay: counts } = outcome;
+      return { value: counts, text: () => replayText(counts), failed: counts.unreadable.length > 0 };
+    },
+  },
+);
+
+function replayText(counts: ReplayCounts): string {
+  return [
+    `${counted(counts.files, 'file')} with ${counted(counts.rows, 'row')} ${counts.files === 1 ? 'was' : 'were'} read again: ${counted(counts.created, 'detection')} created, ${grouped(counts.updated)} updated, ${grouped(counts.rescored)} re-scored, ${grouped(counts.unchanged)} unchanged.`,
+    ...counts.unreadable.map(({ file, reason }) => `not read: ${file}: ${reason}`),
+  ].join('\n');
 }
 
-function registerPause(ingest: Command): void {
-  const command = ingest
-    .command('pause')
-    .description('stop reading dropped files until "ingest resume", also across restarts')
-    .action((_options, self: Command) => {
-      const paused = formatMs(
-        withAccess(self, (access) => pauseIngest(access, Date.now()), { create: true }),
-      );
-      const text = `Ingest has been paused since ${paused}. Dropped files stay where they are. Resume with: wirewatch ingest resume`;
-      print({ paused: true, paused_since: paused }, { json: commonOptions(self).json, text });
-    });
-  addExamples(command, ['ingest pause']);
-}
+const pause = subcommand('pause', 'stop reading dropped files until "ingest resume", also across restarts', {
+  examples: ['ingest pause'],
+  run(_given, self) {
+    const pausedMs = withAccess(self, (access) => pauseIngest(access, Date.now()), { create: true });
+    const paused_since = formatMs(pausedMs);
+    return {
+      value: { paused: true, paused_since },
+      text: `Ingest has been paused since ${paused_since}. Dropped files stay where they are. Resume with: wirewatch ingest resume`,
+    };
+  },
+});
 
-function registerResume(ingest: Command): void {
-  const command = ingest
-    .command('resume')
-    .description('resume reading dropped files after "ingest pause"')
-    .action((_options, self: Command) => {
-      const was = withAccess(self, resumeIngest);
-      const text =
-        was === null
+const resume = subcommand('resume', 'resume reading dropped files after "ingest pause"', {
+  examples: ['ingest resume'],
+  run(_given, self) {
+    const pausedMs = withAccess(self, resumeIngest);
+    return {
+      value: { paused: false, paused_since: null },
+      text:
+        pausedMs === null
           ? 'Ingest was not paused.'
-          : `Ingest has been resumed. It had been paused since ${formatMs(was)}.`;
-      print({ paused: false, paused_since: null }, { json: commonOptions(self).json, text });
-    });
-  addExamples(command, ['ingest resume']);
-}
+          : `Ingest has been resumed. It had been paused since ${formatMs(pausedMs)}.`,
+    };
+  },
+});
+
+export const register = commandGroup(status, validate, explain, replay, pause, resume);

@@ -1,272 +1,338 @@
-/**
- * `wirewatch key`: the API keys of clients (contract: Authentication). Works while Wirewatch is running, and takes effect
- * with its next request.
- */
+/** `wirewatch key`: the API keys of clients (contract: Authentication). Changes apply to the next request. */
 import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
-import { addKey, getKey, type Key, keyDocument, listKeys, revokeKey, setKey } from '../auth/keys.ts';
-import type { Config } from '../config/load.ts';
+import { rotateKey } from '../auth/key-rotation.ts';
+import {
+  addKey,
+  getKey,
+  type Key,
+  type KeyTerms,
+  keyDocument,
+  listKeys,
+  revokeKey,
+  setKey,
+} from '../auth/keys.ts';
+import { OVERLAP_DEFAULT_MS } from '../config/setting-terms.ts';
 import { grouped } from '../counted.ts';
-import { formatMs, HOUR_MS } from '../time.ts';
+import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
+import { DAY_MS, formatMs, HOUR_MS } from '../time.ts';
+import { requireChanges, withAccess } from './access.ts';
 import {
   accountIdValue,
-  dailyRowsValue,
-  details,
-  type None,
-  nameValue,
-  orNull,
-  requireChanges,
-  withAccess,
-} from './access.ts';
-import { configOf } from './config.ts';
-import { confirm } from './confirm.ts';
-import {
   addressesValue,
+  dailyRowsValue,
   expiresValue,
-  ID_HELP,
   keyIdValue,
+  keySubscriptionsValue,
+  nameValue,
+  overlapValue,
   scopesValue,
-  subscriptionsText,
-  subscriptionsValue,
-} from './key-options.ts';
-import { registerRotate } from './key-rotate.ts';
-import { type UsageOfKeys, usageOfKeys, usedKeyDocument } from './key-usage.ts';
-import { localUrl } from './local-address.ts';
-import { addExamples, commonOptions } from './options.ts';
-import { print, table } from './output.ts';
+} from './access-options.ts';
+import {
+  argument,
+  commandGroup,
+  entryResult,
+  listResult,
+  option,
+  type Result,
+  requiredOption,
+  subcommand,
+} from './command.ts';
+import { confirm } from './confirm.ts';
+import { commandFolder, configOf, localUrl } from './installation.ts';
+import { YES_OPTION } from './options.ts';
+import { type Column, details } from './output.ts';
 
-/** The options of `create` and `set`, read. */
-type KeyOptions = {
-  account: string;
-  name: string;
-  scopes: Key['scopes'];
-  subscriptions: Key['subscriptions'];
-  expires?: number | None;
-  allowAddress?: Key['allow_addresses'];
-  dailyRows?: number | None;
-};
+/** A key as `--json` prints it, with its use so far. */
+type UsedKey = ReturnType<typeof usedKeyDocument>;
 
-const SCOPES_HELP =
-  'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)';
-const SUBSCRIPTIONS_HELP =
-  'subscriptions that the key may read, such as 7001,7002:text. Without a type, every content type the subscription has at the time';
+const COLUMNS: readonly Column<UsedKey>[] = [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'ACCOUNT', value: ({ account }) => account },
+  { title: 'NAME', value: ({ name }) => name },
+  {
+    title: 'STATUS',
+    value: ({ status, revoked_at }) => (revoked_at === null ? status : `${status} at ${revoked_at}`),
+  },
+  { title: 'SCOPES', value: ({ scopes }) => scopes.join(',') },
+  { title: 'SUBSCRIPTIONS', value: ({ subscriptions }) => subscriptionsText(subscriptions) },
+  { title: 'EXPIRES', value: ({ expires_at }) => expires_at ?? 'never' },
+  { title: 'LAST USED', value: ({ last_used_at }) => last_used_at ?? 'no recorded use' },
+  {
+    title: 'ROWS TODAY',
+    value: ({ rows_today }) => (rows_today === null ? null : grouped(rows_today)),
+    align: 'right',
+  },
+];
 
-export function register(key: Command): void {
-  registerCreate(key);
-  registerList(key);
-  registerShow(key);
-  registerSet(key);
-  registerRotate(key);
-  registerRevoke(key);
-  registerGenerate(key);
+/** For one key: what a list has no room for, too. */
+const ALL_COLUMNS: readonly Column<UsedKey>[] = [
+  ...COLUMNS,
+  { title: 'ADDRESSES', value: ({ allow_addresses }) => allow_addresses.join(', ') || 'any' },
+  {
+    title: 'DAILY ROWS',
+    value: ({ daily_rows }) => (daily_rows === null ? 'only that of the account' : grouped(daily_rows)),
+  },
+  { title: 'CREATED', value: ({ created_at }) => created_at },
+];
+
+const ID = argument('<id>', 'key id: the 12 characters after "_live_"', keyIdValue);
+const NAME = ['--name <name>', 'name of the key', nameValue] as const;
+const SCOPES = [
+  '--scopes <scopes>',
+  'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)',
+  scopesValue,
+] as const;
+const SUBSCRIPTIONS = [
+  '--subscriptions <list>',
+  'subscriptions that the key may read, such as 7001,7002:text. Without a type, every content type the subscription has at the time',
+  keySubscriptionsValue,
+] as const;
+const LIMITS = [
+  option('--expires <time>', 'when the key expires, such as 2027-01-01T00:00:00Z, or none', expiresValue),
+  option(
+    '--allow-address <cidr>',
+    'address or network that may use the key, or none for any; repeatable',
+    addressesValue,
+  ),
+  option('--daily-rows <number>', 'daily row allowance of the key itself, or none', dailyRowsValue),
+];
+
+interface Terms {
+  readonly account: string;
+  readonly name: string;
+  readonly scopes: KeyTerms['scopes'];
+  readonly subscriptions: KeyTerms['subscriptions'];
+  readonly expires?: number | null;
+  readonly allowAddress?: KeyTerms['allow_addresses'];
+  readonly dailyRows?: number | null;
 }
 
-function registerCreate(key: Command): void {
-  const command = key
-    .command('create')
-    .description('create a key. It is shown only once')
-    .requiredOption('--account <id>', 'account that the key belongs to', accountIdValue)
-    .requiredOption('--name <name>', 'name of the key', nameValue)
-    .requiredOption('--scopes <scopes>', SCOPES_HELP, scopesValue)
-    .requiredOption('--subscriptions <list>', SUBSCRIPTIONS_HELP, subscriptionsValue);
-  addLimitOptions(command).action((options: KeyOptions, self: Command) => {
-    const config = configOf(self);
-    const { id, key } = createKey(config.keys.prefix);
-    const added = {
-      id,
-      prefix: config.keys.prefix,
-      hash: hashKey(key),
-      account_id: options.account,
-      name: options.name,
-      scopes: options.scopes,
-      subscriptions: options.subscriptions,
-      expires_at: orNull(options.expires) ?? null,
-      allow_addresses: options.allowAddress ?? [],
-      daily_rows: orNull(options.dailyRows) ?? null,
-    };
-    const nowMs = Date.now();
-    const created = withAccess(self, (db) => addKey(db, added, nowMs));
-    const usage = usageOfKeys(self, nowMs);
-    print(
-      { ...usedKeyDocument(created, usage, nowMs), key },
-      {
-        json: commonOptions(self).json,
-        text: () =>
-          [
-            `Created key ${id}.`,
-            keyText(created, usage, nowMs),
-            ...scopesNotes(created),
-            `The key. It is shown only once:\n\n  ${key}`,
-            `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${baseUrl(config)}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
-          ].join('\n\n'),
-      },
-    );
-  });
-  addExamples(command, [
+interface GivenId {
+  readonly id: string;
+}
+
+const create = subcommand('create', 'create a key. It is shown only once', {
+  options: [
+    requiredOption('--account <id>', 'account that the key belongs to', accountIdValue),
+    requiredOption(...NAME),
+    requiredOption(...SCOPES),
+    requiredOption(...SUBSCRIPTIONS),
+    ...LIMITS,
+  ],
+  examples: [
     'key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001',
     'key create --account acme --name Partner --scopes detections:read --subscriptions 7001:text,7002 --expires 2027-01-01T00:00:00Z --allow-address 192.0.2.0/24',
-  ]);
-}
-
-function registerList(key: Command): void {
-  const command = key
-    .command('list')
-    .description('list all keys')
-    .action((_options: unknown, self: Command) => {
-      const nowMs = Date.now();
-      const found = withAccess(self, listKeys);
-      const usage = usageOfKeys(self, nowMs);
-      const keys = found.map((one) => usedKeyDocument(one, usage, nowMs));
-      print(keys, {
-        json: commonOptions(self).json,
-        text: () =>
-          keys.length === 0
-            ? 'There are no keys yet. To create one, see: wirewatch key create --help'
-            : table(keys, [
-                { title: 'ID', value: (one) => one.id },
-                { title: 'ACCOUNT', value: (one) => one.account },
-                { title: 'NAME', value: (one) => one.name },
-                { title: 'STATUS', value: (one) => one.status },
-                { title: 'SCOPES', value: (one) => one.scopes.join(',') },
-                { title: 'SUBSCRIPTIONS', value: (one) => subscriptionsText(one.subscriptions) },
-                { title: 'EXPIRES', value: (one) => one.expires_at },
-                { title: 'LAST USED', value: (one) => one.last_used_at },
-                {
-                  title: 'ROWS TODAY',
-                  value: (one) => (one.rows_today === null ? null : grouped(one.rows_today)),
-                  align: 'right',
-                },
-              ]),
-      });
-    });
-  addExamples(command, ['key list', 'key list --json']);
-}
-
-function registerShow(key: Command): void {
-  const command = key
-    .command('show')
-    .description('show one key, without its secret')
-    .argument('<id>', ID_HELP, keyIdValue)
-    .action((id: string, _options: unknown, self: Command) => {
-      printKey(
-        self,
-        withAccess(self, (db) => getKey(db, id)),
-      );
-    });
-  addExamples(command, ['key show abcdefghij23']);
-}
-
-function registerSet(key: Command): void {
-  const command = key
-    .command('set')
-    .description('change a key, but not its secret. Values that you do not give stay unchanged')
-    .argument('<id>', ID_HELP, keyIdValue)
-    .option(
-      '--account <id>',
-      'account of the key, as a check; a key cannot move to another account',
-      accountIdValue,
-    )
-    .option('--name <name>', 'name of the key', nameValue)
-    .option('--scopes <scopes>', SCOPES_HELP, scopesValue)
-    .option('--subscriptions <list>', SUBSCRIPTIONS_HELP, subscriptionsValue);
-  addLimitOptions(command).action((id: string, options: Partial<KeyOptions>, self: Command) => {
-    requireChanges(self);
-    const changes = {
-      account_id: options.account,
-      name: options.name,
-      scopes: options.scopes,
-      subscriptions: options.subscriptions,
-      expires_at: orNull(options.expires),
-      allow_addresses: options.allowAddress,
-      daily_rows: orNull(options.dailyRows),
+  ],
+  run(given: Terms, self) {
+    const config = configOf(self);
+    const { prefix } = config.keys;
+    const { id, key } = createKey(prefix);
+    const nowMs = Date.now();
+    const added = {
+      id,
+      prefix,
+      hash: hashKey(key),
+      account_id: given.account,
+      name: given.name,
+      scopes: given.scopes,
+      subscriptions: given.subscriptions,
+      expires_at: given.expires ?? null,
+      allow_addresses: given.allowAddress ?? [],
+      daily_rows: given.dailyRows ?? null,
     };
-    printKey(
-      self,
-      withAccess(self, (db) => setKey(db, id, changes)),
-      `Changed key ${id}.`,
+    const created = withAccess(self, (db) => addKey(db, added, nowMs));
+    const { base_url } = config.server;
+    const url = base_url !== '' ? base_url : (localUrl(config) ?? 'http://127.0.0.1:PORT');
+    const shown = { ...usedKeyDocument(created, usageOfKeys(self, nowMs), nowMs), key };
+    return entryResult(
+      shown,
+      ALL_COLUMNS,
+      `Created key ${id}.`,
+      ...scopesNotes(created),
+      `The key. It is shown only once:\n\n  ${key}`,
+      `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${url}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
     );
-  });
-  addExamples(command, [
-    'key set abcdefghij23 --expires 2027-01-01T00:00:00Z',
-    'key set abcdefghij23 --allow-address none --daily-rows none',
-  ]);
-}
+  },
+});
 
-function registerRevoke(key: Command): void {
-  const command = key
-    .command('revoke')
-    .description('revoke a key permanently')
-    .argument('<id>', ID_HELP, keyIdValue)
-    .option('--yes', 'do not ask for confirmation')
-    .action(async (id: string, { yes }: { yes?: boolean }, self: Command) => {
+const list = subcommand('list', 'list all keys', {
+  examples: ['key list', 'key list --json'],
+  run(_given, self) {
+    const nowMs = Date.now();
+    const keys = withAccess(self, listKeys);
+    const usage = usageOfKeys(self, nowMs);
+    return listResult(
+      keys.map((key) => usedKeyDocument(key, usage, nowMs)),
+      COLUMNS,
+      'There are no keys yet. To create one, see: wirewatch key create --help',
+    );
+  },
+});
+
+const show = subcommand('show', 'show one key, without its secret', {
+  arguments: [ID],
+  examples: ['key show abcdefghij23'],
+  run: ({ id }: GivenId, self) =>
+    keyResult(
+      self,
+      withAccess(self, (db) => getKey(db, id)),
+    ),
+});
+
+const set = subcommand(
+  'set',
+  'change a key, but not its secret. Values that you do not give stay unchanged',
+  {
+    arguments: [ID],
+    options: [
+      option(
+        '--account <id>',
+        'account of the key, as a check; a key cannot move to another account',
+        accountIdValue,
+      ),
+      option(...NAME),
+      option(...SCOPES),
+      option(...SUBSCRIPTIONS),
+      ...LIMITS,
+    ],
+    examples: [
+      'key set abcdefghij23 --expires 2027-01-01T00:00:00Z',
+      'key set abcdefghij23 --allow-address none --daily-rows none',
+    ],
+    run({ id, ...given }: GivenId & Partial<Terms>, self) {
+      requireChanges(self);
+      const changes = {
+        account_id: given.account,
+        name: given.name,
+        scopes: given.scopes,
+        subscriptions: given.subscriptions,
+        expires_at: given.expires,
+        allow_addresses: given.allowAddress,
+        daily_rows: given.dailyRows,
+      };
+      const changed = withAccess(self, (db) => setKey(db, id, changes));
+      return keyResult(self, changed, `Changed key ${id}.`);
+    },
+  },
+);
+
+const rotate = subcommand(
+  'rotate',
+  'replace a key: create one with the same rights, shown only once, while the old one keeps working for a while',
+  {
+    arguments: [ID],
+    options: [
+      option(
+        '--overlap <time>',
+        `how long the old key keeps working, such as 7d, 12h, 30m or 0 (default: ${OVERLAP_DEFAULT_MS / DAY_MS}d)`,
+        overlapValue,
+      ),
+      option(
+        '--expires <time>',
+        'when the new key expires, or none (default: when the old key would have expired)',
+        expiresValue,
+      ),
+    ],
+    examples: ['key rotate abcdefghij23', 'key rotate abcdefghij23 --overlap 12h --json'],
+    run({ id, overlap, expires }: GivenId & { overlap?: number; expires?: number | null }, self) {
+      const config = configOf(self);
+      const { prefix } = config.keys;
+      const made = createKey(prefix);
       const nowMs = Date.now();
-      const found = withAccess(self, (db) => getKey(db, id));
-      if (yes !== true && found.revoked_at === null) {
-        const { name, account } = keyDocument(found, nowMs);
-        await confirm(`This permanently revokes key ${id} (${name}) of account ${account}.`, id);
-      }
-      const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs), { urgent: true });
-      printKey(self, key, wasRevoked ? `Key ${id} was already revoked.` : `Revoked key ${id}.`);
-    });
-  addExamples(command, ['key revoke abcdefghij23', 'key revoke abcdefghij23 --yes']);
+      const terms = { overlapMs: overlap ?? OVERLAP_DEFAULT_MS, expires_at: expires };
+      const hashed = { id: made.id, prefix, hash: hashKey(made.key) };
+      const { added, old } = withAccess(self, (db) => rotateKey(db, id, hashed, terms, nowMs));
+      const replaced_expires_at = formatMs(old.expires_at ?? 0);
+      const isConfigured = config.preseed.keys.some(({ source }) => source.id === id);
+      const document = usedKeyDocument(added, usageOfKeys(self, nowMs), nowMs);
+      const notes = [
+        ...(added.expires_at === null ? [] : [`The new key expires at ${formatMs(added.expires_at)}.`]),
+        `To check that the old key is no longer used: wirewatch key show ${id}`,
+        ...(isConfigured
+          ? [`${config.configFile} still has an entry for ${id}. It does not restore the old key; remove it.`]
+          : []),
+      ];
+      return {
+        value: { ...document, key: made.key, replaces: id, replaced_expires_at },
+        text: [
+          `Created key ${added.id} with the rights of ${id}. The old key expires at ${replaced_expires_at}.`,
+          `The key. It is shown only once:\n\n  ${made.key}`,
+          'Give it to the client. The cursors of the client stay valid, so it continues where it was.',
+          ...notes,
+        ].join('\n\n'),
+      };
+    },
+  },
+);
+
+const revoke = subcommand('revoke', 'revoke a key permanently', {
+  arguments: [ID],
+  options: [YES_OPTION],
+  examples: ['key revoke abcdefghij23', 'key revoke abcdefghij23 --yes'],
+  async run({ id, yes = false }: GivenId & { yes?: boolean }, self) {
+    const nowMs = Date.now();
+    const { name, account_id, revoked_at } = withAccess(self, (db) => getKey(db, id));
+    if (!yes && revoked_at === null)
+      await confirm(`This permanently revokes key ${id} (${name}) of account ${account_id}.`, id);
+    const { key, wasRevoked } = withAccess(self, (db) => revokeKey(db, id, nowMs), { urgent: true });
+    return keyResult(self, key, wasRevoked ? `Key ${id} was already revoked.` : `Revoked key ${id}.`);
+  },
+});
+
+const generate = subcommand('generate', 'generate a key and its hash offline, without storing them', {
+  options: [option(...NAME)],
+  examples: ['key generate', 'key generate --json'],
+  run({ name }: { name?: string }, self) {
+    const { prefix } = configOf(self).keys;
+    const { id, key } = createKey(prefix);
+    const hash = hashKey(key).toString('hex');
+    const shown = { id, ...(name === undefined ? {} : { name }), key, hash };
+    // The entry has the hash alone, so that a copy of the file gives no access.
+    const toml = [
+      `[[keys]]\nid = "${id}"\nhash = "${hash}"\nprefix = "${prefix}"\naccount = "ACCOUNT"`,
+      `name = ${JSON.stringify(name ?? 'NAME')}\nscopes = ["detections:read"]\nsubscriptions = [7001]\n`,
+    ].join('\n');
+    return {
+      value: { ...shown, toml },
+      text: [
+        details(Object.entries(shown)),
+        'The key is not stored anywhere: keep it safe. For the configuration file, with your own account and subscriptions:',
+        toml.trimEnd(),
+      ].join('\n\n'),
+    };
+  },
+});
+
+export const register = commandGroup(create, list, show, set, rotate, revoke, generate);
+
+function keyResult(command: Command, key: Key, done?: string): Result {
+  const nowMs = Date.now();
+  return entryResult(usedKeyDocument(key, usageOfKeys(command, nowMs), nowMs), ALL_COLUMNS, done);
 }
 
-function registerGenerate(key: Command): void {
-  const command = key
-    .command('generate')
-    .description('generate a key and its hash offline, without storing them')
-    .option('--name <name>', 'name of the key', nameValue)
-    .action((options: { name?: string }, self: Command) => {
-      const { prefix } = configOf(self).keys;
-      const { id, key } = createKey(prefix);
-      const hash = hashKey(key).toString('hex');
-      const named = options.name === undefined ? {} : { name: options.name };
-      const toml = tomlOf({ id, hash, prefix, name: options.name ?? 'NAME' });
-      print(
-        { id, ...named, key, hash, toml },
-        {
-          json: commonOptions(self).json,
-          text: () =>
-            [
-              details(Object.entries({ id, ...named, key, hash })),
-              'The key is not stored anywhere: keep it safe. For the configuration file, with your own account and subscriptions:',
-              toml.trimEnd(),
-            ].join('\n\n'),
-        },
-      );
-    });
-  addExamples(command, ['key generate', 'key generate --json']);
+/** By key id; null if usage.db cannot be read. */
+type UsageOfKeys = ReadonlyMap<string, KeyUsage> | null;
+
+/** Must follow withAccess: only then does the command act as the owner of the data folder. */
+function usageOfKeys(command: Command, nowMs: number): UsageOfKeys {
+  return readKeyUsage(commandFolder(command).usage, nowMs);
 }
 
-/** The key as an entry of the configuration. It has only the hash, so that a copy of the file gives no access. */
-function tomlOf({
-  id,
-  hash,
-  prefix,
-  name,
-}: Readonly<Record<'id' | 'hash' | 'prefix' | 'name', string>>): string {
-  const members = {
-    id,
-    hash,
-    prefix,
-    account: 'ACCOUNT',
-    name,
-    scopes: ['detections:read'],
-    subscriptions: [7001],
+function usedKeyDocument(key: Key, usage: UsageOfKeys, nowMs: number) {
+  const { last_used_at = null, rows_today = 0 } = usage?.get(key.id) ?? {};
+  return {
+    ...keyDocument(key, nowMs),
+    last_used_at: last_used_at === null ? null : formatMs(last_used_at),
+    rows_today: usage === null ? null : rows_today,
   };
-  const lines = Object.entries(members).map(([member, value]) => `${member} = ${JSON.stringify(value)}\n`);
-  return `[[keys]]\n${lines.join('')}`;
 }
 
-function addLimitOptions(command: Command): Command {
-  return command
-    .option('--expires <time>', 'when the key expires, such as 2027-01-01T00:00:00Z, or none', expiresValue)
-    .option(
-      '--allow-address <cidr>',
-      'address or network that may use the key, or none for any; repeatable',
-      addressesValue,
-    )
-    .option('--daily-rows <number>', 'daily row allowance of the key itself, or none', dailyRowsValue);
+/** As `--subscriptions` takes them. */
+function subscriptionsText(subscriptions: Key['subscriptions']): string {
+  return subscriptions
+    .flatMap(({ id, content_types }) => content_types?.map((type) => `${id}:${type}`) ?? [`${id}`])
+    .join(',');
 }
 
 /** Notes on scopes that have no effect. */
@@ -277,38 +343,4 @@ function scopesNotes({ scopes }: Key): string[] {
     ...(idle.length < scopes.length ? [] : ['Without detections:read, the key cannot read detections.']),
   ];
   return notes.length === 0 ? [] : [notes.join(' ')];
-}
-
-/** The address that clients use. */
-function baseUrl(config: Config): string {
-  const { base_url } = config.server;
-  return base_url !== '' ? base_url : (localUrl(config) ?? 'http://127.0.0.1:PORT');
-}
-
-/** Prints one key, after what was done. */
-function printKey(command: Command, key: Key, done = ''): void {
-  const nowMs = Date.now();
-  const usage = usageOfKeys(command, nowMs);
-  print(usedKeyDocument(key, usage, nowMs), {
-    json: commonOptions(command).json,
-    text: () => [done, keyText(key, usage, nowMs)].filter((part) => part !== '').join('\n\n'),
-  });
-}
-
-function keyText(key: Key, usage: UsageOfKeys, nowMs: number): string {
-  const shown = usedKeyDocument(key, usage, nowMs);
-  return details([
-    ['id', shown.id],
-    ['name', shown.name],
-    ['account', shown.account],
-    ['status', shown.revoked_at === null ? shown.status : `${shown.status} at ${shown.revoked_at}`],
-    ['scopes', shown.scopes.join(', ')],
-    ['subscriptions', subscriptionsText(shown.subscriptions)],
-    ['expires', shown.expires_at ?? 'never'],
-    ['addresses', shown.allow_addresses.join(', ') || 'any'],
-    ['daily rows', shown.daily_rows === null ? 'only that of the account' : grouped(shown.daily_rows)],
-    ['created', shown.created_at],
-    ['last used', shown.last_used_at ?? 'no recorded use'],
-    ['rows today', shown.rows_today === null ? null : grouped(shown.rows_today)],
-  ]);
 }

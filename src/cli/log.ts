@@ -1,16 +1,15 @@
 /** `wirewatch log`: the history of detections, or of accounts, subscriptions and keys. */
 import { once } from 'node:events';
-import type { Command } from 'commander';
 import { type AuditedChange, AuditTrail } from '../history/audit.ts';
 import { type EntriesWanted, readEntries, timeOf } from '../history/entries.ts';
 import { listSegments } from '../history/segment.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
-import { dataFolder } from '../store/folder.ts';
-import { resolveDataFolder } from './data-folder.ts';
-import { addExamples, commonOptions, instantValue } from './options.ts';
+import { defineCommand, option } from './command.ts';
+import { commandFolder } from './installation.ts';
+import { commonOptions, instantValue } from './options.ts';
 
-interface LogOptions {
+interface Given {
   readonly access?: boolean;
   readonly from?: number;
   readonly to?: number;
@@ -29,40 +28,43 @@ a change made at a start because of the configuration file. No line contains a k
 is one JSON object with the members at, entry, kind, command, actor, sudo_user, subject, id, change (added, changed,
 removed or asked for) and members ({"name":{"from":…,"to":…}}).`;
 
-export function register(command: Command): void {
-  command
-    .option(
+export const register = defineCommand({
+  options: [
+    option(
       '--access',
       'print the audit trail: who changed accounts, subscriptions and keys, or paused ingest',
-    )
-    .option('--from <time>', 'only entries written at or after this time', instantValue)
-    .option('--to <time>', 'only entries written before this time', instantValue)
-    .option('--follow', 'keep printing new entries until stopped')
-    .addHelpText('after', HELP)
-    .action(async (options: LogOptions, self: Command) => {
-      if (options.follow === true && options.to !== undefined)
-        throw new Refused('usage', '--follow and --to cannot be combined: leave one of them out');
-      const { log, accessLog } = dataFolder(resolveDataFolder(commonOptions(self)));
-      const path = options.access === true ? accessLog : log;
-      if (options.follow !== true && listSegments(path).length === 0)
-        throw new Refused(
-          'configuration',
-          `there is no log in ${path}. Name the data folder of the installation with --data.`,
-        );
-      if (options.access === true) await printAudit(path, options, commonOptions(self).json);
-      else await printLines(path, options);
-    });
-  addExamples(command, ['log --access', 'log --access --from 2026-11-01T00:00:00Z --json', 'log --follow']);
-}
+    ),
+    option('--from <time>', 'only entries written at or after this time', instantValue),
+    option('--to <time>', 'only entries written before this time', instantValue),
+    option('--follow', 'keep printing new entries until stopped'),
+  ],
+  help: HELP,
+  examples: ['log --access', 'log --access --from 2026-11-01T00:00:00Z --json', 'log --follow'],
+  async run(given: Given, self) {
+    const { access = false, follow = false } = given;
+    if (follow && given.to !== undefined)
+      throw new Refused('usage', '--follow and --to cannot be combined: leave one of them out');
+    const folder = commandFolder(self);
+    const path = access ? folder.accessLog : folder.log;
+    if (!follow && listSegments(path).length === 0)
+      throw new Refused(
+        'configuration',
+        `there is no log in ${path}. Name the data folder of the installation with --data.`,
+      );
+    if (access) await printAudit(path, given, commonOptions(self).json);
+    else await printLines(path, given);
+    return null;
+  },
+});
 
-async function printLines(path: string, options: LogOptions): Promise<void> {
+async function printLines(path: string, options: Given): Promise<void> {
   for await (const entry of readEntries(path, 'detections', wantedOf(options))) {
     if (!isWanted(timeOf(entry), options)) continue;
     for (const lines of entry.lines()) await write(lines);
   }
 }
 
-async function printAudit(path: string, options: LogOptions, json: boolean): Promise<void> {
+async function printAudit(path: string, options: Given, json: boolean): Promise<void> {
   const trail = new AuditTrail();
   // From the beginning: the old value of a member comes from an earlier entry.
   for await (const entry of readEntries(path, 'access', { ...wantedOf(options), fromMs: 0 })) {
@@ -73,11 +75,11 @@ async function printAudit(path: string, options: LogOptions, json: boolean): Pro
   }
 }
 
-function wantedOf({ from, follow }: LogOptions): EntriesWanted {
+function wantedOf({ from, follow }: Given): EntriesWanted {
   return { fromMs: from ?? 0, follow: follow === true };
 }
 
-function isWanted(ms: number, { from, to }: LogOptions): boolean {
+function isWanted(ms: number, { from, to }: Given): boolean {
   return ms >= (from ?? 0) && ms < (to ?? Number.POSITIVE_INFINITY);
 }
 
@@ -94,10 +96,10 @@ function textOf({
 }: AuditedChange): string {
   const who = sudo_user === null ? (actor ?? 'wirewatch') : `${actor} (${sudo_user})`;
   const what = id === null ? subject : `${subject} ${id}`;
-  const said = Object.entries(members).map(([name, { from, to }]) =>
+  const values = Object.entries(members).map(([name, { from, to }]) =>
     change === 'changed' ? `${name} ${valueText(from)} -> ${valueText(to)}` : `${name} ${valueText(to)}`,
   );
-  const detail = change === 'removed' || said.length === 0 ? '' : `: ${said.join(', ')}`;
+  const detail = change === 'removed' || values.length === 0 ? '' : `: ${values.join(', ')}`;
   const by = kind === 'console' ? `console: ${command}` : (command ?? kind);
   return `${at}  ${who}  ${by}  ${what} ${change}${detail}`;
 }
@@ -107,7 +109,7 @@ function valueText(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : JSON.stringify(value);
 }
 
-/** Waits while the reader is slower, so that a long history does not fill the memory. */
+/** Waits for a slow reader, so that a long history does not fill the memory. */
 async function write(lines: readonly string[]): Promise<void> {
   if (lines.length > 0 && !process.stdout.write(`${lines.join('\n')}\n`)) await once(process.stdout, 'drain');
 }

@@ -1,10 +1,11 @@
-/** `wirewatch openapi`: the machine-readable description of what the appliance serves. */
-import type { Command } from 'commander';
+/** `wirewatch openapi`: the OpenAPI document of the API. */
 import { openApiDocument } from '../openapi/document.ts';
-import { addExamples } from './options.ts';
-import { print } from './output.ts';
+import { defineCommand } from './command.ts';
 
-export function register(command: Command): void {
-  command.action(() => print(openApiDocument(), { json: true, text: '' }));
-  addExamples(command, ['openapi > openapi.json']);
-}
+export const register = defineCommand({
+  examples: ['openapi > openapi.json'],
+  run() {
+    const value = openApiDocument();
+    return { value, text: () => JSON.stringify(value, null, 2) };
+  },
+});

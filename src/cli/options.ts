@@ -1,8 +1,7 @@
 /**
- * Options that every command takes, and the readers of option values that several commands share.
+ * The options that every command takes, those of several commands, and how their values are read.
  *
- * The common options belong to the program itself, so commander takes them before and after the command's
- * name; a command asks for them with {@link commonOptions}.
+ * The common options belong to the program itself, so commander accepts them before and after the command's name.
  */
 import { type Command, Help, InvalidArgumentError, Option } from 'commander';
 import { isBaseUrl, normalBaseUrl, wholeNumber } from '../config/format.ts';
@@ -34,11 +33,11 @@ export interface OwnHelp {
   readonly data?: string;
   /** The default of --config. */
   readonly config?: string;
-  /** What --json does; null: nothing, so that the help leaves it out. */
+  /** What --json does; null if it does nothing, so that the help omits it. */
   readonly json?: string | null;
 }
 
-/** Makes the help of a command show what is its own about common options. */
+/** Changes what the help of a command says about the common options. */
 export function stateOwn(command: Command, { json, ...defaults }: OwnHelp): void {
   const restated = (option: Option): Option => {
     const { flags, description } = option;
@@ -50,7 +49,7 @@ export function stateOwn(command: Command, { json, ...defaults }: OwnHelp): void
   command.configureHelp({
     visibleGlobalOptions: (of) =>
       SHOWN.visibleGlobalOptions(of)
-        // Of the program itself: those of a group that does something by itself are not for its commands.
+        // Not the options of a group that is a command itself: its subcommands do not take them.
         .filter((option) => programOf(of).options.includes(option))
         .filter((option) => json !== null || option.attributeName() !== 'json')
         .map(restated),
@@ -63,31 +62,35 @@ function programOf(command: Command): Command {
 
 const SHOWN = Object.assign(new Help(), { showGlobalOptions: true });
 
-/** The common options of the command that runs, wherever they are on the command line. */
+/** Wherever they are on the command line. */
 export function commonOptions(command: Command): CommonOptions {
   const options = command.optsWithGlobals();
   return { data: text(options.data), config: text(options.config), json: options.json === true };
 }
 
-/** Adds --drop for commands that read the drop folder: Wirewatch may have been started with that option. */
-export function addDropOption(command: Command): Command {
-  return command.option('--drop <dir>', 'drop folder, if Wirewatch was started with --drop');
-}
+/** For commands that read the drop folder: Wirewatch may have been started with that option. */
+export const DROP_OPTION = new Option('--drop <dir>', 'drop folder, if Wirewatch was started with --drop');
 
-/** Adds the options that are settings, for the commands that serve. */
+export const YES_OPTION = new Option('--yes', 'do not ask for confirmation');
+
+const LISTENING_OPTIONS = [
+  new Option('--host <address>', 'address to listen on (default: 127.0.0.1)'),
+  new Option('--port <number>', 'port to listen on; 0 picks a free one (default: 8080)'),
+  new Option('--base-url <url>', 'public address that clients use (default: the listening address)'),
+];
+
+/** The options that are settings, for the commands that serve. */
+export const SETTING_OPTIONS = [
+  new Option('--drop <dir>', 'folder that receives the export files (default: drop in the data folder)'),
+  ...LISTENING_OPTIONS,
+];
+
 export function addSettingFlags(command: Command, { drop = true } = {}): Command {
-  if (drop)
-    command.option(
-      '--drop <dir>',
-      'folder that receives the export files (default: drop in the data folder)',
-    );
-  return command
-    .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
-    .option('--port <number>', 'port to listen on; 0 picks a free one (default: 8080)')
-    .option('--base-url <url>', 'public address that clients use (default: the listening address)');
+  for (const option of drop ? SETTING_OPTIONS : LISTENING_OPTIONS) command.addOption(option);
+  return command;
 }
 
-/** The options that are settings, as typed; the schema of the settings checks them. */
+/** The options that are settings, as typed; the settings' schema checks them. */
 export function settingFlags(command: Command): SettingFlags {
   const options = command.opts();
   return {

@@ -1,19 +1,17 @@
-/**
- * What commands print: one JSON document or text on stdout, and progress on a terminal's stderr.
- */
+/** What commands print: one JSON document or text on stdout, and progress on a terminal's stderr. */
 import { styleText } from 'node:util';
 import { grouped } from '../counted.ts';
 import { printable } from '../printable.ts';
 
-/** A terminal that reports fewer columns than this gets the default width. */
-const WIDTH_LEAST = 40;
+/** A terminal that reports fewer columns gets the default width. */
+const WIDTH_MIN = 40;
 export const WIDTH_DEFAULT = 80;
 
 /** Columns of the terminal; null if stdout is not a terminal, so that lines may have any length. */
 export function terminalWidth(): number | null {
   if (!process.stdout.isTTY) return null;
   const { columns } = process.stdout;
-  return columns >= WIDTH_LEAST ? columns : WIDTH_DEFAULT;
+  return columns >= WIDTH_MIN ? columns : WIDTH_DEFAULT;
 }
 
 /**
@@ -36,27 +34,29 @@ export function print(
 
 export type Colour = 'red' | 'yellow' | 'green';
 
-/** To be called after {@link printable}: text from outside must not bring its own colours. */
+/** Must follow {@link printable}: text from outside must not bring its own colours. */
 function painted(text: string, colours: Readonly<Record<string, Colour>>): string {
   return Object.entries(colours).reduce(
     (done, [word, colour]) =>
       done.replace(new RegExp(`^${word}(?=\\s)`, 'gm'), (found) =>
-        // Obeys NO_COLOR and the like, and leaves a pipe alone.
+        // Obeys NO_COLOR, and does not colour a pipe.
         styleText(colour, found, { stream: process.stdout }),
       ),
     text,
   );
 }
 
+type Cell = string | number | null | undefined;
+
 export type Column<Row> = {
   title: string;
-  value: (row: Row) => string | number | null | undefined;
+  value: (row: Row) => Cell;
   align?: 'left' | 'right';
 };
 
 /**
- * Rows in aligned columns below their titles; null and undefined are shown as `-`. Columns that do not fit the width
- * follow below each row, with their titles.
+ * Rows in aligned columns below their titles; null and undefined are shown as `-`. Columns that exceed the width are
+ * printed below each row, with their titles.
  *
  * @param width maximum width of a line; null: no maximum
  */
@@ -100,6 +100,12 @@ function columnsWithin(widths: readonly number[], width: number | null): number 
   return overflowing < 0 ? widths.length : Math.max(1, overflowing);
 }
 
+/** Labels and their values in two aligned columns; null is shown as `-`. */
+export function details(lines: readonly (readonly [label: string, value: Cell])[]): string {
+  const width = Math.max(...lines.map(([label]) => label.length));
+  return lines.map(([label, value]) => `${label.padEnd(width)}  ${value ?? '-'}`).join('\n');
+}
+
 const BELOW_INDENT = '    ';
 
 /**
@@ -124,7 +130,7 @@ export function wrapped(text: string, width: number, indent = BELOW_INDENT, firs
   return [...lines, line];
 }
 
-function cell(value: string | number | null | undefined): string {
+function cell(value: Cell): string {
   return value === null || value === undefined
     ? '-'
     : printable(String(value)).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
@@ -135,67 +141,81 @@ function length(text: string | undefined): number {
   return text === undefined ? 0 : [...text].length;
 }
 
-export type Progress = {
-  /** @param total the number at which it is done; absent when not known */
-  update(done: number, total?: number): void;
-  /** Clears the line; what follows is printed in its place. */
+export interface Progress {
+  /**
+   * @param label another one begins a new line, which replaces the previous one
+   * @param total of `done`, if known
+   */
+  update(label: string, done?: number, total?: number): void;
+  /** Removes the line until the next update. */
+  clear(): void;
   end(): void;
-};
+}
 
 export type ProgressStream = { isTTY?: boolean; columns?: number; write(text: string): unknown };
 
 const REDRAW_MS = 100;
+const CLEAR_LINE = '\r\x1b[2K';
 
 /**
- * One line on stderr that is redrawn: `label  12,000  40%  3,000/s`. Silent where stderr is no terminal.
+ * One line on stderr that is redrawn: `label  12,000  40%  3,000/s`. Prints nothing if stderr is not a terminal.
  *
- * @param now epoch milliseconds; steady enough for a rate that is only shown
+ * @param now epoch milliseconds
  */
-export function progress(
-  label: string,
-  { stream = process.stderr, now = Date.now }: { stream?: ProgressStream; now?: () => number } = {},
-): Progress {
-  if (stream.isTTY !== true) return { update() {}, end() {} };
-  const startMs = now();
+export function createProgress({
+  stream = process.stderr,
+  now = Date.now,
+}: {
+  stream?: ProgressStream;
+  now?: () => number;
+} = {}): Progress {
+  if (stream.isTTY !== true) return { update() {}, clear() {}, end() {} };
+  let shown: { readonly label: string; readonly startMs: number } | null = null;
   let drawnMs = Number.NEGATIVE_INFINITY;
+  const clear = () => {
+    if (drawnMs !== Number.NEGATIVE_INFINITY) stream.write(CLEAR_LINE);
+  };
+  const end = () => {
+    clear();
+    shown = null;
+    drawnMs = Number.NEGATIVE_INFINITY;
+  };
   return {
-    update(done, total) {
+    clear,
+    end,
+    update(label, done, total) {
       const atMs = now();
+      if (shown?.label !== label) {
+        end();
+        shown = { label, startMs: atMs };
+      }
       if (atMs - drawnMs < REDRAW_MS) return;
       drawnMs = atMs;
-      const line = progressLine(label, done, total, atMs - startMs);
-      stream.write(`\r\x1b[2K${[...line].slice(0, Math.max(1, (stream.columns ?? 80) - 1)).join('')}`);
-    },
-    end() {
-      if (drawnMs !== Number.NEGATIVE_INFINITY) stream.write('\r\x1b[2K');
+      const line = progressLine(label, done, total, atMs - shown.startMs);
+      stream.write(`${CLEAR_LINE}${[...line].slice(0, Math.max(1, (stream.columns ?? 80) - 1)).join('')}`);
     },
   };
 }
 
-function progressLine(label: string, done: number, total: number | undefined, elapsedMs: number): string {
-  const parts = [printable(label), grouped(done)];
+/** Runs `work` with a progress line, which is gone when it ends. */
+export async function withProgress<Value>(work: (progress: Progress) => Promise<Value>): Promise<Value> {
+  const progress = createProgress();
+  try {
+    return await work(progress);
+  } finally {
+    progress.end();
+  }
+}
+
+function progressLine(
+  label: string,
+  done: number | undefined,
+  total: number | undefined,
+  elapsedMs: number,
+): string {
+  if (done === undefined) return printable(label);
+  const parts = [printable(label), grouped(Math.round(done))];
   if (total !== undefined && total > 0) parts.push(`${Math.min(100, Math.floor((done / total) * 100))}%`);
   if (elapsedMs >= 1000) parts.push(`${grouped(Math.round((done / elapsedMs) * 1000))}/s`);
   return parts.join('  ');
-}
-
-/** {@link progress} for work of several steps: each step has its own line, which replaces the previous one. */
-export function progressOfSteps(options: Parameters<typeof progress>[1] = {}): {
-  update(step: string, done: number, total?: number): void;
-  end(): void;
-} {
-  let shown: { step: string; line: Progress } | null = null;
-  return {
-    update(step, done, total) {
-      if (shown?.step !== step) {
-        shown?.line.end();
-        shown = { step, line: progress(step, options) };
-      }
-      shown.line.update(Math.round(done), total);
-    },
-    end() {
-      shown?.line.end();
-      shown = null;
-    },
-  };
 }

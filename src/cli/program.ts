@@ -1,30 +1,24 @@
 /**
  * The command line: the list of commands, what they share, and the exit code of each outcome.
  *
- * A command is one file in this folder that exports `register(command)` and is loaded only when it is named. It throws
- * Refused for what the operator can fix, sets `process.exitCode` if it printed a bad result, and otherwise returns.
+ * A command is a file of this folder that exports `register`, and is loaded only if the command line names it. It throws
+ * Refused for what the operator can fix.
  */
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { cleanText, printable } from '../printable.ts';
 import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';
 import { isDamage, isDiskFull, isForbidden } from '../store/database-errors.ts';
+import type { Register } from './command.ts';
 import { addCommonOptions, addExamples } from './options.ts';
-import { versionText } from './version.ts';
+import { VERSION_TEXT } from './version.ts';
 
-/** A command: its line in the help, and its file, loaded only when the command line names it. */
+/** A command: its line in the help, and its file. */
 interface CommandEntry {
   readonly name: string;
   readonly description: string;
   readonly load: () => Promise<{ register: Register }>;
 }
-
-/**
- * Adds the command's arguments, options, subcommands and action.
- *
- * @param wholeProgram the command line with every command registered, for completion
- */
-export type Register = (command: Command, wholeProgram: () => Promise<Command>) => void;
 
 /** Every command, in the order of the help. */
 const COMMANDS: readonly CommandEntry[] = [
@@ -180,7 +174,7 @@ const COMMANDS: readonly CommandEntry[] = [
 
 export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;
-/** EX_CONFIG of sysexits.h: a service manager should not try again before somebody fixes it. */
+/** EX_CONFIG of sysexits.h: a service manager should not restart the program before somebody fixes it. */
 export const EXIT_CONFIGURATION = 78;
 
 const EXIT_BY_CODE: Record<RefusedCode, number> = {
@@ -210,13 +204,13 @@ export async function run(args: readonly string[]): Promise<number> {
     await program.parseAsync(unknownCommand(program, args) ?? args, { from: 'user' });
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
   } catch (error) {
-    // commander has printed its message, or the help or version that was asked for.
+    // Commander has printed its message, or the help or the version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
     return reportEnd(error);
   }
 }
 
-/** Help that is asked of an unknown command: that command alone, so that commander refuses it; else null. */
+/** If help is requested for an unknown command, that command alone, so that commander refuses it; else null. */
 function unknownCommand(program: Command, args: readonly string[]): string[] | null {
   const operands = args.filter(
     (arg, at) => !arg.startsWith('-') && !['--data', '--config'].includes(args[at - 1] ?? ''),
@@ -235,7 +229,7 @@ function unknownCommand(program: Command, args: readonly string[]): string[] | n
 /**
  * Prints on stderr why a command failed: a Refused in full, anything else in one line. Returns the exit code.
  *
- * Keys, tokens and passwords in addresses are left out: what a command prints ends in mails of cron and in journals.
+ * Keys, tokens and passwords in addresses are redacted: the output of a command ends up in mails of cron and in journals.
  */
 export function reportEnd(error: unknown): number {
   const debug = process.env.WIREWATCH_DEBUG === '1';
@@ -261,9 +255,9 @@ function adviceOn(error: unknown): string {
 }
 
 /**
- * The command line as commander's tree.
+ * The command line as a tree of commander's commands.
  *
- * @param isWanted whether a command is loaded; the others have only their line in the help. Loading all of them takes
+ * @param isWanted whether to load a command; the others have only their line in the help. Loading all of them takes
  *   longer than most commands run.
  */
 export async function createProgram(isWanted: (name: string) => boolean = () => true): Promise<Command> {
@@ -272,7 +266,7 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
     "Reports where a news agency's stories and photos were found. Reads export files from a drop folder, stores every match (a detection) with each revision (a version), and serves them over HTTP as a change stream.",
   );
   addCommonOptions(program);
-  program.version(versionText(), '--version', 'show the version, the commit and the runtime');
+  program.version(VERSION_TEXT, '--version', 'show the version, the commit and the runtime');
   addExamples(program, ['demo', 'setup --dry-run', 'manual quick-start']);
   for (const { name, description, load } of COMMANDS) {
     const command = program.command(name).description(description);
@@ -284,7 +278,7 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
   return program;
 }
 
-/** Commander's message; it names only the first missing option, so all are listed instead. */
+/** Commander's message in the words of our own errors. Where it names one missing option, all are listed. */
 function errorText(command: Command, message: string): string {
   if (!message.startsWith('error: required option ')) {
     return message
@@ -303,7 +297,7 @@ function errorText(command: Command, message: string): string {
   return `wirewatch: required ${missing.length === 1 ? 'option' : 'options'} missing:${lines.join('')}\n`;
 }
 
-/** Sets on a command and all its subcommands what every command shares. */
+/** Configures errors and help of a command and all its subcommands. */
 function shareOptions(command: Command, name: string): void {
   command
     .exitOverride()

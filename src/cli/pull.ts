@@ -24,7 +24,7 @@ import {
   optionValue,
   urlValue,
 } from './options.ts';
-import { print, progressOfSteps, table } from './output.ts';
+import { createProgress, print, table } from './output.ts';
 
 /** How long the service is asked to wait for a change; proxies give up on a silent answer after a minute. */
 const WAIT_SECONDS = 50;
@@ -86,7 +86,7 @@ function subscriptionsValue(value: string): string {
 async function run(options: PullOptions, json: boolean): Promise<void> {
   const { into, baseUrl, keyFile, full, since, follow, compare } = options;
   const startsNow = full !== true && since === undefined && !existsSync(into);
-  const shown = progressOfSteps();
+  const shown = createProgress();
   const stopping = new AbortController();
   const { signal } = stopping;
   for (const name of ['SIGINT', 'SIGTERM'] as const)

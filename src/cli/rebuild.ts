@@ -1,18 +1,17 @@
 /** `wirewatch rebuild`: rebuilds detections.db from its log, or the logs from verified databases. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Command } from 'commander';
 import { counted, grouped } from '../counted.ts';
-import { type RebuildOptions, rebuildDatabase, rebuildLog } from '../history/rebuild.ts';
+import { rebuildDatabase, rebuildLog } from '../history/rebuild.ts';
 import { Refused } from '../refused.ts';
 import { actAsOwner } from '../store/acting-user.ts';
 import { isThere } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
 import { takeStopped } from '../store/locks.ts';
 import { VERSION } from '../version.ts';
-import { configOf, folderOf } from './config.ts';
+import { defineCommand, option } from './command.ts';
+import { configOf, folderOf } from './installation.ts';
 import { operationOf } from './operation.ts';
-import { addExamples, commonOptions } from './options.ts';
-import { print, progressOfSteps } from './output.ts';
+import { withProgress } from './output.ts';
 
 const HELP = `
 Without --log, detections.db is rebuilt from its log. All positions, versions and contents stay the same, and cursors
@@ -23,62 +22,50 @@ a log is damaged or has grown too long. The databases are verified first, and th
 before it is used. The old logs are kept beside the new ones: make a backup, then delete them. From then on,
 "wirewatch log --access" shows only later changes.`;
 
-export function register(command: Command): void {
-  command
-    .option('--log', 'rebuild the logs from the databases')
-    .addHelpText('after', HELP)
-    .action(async (options: { log?: boolean }, self: Command) => {
-      const folder = folderOf(configOf(self));
-      if (!isThere(folder.root))
-        throw new Refused(
-          'configuration',
-          `there is no data folder ${folder.root}. Name the data folder of the installation with --data.`,
-        );
-      actAsOwner(folder);
-      const release = takeStopped(folder);
-      const steps = progressOfSteps();
-      const { json } = commonOptions(self);
-      try {
-        refuseHalfRestored(folder);
-        const work: RebuildOptions = {
-          folder,
-          program: VERSION,
-          onProgress: steps.update,
-          between: () => nextTurn(),
-        };
-        if (options.log === true) {
+export const register = defineCommand({
+  options: [option('--log', 'rebuild the logs from the databases')],
+  help: HELP,
+  examples: ['rebuild', 'rebuild --log --data /var/lib/wirewatch'],
+  async run({ log = false }: { log?: boolean }, self) {
+    const folder = folderOf(configOf(self));
+    const { root: data } = folder;
+    if (!isThere(data))
+      throw new Refused(
+        'configuration',
+        `there is no data folder ${data}. Name the data folder of the installation with --data.`,
+      );
+    actAsOwner(folder);
+    const release = takeStopped(folder);
+    try {
+      refuseHalfRestored(folder);
+      return await withProgress(async ({ update: onProgress }) => {
+        const work = { folder, program: VERSION, onProgress, between: () => nextTurn() };
+        if (log) {
           const rebuilt = await rebuildLog(work, operationOf(self), Date.now());
-          steps.end();
-          print({ rebuilt: 'log', data: folder.root, ...rebuilt }, { json, text: () => logText(rebuilt) });
-        } else {
-          const rebuilt = await rebuildDatabase(work);
-          steps.end();
-          const { entries, detections, versions } = rebuilt;
-          print(
-            { rebuilt: 'detections.db', data: folder.root, ...rebuilt },
-            {
-              json,
-              text: `Rebuilt ${folder.detections} from ${counted(entries, 'log entry', 'log entries')}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}.`,
-            },
-          );
+          return { value: { rebuilt: 'log', data, ...rebuilt }, text: logText(rebuilt) };
         }
-      } finally {
-        steps.end();
-        release();
-      }
-    });
-  addExamples(command, ['rebuild', 'rebuild --log --data /var/lib/wirewatch']);
-}
+        const rebuilt = await rebuildDatabase(work);
+        const { entries, detections, versions } = rebuilt;
+        return {
+          value: { rebuilt: 'detections.db', data, ...rebuilt },
+          text: `Rebuilt ${folder.detections} from ${counted(entries, 'log entry', 'log entries')}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}.`,
+        };
+      });
+    } finally {
+      release();
+    }
+  },
+});
 
 function logText(rebuilt: Awaited<ReturnType<typeof rebuildLog>>): string {
   const { entry, detections, versions, bytes, bytes_before, kept, access_kept } = rebuilt;
-  const aside = [kept, access_kept].filter((path) => path !== null);
+  const old = [kept, access_kept].filter((path) => path !== null);
   return [
     `Rebuilt the log. It starts with entry ${grouped(entry)}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}, in ${counted(bytes, 'byte')} (before: ${counted(bytes_before, 'byte')}).`,
-    ...(aside.length === 0
+    ...(old.length === 0
       ? []
       : [
-          `The old logs are kept. Make a backup, then delete them:\n${aside.map((path) => `  ${path}`).join('\n')}`,
+          `The old logs are kept. Make a backup, then delete them:\n${old.map((path) => `  ${path}`).join('\n')}`,
         ]),
   ].join('\n\n');
 }

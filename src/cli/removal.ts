@@ -1,4 +1,4 @@
-/** What `account remove` and `subscription remove` share: the confirmation, the waiting, and the result. */
+/** Removes an account or a subscription with its rows: the confirmation, the wait, and the result. */
 import type { Command } from 'commander';
 import { openRemoval } from '../auth/open-removals.ts';
 import type { Removed } from '../auth/removal.ts';
@@ -9,68 +9,62 @@ import { addRequest, type RequestOutcome } from '../ingest/requests/requests.ts'
 import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { withAccess } from './access.ts';
-import { configOf, withDetections } from './config.ts';
+import type { Result } from './command.ts';
 import { confirm } from './confirm.ts';
 import { serveAdded } from './ingest-request.ts';
-import { commonOptions } from './options.ts';
-import { print } from './output.ts';
+import { configOf, withDetections } from './installation.ts';
 
-export interface RemovalOptions {
+export interface Removal {
   /** `account acme`, `subscription 7001` */
   readonly label: string;
   /** The word to type as confirmation. */
   readonly word: string;
   /** How `--json` names what was removed. */
   readonly document: Readonly<Record<string, string | number>>;
-  /** The subscriptions whose rows are removed, and everything else, in words. @throws Refused if it does not exist */
-  readonly look: (access: Database) => { subscriptions: readonly number[]; described: string };
+  /** The subscriptions that lose their rows, and everything to remove, in words. @throws Refused if it does not exist */
+  readonly describe: (access: Database) => { subscriptions: readonly number[]; description: string };
   readonly remove: (access: Database) => Removed;
   /** Whether the configuration has an entry for it. */
   readonly isConfigured: (config: Config) => boolean;
 }
 
-/** Asks, unless `yes`; removes it for clients at once; waits until its rows are deleted; prints the result. */
-export async function removeWithRows(command: Command, yes: boolean, options: RemovalOptions): Promise<void> {
+/** Asks for confirmation, unless `yes`; ends the access of clients at once; waits until the rows are deleted. */
+export async function removeWithRows(command: Command, yes: boolean, removal: Removal): Promise<Result> {
   const config = configOf(command);
-  const { subscriptions, described } = withAccess(command, options.look);
+  const { subscriptions, description } = withAccess(command, removal.describe);
   const none = { detections: 0, versions: 0 };
   const rows = withDetections(config, none, (db) => countRows(db, subscriptions));
-  const what = `This permanently removes ${described}, including ${rowsText(rows)}.`;
-  if (!yes) await confirm(what, options.word);
+  if (!yes)
+    await confirm(`This permanently removes ${description}, including ${rowsText(rows)}.`, removal.word);
   let removed: Removed | null = null;
   const outcome = await serveAdded(command, (access) =>
     writing(access, () => {
-      removed = options.remove(access);
+      removed = removal.remove(access);
       return addRequest(access, { kind: 'remove', subscriptions: removed.subscriptions }, Date.now());
     }),
   );
   if (removed === null) throw new Error('the removal was served before it was requested');
-  printRemoved(command, options, {
-    removed,
-    rows,
-    leftInLog: leftInLog(outcome),
-    configFile: options.isConfigured(config) ? config.configFile : null,
-  });
+  return removedResult(
+    removal,
+    { removed, rows, left_in_log: leftInLog(outcome) },
+    removal.isConfigured(config) ? config.configFile : null,
+  );
 }
 
-/** For a command that is repeated after it was interrupted. @returns false if nothing is being removed */
-export async function awaitOpenRemoval(command: Command, subscription: number): Promise<boolean> {
+/** Repeats a command that was interrupted. @returns null if no removal of the subscription is under way */
+export async function finishOpenRemoval(command: Command, subscription: number): Promise<Result | null> {
   const open = withAccess(command, (db) => openRemoval(db, subscription));
-  if (open === null) return false;
+  if (open === null) return null;
   const outcome = await serveAdded(command, () => open);
   if (!outcome.ok) throw new Refused('failed', outcome.reason);
   const left_in_log = leftInLog(outcome);
-  print(
-    { subscription, subscriptions: [subscription], left_in_log },
-    {
-      json: commonOptions(command).json,
-      text: `Subscription ${subscription} had already been removed. Now its rows are deleted, too. ${logText(left_in_log)}`,
-    },
-  );
-  return true;
+  return {
+    value: { subscription, subscriptions: [subscription], left_in_log },
+    text: `Subscription ${subscription} had already been removed. Now its rows are deleted, too. ${logText(left_in_log)}`,
+  };
 }
 
-/** Why the log still contains its rows; null if it does not. */
+/** Why the log still contains the rows; null if it does not. */
 function leftInLog(outcome: RequestOutcome): string | null {
   return 'left_in_log' in outcome ? outcome.left_in_log : null;
 }
@@ -81,19 +75,11 @@ function logText(left: string | null): string {
     : `The log still contains them: ${left}. Wirewatch tries again every hour and at each start.`;
 }
 
-interface Outcome {
-  readonly removed: Removed;
-  readonly rows: RemovedRows;
-  /** See {@link logText}. */
-  readonly leftInLog: string | null;
-  readonly configFile: string | null;
-}
-
-function printRemoved(
-  command: Command,
-  { label, document }: RemovalOptions,
-  { removed, rows, leftInLog, configFile }: Outcome,
-): void {
+function removedResult(
+  { label, document }: Removal,
+  { removed, rows, left_in_log }: { removed: Removed; rows: RemovedRows; left_in_log: string | null },
+  configFile: string | null,
+): Result {
   const { keys_without_subscriptions: idle } = removed;
   const notes = [
     `Removed ${label}: ${rowsText(rows)}.`,
@@ -102,15 +88,17 @@ function printRemoved(
       : [
           `These keys have no subscription left to read: ${idle.join(', ')}. Give them others (wirewatch key set ID --subscriptions LIST) or revoke them (wirewatch key revoke ID).`,
         ]),
-    `${logText(leftInLog)} Files in archive/ and backups still contain them; a backup folder deletes them after [backup] keep_days (see: wirewatch manual backup). If later exports have rows of a removed subscription, the alert "rows skipped" opens. The freed space in detections.db is reused; the file does not shrink.`,
+    `${logText(left_in_log)} Files in archive/ and backups still contain them; a backup folder deletes them after [backup] keep_days (see: wirewatch manual backup). If later exports have rows of a removed subscription, the alert "rows skipped" opens. The freed space in detections.db is reused; the file does not shrink.`,
     ...(configFile === null
       ? []
       : [
           `${configFile} still has an entry for ${label}: the next start will add it again, without detections. Remove the entry.`,
         ]),
   ];
-  const shown = { ...document, ...removed, ...rows, left_in_log: leftInLog, configured: configFile !== null };
-  print(shown, { json: commonOptions(command).json, text: notes.join('\n\n') });
+  return {
+    value: { ...document, ...removed, ...rows, left_in_log, configured: configFile !== null },
+    text: notes.join('\n\n'),
+  };
 }
 
 function rowsText({ detections, versions }: RemovedRows): string {

@@ -1,93 +1,81 @@
 /** `wirewatch restore`: restores a backup, or rehearses a restore. */
-import type { Command } from 'commander';
 import { type Rehearsed, rehearse } from '../backup/rehearse.ts';
 import { type Restored, restore } from '../backup/restore.ts';
 import { counted, grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { formatMs } from '../time.ts';
-import { beGentle } from './backup.ts';
-import { configOf, installationOptions } from './config.ts';
-import { addDropOption, addExamples, commonOptions, instantValue } from './options.ts';
-import { print, progressOfSteps } from './output.ts';
+import { lowerPriority } from './backup.ts';
+import { argument, defineCommand, option } from './command.ts';
+import { configOf, installationOptions } from './installation.ts';
+import { DROP_OPTION, instantValue } from './options.ts';
+import { withProgress } from './output.ts';
 
 const FILES_SHOWN_MAX = 10;
 
-interface Options {
+interface Given {
+  readonly 'backup-folder': string;
   readonly replace?: boolean;
   readonly until?: number;
   readonly rehearse?: boolean;
 }
 
-export function register(command: Command): void {
-  command
-    .argument(
+export const register = defineCommand({
+  arguments: [
+    argument(
       '<backup-folder>',
       'the backup: a backup folder (restores its newest branch), a branch folder inside it, or a .tar file',
-    )
-    .option('--replace', 'move the contents of the data folder aside, and restore in their place')
-    .option(
+    ),
+  ],
+  options: [
+    option('--replace', 'move the contents of the data folder aside, and restore in their place'),
+    option(
       '--until <time>',
       'restore the state at this time. Everything ingested later is discarded',
       instantValue,
-    )
-    .option('--rehearse', 'restore into a temporary folder and compare the result; changes nothing')
-    .action(async (source: string, options: Options, self: Command) => {
-      if (options.rehearse === true && (options.replace === true || options.until !== undefined))
-        throw new Refused('usage', '--rehearse cannot be combined with --replace or --until: leave them out');
-      const { json } = commonOptions(self);
-      const config = configOf(self);
-      const steps = progressOfSteps();
-      const common = {
-        source,
-        data: config.dataFolder,
-        drop: config.ingest.drop,
-        now: Date.now,
-        onProgress: steps.update,
-      };
-      try {
-        if (options.rehearse === true) {
-          beGentle();
-          const rehearsed = await rehearse(common);
-          steps.end();
-          print(rehearsed, { json, text: () => rehearsedText(rehearsed) });
-          if (rehearsed.differences.length > 0) process.exitCode = 1;
-          return;
-        }
-        const untilMs = options.until ?? null;
-        const outcome = await restore({ ...common, replace: options.replace === true, untilMs });
-        steps.end();
-        const { dataFolder } = config;
-        if (outcome.kind === 'completed') {
-          const { replaced } = outcome;
-          print(
-            { completed_earlier_restore: true, data: dataFolder, replaced },
-            {
-              json,
-              text: `An earlier restore into ${dataFolder} had been interrupted. It is now complete, and nothing else was done.${replacedText(replaced)}\n\nTo restore ${source} instead, run the command again with --replace.`,
-            },
-          );
-          return;
-        }
-        const { restored } = outcome;
-        print(
-          { completed_earlier_restore: false, data: dataFolder, ...restored },
-          { json, text: () => textOf(dataFolder, restored, untilMs, installationOptions(self, config)) },
-        );
-      } finally {
-        steps.end();
-      }
-    });
-  addDropOption(command);
-  addExamples(command, [
+    ),
+    option('--rehearse', 'restore into a temporary folder and compare the result; changes nothing'),
+    DROP_OPTION,
+  ],
+  examples: [
     'restore /backups/wirewatch',
     'restore /backups/wirewatch --replace --data /var/lib/wirewatch',
     'restore monday.tar --replace --until 2026-11-21T10:00:00Z',
     'restore --rehearse /backups/wirewatch',
-  ]);
-}
+  ],
+  run(given: Given, self) {
+    const { 'backup-folder': source, replace = false, until, rehearse: isRehearsal = false } = given;
+    if (isRehearsal && (replace || until !== undefined))
+      throw new Refused('usage', '--rehearse cannot be combined with --replace or --until: leave them out');
+    const config = configOf(self);
+    const { dataFolder: data } = config;
+    return withProgress(async ({ update: onProgress }) => {
+      const common = { source, data, drop: config.ingest.drop, now: Date.now, onProgress };
+      if (isRehearsal) {
+        lowerPriority();
+        const rehearsed = await rehearse(common);
+        const failed = rehearsed.differences.length > 0;
+        return { value: rehearsed, text: () => rehearsedText(rehearsed), failed };
+      }
+      const untilMs = until ?? null;
+      const outcome = await restore({ ...common, replace, untilMs });
+      if (outcome.kind === 'completed') {
+        const { replaced } = outcome;
+        return {
+          value: { completed_earlier_restore: true, data, replaced },
+          text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(replaced)}\n\nTo restore ${source} instead, run the command again with --replace.`,
+        };
+      }
+      const { restored } = outcome;
+      return {
+        value: { completed_earlier_restore: false, data, ...restored },
+        text: () => restoredText(data, restored, untilMs, installationOptions(self, config)),
+      };
+    });
+  },
+});
 
 /** @param options with which `serve` finds the same installation */
-function textOf(data: string, restored: Restored, untilMs: number | null, options: string): string {
+function restoredText(data: string, restored: Restored, untilMs: number | null, options: string): string {
   const { source, state_of, detections, accounts, keys, replaced, log, orphans } = restored;
   const state = state_of === null ? 'an installation without detections' : `the state of ${state_of}`;
   const from =

@@ -1,22 +1,23 @@
 /** `wirewatch serve`: the appliance. */
-import type { Command } from 'commander';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
-import { addExamples, addSettingFlags, stateOwn } from './options.ts';
+import { defineCommand } from './command.ts';
+import { SETTING_OPTIONS } from './options.ts';
 
-export function register(command: Command): void {
-  command.action(async (_options, self: Command) => {
-    // It loads its code on another processor while this thread loads the server.
+export const register = defineCommand({
+  options: SETTING_OPTIONS,
+  ownHelp: { json: null },
+  examples: [
+    'serve',
+    'serve --data /var/lib/wirewatch --drop /srv/exports --base-url https://detections.example.org',
+  ],
+  async run(_given, self) {
+    // The thread loads its code on another processor while this one loads the server.
     const ingestThread = bootIngestThread();
     const { serveAppliance, untilSignal } = await import('./serving.ts');
     const { adviseOnStart } = await import('./start-advice.ts');
     const serving = await serveAppliance(self, 'appliance', { ingestThread });
     adviseOnStart(serving, self);
     await untilSignal(serving);
-  });
-  addSettingFlags(command);
-  stateOwn(command, { json: null });
-  addExamples(command, [
-    'serve',
-    'serve --data /var/lib/wirewatch --drop /srv/exports --base-url https://detections.example.org',
-  ]);
-}
+    return null;
+  },
+});

@@ -1,4 +1,4 @@
-/** What `serve`, `demo` and `lab` share: the log, the messages to the service manager, and the end on a signal. */
+/** Runs the appliance for `serve`, `demo` and `lab`: its log, messages to the service manager, and the end on a signal. */
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { Worker } from 'node:worker_threads';
@@ -13,7 +13,7 @@ import type { InstallationKind } from '../store/installation.ts';
 import { VERSION } from '../version.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, settingFlags } from './options.ts';
-import { type Progress, progress } from './output.ts';
+import { createProgress } from './output.ts';
 import { createServiceManager, type ServiceManager } from './service-manager.ts';
 
 /** Files with fewer rows get no progress line. */
@@ -24,14 +24,13 @@ export interface Serving {
   readonly config: Config;
   readonly log: Logger;
   readonly serviceManager: ServiceManager;
-  /** Settles with the signal that is to end it. */
+  /** Resolves with the signal that stops it. */
   readonly signal: Promise<NodeJS.Signals>;
 }
 
 export interface ServeOptions extends Pick<ApplianceOptions, 'graceMs' | 'intervene'> {
-  /** Told of the configuration before anything is opened. @returns that with which it starts */
+  /** Called before anything is opened. @returns the configuration to start with */
   readonly prepare?: (config: Config, log: Logger) => Promise<Config>;
-  /** For the manual that the administration shows. */
   readonly ingestThread: Worker;
 }
 
@@ -42,33 +41,37 @@ export async function serveAppliance(
   { prepare, ...options }: ServeOptions,
 ): Promise<Serving> {
   const common = commonOptions(command);
-  const given = loadConfig({
+  const loaded = loadConfig({
     flags: settingFlags(command),
     env: process.env,
     file: common.config,
     dataFolder: resolveDataFolder(common, { kind }),
   });
   // Before the log is opened: its file can lie in that folder, too.
-  refuseAsRoot(dataFolder(given.dataFolder));
-  const shown = progressLine();
-  const opened = await openLog({ ...given.log, terminal: { beforeLine: shown.clear } });
+  refuseAsRoot(dataFolder(loaded.dataFolder));
+  const progress = createProgress();
+  const opened = await openLog({ ...loaded.log, terminal: { beforeLine: progress.clear } });
   const { log } = opened;
   obeyHangups(opened);
-  // What a start does says nothing to somebody who tries the demonstration.
+  // The lines of a start mean nothing to somebody who tries the demonstration.
   if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';
-  const config = (await prepare?.(given, log)) ?? given;
+  const config = (await prepare?.(loaded, log)) ?? loaded;
   const appliance = await startAppliance({
     config,
     kind,
     log,
     ...options,
-    onProgress: shown.update,
+    onProgress: (file, rows, isDone) => {
+      if (rows < PROGRESS_ROWS_MIN) return;
+      if (isDone) progress.end();
+      else progress.update(file, rows);
+    },
   }).catch((error) => {
     // The caller prints the error on stderr; without this line, a log file would not have it.
     if (opened.kind === 'file') log.fatal({ reason: reasonOf(error) }, 'the appliance cannot start');
     throw error;
   });
-  // Before anybody can know that it runs, and end it.
+  // Before anybody can learn that it runs, and stop it.
   const signal = endSignal();
   log.level = config.log.level;
   log.info(
@@ -84,7 +87,7 @@ export async function serveAppliance(
   return { appliance, config, log, serviceManager, signal };
 }
 
-/** Settles when a signal has ended the appliance; a second one ends the process at once. */
+/** Resolves when a signal has stopped the appliance; a second one ends the process at once. */
 export async function untilSignal(serving: Serving, beforeStop: () => void = () => {}): Promise<void> {
   const { appliance, log, serviceManager } = serving;
   process.removeAllListeners('uncaughtException');
@@ -102,7 +105,7 @@ export async function untilSignal(serving: Serving, beforeStop: () => void = () 
   beforeStop();
   await appliance.stop();
   log.info('stopped');
-  // Here, and not as the process exits: the exit would hang if nobody reads the log any more.
+  // Here, not in an exit handler: the exit would hang if nobody reads the log any more.
   await new Promise<void>((resolve) => log.flush(() => resolve()));
 }
 
@@ -114,8 +117,8 @@ function endSignal(): Promise<NodeJS.Signals> {
 }
 
 /**
- * SIGHUP means two things. From logrotate, a certificate renewal or a service manager: open the renewed files. From a
- * terminal that was closed: end.
+ * SIGHUP has two meanings: from logrotate, a certificate renewal or a service manager, to open the renewed files; from a
+ * terminal that was closed, to stop.
  */
 function obeyHangups(log: Log): void {
   const terminals = [0, 1, 2].filter((fd) => isatty(fd));
@@ -132,28 +135,4 @@ function hasHungUp(terminal: number): boolean {
   } catch (error) {
     return isErrorCode(error, 'EIO');
   }
-}
-
-/** The line on a terminal that shows the progress of a long file. */
-function progressLine(): {
-  update: (file: string, rows: number, isDone: boolean) => void;
-  clear: () => void;
-} {
-  let shown: { file: string; line: Progress } | null = null;
-  return {
-    clear: () => shown?.line.end(),
-    update: (file, rows, isDone) => {
-      if (rows < PROGRESS_ROWS_MIN) return;
-      if (shown?.file !== file) {
-        shown?.line.end();
-        shown = { file, line: progress(file) };
-      }
-      if (!isDone) {
-        shown.line.update(rows);
-        return;
-      }
-      shown.line.end();
-      shown = null;
-    },
-  };
 }

@@ -1,97 +1,118 @@
 /** `wirewatch setup`: writes a commented configuration and a hardened systemd unit; `--undo` removes them. */
 import path from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import { InvalidArgumentError } from 'commander';
+import type { SettingFlags } from '../config/load.ts';
 import { ownCommand } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import { type SetupFile, type SetupResult, setUp, takeBack, type UndoChoices } from '../setup/carry-out.ts';
 import { isSystemdThere, SERVICE_CONFIG, type SetupChoices } from '../setup/plan.ts';
+import { defineCommand, option } from './command.ts';
 import { resolveDataFolder } from './data-folder.ts';
-import { addExamples, addSettingFlags, commonOptions, settingFlags, stateOwn } from './options.ts';
-import { print } from './output.ts';
+import { type CommonOptions, commonOptions, SETTING_OPTIONS, settingFlags } from './options.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
 const DEFAULT_USER = 'wirewatch';
 
-export function register(command: Command): void {
-  command
-    .option('--service', 'write the systemd unit even if systemd is not found')
-    .option('--no-service', 'write only the configuration file, into the data folder')
-    .option(
+interface Given {
+  /** Unset: whether systemd is found. */
+  readonly service?: boolean;
+  readonly user?: string;
+  readonly dynamicUser?: boolean;
+  readonly program?: string;
+  readonly root: string;
+  readonly dryRun?: boolean;
+  readonly undo?: boolean;
+}
+
+export const register = defineCommand({
+  options: [
+    option('--service', 'write the systemd unit even if systemd is not found'),
+    option('--no-service', 'write only the configuration file, into the data folder'),
+    option(
       '--user <name>',
       `user that runs the service, created if missing (default: ${DEFAULT_USER})`,
       userName,
-    )
-    .option('--dynamic-user', 'let systemd create a temporary user while the service runs')
-    .option(
+    ),
+    option('--dynamic-user', 'let systemd create a temporary user while the service runs'),
+    option(
       '--program <path>',
       'path of the program that the service runs (default: this program)',
       absolutePath,
-    )
-    .option('--root <dir>', 'write all files below this folder, to prepare an image or a package', '/')
-    .option('--dry-run', 'show what would be done and the contents of the files; changes nothing')
-    .option('--undo', 'remove the files that setup created, unless they were modified; never removes data')
-    .action((_options, self: Command) => {
-      const { json } = commonOptions(self);
-      const { undo, dryRun } = self.opts();
-      const isDry = dryRun === true;
-      const result = undo === true ? takeBack(undoChoicesOf(self), isDry) : setUp(choicesOf(self), isDry);
-      const { root } = placesOf(self);
-      print(result, { json, text: () => resultText(result, root) });
-      if (result.not_applied.length > 0) process.exitCode = 1;
-    });
-  addSettingFlags(command);
-  stateOwn(command, {
+    ),
+    option('--root <dir>', 'write all files below this folder, to prepare an image or a package').default(
+      '/',
+    ),
+    option('--dry-run', 'show what would be done and the contents of the files; changes nothing'),
+    option('--undo', 'remove the files that setup created, unless they were modified; never removes data'),
+    ...SETTING_OPTIONS,
+  ],
+  ownHelp: {
     data: `$WIREWATCH_DATA, else ${SERVICE_DATA}, or ./wirewatch-data without a service`,
     config: `${SERVICE_CONFIG}, or wirewatch.toml in the data folder without a service`,
-  });
-  addExamples(command, [
+  },
+  examples: [
     'setup --dry-run',
     'setup --drop /srv/exports --base-url https://detections.example.org',
     'setup --no-service --data ./wirewatch-data',
     'setup --undo',
-  ]);
+  ],
+  run(given: Given, self) {
+    const { undo = false, dryRun: isDry = false } = given;
+    const common = commonOptions(self);
+    const places = placesOf(given, common);
+    const result = undo
+      ? takeBack(undoChoicesOf(given, common, places), isDry)
+      : setUp(choicesOf(given, settingFlags(self), places), isDry);
+    return {
+      value: result,
+      text: () => resultText(result, places.root),
+      failed: result.not_applied.length > 0,
+    };
+  },
+});
+
+interface Places {
+  readonly root: string;
+  readonly isService: boolean;
+  readonly data: string;
+  readonly config: string;
 }
 
-function choicesOf(command: Command): SetupChoices {
-  const options: Record<string, unknown> = command.opts();
-  const { root, isService, data, config } = placesOf(command);
-  const isDynamic = options.dynamicUser === true;
-  if (isDynamic && options.user !== undefined)
-    throw new Refused('usage', '--user and --dynamic-user cannot be combined: give only one of them.');
-  const user = typeof options.user === 'string' ? options.user : DEFAULT_USER;
-  const named = typeof options.program === 'string' ? options.program : null;
-  const program = named === null ? ownCommand() : [named];
-  return {
-    root,
-    data,
-    config,
-    flags: settingFlags(command),
-    service: isService ? { user, isDynamic, program, isProgramNamed: named !== null } : null,
-    isSystemdMissing: options.service === undefined && !isService,
-  };
-}
-
-/** Includes the files of a service even if systemd is not found: it may have been set up with --service. */
-function undoChoicesOf(command: Command): UndoChoices {
-  const { root, data, config } = placesOf(command);
-  const isService = command.opts().service !== false;
-  const isNamed = commonOptions(command).config !== undefined;
-  const configs = isService && !isNamed ? new Set([config, SERVICE_CONFIG]) : [config];
-  const { program } = command.opts();
-  const own = typeof program === 'string' ? [program] : ownCommand();
-  return { root, data, configs: [...configs], isService, program: own.join(' ') };
-}
-
-function placesOf(command: Command): { root: string; isService: boolean; data: string; config: string } {
-  const common = commonOptions(command);
-  const options: Record<string, unknown> = command.opts();
-  const root = path.resolve(String(options.root));
-  const isService = typeof options.service === 'boolean' ? options.service : isSystemdThere(root);
+function placesOf({ root, service }: Given, common: CommonOptions): Places {
+  const folder = path.resolve(root);
+  const isService = service ?? isSystemdThere(folder);
   const data = isService
     ? path.resolve(common.data || process.env.WIREWATCH_DATA || SERVICE_DATA)
     : resolveDataFolder(common);
   const config = common.config ?? (isService ? SERVICE_CONFIG : path.join(data, 'wirewatch.toml'));
-  return { root, isService, data, config: path.resolve(config) };
+  return { root: folder, isService, data, config: path.resolve(config) };
+}
+
+function choicesOf(given: Given, flags: SettingFlags, { isService, ...places }: Places): SetupChoices {
+  const { service, user, dynamicUser: isDynamic = false, program } = given;
+  if (isDynamic && user !== undefined)
+    throw new Refused('usage', '--user and --dynamic-user cannot be combined: give only one of them.');
+  return {
+    ...places,
+    flags,
+    service: isService
+      ? {
+          user: user ?? DEFAULT_USER,
+          isDynamic,
+          program: program === undefined ? ownCommand() : [program],
+          isProgramNamed: program !== undefined,
+        }
+      : null,
+    isSystemdMissing: service === undefined && !isService,
+  };
+}
+
+/** Includes the files of a service even if systemd is not found: it may have been set up with --service. */
+function undoChoicesOf(given: Given, common: CommonOptions, { root, data, config }: Places): UndoChoices {
+  const isService = given.service !== false;
+  const configs = isService && common.config === undefined ? new Set([config, SERVICE_CONFIG]) : [config];
+  const program = given.program ?? ownCommand().join(' ');
+  return { root, data, configs: [...configs], isService, program };
 }
 
 function userName(value: string): string {

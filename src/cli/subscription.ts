@@ -1,8 +1,4 @@
-/**
- * `wirewatch subscription`: the subscriptions of accounts. Works while Wirewatch is running, and takes effect with its
- * next request.
- */
-import type { Command } from 'commander';
+/** `wirewatch subscription`: the subscriptions of accounts. Changes apply to the next request. */
 import { removeSubscription } from '../auth/removal.ts';
 import {
   addSubscription,
@@ -14,178 +10,147 @@ import {
   subscriptionDocument,
 } from '../auth/subscriptions.ts';
 import { CONTENT_TYPES, type ContentType } from '../detection/content-type.ts';
+import { requireChanges, withAccess } from './access.ts';
 import {
   accountIdValue,
   contentTypesValue,
-  details,
   nameValue,
-  requireChanges,
   subscriptionIdValue,
-  withAccess,
   zoneValue,
-} from './access.ts';
-import { addDropOption, addExamples, commonOptions } from './options.ts';
-import { print, table } from './output.ts';
+} from './access-options.ts';
+import {
+  argument,
+  commandGroup,
+  entryResult,
+  listResult,
+  option,
+  type Result,
+  requiredOption,
+  subcommand,
+} from './command.ts';
+import { DROP_OPTION, YES_OPTION } from './options.ts';
+import type { Column } from './output.ts';
 
-type SubscriptionOptions = {
-  account?: string;
-  name?: string;
-  timeZone?: string;
-  contentTypes?: ContentType[];
-};
+const COLUMNS: readonly Column<ReturnType<typeof subscriptionDocument>>[] = [
+  { title: 'ID', value: ({ id }) => id, align: 'right' },
+  { title: 'ACCOUNT', value: ({ account }) => account },
+  { title: 'NAME', value: ({ name }) => name },
+  { title: 'TIME ZONE', value: ({ time_zone }) => time_zone },
+  { title: 'CONTENT TYPES', value: ({ content_types }) => content_types.join(',') },
+  { title: 'CREATED', value: ({ created_at }) => created_at },
+];
 
-const ID_HELP = 'subscription id: a number, as in the exports';
+const ID = argument('<id>', 'subscription id: a number, as in the exports', subscriptionIdValue);
 const ZONE_HELP = 'IANA time zone of periods that clients give as dates';
 const TYPES_HELP = 'content types: text, image or text,image';
 
-export function register(subscription: Command): void {
-  registerAdd(subscription);
-  registerList(subscription);
-  registerShow(subscription);
-  registerSet(subscription);
-  registerRemove(subscription);
+interface Given {
+  readonly id: number;
+  readonly account?: string;
+  /** `''`: none. */
+  readonly name?: string;
+  readonly timeZone?: string;
+  readonly contentTypes?: readonly ContentType[];
+  readonly yes?: boolean;
 }
 
-function registerAdd(subscription: Command): void {
-  const command = subscription
-    .command('add')
-    .description('add a subscription to an account')
-    .argument('<id>', ID_HELP, subscriptionIdValue)
-    .requiredOption('--account <id>', 'account that the subscription belongs to', accountIdValue)
-    .option('--name <name>', 'display name', nameValue)
-    .option('--time-zone <zone>', `${ZONE_HELP} (default: UTC)`, zoneValue)
-    .option('--content-types <types>', `${TYPES_HELP} (default: text,image)`, contentTypesValue)
-    .action((id: number, options: SubscriptionOptions & { account: string }, self: Command) => {
-      const added = {
-        id,
-        account_id: options.account,
-        name: options.name ?? null,
-        time_zone: options.timeZone ?? 'UTC',
-        content_types: options.contentTypes ?? CONTENT_TYPES,
-      };
-      const subscription = withAccess(self, (db) => addSubscription(db, added, Date.now()), { create: true });
-      const next = `Next: wirewatch key create --account ${options.account} --name NAME --scopes detections:read --subscriptions ${id}`;
-      printSubscription(self, subscription, `Added subscription ${id}.`, next);
-    });
-  addExamples(command, [
+function shown(subscription: Subscription, done?: string, ...next: readonly string[]): Result {
+  return entryResult(subscriptionDocument(subscription), COLUMNS, done, ...next);
+}
+
+const add = subcommand('add', 'add a subscription to an account', {
+  arguments: [ID],
+  options: [
+    requiredOption('--account <id>', 'account that the subscription belongs to', accountIdValue),
+    option('--name <name>', 'display name', nameValue),
+    option('--time-zone <zone>', `${ZONE_HELP} (default: UTC)`, zoneValue),
+    option('--content-types <types>', `${TYPES_HELP} (default: text,image)`, contentTypesValue),
+  ],
+  examples: [
     'subscription add 7001 --account acme',
     'subscription add 7002 --account acme --name Photos --time-zone Europe/Berlin --content-types image',
-  ]);
-}
+  ],
+  run(given: Given & { readonly account: string }, self) {
+    const { id, account: account_id, name = null, timeZone: time_zone = 'UTC' } = given;
+    const content_types = given.contentTypes ?? CONTENT_TYPES;
+    const added = { id, account_id, name, time_zone, content_types };
+    const subscription = withAccess(self, (db) => addSubscription(db, added, Date.now()), { create: true });
+    const next = `Next: wirewatch key create --account ${account_id} --name NAME --scopes detections:read --subscriptions ${id}`;
+    return shown(subscription, `Added subscription ${id}.`, next);
+  },
+});
 
-function registerList(subscription: Command): void {
-  const command = subscription
-    .command('list')
-    .description('list all subscriptions')
-    .action((_options: unknown, self: Command) => {
-      const subscriptions = withAccess(self, listSubscriptions).map(subscriptionDocument);
-      print(subscriptions, {
-        json: commonOptions(self).json,
-        text: () =>
-          subscriptions.length === 0
-            ? 'There are no subscriptions yet. Add one with: wirewatch subscription add ID --account ACCOUNT'
-            : table(subscriptions, [
-                { title: 'ID', value: (one) => one.id, align: 'right' },
-                { title: 'ACCOUNT', value: (one) => one.account },
-                { title: 'NAME', value: (one) => one.name },
-                { title: 'TIME ZONE', value: (one) => one.time_zone },
-                { title: 'CONTENT TYPES', value: (one) => one.content_types.join(',') },
-                { title: 'CREATED', value: (one) => one.created_at },
-              ]),
-      });
-    });
-  addExamples(command, ['subscription list', 'subscription list --json']);
-}
+const list = subcommand('list', 'list all subscriptions', {
+  examples: ['subscription list', 'subscription list --json'],
+  run: (_given, self) =>
+    listResult(
+      withAccess(self, listSubscriptions).map(subscriptionDocument),
+      COLUMNS,
+      'There are no subscriptions yet. Add one with: wirewatch subscription add ID --account ACCOUNT',
+    ),
+});
 
-function registerShow(subscription: Command): void {
-  const command = subscription
-    .command('show')
-    .description('show one subscription')
-    .argument('<id>', ID_HELP, subscriptionIdValue)
-    .action((id: number, _options: unknown, self: Command) => {
-      printSubscription(
-        self,
-        withAccess(self, (db) => getSubscription(db, id)),
-      );
-    });
-  addExamples(command, ['subscription show 7001']);
-}
+const show = subcommand('show', 'show one subscription', {
+  arguments: [ID],
+  examples: ['subscription show 7001'],
+  run: ({ id }: Given, self) => shown(withAccess(self, (db) => getSubscription(db, id))),
+});
 
-function registerSet(subscription: Command): void {
-  const command = subscription
-    .command('set')
-    .description('change a subscription. Values that you do not give stay unchanged')
-    .argument('<id>', ID_HELP, subscriptionIdValue)
-    .option(
+const set = subcommand('set', 'change a subscription. Values that you do not give stay unchanged', {
+  arguments: [ID],
+  options: [
+    option(
       '--account <id>',
       'account of the subscription, as a check; a subscription cannot move to another account',
       accountIdValue,
-    )
-    .option('--name <name>', 'display name, or "" for none', nameOrNoneValue)
-    .option('--time-zone <zone>', ZONE_HELP, zoneValue)
-    .option('--content-types <types>', TYPES_HELP, contentTypesValue)
-    .action((id: number, options: SubscriptionOptions, self: Command) => {
-      requireChanges(self);
-      const changes = {
-        account_id: options.account,
-        name: options.name === '' ? null : options.name,
-        time_zone: options.timeZone,
-        content_types: options.contentTypes,
-      };
-      const changed = withAccess(self, (db) => setSubscription(db, id, changes));
-      printSubscription(self, changed, `Changed subscription ${id}.`);
-    });
-  addExamples(command, ['subscription set 7001 --time-zone Europe/London']);
-}
+    ),
+    option('--name <name>', 'display name, or "" for none', (text: string) =>
+      text.trim() === '' ? '' : nameValue(text),
+    ),
+    option('--time-zone <zone>', ZONE_HELP, zoneValue),
+    option('--content-types <types>', TYPES_HELP, contentTypesValue),
+  ],
+  examples: ['subscription set 7001 --time-zone Europe/London'],
+  run({ id, account: account_id, name, timeZone: time_zone, contentTypes: content_types }: Given, self) {
+    requireChanges(self);
+    const changes = { account_id, name: name === '' ? null : name, time_zone, content_types };
+    return shown(
+      withAccess(self, (db) => setSubscription(db, id, changes)),
+      `Changed subscription ${id}.`,
+    );
+  },
+});
 
-function registerRemove(subscription: Command): void {
-  const command = subscription
-    .command('remove')
-    .description(
-      'permanently remove a subscription with its detections. Clients lose access at once, and the command waits until all rows are deleted',
-    )
-    .argument('<id>', ID_HELP, subscriptionIdValue)
-    .option('--yes', 'do not ask for confirmation')
-    .action(async (id: number, options: { yes?: boolean }, self: Command) => {
-      const { awaitOpenRemoval, removeWithRows } = await import('./removal.ts');
-      const isThere = withAccess(self, (db) => findSubscription(db, id)) !== null;
-      if (!isThere && (await awaitOpenRemoval(self, id))) return;
-      await removeWithRows(self, options.yes === true, {
+const remove = subcommand(
+  'remove',
+  'permanently remove a subscription with its detections. Clients lose access at once, and the command waits until all rows are deleted',
+  {
+    arguments: [ID],
+    options: [YES_OPTION, DROP_OPTION],
+    examples: ['subscription remove 7001', 'subscription remove 7001 --yes --json'],
+    async run({ id, yes = false }: Given, self) {
+      const { finishOpenRemoval, removeWithRows } = await import('./removal.ts');
+      if (withAccess(self, (db) => findSubscription(db, id)) === null) {
+        const finished = await finishOpenRemoval(self, id);
+        if (finished !== null) return finished;
+      }
+      return removeWithRows(self, yes, {
         label: `subscription ${id}`,
         word: String(id),
         document: { subscription: id },
-        look: (db) => {
+        describe: (db) => {
           const { name, account_id } = getSubscription(db, id);
           const named = name === null ? '' : ` (${name})`;
-          return { subscriptions: [id], described: `subscription ${id}${named} of account ${account_id}` };
+          return {
+            subscriptions: [id],
+            description: `subscription ${id}${named} of account ${account_id}`,
+          };
         },
         remove: (db) => removeSubscription(db, id),
         isConfigured: ({ preseed }) => preseed.subscriptions.some((one) => one.id === id),
       });
-    });
-  addDropOption(command);
-  addExamples(command, ['subscription remove 7001', 'subscription remove 7001 --yes --json']);
-}
+    },
+  },
+);
 
-/** Option value: a name, or an empty one to clear it. */
-function nameOrNoneValue(value: string): string {
-  return value.trim() === '' ? '' : nameValue(value);
-}
-
-/** Prints one subscription, between what was done and what comes next. */
-function printSubscription(command: Command, subscription: Subscription, done = '', next = ''): void {
-  const shown = subscriptionDocument(subscription);
-  const lines = () =>
-    details([
-      ['id', shown.id],
-      ['account', shown.account],
-      ['name', shown.name],
-      ['time zone', shown.time_zone],
-      ['content types', shown.content_types.join(', ')],
-      ['created', shown.created_at],
-    ]);
-  print(shown, {
-    json: commonOptions(command).json,
-    text: () => [done, lines(), next].filter((part) => part !== '').join('\n\n'),
-  });
-}
+export const register = commandGroup(add, list, show, set, remove);

@@ -1,17 +1,151 @@
-/** `wirewatch verify`: whether an installation or a backup is intact. */
-import type { Command } from 'commander';
-import { beGentle } from './backup.ts';
-import { addDropOption, addExamples } from './options.ts';
-import { verifySource } from './verify-backup.ts';
-import { verifyData } from './verify-data.ts';
+/** `wirewatch verify`: whether an installation matches its logs, or a backup is intact. */
+import { existsSync, statSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { findSource } from '../backup/source.ts';
+import { type VerifiedBackup, verifyBackup } from '../backup/verify-backup.ts';
+import { counted, grouped } from '../counted.ts';
+import { checkAccess } from '../history/check-access.ts';
+import { type ScrubResult, scrub } from '../history/scrub.ts';
+import { describeFindings, FINDING_KINDS, ScrubFindings, WHAT_TO_DO } from '../history/scrub-findings.ts';
+import { writeScrubRecord } from '../history/scrub-record.ts';
+import { Refused } from '../refused.ts';
+import { actAsOwner } from '../store/acting-user.ts';
+import { noteDamage } from '../store/damage.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { refuseHalfRestored } from '../store/incoming.ts';
+import { isLocked, keepInPlace } from '../store/locks.ts';
+import { SECRET_BYTES } from '../store/secret.ts';
+import { lowerPriority } from './backup.ts';
+import { argument, defineCommand, type Result } from './command.ts';
+import { configOf, folderOf } from './installation.ts';
+import { DROP_OPTION } from './options.ts';
+import { type Progress, withProgress } from './output.ts';
 
-export function register(command: Command): void {
-  command
-    .argument('[src]', 'a backup folder or .tar file (default: verify the data folder)')
-    .action(async (source: string | undefined, _options: object, self: Command) => {
-      beGentle();
-      await (source === undefined ? verifyData(self) : verifySource(self, source));
-    });
-  addDropOption(command);
-  addExamples(command, ['verify', 'verify /backups/wirewatch', 'verify monday.tar --json']);
+export const register = defineCommand({
+  arguments: [argument('[src]', 'a backup folder or .tar file (default: verify the data folder)')],
+  options: [DROP_OPTION],
+  examples: ['verify', 'verify /backups/wirewatch', 'verify monday.tar --json'],
+  run({ src }: { src?: string }, self) {
+    lowerPriority();
+    return withProgress(({ update }) =>
+      src === undefined ? verifyData(folderOf(configOf(self)), update) : verifySource(src, update),
+    );
+  },
+});
+
+async function verifySource(source: string, onProgress: Progress['update']): Promise<Result> {
+  const verified = await verifyBackup(findSource(source), onProgress);
+  const { path, at, entries, findings } = verified;
+  return {
+    value: { verified: path, ok: findings.length === 0, backed_up_at: at, entries, findings },
+    text: () => sourceText(verified),
+    failed: findings.length > 0,
+  };
+}
+
+function sourceText({ path, at, entries, findings }: VerifiedBackup): string {
+  if (findings.length === 0)
+    return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}${at === null ? '' : `, backed up at ${at}`}.\n\nEvery checksum was compared. To test a restore as well: wirewatch restore --rehearse ${path}`;
+  return [
+    `${path} is damaged:`,
+    ...findings.map((finding) => `  ${finding}`),
+    '',
+    'If the installation itself is intact, delete the damaged file: the next backup to this folder copies it again. Otherwise use another backup.',
+  ].join('\n');
+}
+
+interface VerifiedData extends ScrubResult {
+  readonly ok: boolean;
+}
+
+/** Fails if there are findings, or if not everything could be compared. */
+async function verifyData(folder: DataFolder, onProgress: Progress['update']): Promise<Result> {
+  actAsOwner(folder);
+  refuseHalfRestored(folder);
+  requireComplete(folder);
+  const release = keepInPlace(folder, true);
+  try {
+    const verified = await verifyFolder(folder, onProgress);
+    return {
+      value: dataDocument(folder, verified),
+      text: () => dataText(folder, verified),
+      failed: !verified.ok,
+    };
+  } finally {
+    release();
+  }
+}
+
+async function verifyFolder(folder: DataFolder, onProgress: Progress['update']): Promise<VerifiedData> {
+  const result = await scrub({ folder, between: () => nextTurn(), onProgress });
+  // A running Wirewatch reads the record and acts on it; the next start rebuilds the database.
+  writeScrubRecord(folder, result, Date.now());
+  const ofDatabase = result.findings.filter(({ kind }) => FINDING_KINDS[kind].of === 'database');
+  if (ofDatabase.length > 0) noteDamage(folder, `detections.db: ${describeFindings(ofDatabase)}`);
+  const others = new ScrubFindings();
+  checkAccess(folder, others);
+  checkSecret(folder, others);
+  const findings = [...result.findings, ...others.list()];
+  return { ...result, findings, ok: findings.length === 0 && result.not_compared === null };
+}
+
+function requireComplete({ root, access, detections, secret, damage, serveLock }: DataFolder): void {
+  if (!existsSync(access))
+    throw new Refused(
+      'configuration',
+      `there is no installation in ${root}. Name its data folder with --data, or verify a backup with: wirewatch verify SRC`,
+    );
+  if ((!existsSync(detections) || existsSync(damage)) && isLocked(serveLock))
+    throw new Refused(
+      'failed',
+      `${detections} is damaged or missing, and Wirewatch is running: it may be rebuilding the file. See the log output of Wirewatch, and try again when the rebuild is done.`,
+    );
+  if (!existsSync(detections) && !existsSync(secret))
+    throw new Refused(
+      'configuration',
+      `there is nothing to verify in ${root} yet: Wirewatch has never been started with this data folder. Start it with: wirewatch serve`,
+    );
+}
+
+function checkSecret({ secret }: DataFolder, findings: ScrubFindings): void {
+  const found = statSync(secret, { throwIfNoEntry: false });
+  if (found === undefined) findings.add('secret missing', `${secret} is missing`);
+  else if (found.size !== SECRET_BYTES)
+    findings.add('secret missing', `${secret} has ${counted(found.size, 'byte')}, expected ${SECRET_BYTES}`);
+}
+
+function dataDocument({ root }: DataFolder, { ok, entry, findings, not_compared }: VerifiedData) {
+  return {
+    verified: root,
+    ok,
+    entry,
+    findings: findings.map((finding) => {
+      const { means, of } = FINDING_KINDS[finding.kind];
+      return { ...finding, means, what_to_do: WHAT_TO_DO[of] };
+    }),
+    not_compared,
+  };
+}
+
+function dataText({ root }: DataFolder, { ok, entry, findings, not_compared }: VerifiedData): string {
+  if (ok)
+    return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log row by row, access.db matches its log, and the secret is present.`;
+  const parts = findings.map(({ kind, count, first }) => {
+    const more = count - first.length;
+    return [
+      `${kind}: ${grouped(count)}`,
+      ...first.map((detail) => `  ${detail}`),
+      ...(more > 0 ? [`  and ${grouped(more)} more`] : []),
+      `  ${FINDING_KINDS[kind].means}`,
+    ].join('\n');
+  });
+  const toDo = new Set(findings.map(({ kind }) => WHAT_TO_DO[FINDING_KINDS[kind].of]));
+  return [
+    findings.length === 0
+      ? `No damage was found in ${root}, but not everything was compared.`
+      : `${root} is damaged.`,
+    ...parts,
+    ...(not_compared === null ? [] : [`detections.db was not compared with the log: ${not_compared}.`]),
+    ...(toDo.size === 0 ? [] : [['What to do:', ...[...toDo].map((text) => `  ${text}`)].join('\n')]),
+  ].join('\n\n');
 }

@@ -1,30 +1,19 @@
-/**
- * `wirewatch version`: the version, the commit and the runtime.
- */
-import type { Command } from 'commander';
+/** `wirewatch version`: the version, the commit and the runtime. */
 import { COMMIT, SQLITE, VERSION } from '../version.ts';
-import { addExamples, commonOptions } from './options.ts';
-import { print } from './output.ts';
+import { defineCommand } from './command.ts';
 
-export function register(command: Command): void {
-  command.action((_options: unknown, self: Command) => {
-    print(versionInfo(), { json: commonOptions(self).json, text: versionText });
-  });
-  addExamples(command, ['version', 'version --json']);
-}
+const INFO = {
+  version: VERSION,
+  commit: COMMIT,
+  node: process.versions.node,
+  sqlite: SQLITE,
+  platform: `${process.platform}-${process.arch}`,
+};
 
-/** The same facts as text, for `--version`. */
-export function versionText(): string {
-  const { version, commit, node, sqlite, platform } = versionInfo();
-  return `wirewatch ${version} (commit ${commit}, Node ${node}, SQLite ${sqlite}, ${platform})`;
-}
+/** Also for `--version`. */
+export const VERSION_TEXT = `wirewatch ${INFO.version} (commit ${INFO.commit}, Node ${INFO.node}, SQLite ${INFO.sqlite}, ${INFO.platform})`;
 
-function versionInfo() {
-  return {
-    version: VERSION,
-    commit: COMMIT,
-    node: process.versions.node,
-    sqlite: SQLITE,
-    platform: `${process.platform}-${process.arch}`,
-  };
-}
+export const register = defineCommand({
+  examples: ['version', 'version --json'],
+  run: () => ({ value: INFO, text: VERSION_TEXT }),
+});

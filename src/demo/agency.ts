@@ -1,4 +1,4 @@
-/** The sample agency in the demonstration's store: an account, two subscriptions, and new keys at every start. */
+/** The sample agency in access.db: an account, two subscriptions, and new keys at every start. */
 import { addAccount, findAccount } from '../auth/accounts.ts';
 import { createKey, hashKey, parseKey } from '../auth/key.ts';
 import { addKey, listKeys, type NewKey, revokeKey } from '../auth/keys.ts';
@@ -9,7 +9,7 @@ import type { Database } from '../store/database.ts';
 export interface SampleKey {
   readonly id: string;
   readonly name: string;
-  /** What it reads, as `key create --subscriptions` takes it. */
+  /** In the form of `key create --subscriptions`. */
   readonly reads: string;
   readonly key: string;
 }
@@ -27,8 +27,8 @@ const KEYS = [
 ];
 
 /**
- * @param access a writer on the demonstration's access.db
- * @returns keys that work until the next start: only their hashes are kept, so new ones are made each time
+ * @param access a writer on access.db
+ * @returns keys that work until the next start: only their hashes are stored, so new ones are made each time
  */
 export function prepareAgency(access: Database, prefix: string, nowMs: number): SampleKey[] {
   prepareAccount(access, nowMs);
@@ -46,7 +46,7 @@ export function prepareAgency(access: Database, prefix: string, nowMs: number): 
   });
 }
 
-/** Adds the account and its subscriptions where they are missing. @param access a writer on access.db */
+/** Adds the account and its subscriptions if they are missing. @param access a writer on access.db */
 export function prepareAccount(access: Database, nowMs: number): void {
   if (findAccount(access, SAMPLE_ACCOUNT.id) === null) {
     addAccount(access, { ...SAMPLE_ACCOUNT, daily_rows: null }, nowMs);
@@ -62,7 +62,7 @@ export function prepareAccount(access: Database, nowMs: number): void {
   }
 }
 
-/** Adds a key to the account, which reads detections. @param key all of it, as createKey makes it */
+/** Adds a key that reads detections to the account. @param key the complete key */
 export function addSampleKey(
   access: Database,
   key: string,
@@ -73,6 +73,6 @@ export function addSampleKey(
   if (parsed === null) throw new Error('a key of the sample agency does not have the form of a key');
   const { id, prefix } = parsed;
   const account_id = SAMPLE_ACCOUNT.id;
-  const free = { scopes: ['detections:read' as const], allow_addresses: [], daily_rows: null };
-  addKey(access, { id, prefix, hash: hashKey(key), account_id, ...free, ...terms }, nowMs);
+  const defaults = { scopes: ['detections:read' as const], allow_addresses: [], daily_rows: null };
+  addKey(access, { id, prefix, hash: hashKey(key), account_id, ...defaults, ...terms }, nowMs);
 }

@@ -1,9 +1,9 @@
 /**
- * The sample agency's exports: a day of both at once, then a new window whenever one has ended, and in between
- * corrections and new scores of the newest one, for as long as the demonstration runs.
+ * The sample agency's exports: a day of both at once, then each new window when it has ended, and in between corrections
+ * and new scores in the newest window.
  *
- * The contents of a window's file depend on the window alone, so a demonstration that is started again continues
- * where it stopped; what changes later depends on the clock.
+ * The contents of a window's file depend on the window alone, so a demonstration that is started again continues where it
+ * stopped; the later changes depend on the clock.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
@@ -30,12 +30,12 @@ export interface SampleFolders {
 
 export class SampleExports {
   readonly #folders: SampleFolders;
-  /** Windows from here on have not been dropped, but for the newest ended one. */
+  /** Later windows have not been dropped, except the newest. */
   #nextWindowMs: number;
   #newestDroppedMs: number;
   #nextExport = 0;
 
-  /** @param doneMs the end of the newest window that both exports have, epoch milliseconds; null: there is none */
+  /** @param doneMs the end of the newest window that both exports have, epoch milliseconds; null if there is none */
   constructor(folders: SampleFolders, doneMs: number | null, nowMs: number) {
     this.#folders = folders;
     const dayAgoMs = Math.floor((nowMs - DAY_MS) / WINDOW_MS) * WINDOW_MS;
@@ -43,7 +43,7 @@ export class SampleExports {
     this.#newestDroppedMs = (doneMs ?? 0) - WINDOW_MS;
   }
 
-  /** Drops the window that has ended last, on which health depends. @returns how many files that are */
+  /** Drops the window that ended last, on which health depends. @returns the number of files */
   async dropNewest(nowMs: number): Promise<number> {
     const newest = newestEndedWindow(nowMs);
     if (newest <= this.#newestDroppedMs) return 0;
@@ -51,7 +51,7 @@ export class SampleExports {
     return this.#dropWindow(newest);
   }
 
-  /** Drops every window between those that are there and the newest. @returns how many files that are */
+  /** Drops every window between the existing ones and the newest. @returns the number of files */
   async dropOthers(): Promise<number> {
     let files = 0;
     for (; this.#nextWindowMs < this.#newestDroppedMs; this.#nextWindowMs += WINDOW_MS)
@@ -78,7 +78,7 @@ export class SampleExports {
     return files;
   }
 
-  /** @returns how many files: none where the one before of that window still waits */
+  /** @returns the number of files: none if the previous one of that window still waits */
   async #drop(exportName: ExportName, windowStartMs: number, rows: readonly SampleRow[]): Promise<number> {
     const { drop, photos } = this.#folders;
     const file = join(drop, `${exportName}.${formatWindowStart(windowStartMs)}.ndjson`);
@@ -97,13 +97,13 @@ export function newestEndedWindow(nowMs: number): number {
 
 function rowsOf(exportName: ExportName, windowStartMs: number, rows: number): SampleRow[] {
   const options = { seed: SEED, exportName, windowStartMs, rows, subscriptions: SAMPLE_SUBSCRIPTIONS };
-  // The agency's own host does not exist: without an address, the appliance serves the photo itself.
+  // The agency's host does not exist: without an address, Wirewatch serves the photo itself.
   return [...exportRows(options)].map((row) =>
     'source_image_url' in row ? { ...row, source_image_url: null } : row,
   );
 }
 
-/** What has become of a window since its file: some rows scored again, most with another score, and a few new ones. */
+/** Later changes of a window: some rows scored again, most with another score, and a few new rows. */
 function changedRows(exportName: ExportName, windowStartMs: number, nowMs: number): SampleRow[] {
   const change = Math.max(0, Math.floor((nowMs - windowStartMs - WINDOW_MS) / CHANGE_EVERY_MS));
   const newRowsMax = ROWS_A_FILE + (change + 1) * NEW_ROWS_A_CHANGE;
@@ -119,7 +119,7 @@ function changedRows(exportName: ExportName, windowStartMs: number, nowMs: numbe
   return [...scoredAgain, ...rows.slice(-NEW_ROWS_A_CHANGE)];
 }
 
-/** A photo for each item of imagewire, so that every address that the appliance signs leads to one. */
+/** A photo for each item of imagewire, so that every address signed by Wirewatch leads to one. */
 export async function writePhotos(folder: string, rows: readonly SampleRow[]): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const id of new Set(rows.map((row) => row.source_internal_id))) {

@@ -1,4 +1,4 @@
-/** The figures of its store that the demonstration shows. */
+/** The numbers that the demonstration prints. */
 import type { Database } from '../store/database.ts';
 
 const COUNT_FILES = `SELECT count(*) AS files FROM ingest_file WHERE outcome IN ('applied', 'repeated')`;
@@ -12,7 +12,7 @@ const SELECT_FIGURES = `
 export interface Figures {
   readonly detections: number;
   readonly versions: number;
-  /** The id of a detection that is there. */
+  /** The id of a detection. */
   readonly newestId: string | null;
 }
 

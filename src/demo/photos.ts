@@ -1,16 +1,16 @@
-/** Sample photos: small pictures (PNG, https://www.w3.org/TR/png-3/), of another colour for another item. */
+/** Sample photos: small pictures (PNG, https://www.w3.org/TR/png-3/); the colour depends on the item. */
 import { crc32, deflateSync } from 'node:zlib';
 
 const WIDTH = 160;
 const HEIGHT = 120;
 const COLOURS = 24;
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-/** Eight bits each of red, green and blue; no interlacing. */
+/** Eight bits per channel, RGB, no interlacing. */
 const HEADER_END = [8, 2, 0, 0, 0];
 
 const made = new Map<number, Buffer>();
 
-/** @param id of the item; the same one gives the same photo */
+/** @param id of the item; equal ids give equal photos */
 export function samplePhoto(id: number): Buffer {
   const colour = id % COLOURS;
   let photo = made.get(colour);
@@ -33,7 +33,7 @@ function header(): Buffer {
   return Buffer.concat([sizes, Buffer.from(HEADER_END)]);
 }
 
-/** A sky that fades into a horizon; each line begins with its filter, none. */
+/** A sky that fades into a horizon; each line begins with its filter: none. */
 function pixels(colour: number): Buffer {
   const lines: number[] = [];
   for (let y = 0; y < HEIGHT; y += 1) {

@@ -1,6 +1,6 @@
 /**
- * The publishers' articles in which the agency's items are found, each drawn from the window and slot in which
- * it first occurred, so that a later row of the same detection can repeat or correct it.
+ * The publishers' articles in which the agency's items are found. Each is drawn from the window and slot in which it first
+ * occurred, so that a later row of the same detection can repeat or correct it.
  */
 import type { ExportName } from '../detection/content-type.ts';
 import { headline, type LanguageTag, slug } from './phrases.ts';
@@ -15,17 +15,17 @@ export type Article = {
   domain: string | null;
   publishedAt: string | null;
   headline: string | null;
-  /** What a desk made of the headline later. */
+  /** The headline after a later correction. */
   headlineCorrected: string;
   publisherId: number | null;
   publisherName: string | null;
-  /** Null where the export does not say. */
+  /** Null: omitted by the export. */
   print: boolean | null;
   imageUrl: string | null;
   sentences: number;
 };
 
-/** @returns an article; `foundSeconds` is when it was first found, which is after it was published */
+/** @param foundSeconds when it was first found; it was published before */
 export type ArticleMaker = (
   windowNumber: number,
   slot: number,
@@ -41,7 +41,7 @@ const QUERIES = [
   '?a=1&a=2;b=3',
   '?q=caf%C3%A9+bar&sort=',
   '?redirect=https%3A%2F%2Fnews.sample-agency.example%2F',
-  // Forbidden by RFC 3986, but in wide use: whoever reads it has to encode it.
+  // Forbidden by RFC 3986, but common: a reader must encode it.
   '?tags=kite|bridge',
   '?filter[year]=2026',
 ];
@@ -82,7 +82,7 @@ type Place = { url: string | null; domain: string | null; host: string | null };
 
 function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: number): Place {
   if (publisher === null && prng.chance(0.02)) {
-    // An address without a name has no registrable domain.
+    // An IP address has no registrable domain.
     const host = `192.0.2.${1 + prng.below(254)}:8080`;
     return { url: `http://${host}/${slug(prng)}.html`, domain: null, host };
   }
@@ -107,14 +107,14 @@ function path(prng: Prng, print: boolean, id: number): string {
     case 3:
       return `/a/b/${slug(prng)},${id % 1000},${id}.htm${query}`;
     case 4:
-      // Letters outside ASCII stand unencoded in many a feed.
+      // Many feeds do not encode letters outside ASCII.
       return prng.chance(0.2) ? `/straße-ça-va/日本/${id}${query}` : `/n/${id}/${slug(prng)}/${query}`;
     default:
       return `/news/${slug(prng)}-${slug(prng)}/${id}${query}`;
   }
 }
 
-/** Names come with blanks around them, as databases of publishers have them. */
+/** Some names have spaces around them, as in real databases. */
 function nameOf(prng: Prng, publisher: Publisher): string {
   return prng.chance(0.03) ? ` ${publisher.name}  ` : publisher.name;
 }

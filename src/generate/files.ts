@@ -1,8 +1,8 @@
 /**
- * Writes sample export files with the names and formats that the drop folder expects.
+ * Writes sample export files with the names and formats of the drop folder.
  *
- * A file is written under a name that ends in `.part`, which the appliance ignores, and renamed when it is complete, so
- * it can be written straight into a drop folder in use.
+ * A file has a name that ends in `.part`, which Wirewatch ignores, until it is complete. So it can be written into a drop
+ * folder in use.
  */
 import { createWriteStream } from 'node:fs';
 import { lstat, mkdir, rename, rm } from 'node:fs/promises';
@@ -19,19 +19,19 @@ import { historyRows, type RowsOptions, type SampleRow } from './rows.ts';
 
 export type SampleFile = RowsOptions & {
   form: Form;
-  /** End NDJSON with the line that says how many rows there are; CSV has none. */
+  /** Whether NDJSON ends with a line that gives the number of rows; CSV has none. */
   trailer?: boolean;
-  /** One file of history over that many windows, instead of one window's. */
+  /** One file of history over that many windows, instead of one window. */
   backfill?: { label: string; windows: number } | null;
 };
 
-/** What was written, in the contract's words; a backfill has no window. */
+/** In the contract's names; a backfill has no window. */
 export type WrittenFile = { file: string; export: ExportName; window_start: string | null; rows: number };
 
 export type WriteOptions = {
-  /** Told now and then how many rows of this file have been written. */
+  /** Called now and then with the number of rows written so far. */
   onRows?: (rows: number) => void;
-  /** Ends the writing early; the part that was written is removed. */
+  /** Aborts; the part that was written is removed. */
   signal?: AbortSignal;
 };
 
@@ -40,10 +40,9 @@ const CHUNK_BYTES = 256 * 1024;
 const TRAILER_BYTES = 256;
 
 /**
- * Writes one file, and the folder where it is not there yet.
+ * Writes one file, and creates the folder if it is missing.
  *
- * @throws Refused `failed` if the name is taken, the file cannot be written, or the signal was raised; no part of it
- *   remains
+ * @throws Refused `failed` if the file exists or cannot be written, or the signal was aborted; no part of it remains
  */
 export async function writeExportFile(
   folder: string,
@@ -59,7 +58,7 @@ export async function writeExportFile(
   try {
     await mkdir(folder, { recursive: true });
     await refuseTaken(file);
-    // Two runs at once for one name must not write into one another: the first to finish has it.
+    // Two concurrent runs must not write to the same file: the first to finish gets the name.
     const unfinished = `${file}.${process.pid}.part`;
     try {
       const target = createWriteStream(unfinished);
@@ -86,7 +85,7 @@ export function sampleFilePath(
   return path.join(folder, `${exportName}.${middle}.${form}`);
 }
 
-/** @throws Refused `failed` when there is something of that name */
+/** @throws Refused `failed` if the file exists */
 export async function refuseTaken(file: string): Promise<void> {
   const taken = await lstat(file).then(
     () => true,
@@ -103,8 +102,8 @@ export async function refuseTaken(file: string): Promise<void> {
 }
 
 /**
- * The file's bytes in pieces: one piece is in memory at a time, and the next is made when the disk wants it.
- * Each line is encoded on its own: joined first, one line in Greek would make the entire piece twice as wide.
+ * The file's bytes in chunks: one is in memory at a time, and the next is made when the disk is ready. Each line is
+ * encoded alone: in a joined text, one line in Greek would make every character take two bytes.
  */
 function* chunks(sample: SampleFile, onRows: (rows: number) => void): Generator<Buffer, void, undefined> {
   const isCsv = sample.form.startsWith('csv');
@@ -129,7 +128,7 @@ function* chunks(sample: SampleFile, onRows: (rows: number) => void): Generator<
   onRows(rows);
 }
 
-/** Neither packing puts a time or a name into the file: the same rows give the same bytes. */
+/** Neither compression writes a time or a name: equal rows give equal bytes. */
 function packer(form: Form): Transform {
   if (form.endsWith('.gz')) return createGzip({ level: 3, chunkSize: CHUNK_BYTES });
   if (!form.endsWith('.zst')) return new PassThrough({ highWaterMark: CHUNK_BYTES });
@@ -137,7 +136,7 @@ function packer(form: Form): Transform {
   return createZstdCompress({ params, chunkSize: CHUNK_BYTES });
 }
 
-/** A fault of the surroundings as a reason for the one who asked; any other fault as it is. */
+/** An error of the system as a refusal; any other error unchanged. */
 function refusal(error: unknown, file: string): unknown {
   if (error instanceof Error && error.name === 'AbortError') {
     return new Refused('failed', `stopped while writing ${file}; the incomplete file was removed`);

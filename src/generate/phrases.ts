@@ -1,6 +1,5 @@
 /**
- * Headlines in many languages, composed from made-up pieces: whoever reads them must be able to tell that they
- * are samples, and every script that a publisher may write in must occur.
+ * Headlines in many languages and scripts, composed from invented phrases: a reader must recognize them as samples.
  */
 import type { Prng } from './prng.ts';
 
@@ -10,7 +9,7 @@ function phrases(joint: string, first: string, second: string, third: string): P
   return { joint, parts: [first.split('|'), second.split('|'), third.split('|')] };
 }
 
-/** Language tag to the pieces of its sentences, in the order in which that language speaks them. */
+/** By language tag: the phrases of a headline, in the word order of the language. */
 const PHRASES = {
   en: phrases(
     ' ',
@@ -124,7 +123,7 @@ const PHRASES = {
 
 export type LanguageTag = keyof typeof PHRASES;
 
-/** What desks and publishing systems put before a headline, and what gets stuck to it. */
+/** What desks and publishing systems add to a headline. */
 const PREFIXES = 'LIVE: |+++ |🔴 |📷 |[Update] |-5 °C: |#news |👩‍🚒 '.split('|');
 const SUFFIXES = [
   ' – video',
@@ -143,13 +142,13 @@ const SUFFIXES = [
   '\nUpdated',
 ];
 
-/** Slugs are plain words in every language: an address must not depend on a transliteration. */
+/** English in every language: an address must not depend on a transliteration. */
 const SLUGS =
   'bridge-opens|kite-festival|harbour-clock|winter-market|valley-vote|school-roof|old-tramway|long-ferry-night|mill-museum|rain-garden|spring-regatta|cable-car'.split(
     '|',
   );
 
-/** A headline in that language; one in eight is decorated with characters that a careless reader trips over. */
+/** One headline in eight has characters that a careless parser mishandles. */
 export function headline(prng: Prng, language: LanguageTag): string {
   const { joint, parts } = PHRASES[language];
   const text = prng.pick(parts[0]) + joint + prng.pick(parts[1]) + joint + prng.pick(parts[2]);
@@ -160,7 +159,7 @@ export function headline(prng: Prng, language: LanguageTag): string {
   return dress < 70 ? prng.pick(PREFIXES) + text : text + prng.pick(SUFFIXES);
 }
 
-/** Words for the path of an article's address. */
+/** For the path of an article's address. */
 export function slug(prng: Prng): string {
   return prng.pick(SLUGS);
 }

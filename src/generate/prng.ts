@@ -1,16 +1,15 @@
 /**
- * Repeatable randomness: numbers that depend on nothing but the words they are seeded with.
+ * A pseudo-random number generator that is seeded by coordinates.
  *
- * A sample file must come out the same on every machine, and each of its rows without the rows before it, so
- * every story, article and detection reseeds a generator with its own coordinates instead of drawing from one
- * long sequence.
+ * A sample file must be the same on every machine, and each row must be independent of the rows before it. So every story,
+ * article and detection reseeds the generator with its own coordinates, instead of drawing from one long sequence.
  */
 import { createHash } from 'node:crypto';
 
-/** Two 32-bit words that stand for a seed in everything that is drawn from it. */
+/** Two 32-bit words derived from a seed. */
 export type SeedKey = readonly [number, number];
 
-/** Turns a seed of any length into a key; `purpose` keeps the draws of two uses of one seed apart. */
+/** @param purpose separates two uses of one seed */
 export function seedKey(seed: string, purpose: string): SeedKey {
   const digest = createHash('sha256')
     .update(JSON.stringify([seed, purpose]))
@@ -18,7 +17,7 @@ export function seedKey(seed: string, purpose: string): SeedKey {
   return [digest.readUInt32LE(0), digest.readUInt32LE(4)];
 }
 
-/** One well-mixed 32-bit number from a key and two coordinates, for a choice that needs a single draw. */
+/** One 32-bit number from a key and two coordinates, for a choice that needs a single draw. */
 export function hash32(key: SeedKey, first: number, second: number): number {
   let h = key[0] ^ Math.imul(first, 0x9e3779b1);
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b) ^ key[1];
@@ -29,7 +28,7 @@ export function hash32(key: SeedKey, first: number, second: number): number {
 }
 
 export type Prng = {
-  /** Starts the sequence that belongs to these coordinates. */
+  /** Starts the sequence of these coordinates. */
   reseed(key: SeedKey, first: number, second: number): void;
   /** The next integer from 0 to 2^32 - 1. */
   uint32(): number;
@@ -39,11 +38,11 @@ export type Prng = {
   below(count: number): number;
   /** True with the given probability. */
   chance(probability: number): boolean;
-  /** One of a list that has at least one. */
+  /** One element; the list must not be empty. */
   pick<T>(choices: readonly T[]): T;
 };
 
-/** Chris Doty-Humphrey's sfc32: 128 bits of state, passes PractRand, and a few additions a number. */
+/** Chris Doty-Humphrey's sfc32: 128 bits of state; passes PractRand. */
 export function createPrng(): Prng {
   let a = 0;
   let b = 0;
@@ -64,7 +63,7 @@ export function createPrng(): Prng {
     b = key[1];
     c = first | 0;
     counter = second | 1;
-    // Neighbouring coordinates differ in a few bits: without these rounds their first numbers would be alike.
+    // Neighbouring coordinates differ in few bits: without these rounds their first numbers would be similar.
     for (let round = 0; round < 12; round += 1) uint32();
   }
 

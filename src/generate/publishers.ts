@@ -1,6 +1,6 @@
 /**
- * The made-up publishers in whose articles the samples are found: a few hundred, under public suffixes of one
- * and of two labels, some with names outside ASCII. They are the same for every seed.
+ * The invented publishers of the articles: a few hundred, under public suffixes of one and of two labels, some with names
+ * outside ASCII. They are the same for every seed.
  */
 import { domainToASCII } from 'node:url';
 import type { LanguageTag } from './phrases.ts';
@@ -9,17 +9,17 @@ export type Publisher = {
   id: number;
   name: string;
   language: LanguageTag;
-  /** The registrable domain as people write it. */
+  /** The registrable domain in Unicode. */
   domain: string;
-  /** The same as addresses carry it. */
+  /** The same in punycode. */
   asciiDomain: string;
-  /** Appears on paper: newswire rows of it have `article_print`. */
+  /** Its newswire rows have `article_print`. */
   print: boolean;
 };
 
 /**
- * Language, public suffixes, places, titles, and how the two make a name. A piece is `name=slug`; the slug may
- * be left out where it is the name without its accents. `native` puts the name itself before the suffix.
+ * Language, public suffixes, places, titles, and how the latter two form a name. A part is `name=slug`; the default slug is
+ * the name without accents. `native`: the domain is the name itself.
  */
 type Region = {
   language: LanguageTag;
@@ -171,7 +171,7 @@ const REGIONS: readonly Region[] = [
   },
 ];
 
-/** Sites whose publisher nobody has looked up: rows of theirs have a domain and no publisher. */
+/** Sites without a known publisher: their rows have a domain and no publisher. */
 const SITE_NAMES =
   'mossy-kettle|two-umbrellas|paper-heron|slow-tram|ninth-orchard|quiet-gravel|tin-comet'.split('|');
 const SITE_SUFFIXES = 'com|net|info|co.uk|de|fr|com.au|eu|io|org.nz'.split('|');
@@ -181,7 +181,7 @@ export const SITES: readonly string[] = SITE_NAMES.flatMap((name) =>
   SITE_SUFFIXES.map((suffix) => `${name}-notes.${suffix}`),
 );
 
-/** Made when first asked for: every start of the program would otherwise wait for them. */
+/** Made on first use: every start of the program would otherwise wait for them. */
 let made: readonly Publisher[] | undefined;
 
 export function publishers(): readonly Publisher[] {
@@ -197,10 +197,10 @@ export function publishersByLanguage(): ReadonlyMap<LanguageTag, readonly Publis
 function regionPublishers(region: Region): Omit<Publisher, 'id' | 'print'>[] {
   const joint = region.language === 'ja' || region.language === 'zh-Hans' ? '' : ' ';
   return region.suffixes.split('|').flatMap((suffix) =>
-    region.places.split('|').flatMap((placePiece) =>
-      region.titles.split('|').map((titlePiece) => {
-        const [place, placeSlug] = named(placePiece);
-        const [title, titleSlug] = named(titlePiece);
+    region.places.split('|').flatMap((placePart) =>
+      region.titles.split('|').map((titlePart) => {
+        const [place, placeSlug] = named(placePart);
+        const [title, titleSlug] = named(titlePart);
         const name = region.placeLast ? title + joint + place : place + joint + title;
         const label = region.native ? nativeLabel(name) : `${titleSlug}-${placeSlug}`;
         const domain = `${label}.${suffix}`;
@@ -211,13 +211,13 @@ function regionPublishers(region: Region): Omit<Publisher, 'id' | 'print'>[] {
 }
 
 function numbered(publisher: Omit<Publisher, 'id' | 'print'>, index: number): Publisher {
-  // Now and then an id of fifteen digits, the most that an id may have.
+  // Some ids have fifteen digits, the maximum.
   const id = index % 50 === 49 ? 999_999_999_999_999 - index : 1000 + index * 37;
   return { id, ...publisher, print: index % 7 === 3 };
 }
 
-function named(piece: string): [name: string, slug: string] {
-  const [name = '', slug] = piece.split('=');
+function named(part: string): [name: string, slug: string] {
+  const [name = '', slug] = part.split('=');
   return [name, slug ?? plainLabel(name)];
 }
 

@@ -1,16 +1,14 @@
 /**
- * What each slot of each window reports: which detection, and what is known of it by then.
+ * What each slot of each window reports: a detection, in its state at that time.
  *
- * A report depends on nothing but the seed, the export, the window's number and the slot's, so any window can be
- * drawn on its own and windows of different runs fit together. About a tenth of the slots report again what the
- * same slot reported some windows before: they go back to that window, draw the detection as it was, and change
- * it by how much time has passed.
+ * A report depends only on the seed, the export, the window's number and the slot's, so any window can be drawn alone,
+ * and windows of different runs fit together. About a tenth of the slots repeat the detection that the same slot
+ * reported some windows before: they draw it as it was in that window, and change it by the time that has passed.
  */
-import { CONTENT_TYPE_OF_EXPORT, type ExportName } from '../detection/content-type.ts';
+import { CONTENT_TYPE_OF_EXPORT, type ContentType, type ExportName } from '../detection/content-type.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
 import { type Article, createArticleMaker } from './articles.ts';
 import { createPrng, hash32, type Prng, type SeedKey, seedKey } from './prng.ts';
-import { drawScore, laterScore } from './scores.ts';
 import { createSourceMaker, type Source, type SourceMaker, skewed } from './sources.ts';
 import { timestamp } from './timestamps.ts';
 
@@ -19,7 +17,7 @@ export type Report = {
   score: number;
   firstDetectedAt: string;
   lastScoredAt: string;
-  /** Null where the export does not say. */
+  /** Null: omitted by the export. */
   estimated: boolean | null;
   exportedAt: string | null;
   source: Source;
@@ -28,13 +26,25 @@ export type Report = {
 
 export type ReportMaker = (windowNumber: number, slot: number) => Report;
 
-/** The most windows that a report goes back in one step; it takes another where that window went back itself. */
+/** How many windows a report goes back at most in one step. If that window is a repetition itself, it goes on. */
 const REPEAT_DISTANCE_MAX = 24;
 const REPEATED_SHARE = 0.1 * 4294967296;
 const WINDOW_SECONDS = WINDOW_MS / SECOND_MS;
 
-/** How a detection fares when it is reported again; `steady` is scored again with the same outcome. */
+/** What changes when a detection is reported again; `steady`: nothing. */
 const FATES = 'steady steady steady score score score publisher headline corrected earlier'.split(' ');
+
+/** Match strengths cover all bands, with their exact thresholds (contract: Detection, `strength.band`). */
+const SCORE_MAX: Record<ContentType, number> = { text: 100, image: 99 };
+const EXACT: Record<ContentType, readonly number[]> = {
+  text: [0, 25, 50, 75, 95, 100],
+  image: [0, 30, 60, 99],
+};
+/** Just below a threshold, and where rounding would lift a score over one. */
+const CLOSE: Record<ContentType, readonly number[]> = {
+  text: [0.1, 24.99, 24.5, 49.5, 49.999, 74.999, 94.9, 95.01, 99.9],
+  image: [0.1, 29.99, 29.5, 59.5, 59.999, 60.01, 98.99],
+};
 
 /** @param subscriptionIds at least one */
 export function createReportMaker(
@@ -56,7 +66,7 @@ export function createReportMaker(
     const distance = windowNumber - originWindow;
     const foundSeconds = secondsWithin(foundKey, originWindow, slot);
 
-    // What is drawn here is the same in every report of the detection.
+    // These draws are the same in every report of the detection.
     prng.reseed(detectionKey, originWindow, slot);
     const { articleSlot, itemNumber } = pairing(prng, sources, originWindow, slot);
     const source = sources.source(originWindow, itemNumber);
@@ -70,7 +80,7 @@ export function createReportMaker(
     const estimated = prng.below(100);
     const earlierSeconds = 30 + prng.below(900);
 
-    // And what is drawn here is this report's own.
+    // These draws belong to this report.
     prng.reseed(reportKey, windowNumber, slot);
     const lastSecond = endSeconds(windowNumber);
     const isNew = distance === 0;
@@ -90,7 +100,7 @@ export function createReportMaker(
   };
 }
 
-/** The window in which what a slot reports was new: the window itself, or one before it. */
+/** The window in which the detection of a slot was new: the window itself, or an earlier one. */
 function createOriginFinder(seed: string, exportName: ExportName): ReportOrigin {
   const repeatKey = seedKey(seed, `${exportName} repeat`);
   const distanceKey = seedKey(seed, `${exportName} repeat distance`);
@@ -105,8 +115,8 @@ function createOriginFinder(seed: string, exportName: ExportName): ReportOrigin 
 type ReportOrigin = (windowNumber: number, slot: number) => number;
 
 /**
- * Which article a slot's detection is in, and which item it is of. An odd slot may be a second item in its
- * neighbour's article; it must be another item, or two slots of one window would be the same detection.
+ * The article and the item of a slot's detection. An odd slot may have a second item in its neighbour's article; it must
+ * be another item, otherwise two slots of one window would be the same detection.
  */
 function pairing(prng: Prng, sources: SourceMaker, windowNumber: number, slot: number) {
   const isSecond = slot % 2 === 1 && prng.chance(0.15);
@@ -115,7 +125,7 @@ function pairing(prng: Prng, sources: SourceMaker, windowNumber: number, slot: n
   return { articleSlot, itemNumber: isSecond ? sources.neighbour(articleItem) : articleItem };
 }
 
-/** The article as far as it is known: some things are looked up, or put right, after the first report. */
+/** The article as known at that time: some facts are added or corrected after the first report. */
 function asKnown(article: Article, fate: string, isNew: boolean): Article {
   if (fate === 'publisher' && isNew) return { ...article, publisherId: null, publisherName: null };
   if (fate === 'headline' && isNew) return { ...article, headline: null, publishedAt: null };
@@ -123,7 +133,7 @@ function asKnown(article: Article, fate: string, isNew: boolean): Article {
   return article;
 }
 
-/** How often a score has changed when that many windows have passed: 0 when new, at most 3. */
+/** How often a score has changed after that many windows: 0 when new, at most 3. */
 function phase(distance: number): number {
   return distance === 0 ? 0 : distance < 3 ? 1 : distance < 10 ? 2 : 3;
 }
@@ -134,4 +144,33 @@ function secondsWithin(key: SeedKey, windowNumber: number, slot: number): number
 
 function endSeconds(windowNumber: number): number {
   return (windowNumber + 1) * WINDOW_SECONDS;
+}
+
+export function drawScore(prng: Prng, contentType: ContentType): number {
+  const kind = prng.below(100);
+  if (kind < 6) return prng.pick(EXACT[contentType]);
+  if (kind < 10) return prng.pick(CLOSE[contentType]);
+  const score = prng.unit() * SCORE_MAX[contentType];
+  return kind < 30 ? Math.round(score) : kind < 80 ? rounded(score, 10) : rounded(score, 1000);
+}
+
+/**
+ * The score after it has changed `phase` times (0 to 3): another one each time, within the range.
+ *
+ * @param drift of the detection, in [0, 1)
+ */
+export function laterScore(
+  firstScore: number,
+  drift: number,
+  phase: number,
+  contentType: ContentType,
+): number {
+  if (phase === 0) return firstScore;
+  const change = 1 + 2.5 * drift + 4 * phase;
+  // Towards the middle and beyond, so that no end of the range swallows the change.
+  return rounded(firstScore < SCORE_MAX[contentType] / 2 ? firstScore + change : firstScore - change, 1000);
+}
+
+function rounded(score: number, steps: number): number {
+  return Math.round(score * steps) / steps;
 }

@@ -1,70 +1,39 @@
-/**
- * The rows of sample export files: made-up detections in the format of the drop folder, reproducible from a seed.
- */
+/** The rows of sample export files: invented detections in the export format, reproducible from a seed. */
 import { CONTENT_TYPE_OF_EXPORT, type ContentType, type ExportName } from '../detection/content-type.ts';
+import type { ExportRow } from '../detection/match.ts';
 import { WINDOW_MS } from '../time.ts';
+import type { Article } from './articles.ts';
 import { createReportMaker, type Report } from './reports.ts';
 import { SLOTS_MAX } from './sources.ts';
 
-export type NewswireRow = {
-  subscription_id: number;
-  source_internal_id: number;
-  article_id: number;
-  first_detected_at: string;
-  last_scored_at: string;
-  strength_score: number;
+/** An export may omit these two; the checked row has them always. */
+type Columns = Omit<ExportRow, 'first_detected_estimated' | 'article_print'> & {
   first_detected_estimated: boolean | null;
-  exported_at: string | null;
-  source_id: string | null;
-  source_published_at: string | null;
-  source_language: string | null;
-  source_syndicated: boolean | null;
-  source_sentences: number | null;
-  strength_matched_sentences: number | null;
-  strength_article_sentences: number | null;
-  article_url: string | null;
-  article_domain: string | null;
-  article_published_at: string | null;
-  article_headline: string | null;
-  article_publisher_id: number | null;
-  article_publisher_name: string | null;
   article_print: boolean | null;
 };
+type ImageColumn = 'source_image_url' | 'source_origin_url' | 'article_image_url';
+type TextColumn =
+  | 'source_language'
+  | 'source_syndicated'
+  | 'source_sentences'
+  | 'strength_matched_sentences'
+  | 'strength_article_sentences'
+  | 'article_print';
 
-export type ImagewireRow = {
-  subscription_id: number;
-  source_internal_id: number;
-  article_id: number;
-  first_detected_at: string;
-  last_scored_at: string;
-  strength_score: number;
-  first_detected_estimated: boolean | null;
-  exported_at: string | null;
-  source_id: string | null;
-  source_published_at: string | null;
-  source_image_url: string | null;
-  source_origin_url: string | null;
-  article_url: string | null;
-  article_domain: string | null;
-  article_published_at: string | null;
-  article_headline: string | null;
-  article_publisher_id: number | null;
-  article_publisher_name: string | null;
-  article_image_url: string | null;
-};
-
+export type NewswireRow = Omit<Columns, ImageColumn>;
+export type ImagewireRow = Omit<Columns, TextColumn>;
 export type SampleRow = NewswireRow | ImagewireRow;
 
-/** A subscription that rows are written for, and the content types it has. */
+/** A subscription with rows, and its content types. */
 export type SampleSubscription = { id: number; contentTypes: readonly ContentType[] };
 
 export type RowsOptions = {
-  /** Any text; the same one gives the same rows. */
+  /** Any text; equal seeds give equal rows. */
   seed: string;
   exportName: ExportName;
   /** Epoch milliseconds, a multiple of ten minutes, between {@link EARLIEST_START_MS} and {@link LATEST_START_MS}. */
   windowStartMs: number;
-  /** 0 to {@link ROWS_MAX} in a window; none are made where no subscription has the export's content type. */
+  /** 0 to {@link ROWS_MAX} in a window; none if no subscription has the export's content type. */
   rows: number;
   subscriptions: readonly SampleSubscription[];
 };
@@ -74,14 +43,14 @@ export const ROWS_MAX = SLOTS_MAX;
 export const EARLIEST_START_MS = Date.UTC(2000, 1, 1);
 export const LATEST_START_MS = Date.UTC(2100, 0, 1);
 
-/** The rows of one window's file, their columns in the order of the format's table. */
+/** The rows of one window's file, their columns in the order of the export format. */
 export function* exportRows(options: RowsOptions): Generator<SampleRow, void, undefined> {
   yield* historyRows({ ...options, windows: 1 });
 }
 
 /**
- * The contents of a backfill: `rows` rows in all, spread evenly over `windows` windows from the first one on. They
- * are the rows with which the files of those windows begin, so history and windows of one seed agree.
+ * The contents of a backfill: `rows` rows in total, spread evenly over `windows` windows. They are the first rows of the
+ * files of those windows, so history and windows of one seed agree.
  */
 export function* historyRows(
   options: RowsOptions & { windows: number },
@@ -104,32 +73,30 @@ function newswireRow(report: Report): NewswireRow {
   const { source, article } = report;
   const matched = Math.round((source.sentencesCounted * report.score) / 100);
   return {
-    subscription_id: report.subscriptionId,
-    source_internal_id: source.internalId,
-    article_id: article.id,
-    first_detected_at: report.firstDetectedAt,
-    last_scored_at: report.lastScoredAt,
-    strength_score: report.score,
-    first_detected_estimated: report.estimated,
-    exported_at: report.exportedAt,
-    source_id: source.id,
-    source_published_at: source.publishedAt,
+    ...sourceColumns(report),
     source_language: source.language,
     source_syndicated: source.syndicated,
     source_sentences: source.sentences,
     strength_matched_sentences: source.sentences === null ? null : matched,
     strength_article_sentences: article.sentences > 55 ? null : article.sentences + matched,
-    article_url: article.url,
-    article_domain: article.domain,
-    article_published_at: article.publishedAt,
-    article_headline: article.headline,
-    article_publisher_id: article.publisherId,
-    article_publisher_name: article.publisherName,
+    ...articleColumns(article),
     article_print: article.print,
   };
 }
 
 function imagewireRow(report: Report): ImagewireRow {
+  const { source, article } = report;
+  return {
+    ...sourceColumns(report),
+    source_image_url: source.imageUrl,
+    source_origin_url: source.originUrl,
+    ...articleColumns(article),
+    article_image_url: article.imageUrl,
+  };
+}
+
+/** The first columns of both exports. */
+function sourceColumns(report: Report) {
   const { source, article } = report;
   return {
     subscription_id: report.subscriptionId,
@@ -142,14 +109,16 @@ function imagewireRow(report: Report): ImagewireRow {
     exported_at: report.exportedAt,
     source_id: source.id,
     source_published_at: source.publishedAt,
-    source_image_url: source.imageUrl,
-    source_origin_url: source.originUrl,
+  };
+}
+
+function articleColumns(article: Article) {
+  return {
     article_url: article.url,
     article_domain: article.domain,
     article_published_at: article.publishedAt,
     article_headline: article.headline,
     article_publisher_id: article.publisherId,
     article_publisher_name: article.publisherName,
-    article_image_url: article.imageUrl,
   };
 }

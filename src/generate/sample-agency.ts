@@ -1,4 +1,4 @@
-/** The made-up agency that the demonstration serves, and whose subscriptions sample files are written for. */
+/** The invented agency of `demo` and `lab`; sample files are written for its subscriptions. */
 
 export const SAMPLE_ACCOUNT = { id: 'sample-agency', name: 'Sample News Agency' } as const;
 
@@ -7,5 +7,5 @@ export const SAMPLE_SUBSCRIPTIONS = [
   { id: 7002, name: 'Overseas monitoring', timeZone: 'America/New_York', contentTypes: ['text', 'image'] },
 ] as const;
 
-/** The agency's own host, in a domain that nobody can own. */
+/** In a reserved domain. */
 export const SAMPLE_HOST = 'sample-agency.example';

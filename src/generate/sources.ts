@@ -1,21 +1,21 @@
 /**
- * The agency's own items: wire stories and photos, each drawn from the window in which it was published and
- * its number there, so that every row of every window that reports the item says the same of it.
+ * The agency's own items: wire stories and photos, each drawn from its number in the window in which it was published,
+ * so that all rows with the item agree.
  */
 import { type ExportName, NUMBER_MAX } from '../detection/content-type.ts';
 import { MINUTE_MS, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { type LanguageTag, slug } from './phrases.ts';
-import { createPrng, hash32, type SeedKey, seedKey } from './prng.ts';
+import { createPrng, hash32, type Prng, seedKey } from './prng.ts';
 import { SAMPLE_HOST } from './sample-agency.ts';
 import { timestamp } from './timestamps.ts';
 
-/** Numbers of one window lie below this, so that a window's number and a row's make one id of 15 digits. */
+/** More than the numbers in one window, so that a window's number and a row's make an id of 15 digits. */
 export const SLOTS_MAX = 100_000_000;
 
-/** Slots share their language and their few items by blocks of this size. */
+/** A block of slots has one language and a few items. */
 const BLOCK_SLOTS_LOG2 = 4;
 const ITEMS_PER_BLOCK: Record<ExportName, number> = { newswire: 6, imagewire: 10 };
-/** An item goes on being found for half a day. */
+/** An item is found for half a day. */
 const ITEM_AGE_WINDOWS_MAX = 72;
 
 const LANGUAGES: readonly LanguageTag[] = (
@@ -41,16 +41,16 @@ const LANGUAGES: readonly LanguageTag[] = (
   ] satisfies [LanguageTag, number][]
 ).flatMap(([language, weight]) => Array<LanguageTag>(weight).fill(language));
 
-/** What is the same for a wire story and a photo, and what only one of them has (null in the other). */
+/** A wire story or a photo; members that only the other one has are null. */
 export type Source = {
   internalId: number;
-  /** Decides which subscription mostly watches the item: any 32-bit number. */
+  /** A 32-bit number that selects the subscription of most detections. */
   home: number;
   id: string | null;
   publishedAt: string | null;
   language: string | null;
   syndicated: boolean | null;
-  /** What the export says; `sentencesCounted` is there even before the export carries it. */
+  /** In the export; `sentencesCounted` is known even if the export omits it. */
   sentences: number | null;
   sentencesCounted: number;
   imageUrl: string | null;
@@ -59,11 +59,10 @@ export type Source = {
 
 export type SourceMaker = {
   language(slot: number): LanguageTag;
-  /** The item that a slot's detection is about. */
+  /** The item of a slot's detection. */
   itemNumber(windowNumber: number, slot: number): number;
-  /** The item next to it in the same block: always another one. */
+  /** The next item of the same block: always another one. */
   neighbour(itemNumber: number): number;
-  /** The item of that number as it stands when the window reports it. */
   source(windowNumber: number, itemNumber: number): Source;
 };
 
@@ -75,61 +74,11 @@ export function createSourceMaker(seed: string, exportName: ExportName): SourceM
   const languageKey = seedKey(seed, `${exportName} language`);
   const perBlock = ITEMS_PER_BLOCK[exportName];
   const firstNumber = itemKey[0] % SLOTS_MAX;
-
-  function source(windowNumber: number, itemNumber: number): Source {
-    const publishedWindow =
-      windowNumber - 1 - skewed(hash32(ageKey, windowNumber, itemNumber), ITEM_AGE_WINDOWS_MAX);
-    prng.reseed(itemKey, publishedWindow, itemNumber);
-    const internalId = numberedId(publishedWindow, firstNumber + itemNumber);
-    const publishedMs = publishedWindow * WINDOW_MS + prng.below(10) * MINUTE_MS + prng.below(60) * SECOND_MS;
-    const publishedAt = timestamp(publishedMs / SECOND_MS);
-    const isText = exportName === 'newswire';
-    const language = languageOf(languageKey, itemNumber, perBlock);
-    const sentencesCounted = 3 + prng.below(prng.chance(0.1) ? 120 : 40);
-    return {
-      internalId,
-      home: prng.uint32(),
-      id: sourceId(publishedAt, internalId, isText),
-      publishedAt: prng.chance(0.04) ? null : publishedAt,
-      language: isText && !prng.chance(0.03) ? language : null,
-      syndicated: isText && !prng.chance(0.1) ? prng.chance(0.3) : null,
-      sentences: isText && !prng.chance(0.1) ? sentencesCounted : null,
-      sentencesCounted,
-      imageUrl: isText || prng.chance(0.65) ? null : agencyPhoto(internalId),
-      originUrl: isText || prng.chance(0.2) ? null : origin(internalId),
-    };
-  }
-
-  function sourceId(publishedAt: string, internalId: number, isText: boolean): string | null {
-    const kind = prng.below(100);
-    if (kind < 4) return null;
-    const day = publishedAt.slice(0, 4) + publishedAt.slice(5, 7) + publishedAt.slice(8, 10);
-    if (kind < 45) {
-      return `urn:newsml:${SAMPLE_HOST}:${day}:${isText ? 'story' : 'photo'}-${internalId}:${1 + prng.below(3)}`;
-    }
-    if (kind < 60) return `SNA${isText ? 'T' : 'P'}${day}_${prng.below(100_000)}/${slug(prng)}`;
-    return uuid();
-  }
-
-  function uuid(): string {
-    return `${hex(8)}-${hex(4)}-4${hex(3)}-${'89ab'[prng.below(4)]}${hex(3)}-${hex(8)}${hex(4)}`;
-  }
-
-  function hex(digits: number): string {
-    return (prng.uint32() >>> (32 - 4 * digits)).toString(16).padStart(digits, '0');
-  }
-
-  function agencyPhoto(internalId: number): string {
-    return `https://photos.${SAMPLE_HOST}/full/${internalId}.jpg?signature=${prng.uint32().toString(36)}${prng.uint32().toString(36)}`;
-  }
-
-  function origin(internalId: number): string {
-    return `https://archive.${SAMPLE_HOST}/desk-${1 + prng.below(9)}/${slug(prng)}/${internalId}?size=full&v=${prng.below(4)}`;
-  }
+  const isText = exportName === 'newswire';
+  const languageOf = (block: number) => LANGUAGES[hash32(languageKey, block, 0) % LANGUAGES.length] ?? 'en';
 
   return {
-    language: (slot) =>
-      LANGUAGES[hash32(languageKey, slot >>> BLOCK_SLOTS_LOG2, 0) % LANGUAGES.length] ?? 'en',
+    language: (slot) => languageOf(slot >>> BLOCK_SLOTS_LOG2),
     itemNumber: (windowNumber, slot) => {
       const chosen = skewed(hash32(choiceKey, windowNumber, slot), perBlock);
       return (slot >>> BLOCK_SLOTS_LOG2) * perBlock + chosen;
@@ -138,23 +87,73 @@ export function createSourceMaker(seed: string, exportName: ExportName): SourceM
       const within = itemNumber % perBlock;
       return itemNumber - within + ((within + 1) % perBlock);
     },
-    source,
+    source: (windowNumber, itemNumber) => {
+      const age = skewed(hash32(ageKey, windowNumber, itemNumber), ITEM_AGE_WINDOWS_MAX);
+      const publishedWindow = windowNumber - 1 - age;
+      prng.reseed(itemKey, publishedWindow, itemNumber);
+      const publishedMs =
+        publishedWindow * WINDOW_MS + prng.below(10) * MINUTE_MS + prng.below(60) * SECOND_MS;
+      const internalId = numberedId(publishedWindow, firstNumber + itemNumber);
+      const language = languageOf(Math.floor(itemNumber / perBlock));
+      return drawSource(prng, isText, {
+        internalId,
+        language,
+        publishedAt: timestamp(publishedMs / SECOND_MS),
+      });
+    },
   };
 }
 
-/** An id of at most 15 digits that grows with the windows, as a counter of the real service would. */
+interface Published {
+  readonly internalId: number;
+  readonly publishedAt: string;
+  readonly language: LanguageTag;
+}
+
+function drawSource(prng: Prng, isText: boolean, { internalId, publishedAt, language }: Published): Source {
+  const sentencesCounted = 3 + prng.below(prng.chance(0.1) ? 120 : 40);
+  return {
+    internalId,
+    home: prng.uint32(),
+    id: sourceId(prng, isText, internalId, publishedAt),
+    publishedAt: prng.chance(0.04) ? null : publishedAt,
+    language: isText && !prng.chance(0.03) ? language : null,
+    syndicated: isText && !prng.chance(0.1) ? prng.chance(0.3) : null,
+    sentences: isText && !prng.chance(0.1) ? sentencesCounted : null,
+    sentencesCounted,
+    imageUrl: isText || prng.chance(0.65) ? null : agencyPhoto(prng, internalId),
+    originUrl: isText || prng.chance(0.2) ? null : origin(prng, internalId),
+  };
+}
+
+function sourceId(prng: Prng, isText: boolean, internalId: number, publishedAt: string): string | null {
+  const kind = prng.below(100);
+  if (kind < 4) return null;
+  const day = publishedAt.slice(0, 10).replaceAll('-', '');
+  if (kind < 45)
+    return `urn:newsml:${SAMPLE_HOST}:${day}:${isText ? 'story' : 'photo'}-${internalId}:${1 + prng.below(3)}`;
+  if (kind < 60) return `SNA${isText ? 'T' : 'P'}${day}_${prng.below(100_000)}/${slug(prng)}`;
+  const hex = (digits: number) => (prng.uint32() >>> (32 - 4 * digits)).toString(16).padStart(digits, '0');
+  return `${hex(8)}-${hex(4)}-4${hex(3)}-${'89ab'[prng.below(4)]}${hex(3)}-${hex(8)}${hex(4)}`;
+}
+
+function agencyPhoto(prng: Prng, internalId: number): string {
+  return `https://photos.${SAMPLE_HOST}/full/${internalId}.jpg?signature=${prng.uint32().toString(36)}${prng.uint32().toString(36)}`;
+}
+
+function origin(prng: Prng, internalId: number): string {
+  return `https://archive.${SAMPLE_HOST}/desk-${1 + prng.below(9)}/${slug(prng)}/${internalId}?size=full&v=${prng.below(4)}`;
+}
+
+/** An id of at most 15 digits that grows with the windows. */
 export function numberedId(windowNumber: number, number: number): number {
   const id = windowNumber * SLOTS_MAX + (number % SLOTS_MAX);
   if (id > NUMBER_MAX) throw new RangeError(`window ${windowNumber} is too late for an id of 15 digits`);
   return id;
 }
 
-/** From 0 to `count` - 1, low numbers far more often: most matches concern the few latest and biggest items. */
+/** From 0 to `count` - 1, mostly low: most matches concern the few latest and biggest items. */
 export function skewed(hash: number, count: number): number {
   const unit = hash / 4294967296;
   return Math.floor(unit * unit * count);
-}
-
-function languageOf(key: SeedKey, itemNumber: number, perBlock: number): LanguageTag {
-  return LANGUAGES[hash32(key, Math.floor(itemNumber / perBlock), 0) % LANGUAGES.length] ?? 'en';
 }

@@ -1,11 +1,11 @@
-/** Times of sample rows as text: the contract's timestamp, made from its minute, which thousands of rows share. */
+/** Timestamps of sample rows. Thousands of rows share a minute, so the text of each minute is cached. */
 import { formatSeconds } from '../time.ts';
 
 const MINUTES_MAX = 10_000;
 const SECONDS = Array.from({ length: 60 }, (_, second) => `${String(second).padStart(2, '0')}Z`);
 const minutes = new Map<number, string>();
 
-/** The same as formatSeconds, four times as fast: half the time that a row takes would go into its five times. */
+/** Equal to formatSeconds, four times as fast: otherwise half the time of a row would go into its five timestamps. */
 export function timestamp(seconds: number): string {
   const minute = Math.floor(seconds / 60);
   let text = minutes.get(minute);

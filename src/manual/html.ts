@@ -1,13 +1,13 @@
-/** A topic of the manual as HTML. Its Markdown is ours, and still nothing in it becomes markup that is not Markdown's. */
+/** A topic of the manual as HTML. Only Markdown becomes markup: HTML in a topic is dropped. */
 import { Marked } from 'marked';
 
 const marked = new Marked({
   // An address in the text is an example, not a link.
   tokenizer: { url: () => undefined },
   renderer: {
-    // Comments say where a generated part begins.
+    // Comments mark the generated parts.
     html: () => '',
-    // Pictures are for code hosts: the console serves none.
+    // The console serves no pictures.
     image: () => '',
     heading({ depth, text, tokens }) {
       return `<h${depth} id="${anchor(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
@@ -24,12 +24,12 @@ const marked = new Marked({
   },
 });
 
-/** @returns markup without scripts, styles or foreign addresses other than links */
+/** @returns markup without scripts, styles or external resources */
 export function manualHtml(markdown: string): string {
   return marked.parse(markdown, { async: false });
 }
 
-/** As code hosts make them, so that a link into a topic works in both places. */
+/** The anchors of code hosts, so that a link to a heading works in both places. */
 function anchor(heading: string): string {
   return heading
     .toLowerCase()

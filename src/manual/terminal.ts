@@ -1,4 +1,4 @@
-/** Markdown as text for a terminal or a pager: wrapped at a width, tables in columns where they fit. Pure. */
+/** Markdown as text for a terminal or a pager: wrapped at a width, tables in columns if they fit. Pure. */
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { lexer, type Token, type Tokens } from 'marked';
 
@@ -11,7 +11,7 @@ const HARD_BREAK = '\u2028';
 export interface TerminalLayout {
   /** Columns of the terminal; code is never wrapped, so that it can be copied. */
   readonly columns: number;
-  /** Whether bold, underlined and coloured text may be used; without, code keeps its backticks and its fences. */
+  /** Whether to use bold, underlined and coloured text; otherwise code keeps its backticks and fences. */
   readonly styled: boolean;
 }
 
@@ -54,7 +54,7 @@ function block(token: MarkedToken, layout: TerminalLayout): string {
       return table(token, layout);
     case 'blockquote':
       return indented(blocks(token.tokens, narrower(layout, 4)).join('\n\n'), '    ');
-    // Comments say where a generated part begins.
+    // Comments mark the generated parts.
     case 'html':
     case 'space':
     case 'hr':
@@ -83,13 +83,12 @@ function list({ items, ordered, start, loose }: Tokens.List, layout: TerminalLay
 }
 
 /**
- * In columns: the last one wrapped, where the others leave it at least half of the line. Else a row is its first cell,
+ * In columns, the last one wrapped, if the others leave it at least half of the line. Otherwise each row is its first cell,
  * with the others indented below it.
  */
 function table({ header, rows }: Tokens.Table, layout: TerminalLayout): string {
   const cells = (row: readonly Tokens.TableCell[], columns: number) =>
     row.map(({ tokens }) => inline(tokens, { ...layout, columns }));
-  // The last column has at least that many.
   const half = Math.floor(layout.columns / 2);
   const head = cells(header, half);
   const body = rows.map((row) => cells(row, half));
@@ -173,7 +172,7 @@ function emphasis(
   return layout.styled ? style(formats, text) : text;
 }
 
-/** A topic of the manual is named as the command that shows it, a heading in one by its title. */
+/** A link to a topic becomes the command that shows it; a link to a heading, its title. */
 function link({ href, tokens }: Tokens.Link, layout: TerminalLayout, isInParentheses: boolean): string {
   const text = inline(tokens, layout);
   const [, topic, heading] = /^([a-z-]+)\.md(?:#(.*))?$/.exec(href) ?? [];
@@ -195,7 +194,7 @@ function code(text: string): Tokens.Codespan {
   return { type: 'codespan', raw: text, text };
 }
 
-/** Line breaks in the source mean nothing, but for those that Markdown marks (a `br`). */
+/** Keeps only the line breaks that Markdown marks (a `br`). */
 function wrapped(text: string, columns: number): string {
   const lines = text.split(HARD_BREAK).map((line) => fill(line.trim(), columns));
   return lines.join('\n').replaceAll(NO_BREAK, ' ');
@@ -214,7 +213,7 @@ function fill(text: string, columns: number): string {
   return lines.join('\n');
 }
 
-/** A command that fits into a line, with its backticks and a comma or so, is kept on one, so that it can be copied. */
+/** Keeps a command that fits into a line, with its backticks and punctuation, on one line, so that it can be copied. */
 function unbroken(text: string, { columns }: TerminalLayout): string {
   return text.length + 4 <= columns ? text.replaceAll(' ', NO_BREAK) : text;
 }
@@ -230,7 +229,7 @@ function narrower(layout: TerminalLayout, by: number): TerminalLayout {
   return { ...layout, columns: layout.columns - by };
 }
 
-/** Word by word: a pager begins each line without the style of the line before. */
+/** Word by word: a pager does not continue a style on the next line. */
 function style(formats: readonly Format[], text: string): string {
   const styled = (word: string) => styleText([...formats], word, { validateStream: false });
   return text.split(' ').map(styled).join(' ');

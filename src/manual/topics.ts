@@ -31,9 +31,9 @@ import troubleshooting from './troubleshooting.md' with { type: 'text' };
 import yourExports from './your-exports.md' with { type: 'text' };
 
 export interface Topic {
-  /** Name of its file without `.md`, and what `wirewatch manual` is asked for. */
+  /** The name of its file without `.md`, and the argument of `wirewatch manual`. */
   readonly name: string;
-  /** What is in it, on one line. */
+  /** Its contents, on one line. */
   readonly title: string;
   readonly markdown: string;
 }

@@ -1,35 +1,35 @@
-/** Sample files for the programs around the appliance. `config/` contains the same files; a test keeps both equal. */
+/** Sample files for the programs around Wirewatch: those of `config/`, bundled. */
+import certbotHook from '../../config/certbot-hook.sh' with { type: 'text' };
+import grafanaDashboard from '../../config/grafana-dashboard.json' with { type: 'json' };
+import logrotate from '../../config/logrotate.conf' with { type: 'text' };
+import nginx from '../../config/nginx.conf' with { type: 'text' };
+import prometheusRules from '../../config/prometheus-rules.yml' with { type: 'text' };
 import { annotatedConfig } from '../config/annotated.ts';
-import { CERTBOT } from './certbot.ts';
-import { grafanaDashboard } from './grafana.ts';
-import { LOGROTATE } from './logrotate.ts';
-import { NGINX } from './nginx.ts';
-import { PROMETHEUS } from './prometheus.ts';
 
 export interface Sample {
-  /** Of the file in `config/`. */
+  /** The file in `config/`. */
   readonly name: string;
   readonly title: string;
   readonly text: () => string;
 }
 
 export const SAMPLES: readonly Sample[] = [
-  { name: 'wirewatch.toml', title: 'every setting, with its default', text: () => annotatedConfig() },
-  { name: 'nginx.conf', title: 'nginx as a proxy in front, with TLS', text: () => NGINX },
+  { name: 'wirewatch.toml', title: 'every setting, with its default', text: annotatedConfig },
+  { name: 'nginx.conf', title: 'nginx as a proxy in front, with TLS', text: () => nginx },
   {
     name: 'certbot-hook.sh',
     title: 'installs a renewed certificate for Wirewatch',
-    text: () => CERTBOT,
+    text: () => certbotHook,
   },
-  { name: 'logrotate.conf', title: 'rotates the log file ([log] file)', text: () => LOGROTATE },
+  { name: 'logrotate.conf', title: 'rotates the log file ([log] file)', text: () => logrotate },
   {
     name: 'prometheus-rules.yml',
     title: 'alerting rules for Prometheus, with severities',
-    text: () => PROMETHEUS,
+    text: () => prometheusRules,
   },
   {
     name: 'grafana-dashboard.json',
     title: 'a dashboard for Grafana, with Prometheus as its data source',
-    text: grafanaDashboard,
+    text: () => `${JSON.stringify(grafanaDashboard, null, 2)}\n`,
   },
 ];

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { listeningUrl } from '../../src/cli/local-address.ts';
+import { listeningUrl } from '../../src/cli/installation.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { inFolder, runProgram } from '../support/program.ts';

@@ -13,8 +13,8 @@ import { type GenerateOptions, plannedFiles, register } from '../../src/cli/gene
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { type SampleFile, writeExportFile } from '../../src/generate/files.ts';
 import { publishers, SITES } from '../../src/generate/publishers.ts';
+import { drawScore, laterScore } from '../../src/generate/reports.ts';
 import { exportRows, historyRows, type SampleRow, type SampleSubscription } from '../../src/generate/rows.ts';
-import { drawScore, laterScore } from '../../src/generate/scores.ts';
 import { timestamp } from '../../src/generate/timestamps.ts';
 import { FORMS, type Form } from '../../src/ingest/format/file-name.ts';
 import { Refused } from '../../src/refused.ts';
@@ -601,7 +601,7 @@ test('option values that cannot be are wrong usage', () => {
     ['--backfill', ''],
   ]) {
     const program = new Command('wirewatch').exitOverride().configureOutput({ writeErr() {} });
-    register(program);
+    register(program, async () => program);
     assert.throws(
       () => program.parse(['generate', '--out', 'never', ...wrong], { from: 'user' }),
       (error: unknown) => error instanceof CommanderError && error.exitCode === 1,

@@ -1,4 +1,4 @@
-/** The configuration and the folders of a command. */
+/** The installation that a command works on: its configuration, data folder, database and address. */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Config, loadConfig } from '../config/load.ts';
@@ -6,6 +6,7 @@ import { Refused } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { type Database, openReader } from '../store/database.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { readRunning } from '../store/noted-address.ts';
 import { resolveDataFolder } from './data-folder.ts';
 import { commonOptions, settingFlags } from './options.ts';
 
@@ -19,13 +20,16 @@ export function configOf(command: Command): Config {
   });
 }
 
-export function folderOf(config: Config): DataFolder {
+export function folderOf(config: Pick<Config, 'dataFolder'>): DataFolder {
   return dataFolder(config.dataFolder);
 }
 
-/**
- * The options with which a command finds the same installation, ready to paste: empty, or with a leading space.
- */
+/** The data folder of a command that needs no configuration. */
+export function commandFolder(command: Command): DataFolder {
+  return dataFolder(resolveDataFolder(commonOptions(command)));
+}
+
+/** The options with which a command finds the same installation, quoted: empty, or with a leading space. */
 export function installationOptions(command: Command, config: Config): string {
   const common = commonOptions(command);
   const isDefault = resolveDataFolder({ data: undefined }) === config.dataFolder;
@@ -60,4 +64,19 @@ export function withDetections<Result>(config: Config, none: Result, work: (db: 
   } finally {
     db.close();
   }
+}
+
+/** The address for clients on this machine: where Wirewatch listens, else as configured; null if neither is known. */
+export function localUrl(config: Pick<Config, 'server' | 'dataFolder'>): string | null {
+  const running = readRunning(folderOf(config));
+  return (running.kind === 'running' ? running.url : null) ?? listeningUrl(config);
+}
+
+/** The configured listening address; null for port 0, which is known only while Wirewatch runs. */
+export function listeningUrl({ server }: Pick<Config, 'server'>): string | null {
+  const { host, port, tls_certificate } = server;
+  if (port === 0) return null;
+  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  const scheme = tls_certificate === '' ? 'http' : 'https';
+  return `${scheme}://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
 }

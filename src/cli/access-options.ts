@@ -1,0 +1,61 @@
+/** The option values of `wirewatch account`, `subscription` and `key`, by the rules of the configuration. */
+import { InvalidArgumentError } from 'commander';
+import { isKeyId, parseKey } from '../auth/key.ts';
+import {
+  readAccountId,
+  readAddresses,
+  readContentTypes,
+  readDailyRows,
+  readExpires,
+  readKeySubscriptions,
+  readName,
+  readOverlap,
+  readScopes,
+  readSubscriptionId,
+  readZone,
+} from '../config/setting-terms.ts';
+import { Refused } from '../refused.ts';
+import { NONE } from './command.ts';
+import { listValue, optionValue } from './options.ts';
+
+export const accountIdValue = (text: string) => optionValue(readAccountId(text));
+export const subscriptionIdValue = (text: string) => optionValue(readSubscriptionId(text));
+/** A name for people. */
+export const nameValue = (text: string) => optionValue(readName(text));
+/** A daily row allowance, or `none`. */
+export const dailyRowsValue = (text: string) => optionValue(readDailyRows(text)) ?? NONE;
+/** An IANA time zone. */
+export const zoneValue = (text: string) => optionValue(readZone(text));
+export const contentTypesValue = (text: string) => optionValue(readContentTypes(listValue(text)));
+export const scopesValue = (text: string) => optionValue(readScopes(listValue(text)));
+/** `7001,7002:text`; one subscription with two types as `7001:text,7001:image`. */
+export const keySubscriptionsValue = (text: string) => optionValue(readKeySubscriptions(listValue(text)));
+/** A duration such as `7d`, `12h`, `30m` or `0`; milliseconds. */
+export const overlapValue = (text: string) => optionValue(readOverlap(text));
+
+/** A key id. A complete key is accepted, too: after a leak it is what the operator has at hand. */
+export function keyIdValue(text: string): string {
+  const id = isKeyId(text) ? text : parseKey(text)?.id;
+  // No InvalidArgumentError: its message repeats the value, which may be a mistyped secret.
+  if (id === undefined) {
+    throw new Refused(
+      'usage',
+      'expected a key id: 12 characters from a to z and 2 to 7. To list the ids of all keys: wirewatch key list',
+    );
+  }
+  return id;
+}
+
+/** A time in the future, epoch milliseconds, or `none`. */
+export function expiresValue(text: string): number | typeof NONE {
+  const ms = optionValue(readExpires(text));
+  if (ms !== null && ms <= Date.now()) throw new InvalidArgumentError('Expected a time in the future.');
+  return ms ?? NONE;
+}
+
+/** Repeatable: addresses and networks; `none` alone is an empty list. */
+export function addressesValue(text: string, previous: readonly string[] | undefined): readonly string[] {
+  // An empty list is what "none" became.
+  const before = previous?.length === 0 ? ['none'] : (previous ?? []);
+  return optionValue(readAddresses([...before, text]));
+}

@@ -1,0 +1,17 @@
+/** Files imported as text: `import text from './x.md' with { type: 'text' }`. */
+declare module '*.md' {
+  const text: string;
+  export default text;
+}
+declare module '*.conf' {
+  const text: string;
+  export default text;
+}
+declare module '*.sh' {
+  const text: string;
+  export default text;
+}
+declare module '*.yml' {
+  const text: string;
+  export default text;
+}
