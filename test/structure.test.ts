@@ -178,6 +178,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   console: ['admin'],
   'appliance.ts': [
     'admin',
+    'appliance-ingest.ts',
     'auth',
     'backup',
     'clock.ts',
@@ -188,8 +189,19 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'ingest',
     'limits',
     'log.ts',
-    'pace.ts',
     'prepare-access.ts',
+    'store',
+    'time.ts',
+  ],
+  'appliance-ingest.ts': [
+    'admin',
+    'auth',
+    'config',
+    'health',
+    'http',
+    'ingest',
+    'log.ts',
+    'pace.ts',
     'store',
     'time.ts',
     'version.ts',
@@ -197,6 +209,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   // Status and the console's overview are one query.
   cli: [
     'admin',
+    'appliance-ingest.ts',
     'appliance.ts',
     'auth',
     'backup',

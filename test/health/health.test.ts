@@ -159,7 +159,7 @@ describe('the monitor', () => {
     told = [];
     conditions = createConditions(
       () => nowMs,
-      (name) => opened.push(name),
+      ({ name }) => opened.push(name),
     );
   });
 
