@@ -5,8 +5,9 @@
  * A section or a setting that is not in it is refused, so that nothing an operator wrote is ignored.
  */
 import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
+import { isAddressOrNetwork } from '../addresses.ts';
 import { grouped } from '../counted.ts';
-import { isAddress, isAddressOrNetwork, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './format.ts';
+import { isAddress, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './format.ts';
 
 FormatRegistry.Set('setting-address', isAddress);
 FormatRegistry.Set('setting-proxy', (text) => text === NO_PROXY || isAddressOrNetwork(text));

@@ -4,6 +4,7 @@
  *
  * A value comes as text, a list as its items; a value without quotes (a number, a time) comes as its text.
  */
+import { isAddressOrNetwork } from '../addresses.ts';
 import type { KeySubscription } from '../auth/keys.ts';
 import { isAccountId, plainName } from '../auth/names.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
@@ -11,7 +12,7 @@ import { grouped } from '../counted.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant } from '../time.ts';
 import { zoneName } from '../time-zone.ts';
-import { isAddressOrNetwork, wholeNumber } from './format.ts';
+import { wholeNumber } from './format.ts';
 
 /** The value of a text, or what was expected instead. */
 export type Reading<Value> =

@@ -5,10 +5,9 @@ import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { pino } from 'pino';
-import { normalAddress } from '../../src/auth/addresses.ts';
+import { addressNetwork, normalAddress } from '../../src/addresses.ts';
 import { createClientAddress } from '../../src/http/client-address.ts';
 import { createProxyWarning } from '../../src/http/untrusted-proxy.ts';
-import { addressNetwork } from '../../src/limits/address-network.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 
 const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';

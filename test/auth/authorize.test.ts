@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
+import { isAddressListed } from '../../src/addresses.ts';
 import {
   type AccessReader,
   createAccessReader,
@@ -12,7 +13,6 @@ import {
   SELECT_PROOF,
 } from '../../src/auth/access-reader.ts';
 import { addAccount, resumeAccount, setAccount, suspendAccount } from '../../src/auth/accounts.ts';
-import { isAddressListed } from '../../src/auth/addresses.ts';
 import {
   authenticate,
   type Credential,
