@@ -268,7 +268,7 @@ function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
     conditions,
     enabled: enabledExports(config),
     folders: [folder.root, config.ingest.drop],
-    onDisksSeen: () => keepReserve(folder),
+    onDisksChecked: () => keepReserve(folder),
     alertFile: folder.alerts,
     alertCommand: createAlertCommand(config.alerts.command, log),
     now,

@@ -13,7 +13,7 @@ import { ALERTS, type Alert } from '../../src/health/alerts.ts';
 import { isGettingFull } from '../../src/health/disk.ts';
 import { type Monitor, startMonitor } from '../../src/health/monitor.ts';
 import { createPauseReader } from '../../src/health/pause-reader.ts';
-import { judgeHealth, type Situation, stalledExports } from '../../src/health/rules.ts';
+import { evaluateHealth, type Situation, stalledExports } from '../../src/health/rules.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/apply/subscribers.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -35,11 +35,12 @@ const ages = (newswire: number | null, imagewire: number | null): Situation => (
 const alert = (name: Alert['name']): Alert => ({ name, since: NOW, detail: '' });
 
 describe('the rules of health', () => {
-  const status = (situation: Situation, alerts: Alert[] = []) => judgeHealth(situation, alerts, NOW).status;
+  const status = (situation: Situation, alerts: Alert[] = []) =>
+    evaluateHealth(situation, alerts, NOW).status;
 
   test('its body is exactly what the contract lists', () => {
     assert.deepEqual(
-      judgeHealth(ages(10 * MINUTE_MS, null), [alert('disk full'), alert('failed windows')], NOW),
+      evaluateHealth(ages(10 * MINUTE_MS, null), [alert('disk full'), alert('failed windows')], NOW),
       {
         status: 'degraded',
         exports: { newswire: { newest_done: '2026-11-21T11:50:00Z' }, imagewire: { newest_done: null } },
@@ -71,7 +72,7 @@ describe('the rules of health', () => {
 
   test('4: while ingest is paused, the age of windows is not judged', () => {
     for (const situation of [ages(0, 0), ages(DAY_MS, DAY_MS), ages(null, null)]) {
-      const health = judgeHealth({ ...situation, is_paused: true }, [], NOW);
+      const health = evaluateHealth({ ...situation, is_paused: true }, [], NOW);
       assert.equal(health.status, 'ok');
       assert.equal(health.alerts.paused, 1);
     }
@@ -79,7 +80,7 @@ describe('the rules of health', () => {
 
   test('an export that is switched off is not judged, and shows nothing done', () => {
     const situation = { ...ages(0, DAY_MS), enabled: new Set(['newswire'] as const) };
-    const health = judgeHealth(situation, [], NOW);
+    const health = evaluateHealth(situation, [], NOW);
     assert.equal(health.status, 'ok');
     assert.equal(health.exports.imagewire.newest_done, null);
     assert.deepEqual(stalledExports(situation, { before: new Set(), isCheck: true }, NOW), new Set());
@@ -138,7 +139,7 @@ describe('the monitor', () => {
       conditions,
       enabled,
       folders: [],
-      onDisksSeen: () => {},
+      onDisksChecked: () => {},
       alertFile: join(store.folder, 'alerts.json'),
       alertCommand: {
         run: (event, { name }) => told.push(`${event} ${name}`),
@@ -329,8 +330,8 @@ describe('the monitor', () => {
 });
 
 describe('the endpoint', () => {
-  const HEALTH = judgeHealth(ages(0, 0), [], NOW);
-  const DEGRADED = judgeHealth(ages(0, null), [alert('disk full')], NOW);
+  const HEALTH = evaluateHealth(ages(0, 0), [], NOW);
+  const DEGRADED = evaluateHealth(ages(0, null), [alert('disk full')], NOW);
   let health = HEALTH;
   let isDamaged = false;
   const faults: unknown[] = [];
