@@ -105,7 +105,6 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'backup',
     'config',
     'counted.ts',
-    'detection',
     'health',
     'history',
     'http',

@@ -1,7 +1,7 @@
 /** `wirewatch key rotate`: a new key with the same rights, while the old one keeps working for a while. */
 import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
-import { type Rotation, rotateKey } from '../auth/key-rotation.ts';
+import { type Rotation, rotateKey } from '../auth/keys.ts';
 import type { Config } from '../config/load.ts';
 import { OVERLAP_DEFAULT_MS, readOverlap } from '../config/setting-terms.ts';
 import { DAY_MS, formatMs } from '../time.ts';
@@ -34,12 +34,14 @@ export function registerRotate(key: Command): void {
       const { prefix } = config.keys;
       const made = createKey(prefix);
       const nowMs = Date.now();
-      const terms = {
+      const replacement = {
+        id: made.id,
+        prefix,
+        hash: hashKey(made.key),
         overlapMs: options.overlap ?? OVERLAP_DEFAULT_MS,
         expires_at: orNull(options.expires),
       };
-      const hashed = { id: made.id, prefix, hash: hashKey(made.key) };
-      const rotation = withAccess(self, (db) => rotateKey(db, id, hashed, terms, nowMs));
+      const rotation = withAccess(self, (db) => rotateKey(db, id, replacement, nowMs));
       const document = usedKeyDocument(rotation.added, usageOfKeys(self, nowMs), nowMs);
       print(
         { ...document, key: made.key, replaces: id, replaced_expires_at: endOf(rotation) },

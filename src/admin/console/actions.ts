@@ -5,8 +5,7 @@
 import { resumeAccount, suspendAccount } from '../../auth/accounts.ts';
 import { endConsoleSession } from '../../auth/console-sessions.ts';
 import { createKey, hashKey, isKeyId } from '../../auth/key.ts';
-import { rotateKey } from '../../auth/key-rotation.ts';
-import { addKey, revokeKey } from '../../auth/keys.ts';
+import { addKey, revokeKey, rotateKey } from '../../auth/keys.ts';
 import {
   OVERLAP_DEFAULT_MS,
   type Reading,
@@ -183,7 +182,7 @@ function rotate(acting: Acting): ActionResult {
   });
   const { made, hashed } = newKey(acting);
   const { old } = changing(acting, (access) =>
-    rotateKey(access, id, hashed, { overlapMs, expires_at: undefined }, nowMs),
+    rotateKey(access, id, { ...hashed, overlapMs, expires_at: undefined }, nowMs),
   );
   return {
     text: `Created key ${made.id} with the rights of ${id}, which ends at ${formatMs(old.expires_at ?? nowMs)}. The new key is shown only once.`,
