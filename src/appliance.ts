@@ -1,9 +1,11 @@
-/** The appliance as a whole: the lock, the ingesting thread, the readers and the server, started and stopped in order. */
+/** The appliance as a whole: starts the locks, threads, readers and server in order, and stops them. */
 import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
+import type { Metrics } from './admin/metrics.ts';
 import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
-import { type AccessReader, createAccessReader } from './auth/access-reader.ts';
+import { type IngestSurroundings, startApplianceIngest } from './appliance-ingest.ts';
+import { createAccessReader } from './auth/access-reader.ts';
 import { type Schedule, startSchedule } from './backup/schedule.ts';
 import { now } from './clock.ts';
 import { type Config, enabledExports } from './config/load.ts';
@@ -13,30 +15,20 @@ import { type Monitor, startMonitor } from './health/monitor.ts';
 import { createPauseReader } from './health/pause-reader.ts';
 import { type ScrubSchedule, startScrubs } from './history/scrub-schedule.ts';
 import type { Interventions } from './http/interventions.ts';
-import { startServer } from './http/server.ts';
+import { type RunningServer, startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
 import { ReadingNotes } from './ingest/reading-note.ts';
-import type { IngestClient, IngestMessage } from './ingest/threads/ingest-client.ts';
-import { type IngestSettings, TROUBLE_NAMES } from './ingest/threads/ingest-settings.ts';
-import { type Lasting, startLastingIngest } from './ingest/threads/supervisor.ts';
+import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
-import { createKeyUses } from './limits/key-uses.ts';
-import { createRequestCounts } from './limits/request-counts.ts';
+import { createKeyUses, type KeyUses } from './limits/key-uses.ts';
+import { createRequestCounts, type RequestCounts } from './limits/request-counts.ts';
 import { readUsageAtStart } from './limits/usage.ts';
-import {
-  createUsageKeeper,
-  createUsageWriter,
-  type UsageKeeper,
-  type UsageKeeperOptions,
-} from './limits/usage-keeper.ts';
+import { createUsageKeeper, createUsageWriter, type UsageKeeper } from './limits/usage-keeper.ts';
 import type { Logger } from './log.ts';
-import { paced } from './pace.ts';
 import { prepareAccess } from './prepare-access.ts';
 import { noteDamage } from './store/damage.ts';
 import type { Database } from './store/database.ts';
-import { isDamage, isWriteLost } from './store/database-errors.ts';
-import { deriveKey } from './store/derived-key.ts';
-import { createDetectionsReader, type DetectionsReader } from './store/detections-reader.ts';
+import { createDetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
 import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
@@ -45,15 +37,10 @@ import { noteAddress } from './store/noted-address.ts';
 import { keepReserve } from './store/reserve.ts';
 import { readSecret } from './store/secret.ts';
 import { refuseNewer } from './store/writer.ts';
-import { formatMs, SECOND_MS } from './time.ts';
-import { VERSION } from './version.ts';
+import { SECOND_MS } from './time.ts';
 
-/** How long requests that are under way may take when the appliance stops, if not told otherwise. */
+/** Default for {@link ApplianceOptions.graceMs}. */
 const GRACE_MS = 10 * SECOND_MS;
-/** Within which a fault of the ingesting thread is put down to keys that could not be checked. */
-const KEYS_FAILED_LATELY_MS = paced(3 * SECOND_MS);
-/** Delivery times that the database has by now; what is kept is far more than what may still be missing. */
-const RECENT_DELIVERIES_MAX = 64;
 
 export interface Appliance {
   readonly url: string;
@@ -61,9 +48,9 @@ export interface Appliance {
   readonly consoleUrl: string | null;
   /** The folder into which exports are dropped. */
   readonly drop: string;
-  /** Settles when detections.db can be read: it may have to be made from the log first. */
+  /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
   readonly readable: Promise<void>;
-  /** Looks for a renewed certificate at once; null without TLS. */
+  /** Checks for a renewed certificate at once; null without TLS. */
   readonly renewCertificate: (() => void) | null;
   stop(): Promise<void>;
 }
@@ -72,13 +59,13 @@ export interface ApplianceOptions {
   readonly config: Config;
   readonly kind: InstallationKind;
   readonly log: Logger;
-  /** Of bootIngestThread; ended when the start fails. */
+  /** From bootIngestThread; terminated when the start fails. */
   readonly ingestThread: Worker;
-  /** Of a lab: given its parts, once they are there; @returns what its server asks at each request. */
+  /** For a lab: called once its parts exist; @returns what the server calls at each request. */
   readonly intervene?: (parts: LabParts) => Interventions;
-  /** How long requests that are under way may take when it stops. */
+  /** How long requests in progress may take when the appliance stops. */
   readonly graceMs?: number;
-  /** Shows on a terminal how far a long file is. */
+  /** Shows the progress of a long file on a terminal. */
   readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
 
@@ -91,124 +78,44 @@ export interface LabParts {
   readonly secret: Buffer;
 }
 
-/** What a start has begun: undone when it fails, the last first. */
-type Begun = (() => unknown)[];
-
 /** @throws Refused when the folders cannot be used, another process uses them, or the address is taken */
 export async function startAppliance(options: ApplianceOptions): Promise<Appliance> {
-  const begun: Begun = [];
+  const undo = new AsyncDisposableStack();
   try {
-    return await start(options, begun);
+    return await start(options, undo);
   } catch (error) {
-    for (const undo of begun.reverse()) await undo();
-    // It did nothing yet where it is not among what was begun.
+    await undo.disposeAsync();
+    // It may have failed before the thread was put on the stack.
     await options.ingestThread.terminate();
     throw error;
   }
 }
 
-async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance> {
+/** @param undo gets what ends each step; all of it runs when the start fails, and when the appliance stops */
+async function start(options: ApplianceOptions, undo: AsyncDisposableStack): Promise<Appliance> {
   const { config, log } = options;
-  const folder = dataFolder(config.dataFolder);
-  ensureFolder(folder);
-  const releaseLocks = await takeServeLocks(folder, () =>
-    log.info({ data: folder.root }, 'another command is using the data folder: asking it to hand over'),
-  );
-  begun.push(releaseLocks);
-  // What a crash has left; they are written anew.
-  for (const note of [folder.address, folder.consoleAddress]) rmSync(note, { force: true });
-  completeCutOffRestore(folder, log);
-  refuseNewer(folder);
-  prepareAccess(options, folder.root);
-  const dailyRows = countRows(folder.usage, log);
-  const keyUses = createKeyUses();
-  const secret = readSecret(folder);
-  const recentDeliveries = new Map<number, number>();
-  const waiting = createWaiting();
-  const counts = createRequestCounts(now);
-  const metrics = isAdminOn(config, options.kind) ? await loadMetrics(counts) : null;
-  const conditions = createConditions(now, (name) => {
-    // What is damaged is neither served nor written any more.
+  const folder = await openFolder(options, undo);
+  const counters = await createCounters(options, folder);
+  const conditions = createConditions(now, ({ name, detail }) => {
+    // A damaged database is neither served nor written to.
     if (name !== 'database damaged') return;
-    const damage = conditions.open().find((condition) => condition.name === name);
-    noteDamage(folder, damage?.detail ?? '');
+    noteDamage(folder, detail);
     void ingest.stop();
   });
-  const access = createAccessReader(folder.access);
-  begun.push(access.close);
-  const reader = createDetectionsReader(folder.detections);
-  begun.push(reader.close);
-  const reading = new ReadingNotes(folder);
-  begun.push(() => reading.close());
-  const recovering = Promise.withResolvers<void>();
-  const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
-  const onMessage = (message: IngestMessage) => {
-    switch (message.kind) {
-      case 'log':
-        return log[message.level](message.fields, message.msg);
-      case 'delivered':
-        noteDelivery(recentDeliveries, message.first_position, message.delivered_at);
-        return waiting.changed();
-      case 'trouble':
-        return conditions.set(message.name, message.detail);
-      case 'recovering':
-        reader.await(`detections.db is being rebuilt from the log: ${message.reason}`);
-        log.warn(
-          { reason: message.reason },
-          'rebuilding detections.db from the log: detections are unavailable until that is done',
-        );
-        return recovering.resolve();
-      case 'dealt_with':
-        return metrics?.dealtWith(message.file);
-      case 'progress':
-        reading.note(message.file, message.rows, message.isDone);
-        return options.onProgress(message.file, message.rows, message.isDone);
-    }
-  };
-  const ingest = startLastingIngest(
-    settings,
-    onMessage,
-    whileKeysFail(access, conditions, log),
-    options.ingestThread,
-  );
-  // Before the locks are free: it must not go on writing once another process can take them.
-  begun.push(ingest.stop);
-  // Where it takes long until there is something to read, the port is open meanwhile.
-  await Promise.race([ingest.ready.then(reader.open), recovering.promise]);
-  ingest.ready.then(reader.open).catch(() => {});
-  void reportEnd(ingest, conditions, log);
-  const detections = reader.db;
-  const health = watchHealth(config, folder, { detections, access, conditions, log });
-  begun.push(health.close);
-  const lab = options.intervene?.({ ingest, detections, recentDeliveries, dailyRows, waiting, secret });
-  const server = await startServer({
-    config,
-    stores: { detections, access },
-    health,
-    conditions,
-    secret,
-    recentDeliveries,
-    onEndLost: ingest.endLost,
-    waiting,
-    dailyRows,
-    keyUses,
-    traffic: metrics,
-    log,
-    now,
-    ...(lab && { interventions: lab }),
-  });
-  begun.push(() => server.close(0));
-  noteAddress(folder.address, server.url, (reason) =>
-    log.warn({ reason }, 'cannot note the address: wirewatch status and healthcheck cannot find it'),
-  );
-  begun.push(() => rmSync(folder.address, { force: true }));
-  const opened = { folder, secret, conditions, monitor: health, detections, server, dailyRows, keyUses };
-  const admin = metrics && (await openAdmin(metrics, { ...options, ...opened, lab: lab?.shown ?? null }));
-  begun.push(() => admin?.close());
-  const usage = keepUsage(folder.usage, { rows: dailyRows, uses: keyUses, requests: metrics && counts }, log);
-  begun.push(usage.close);
+  const stores = openStores(folder, conditions, undo);
+  const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics }, undo);
+  await ingest.begun;
+  const health = watchHealth(config, stores, log);
+  undo.defer(health.close);
+  const server = await serve(options, { ...stores, ...counters, ingest, health }, undo);
+  const { metrics } = counters;
+  const opened = { ...stores, ...counters, monitor: health, server, lab: server.lab?.shown ?? null };
+  const admin = metrics && (await openAdmin(metrics, { ...options, ...opened }));
+  undo.defer(() => admin?.close());
+  const usage = keepUsage(counters, folder, log);
+  undo.defer(usage.close);
   const backups = scheduleBackups(config, conditions, log);
-  const scrubs = scheduleScrubs(config, reader, conditions, log);
+  const scrubs = scheduleScrubs(config, stores, log);
   return {
     url: server.url,
     consoleUrl: admin?.url ?? null,
@@ -217,6 +124,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
     renewCertificate: server.renewCertificate,
     stop: async () => {
       rmSync(folder.address, { force: true });
+      // These take time, so they end together; each may be closed again by the stack.
       const ends = [
         server.close(options.graceMs ?? GRACE_MS),
         ingest.stop(),
@@ -225,26 +133,78 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
         scrubs.close(),
       ];
       await Promise.all(ends);
-      health.close();
-      reading.close();
-      await usage.close();
-      reader.close();
-      access.close();
-      releaseLocks();
+      await undo.disposeAsync();
       await nextTurn();
     },
   };
 }
 
-/** Only the newest are needed: the next transaction writes those before it. */
-function noteDelivery(recent: Map<number, number>, firstPosition: number, deliveredAtMs: number): void {
-  recent.set(firstPosition, deliveredAtMs);
-  const [oldest] = recent.keys();
-  if (recent.size > RECENT_DELIVERIES_MAX && oldest !== undefined) recent.delete(oldest);
+/** Takes the locks, and brings the folder into the state that a start expects. */
+async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack): Promise<DataFolder> {
+  const { config, log } = options;
+  const folder = dataFolder(config.dataFolder);
+  ensureFolder(folder);
+  const releaseLocks = await takeServeLocks(folder, () =>
+    log.info({ data: folder.root }, 'another command is using the data folder: asking it to hand over'),
+  );
+  undo.defer(releaseLocks);
+  // A crash leaves these behind.
+  for (const note of [folder.address, folder.consoleAddress]) rmSync(note, { force: true });
+  completeInterruptedRestore(folder, log);
+  refuseNewer(folder);
+  prepareAccess(options, folder.root);
+  return folder;
 }
 
-/** What a crash in the middle of a restore has left, before anything is opened. */
-function completeCutOffRestore(folder: DataFolder, log: Logger): void {
+interface Counters {
+  readonly dailyRows: DailyRows;
+  readonly keyUses: KeyUses;
+  readonly requests: RequestCounts;
+  /** Null: the administration port is off. */
+  readonly metrics: Metrics | null;
+}
+
+async function createCounters(
+  { config, kind, log }: ApplianceOptions,
+  { usage }: DataFolder,
+): Promise<Counters> {
+  const stored = readUsageAtStart(usage, (reason) =>
+    log.warn({ reason }, 'usage.db cannot be used: the rows read today are counted from zero again'),
+  );
+  const requests = createRequestCounts(now);
+  const metrics = isAdminOn(config, kind) ? await loadMetrics(requests) : null;
+  return { dailyRows: createDailyRows(stored), keyUses: createKeyUses(), requests, metrics };
+}
+
+/** What the threads and the server share. */
+interface Stores extends Omit<IngestSurroundings, 'metrics'> {
+  readonly folder: DataFolder;
+  readonly detections: () => Database;
+  readonly waiting: Waiting;
+}
+
+function openStores(folder: DataFolder, conditions: Conditions, undo: AsyncDisposableStack): Stores {
+  const access = createAccessReader(folder.access);
+  undo.defer(access.close);
+  const reader = createDetectionsReader(folder.detections);
+  undo.defer(reader.close);
+  const reading = new ReadingNotes(folder);
+  undo.defer(() => reading.close());
+  return {
+    folder,
+    secret: readSecret(folder),
+    access,
+    reader,
+    reading,
+    detections: reader.db,
+    conditions,
+    recentDeliveries: new Map(),
+    waiting: createWaiting(),
+  };
+}
+
+/** Completes a restore that a crash interrupted, before anything is opened. */
+function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
   makeStateLock(folder);
   if (pendingRestore(folder) === null) return;
   const releaseState = takeStateAlone(folder);
@@ -267,12 +227,7 @@ function scheduleBackups(config: Config, conditions: Conditions, log: Logger): S
   });
 }
 
-function scheduleScrubs(
-  config: Config,
-  reader: DetectionsReader,
-  conditions: Conditions,
-  log: Logger,
-): ScrubSchedule {
+function scheduleScrubs(config: Config, { reader, conditions }: Stores, log: Logger): ScrubSchedule {
   return startScrubs({
     data: config.dataFolder,
     ...config.verify,
@@ -283,21 +238,16 @@ function scheduleScrubs(
   });
 }
 
-function countRows(path: string, log: Logger): DailyRows {
-  const stored = readUsageAtStart(path, (reason) =>
-    log.warn({ reason }, 'usage.db cannot be used: the rows read today are counted from zero again'),
-  );
-  return createDailyRows(stored);
-}
-
 function keepUsage(
-  path: string,
-  counted: Pick<UsageKeeperOptions, 'rows' | 'uses' | 'requests'>,
+  { dailyRows, keyUses, metrics, requests }: Counters,
+  { usage }: DataFolder,
   log: Logger,
 ): UsageKeeper {
   return createUsageKeeper({
-    ...counted,
-    writer: createUsageWriter({ path }),
+    rows: dailyRows,
+    uses: keyUses,
+    requests: metrics && requests,
+    writer: createUsageWriter({ path: usage }),
     onFailure: (error) => {
       if (error === null) log.info('row counts can be saved again');
       else
@@ -309,41 +259,8 @@ function keepUsage(
   });
 }
 
-/** What the ingesting thread is told of the configuration. */
-export function ingestSettings(
-  config: Config,
-  photoKey: Uint8Array,
-  mode: IngestSettings['mode'],
-): IngestSettings {
-  const { ingest } = config;
-  return {
-    data: config.dataFolder,
-    drop: ingest.drop,
-    quiet_ms: ingest.quiet_ms,
-    truncated_seconds: ingest.truncated_seconds,
-    rescan_seconds: ingest.rescan_seconds,
-    require_trailer: ingest.require_trailer,
-    bad_rows: ingest.bad_rows,
-    failed_windows: ingest.failed_windows,
-    archive_days: ingest.archive_days,
-    earliest_time: formatMs(config.earliestTimeMs),
-    enabled_exports: [...enabledExports(config)],
-    photo_key: photoKey,
-    program: VERSION,
-    mode,
-  };
-}
-
-function watchHealth(
-  config: Config,
-  folder: DataFolder,
-  {
-    detections,
-    access,
-    conditions,
-    log,
-  }: { detections: () => Database; access: AccessReader; conditions: Conditions; log: Logger },
-): Monitor {
+function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
+  const { folder, detections, access, conditions } = stores;
   return startMonitor({
     detections: { path: folder.detections, reader: detections },
     pause: createPauseReader(folder.access),
@@ -351,7 +268,7 @@ function watchHealth(
     conditions,
     enabled: enabledExports(config),
     folders: [folder.root, config.ingest.drop],
-    onDisksSeen: () => keepReserve(folder),
+    onDisksChecked: () => keepReserve(folder),
     alertFile: folder.alerts,
     alertCommand: createAlertCommand(config.alerts.command, log),
     now,
@@ -359,41 +276,31 @@ function watchHealth(
   });
 }
 
-/** While keys cannot be checked, that is what has ended the ingesting thread: it reads access.db, too. */
-function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger): Lasting {
-  return {
-    isPassing(fault) {
-      if (isWriteLost(fault)) return false;
-      try {
-        access.check();
-      } catch {
-        return true;
-      }
-      // It may have been fixed before the thread noticed the problem.
-      return access.hasFailedWithin(KEYS_FAILED_LATELY_MS);
-    },
-    onInterrupted(fault) {
-      for (const name of TROUBLE_NAMES) conditions.set(name, null);
-      conditions.set('ingest stopped', `access.db: ${fault.message}`);
-      log.error({ err: fault }, 'access.db cannot be read: ingest waits and resumes automatically');
-    },
-    onResumed() {
-      conditions.set('ingest stopped', null);
-      log.info('ingest resumed');
-    },
-  };
+interface Served extends RunningServer {
+  readonly lab: Interventions | null;
 }
 
-/** Reads go on without the ingesting thread, so its end must not pass unseen. */
-async function reportEnd(ingest: IngestClient, conditions: Conditions, log: Logger): Promise<void> {
-  const fault = await ingest.ended;
-  for (const name of TROUBLE_NAMES) conditions.set(name, null);
-  if (fault !== null) {
-    if (isDamage(fault)) conditions.set('database damaged', `detections.db: ${fault.message}`);
-    conditions.set('ingest stopped', fault.message);
-    log.error(
-      { err: fault },
-      'ingest stopped because of an error; clients can still read. Fix the cause and restart',
-    );
-  }
+async function serve(
+  { config, log, intervene }: ApplianceOptions,
+  parts: Stores & Counters & { readonly ingest: IngestClient; readonly health: Monitor },
+  undo: AsyncDisposableStack,
+): Promise<Served> {
+  const { folder, ingest } = parts;
+  const lab = intervene?.(parts) ?? null;
+  const server = await startServer({
+    ...parts,
+    config,
+    stores: parts,
+    onEndLost: ingest.endLost,
+    traffic: parts.metrics,
+    log,
+    now,
+    ...(lab && { interventions: lab }),
+  });
+  undo.defer(() => server.close(0));
+  noteAddress(folder.address, server.url, (reason) =>
+    log.warn({ reason }, 'cannot note the address: wirewatch status and healthcheck cannot find it'),
+  );
+  undo.defer(() => rmSync(folder.address, { force: true }));
+  return { ...server, lab };
 }

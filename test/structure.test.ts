@@ -12,6 +12,7 @@ const root = path.join(import.meta.dirname, '..');
  * decision: what is not listed is refused, and what is listed must be in use.
  */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  'addresses.ts': [],
   'time.ts': [],
   'time-zone.ts': [],
   'zone-days.ts': ['time.ts'],
@@ -27,10 +28,19 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'text-files.d.ts': [],
   'version.ts': [],
   detection: [],
-  limits: ['counted.ts', 'packed.ts', 'refused.ts', 'store', 'time.ts'],
-  config: ['auth', 'counted.ts', 'detection', 'nearest.ts', 'refused.ts', 'time-zone.ts', 'time.ts'],
+  limits: ['addresses.ts', 'counted.ts', 'packed.ts', 'refused.ts', 'store', 'time.ts'],
+  config: [
+    'addresses.ts',
+    'auth',
+    'counted.ts',
+    'detection',
+    'nearest.ts',
+    'refused.ts',
+    'time-zone.ts',
+    'time.ts',
+  ],
   store: ['clock.ts', 'counted.ts', 'packed.ts', 'refused.ts', 'time.ts'],
-  auth: ['detection', 'limits', 'refused.ts', 'store', 'time.ts'],
+  auth: ['addresses.ts', 'detection', 'limits', 'refused.ts', 'store', 'time.ts'],
   windows: ['counted.ts', 'detection', 'store', 'time.ts'],
   history: [
     'clock.ts',
@@ -96,7 +106,6 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'backup',
     'config',
     'counted.ts',
-    'detection',
     'health',
     'history',
     'http',
@@ -114,6 +123,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   setup: ['config', 'refused.ts'],
   demo: ['auth', 'detection', 'generate', 'store', 'time.ts'],
   lab: [
+    'addresses.ts',
     'admin',
     'appliance.ts',
     'auth',
@@ -136,6 +146,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
   openapi: ['auth', 'detection', 'limits', 'time.ts'],
   http: [
+    'addresses.ts',
     'auth',
     'clock.ts',
     'config',
@@ -179,6 +190,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   console: ['admin'],
   'appliance.ts': [
     'admin',
+    'appliance-ingest.ts',
     'auth',
     'backup',
     'clock.ts',
@@ -189,8 +201,19 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'ingest',
     'limits',
     'log.ts',
-    'pace.ts',
     'prepare-access.ts',
+    'store',
+    'time.ts',
+  ],
+  'appliance-ingest.ts': [
+    'admin',
+    'auth',
+    'config',
+    'health',
+    'http',
+    'ingest',
+    'log.ts',
+    'pace.ts',
     'store',
     'time.ts',
     'version.ts',
@@ -198,6 +221,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   // Status and the console's overview are one query.
   cli: [
     'admin',
+    'appliance-ingest.ts',
     'appliance.ts',
     'auth',
     'backup',
@@ -385,6 +409,7 @@ test('nothing below http and cli knows them', () => {
     'check',
     'cli',
     'lab',
+    'appliance-ingest.ts',
     'appliance.ts',
     'main.ts',
     'worker.ts',

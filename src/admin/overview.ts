@@ -12,7 +12,7 @@ import { readAlertFile } from '../health/alert-file.ts';
 import type { AlertDocument } from '../health/alerts.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { openAlerts } from '../health/open-alerts.ts';
-import { judgeHealth } from '../health/rules.ts';
+import { evaluateHealth } from '../health/rules.ts';
 import { readScrubRecord } from '../history/scrub-record.ts';
 import { bytesOf, listSegments } from '../history/segment.ts';
 import { readPause } from '../ingest/apply/subscribers.ts';
@@ -126,7 +126,7 @@ function healthOf(
   const end = (name: ExportName) => parseInstant(exports[name].newest_done ?? '');
   const newest_done = perExport(end);
   const situation = { newest_done, enabled, is_paused: paused_since !== null };
-  const { status } = judgeHealth(situation, alerts, nowMs);
+  const { status } = evaluateHealth(situation, alerts, nowMs);
   return { status, paused_since, reason: reasonOfHealth(status, alerts, paused_since) };
 }
 

@@ -6,9 +6,9 @@
  * limit comes between that and {@link requireScope}: a request that lacks the scope still counts.
  */
 import { timingSafeEqual } from 'node:crypto';
+import { isAddressListed } from '../addresses.ts';
 import { Refused } from '../refused.ts';
 import type { AccessReader, StoredKey } from './access-reader.ts';
-import { isAddressListed } from './addresses.ts';
 import { hashKey, hasKeyForm, parseKey } from './key.ts';
 import type { Scope } from './scopes.ts';
 import { type AccessTokens, isLikeToken, isTokenCurrent, type PresentedToken } from './token.ts';

@@ -12,7 +12,11 @@ const ID_LENGTH = 12;
 const RANDOM_LENGTH = 45;
 const CHECKSUM_LENGTH = 7;
 
-const KEY_PATTERN = /^([a-z][a-z0-9]{0,15})_live_([a-z2-7]{12})_([a-z2-7]{52})$/;
+/** The pattern of the first part of a key, and what it means. */
+export const KEY_PREFIX = '[a-z][a-z0-9]{0,15}';
+export const KEY_PREFIX_FORM = 'a lower-case letter, then up to 15 lower-case letters or digits';
+
+const KEY_PATTERN = new RegExp(`^(${KEY_PREFIX})_live_([a-z2-7]{12})_([a-z2-7]{52})$`);
 const KEY_ID_PATTERN = /^[a-z2-7]{12}$/;
 const KEY_SECRET_PATTERN = /^[a-z2-7]{52}$/;
 

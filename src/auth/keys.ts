@@ -117,8 +117,8 @@ export function keyHash(db: Database, id: string): Buffer | null {
   return db.prepare<{ id: string }, { hash: Buffer }>(SELECT_HASH).get({ id })?.hash ?? null;
 }
 
-/** Whether there was such a key, and it went with its account. */
-export function isEnded(db: Database, id: string): boolean {
+/** Whether the key was removed together with its account. */
+export function isRemoved(db: Database, id: string): boolean {
   return db.prepare(SELECT_ENDED).get({ id }) !== undefined;
 }
 
@@ -161,6 +161,42 @@ export function revokeKey(db: Database, id: string, nowMs: number): { key: Key; 
     getKey(db, id);
     const { changes } = db.prepare(UPDATE_REVOKED).run({ id, revoked_at: nowMs });
     return { key: getKey(db, id), wasRevoked: changes === 0 };
+  });
+}
+
+export interface NewRotation extends Pick<NewKey, 'id' | 'prefix' | 'hash'> {
+  /** How long the old key remains valid, in milliseconds, unless it ends before. */
+  readonly overlapMs: number;
+  /** The end of the new key; undefined: that of the old key. */
+  readonly expires_at: number | null | undefined;
+}
+
+export interface Rotation {
+  readonly added: Key;
+  /** With its new end. */
+  readonly old: Key;
+}
+
+/**
+ * Replaces a key: adds a new one with the same rights, and gives the old one an end.
+ *
+ * @throws Refused `failed` if the key does not exist or is not active
+ */
+export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs: number): Rotation {
+  const { overlapMs, expires_at, ...made } = rotation;
+  return writing(db, () => {
+    const found = getKey(db, id);
+    const status = keyStatus(found, nowMs);
+    if (status !== 'active') {
+      throw new Refused(
+        'failed',
+        `key ${id} is ${status}, so it cannot be rotated. To create a new key, run: wirewatch key create --account ${found.account_id}`,
+      );
+    }
+    const ends = expires_at === undefined ? found.expires_at : expires_at;
+    const added = addKey(db, { ...found, ...made, expires_at: ends }, nowMs);
+    const endMs = Math.min(found.expires_at ?? Number.POSITIVE_INFINITY, nowMs + overlapMs);
+    return { added, old: setKey(db, id, { expires_at: endMs }) };
   });
 }
 

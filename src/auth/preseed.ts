@@ -10,9 +10,8 @@ import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { listed, Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { addAccount, findAccount, setAccount } from './accounts.ts';
-import { addKey, findKey, isEnded, type KeyTerms, keyHash, keyStatus, listKeys } from './keys.ts';
-import { openRemoval } from './open-removals.ts';
-import { addSubscription, findSubscription, type Subscription } from './subscriptions.ts';
+import { addKey, findKey, isRemoved, type KeyTerms, keyHash, keyStatus, listKeys } from './keys.ts';
+import { addSubscription, findSubscription, openRemoval, type Subscription } from './subscriptions.ts';
 
 /** Where an entry stands, for a message: `FILE, keys[1]`. */
 interface Placed {
@@ -200,7 +199,7 @@ function keySteps(db: Database, nowMs: number): Steps<SeedKey> {
     label: ({ id }) => `key ${id}`,
     differences(seed) {
       const found = findKey(db, seed.id);
-      if (found === null) return isEnded(db, seed.id) ? ['removed with its account'] : null;
+      if (found === null) return isRemoved(db, seed.id) ? ['removed with its account'] : null;
       const hash = keyHash(db, seed.id)?.equals(seed.hash) === true ? [] : ['hash'];
       const revoked = found.revoked_at === null ? [] : ['revoked'];
       return [...hash, ...differing(seed, found, KEY_TERMS), ...revoked];

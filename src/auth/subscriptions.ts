@@ -8,7 +8,6 @@ import { Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { getAccount } from './accounts.ts';
-import { openRemoval } from './open-removals.ts';
 
 export interface Subscription {
   readonly id: number;
@@ -48,6 +47,11 @@ const INSERT_SUBSCRIPTION = `
 
 const UPDATE_SUBSCRIPTION = `
   UPDATE subscription SET name = :name, time_zone = :time_zone, content_types = :content_types WHERE id = :id`;
+
+const SELECT_OPEN_REMOVAL = `
+  SELECT request.id FROM ingest_request AS request, json_each(request.request, '$.subscriptions') AS subscription
+  WHERE request.outcome IS NULL AND request.request ->> '$.kind' = 'remove' AND subscription.value = :id
+  ORDER BY request.id LIMIT 1`;
 
 /** @throws Refused `failed` when there is one with this id, or rows of one that was removed, or no such account */
 export function addSubscription(db: Database, subscription: NewSubscription, nowMs: number): Subscription {
@@ -107,6 +111,11 @@ export function setSubscription(db: Database, id: number, changes: SubscriptionC
     db.prepare(UPDATE_SUBSCRIPTION).run({ id, name, time_zone, content_types });
     return getSubscription(db, id);
   });
+}
+
+/** The request that is still deleting the rows of a removed subscription; null if there is none. */
+export function openRemoval(db: Database, id: number): number | null {
+  return db.prepare<{ id: number }, { id: number }>(SELECT_OPEN_REMOVAL).get({ id })?.id ?? null;
 }
 
 /** A subscription as `--json` prints it. */

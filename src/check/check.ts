@@ -5,12 +5,13 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import type { Seeds } from '../auth/preseed.ts';
-import type { Config } from '../config/load.ts';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { type Config, enabledExports } from '../config/load.ts';
 import { readAlertFile } from '../health/alert-file.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { openAlerts } from '../health/open-alerts.ts';
+import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import type { Database } from '../store/database.ts';
+import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { readLogMark } from '../store/log-mark.ts';
@@ -19,13 +20,13 @@ import { checkBackups } from './backups.ts';
 import { checkClock } from './clock.ts';
 import { checkConfigured, checkSecretFiles } from './configured.ts';
 import { checkCustomers } from './customers.ts';
-import { checkAccessDatabase, checkDetectionsDatabase, checkLog, checkSecret } from './databases.ts';
+import { checkDatabase, checkLog, checkSecret } from './databases.ts';
 import { checkRoom, checkSync } from './disk.ts';
 import { checkDropFolder } from './drop-folder.ts';
 import { checkDataFileSystem } from './file-system.ts';
 import { bad, type Finding, ok, warn } from './finding.ts';
 import { checkDataFolder, checkLogFile, checkPhotoFolder, isUsable } from './folders.ts';
-import { checkAddress, checkAdminAddress, checkAdminTls, checkBaseUrl, checkTls } from './network.ts';
+import { checkAddress, checkAdminTls, checkBaseUrl, checkTls } from './network.ts';
 import { checkOpenFiles } from './open-files.ts';
 
 /** The configuration as it was read, or why it could not be. */
@@ -42,22 +43,32 @@ export interface CheckOptions {
   readonly onProgress: (what: string) => void;
 }
 
+/** What is known of the installation before its parts are checked. */
+interface Installation {
+  readonly folder: DataFolder;
+  readonly nowMs: number;
+  readonly isRunning: boolean;
+  /** Null if it could not be read. */
+  readonly config: Config | null;
+  /** Null if there are none, or they could not all be read. */
+  readonly seeds: Seeds | null;
+}
+
 /** All findings, in the order in which problems are best fixed. */
 export async function checkInstallation(options: CheckOptions): Promise<Finding[]> {
-  const { configured, root, nowMs } = options;
+  const { configured, root, nowMs, onProgress } = options;
   const config = configured.kind === 'read' ? configured.config : null;
   const folder = dataFolder(root);
   const isRunning = isHeld(folder.serveLock);
   const { finding: ofFolder, state } = checkDataFolder(root);
-  const ofSecrets = config === null ? { findings: [], seeds: null } : checkSecretFiles(config.preseed);
-  const { seeds } = ofSecrets;
+  const { findings: ofSecrets, seeds } =
+    config === null ? { findings: [], seeds: null } : checkSecretFiles(config.preseed);
+  const installation = { folder, nowMs, isRunning, config, seeds };
   return [
     checkConfiguration(configured),
-    ...ofSecrets.findings,
+    ...ofSecrets,
     ofFolder,
-    ...(state === 'open'
-      ? await checkInFolder(options, folder, config, seeds, isRunning)
-      : [checkClock(0, nowMs)]),
+    ...(state === 'open' ? await checkInFolder(installation, onProgress) : [checkClock(0, nowMs)]),
     ...(state === 'absent' && seeds !== null ? checkConfigured(seeds, null, nowMs) : []),
     ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
   ];
@@ -77,19 +88,17 @@ function checkConfiguration(configured: Configured): Finding {
 }
 
 async function checkInFolder(
-  { root, nowMs, onProgress }: CheckOptions,
-  folder: DataFolder,
-  config: Config | null,
-  seeds: Seeds | null,
-  isRunning: boolean,
+  installation: Installation,
+  onProgress: CheckOptions['onProgress'],
 ): Promise<Finding[]> {
-  const detections = checkDetectionsDatabase(folder, onProgress);
-  const access = checkAccessDatabase(folder, onProgress);
+  const { folder, nowMs, seeds } = installation;
+  const detections = checkDatabase(folder.detections, DETECTIONS_SCHEMA, onProgress);
+  const access = checkDatabase(folder.access, ACCESS_SCHEMA, onProgress);
   try {
     return [
-      await checkDataFileSystem(root),
-      await checkRoom('data disk', root),
-      ...(isUsable(root) ? [checkSync(root)] : []),
+      await checkDataFileSystem(folder.root),
+      await checkRoom('data disk', folder.root),
+      ...(isUsable(folder.root) ? [checkSync(folder.root)] : []),
       checkClock(latestMs(folder, detections.db), nowMs),
       detections.finding,
       access.finding,
@@ -98,7 +107,7 @@ async function checkInFolder(
       checkSecret(folder, existsSync(folder.detections)),
       ...(seeds === null || access.finding.status === 'bad' ? [] : checkConfigured(seeds, access.db, nowMs)),
       ...(access.db === null ? [] : checkCustomers(access.db, nowMs)),
-      ...(config === null ? [] : await checkAppliance(folder, config, detections.db, isRunning, nowMs)),
+      ...(await checkAppliance(installation, detections.db)),
     ];
   } finally {
     detections.db?.close();
@@ -107,21 +116,16 @@ async function checkInFolder(
 }
 
 async function checkAppliance(
-  folder: DataFolder,
-  config: Config,
+  { folder, config, isRunning, nowMs }: Installation,
   detections: Database | null,
-  isRunning: boolean,
-  nowMs: number,
 ): Promise<Finding[]> {
+  if (config === null) return [];
   const running = checkRunning(folder, isRunning);
-  const enabled = new Set(EXPORT_NAMES.filter((name) => config.exports[name].enabled));
-  const told = (isRunning ? await readAlertFile(folder.alerts) : null) ?? [];
-  const alerts = openAlerts(
-    told,
-    () => (detections === null ? [] : ledgerAlerts(detections, enabled, nowMs)),
-    nowMs,
-  );
-  // Some alerts are only known to a running appliance: without one, nothing says that none is open.
+  const reported = (isRunning ? await readAlertFile(folder.alerts) : null) ?? [];
+  const readLedger = () =>
+    detections === null ? [] : ledgerAlerts(detections, enabledExports(config), nowMs);
+  const alerts = openAlerts(reported, readLedger, nowMs);
+  // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
   if (alerts.length === 0) return isRunning ? [running, ok('alerts', 'none open')] : [running];
   return [
     running,
@@ -151,10 +155,10 @@ async function checkSurroundings(config: Config, isRunning: boolean, nowMs: numb
     ...(existsSync(ingest.drop) ? [await checkRoom('drop disk', ingest.drop)] : []),
     checkBackups(config, nowMs),
     checkPhotoFolder(photos.folder, exports.imagewire.enabled),
-    await checkAddress(server, isRunning),
+    await checkAddress('server', server, isRunning),
     checkBaseUrl(server),
     ...(await checkTls(server, nowMs)),
-    await checkAdminAddress(admin, isRunning),
+    await checkAddress('admin', admin, isRunning),
     ...(await checkAdminTls(config, nowMs)),
     ...(log.file === '' ? [] : [checkLogFile(log.file)]),
     checkOpenFiles(server.max_connections),

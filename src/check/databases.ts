@@ -4,10 +4,8 @@ import { basename } from 'node:path';
 import { counted } from '../counted.ts';
 import { listSegments } from '../history/segment.ts';
 import { reasonOf } from '../refused.ts';
-import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { type Database, openInspector, sizeOf } from '../store/database.ts';
 import { isForbidden } from '../store/database-errors.ts';
-import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { type Schema, schemaVersion } from '../store/schema.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
@@ -29,21 +27,11 @@ export interface CheckedDatabase {
 }
 
 /** @param onTable called with the table that is being checked; the caller closes the database */
-export function checkAccessDatabase(
-  { access }: DataFolder,
+export function checkDatabase(
+  path: string,
+  schema: Schema,
   onTable: (name: string) => void,
 ): CheckedDatabase {
-  return checkDatabase(access, ACCESS_SCHEMA, onTable);
-}
-
-export function checkDetectionsDatabase(
-  { detections }: DataFolder,
-  onTable: (name: string) => void,
-): CheckedDatabase {
-  return checkDatabase(detections, DETECTIONS_SCHEMA, onTable);
-}
-
-function checkDatabase(path: string, schema: Schema, onTable: (name: string) => void): CheckedDatabase {
   const check = basename(path);
   if (!existsSync(path))
     return { finding: ok(check, 'does not exist yet: the first start creates it'), db: null };

@@ -12,34 +12,14 @@ import { bad, type Finding, ok, warn } from './finding.ts';
 type Server = Settings['server'];
 
 /** @param isRunning whether an appliance holds the lock of the data folder: then it uses the address */
-export async function checkAddress({ host, port }: Server, isRunning: boolean): Promise<Finding> {
-  const check = 'listening address';
-  return port === 0
-    ? ok(check, `${host}, any free port`)
-    : checkPlace({ check, section: 'server', host, port }, isRunning);
-}
-
-/** Of the administration; see {@link checkAddress}. */
-export async function checkAdminAddress(
-  { host, port }: Settings['admin'],
+export async function checkAddress(
+  section: 'server' | 'admin',
+  { host, port }: Pick<Server, 'host' | 'port'>,
   isRunning: boolean,
 ): Promise<Finding> {
-  const check = 'administration';
-  return port === 0
-    ? ok(check, 'off: [admin] port is 0')
-    : checkPlace({ check, section: 'admin', host, port }, isRunning);
-}
-
-interface Place {
-  readonly check: string;
-  /** Of the settings that name it. */
-  readonly section: 'server' | 'admin';
-  readonly host: string;
-  /** Not 0. */
-  readonly port: number;
-}
-
-async function checkPlace({ check, section, host, port }: Place, isRunning: boolean): Promise<Finding> {
+  const check = section === 'server' ? 'listening address' : 'administration';
+  if (port === 0)
+    return ok(check, section === 'server' ? `${host}, any free port` : 'off: [admin] port is 0');
   const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   const fault = await listenError(host, port);
   if (fault === null) {

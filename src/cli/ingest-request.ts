@@ -1,6 +1,6 @@
 /** Helpers for commands that send a request to the ingest thread. */
 import type { Command } from 'commander';
-import { ingestSettings } from '../appliance.ts';
+import { ingestSettings } from '../appliance-ingest.ts';
 import { untilServed } from '../ingest/requests/request-client.ts';
 import { addRequest, type IngestRequest, type RequestOutcome } from '../ingest/requests/requests.ts';
 import { createLogger } from '../log.ts';

@@ -1,7 +1,7 @@
 /** `wirewatch key`: the API keys of clients (contract: Authentication). Changes apply to the next request. */
 import type { Command } from 'commander';
 import { createKey, hashKey } from '../auth/key.ts';
-import { rotateKey } from '../auth/key-rotation.ts';
+import { rotateKey } from '../auth/keys.ts';
 import {
   addKey,
   getKey,
@@ -240,9 +240,14 @@ const rotate = subcommand(
       const { prefix } = config.keys;
       const made = createKey(prefix);
       const nowMs = Date.now();
-      const terms = { overlapMs: overlap ?? OVERLAP_DEFAULT_MS, expires_at: expires };
-      const hashed = { id: made.id, prefix, hash: hashKey(made.key) };
-      const { added, old } = withAccess(self, (db) => rotateKey(db, id, hashed, terms, nowMs));
+      const replacement = {
+        id: made.id,
+        prefix,
+        hash: hashKey(made.key),
+        overlapMs: overlap ?? OVERLAP_DEFAULT_MS,
+        expires_at: expires,
+      };
+      const { added, old } = withAccess(self, (db) => rotateKey(db, id, replacement, nowMs));
       const replaced_expires_at = formatMs(old.expires_at ?? 0);
       const isConfigured = config.preseed.keys.some(({ source }) => source.id === id);
       const document = usedKeyDocument(added, usageOfKeys(self, nowMs), nowMs);

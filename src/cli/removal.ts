@@ -1,7 +1,7 @@
 /** Removes an account or a subscription with its rows: the confirmation, the wait, and the result. */
 import type { Command } from 'commander';
-import { openRemoval } from '../auth/open-removals.ts';
 import type { Removed } from '../auth/removal.ts';
+import { openRemoval } from '../auth/subscriptions.ts';
 import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import { countRows, type RemovedRows } from '../ingest/apply/remove-rows.ts';

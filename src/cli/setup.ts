@@ -1,7 +1,7 @@
 /** `wirewatch setup`: writes a commented configuration and a hardened systemd unit; `--undo` removes them. */
 import path from 'node:path';
 import { InvalidArgumentError } from 'commander';
-import type { SettingFlags } from '../config/load.ts';
+import type { SettingFlags } from '../config/schema.ts';
 import { ownCommand } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import { type SetupFile, type SetupResult, setUp, takeBack, type UndoChoices } from '../setup/carry-out.ts';

@@ -14,15 +14,6 @@ export function isAddress(text: string): boolean {
   return text.split('.').every((label) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(label));
 }
 
-/** An IP address, or a network in CIDR notation. */
-export function isAddressOrNetwork(text: string): boolean {
-  const [address = '', bits, ...rest] = text.split('/');
-  const version = address.includes('%') ? 0 : isIP(address);
-  if (version === 0 || rest.length > 0) return false;
-  if (bits === undefined) return true;
-  return /^(0|[1-9]\d{0,2})$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128);
-}
-
 /** An absolute http(s) address to which a path can be appended. */
 export function isBaseUrl(text: string): boolean {
   // Judged on the text too: the parser would repair blanks, a missing slash, an empty query or fragment.

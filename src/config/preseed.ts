@@ -5,7 +5,7 @@
  * Lists may be written as TOML's, or as the option takes them: `["text"]`, `"text,image"`.
  */
 import path from 'node:path';
-import { isKeyId, parseKey } from '../auth/key.ts';
+import { isKeyId, KEY_PREFIX, KEY_PREFIX_FORM, parseKey } from '../auth/key.ts';
 import type { SeedAccount, SeedKeyTerms, SeedSubscription } from '../auth/preseed.ts';
 import { nearest } from '../nearest.ts';
 import { isTable, plainValue, shown } from './raw-value.ts';
@@ -171,9 +171,9 @@ function readPath(text: string): Reading<string> {
 }
 
 function readPrefix(text: string): Reading<string> {
-  return /^[a-z][a-z0-9]{0,15}$/.test(text)
+  return new RegExp(`^${KEY_PREFIX}$`).test(text)
     ? { kind: 'read', value: text }
-    : { kind: 'wrong', expected: 'a lower-case letter, then up to 15 lower-case letters or digits' };
+    : { kind: 'wrong', expected: KEY_PREFIX_FORM };
 }
 
 function membersOf({ file, tables }: PreseedSource, table: PreseedTable, problems: string[]): Members[] {

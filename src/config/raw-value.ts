@@ -1,8 +1,16 @@
-/** Values as given, not yet checked, and how a message shows them. No I/O. */
+/** Values of flags, variables and the configuration file before they are checked, and how a message shows them. No I/O. */
+
+export type RawValue = {
+  /** where, for a message: `--port`, `WIREWATCH_SERVER_PORT`, `FILE, [server] port` */
+  place: string;
+  value: unknown;
+  /** the folder in which a relative path starts */
+  folder: string;
+};
 
 const FOUND_CHARACTERS_MAX = 80;
 
-/** TOML has a type for times; a time without quotes is as good as one with quotes. */
+/** TOML has a type for times: a time may be written with or without quotes. */
 export function plainValue(value: unknown): unknown {
   if (!(value instanceof Date)) return value;
   const text = value.toISOString();
@@ -13,7 +21,7 @@ export function isTable(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
-/** A value as found, short, on one line; a password in an address is not repeated. */
+/** A value for a message: short, on one line, without a password in an address. */
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (isTable(value)) return 'a section';

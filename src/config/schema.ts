@@ -4,11 +4,12 @@
  * The static type, the checks, the annotated configuration file and the manual are all made from this table.
  * A section or a setting that is not in it is refused, so that nothing an operator wrote is ignored.
  */
-
-import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
+import { FormatRegistry, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import { isAddressOrNetwork } from '../addresses.ts';
+import { KEY_PREFIX, KEY_PREFIX_FORM } from '../auth/key.ts';
 import { grouped } from '../counted.ts';
 import { perExport } from '../detection/content-type.ts';
-import { isAddress, isAddressOrNetwork, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './format.ts';
+import { isAddress, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './format.ts';
 
 FormatRegistry.Set('setting-address', isAddress);
 FormatRegistry.Set('setting-proxy', (text) => text === NO_PROXY || isAddressOrNetwork(text));
@@ -16,319 +17,272 @@ FormatRegistry.Set('setting-base-url', (text) => text === '' || isBaseUrl(text))
 FormatRegistry.Set('setting-instant', isUtcInstant);
 FormatRegistry.Set('setting-origin', (text) => text === '*' || isOrigin(text));
 
-const closed = { additionalProperties: false };
-/** Far above any sensible rate, so that a test can turn a rate limit off. */
+function section<Members extends TProperties>(members: Members) {
+  return Type.Object(members, { additionalProperties: false });
+}
+
+/** Far above any sensible rate: a test can turn a rate limit off. */
 const RATE_MAX = 1_000_000_000;
 
-/** A file or a folder; empty where the description says what that means. */
-function pathSetting(description: string) {
+/** A file or a folder; the description says what empty means. */
+function pathSetting(what: string) {
+  const description = `${what} A relative path starts at the folder of this file.`;
   return Type.String({ maxLength: 4096, default: '', description });
 }
 
-const Server = Type.Object(
-  {
-    host: Type.String({
-      format: 'setting-address',
-      expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
-      default: '127.0.0.1',
-      description: 'Address to listen on; 0.0.0.0 or :: listens on every interface.',
-    }),
-    port: Type.Integer({
-      minimum: 0,
-      maximum: 65_535,
-      default: 8080,
-      description: 'Port to listen on; 0 picks a free one.',
-    }),
-    base_url: Type.String({
-      format: 'setting-base-url',
-      expected:
-        'empty, or an absolute http or https address without user name, query or fragment, such as https://api.example.com',
-      default: '',
-      description: 'Public address that clients use; empty means the listening address.',
-    }),
-    trusted_proxies: Type.Array(
-      Type.String({
-        format: 'setting-proxy',
-        expected: 'an IP address, a network such as 10.0.0.0/8 or fd00::/8, or "none"',
-      }),
-      {
-        maxItems: 100,
-        default: [],
-        description:
-          'Addresses and networks (CIDR) of the proxies whose X-Forwarded-For header is trusted. If empty, proxies on this machine are trusted when host is a loopback address, and no proxy otherwise. "none" trusts no proxy.',
-      },
-    ),
-    tls_certificate: pathSetting(
-      'PEM file with the certificate, followed by any intermediate certificates. With tls_key, it turns on HTTPS. Renewed files are loaded without a restart. A relative path starts at the folder of this file.',
-    ),
-    tls_key: pathSetting(
-      'PEM file with the private key of the certificate, without a passphrase. A relative path starts at the folder of this file.',
-    ),
-    compression: Type.Boolean({
-      default: true,
-      description: 'Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.',
-    }),
-    cors_origins: Type.Array(
-      Type.String({
-        format: 'setting-origin',
-        expected: 'an origin such as https://dashboard.example.org, or "*"',
-      }),
-      {
-        maxItems: 100,
-        default: [],
-        description:
-          'Origins of web pages that may call the API from a browser. Empty: none. "*": every page; it still needs a key.',
-      },
-    ),
-    max_connections: Type.Integer({
-      minimum: 1,
-      maximum: 1_000_000,
-      default: 1000,
-      description:
-        'Maximum number of open connections. To accept a further one, the connection that has been idle longest is closed; if none is idle, the new one is closed.',
-    }),
-    max_connections_per_address: Type.Integer({
-      minimum: 1,
-      maximum: 1_000_000,
-      default: 100,
-      description:
-        'Maximum number of open connections from one address (with IPv6, from one /64 network), enforced like max_connections. Trusted proxies are exempt.',
-    }),
-  },
-  closed,
-);
-
-function exportSwitch(exportName: string) {
-  return Type.Object(
-    {
-      enabled: Type.Boolean({
-        default: true,
-        description: `Whether the ${exportName} export is in use. If false, its files are refused, it has no streams, and as_of and health ignore it.`,
-      }),
-    },
-    closed,
-  );
+function hostSetting(description: string) {
+  return Type.String({
+    format: 'setting-address',
+    expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
+    default: '127.0.0.1',
+    description,
+  });
 }
 
-const Exports = Type.Object(perExport(exportSwitch), closed);
+function portSetting(port: number, description: string) {
+  return Type.Integer({ minimum: 0, maximum: 65_535, default: port, description });
+}
 
-const Ingest = Type.Object(
-  {
-    drop: pathSetting(
-      'Folder that receives the export files; empty means drop in the data folder. A relative path starts at the folder of this file.',
-    ),
-    quiet_ms: Type.Integer({
-      minimum: 0,
-      maximum: 3_600_000,
-      default: 500,
-      description: 'Milliseconds that a dropped file must stay unchanged before it is read.',
-    }),
-    truncated_seconds: Type.Number({
-      exclusiveMinimum: 0,
-      maximum: 86_400,
-      default: 60,
-      description:
-        'Seconds to wait for the rest of a truncated compressed file before it fails, counted from its last change.',
-    }),
-    rescan_seconds: Type.Number({
-      exclusiveMinimum: 0,
-      maximum: 3600,
-      default: 5,
-      description:
-        'Seconds between two scans of the drop folder, for file systems that do not report new files.',
-    }),
-    require_trailer: Type.Boolean({
-      default: false,
-      description: 'Whether an NDJSON file must end with an end_of_export line.',
-    }),
-    bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
-      default: 'fail',
-      description:
-        'What one bad row does. "fail": it rejects the whole file. "skip": it is skipped and written to a file beside the archived one; if more than 100 rows and more than a tenth of all rows are bad, the whole file is still rejected.',
-    }),
-    failed_windows: Type.Union([Type.Literal('hold'), Type.Literal('read')], {
-      default: 'hold',
-      description:
-        'What happens to a file that arrives for a failed window. "hold": it is held until you reset the window. "read": it is read at once.',
-    }),
-    archive_days: Type.Integer({
-      minimum: 0,
-      maximum: 36_500,
-      default: 0,
-      description: 'Days after which archived files are deleted; 0 keeps them forever.',
-    }),
-    earliest_time: Type.String({
-      format: 'setting-instant',
-      expected: 'a time in UTC with Z, such as 2000-01-01T00:00:00Z',
-      default: '2000-01-01T00:00:00Z',
-      description: 'A row with an earlier first_detected_at is a bad row.',
-    }),
-  },
-  closed,
-);
+/** Days, minutes or hours, of which 0 has a meaning of its own. */
+function spanSetting(maximum: number, span: number, description: string) {
+  return Type.Integer({ minimum: 0, maximum, default: span, description });
+}
 
-const Photos = Type.Object(
-  {
-    folder: pathSetting(
-      'Folder of the photos that Wirewatch serves. A photo is named ID.jpg, .jpeg, .png, .webp, .gif or .tif, where ID is its source_internal_id. Empty means photos in the data folder. A relative path starts at the folder of this file.',
-    ),
-  },
-  closed,
-);
+function connectionsSetting(count: number, description: string) {
+  return Type.Integer({ minimum: 1, maximum: 1_000_000, default: count, description });
+}
+
+const Server = section({
+  host: hostSetting('Address to listen on; 0.0.0.0 or :: listens on every interface.'),
+  port: portSetting(8080, 'Port to listen on; 0 picks a free one.'),
+  base_url: Type.String({
+    format: 'setting-base-url',
+    expected:
+      'empty, or an absolute http or https address without user name, query or fragment, such as https://api.example.com',
+    default: '',
+    description: 'Public address that clients use; empty means the listening address.',
+  }),
+  trusted_proxies: Type.Array(
+    Type.String({
+      format: 'setting-proxy',
+      expected: 'an IP address, a network such as 10.0.0.0/8 or fd00::/8, or "none"',
+    }),
+    {
+      maxItems: 100,
+      default: [],
+      description:
+        'Addresses and networks (CIDR) of the proxies whose X-Forwarded-For header is trusted. If empty, proxies on this machine are trusted when host is a loopback address, and no proxy otherwise. "none" trusts no proxy.',
+    },
+  ),
+  tls_certificate: pathSetting(
+    'PEM file with the certificate, followed by any intermediate certificates. With tls_key, it turns on HTTPS. Renewed files are loaded without a restart.',
+  ),
+  tls_key: pathSetting('PEM file with the private key of the certificate, without a passphrase.'),
+  compression: Type.Boolean({
+    default: true,
+    description: 'Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.',
+  }),
+  cors_origins: Type.Array(
+    Type.String({
+      format: 'setting-origin',
+      expected: 'an origin such as https://dashboard.example.org, or "*"',
+    }),
+    {
+      maxItems: 100,
+      default: [],
+      description:
+        'Origins of web pages that may call the API from a browser. Empty: none. "*": every page; it still needs a key.',
+    },
+  ),
+  max_connections: connectionsSetting(
+    1000,
+    'Maximum number of open connections. To accept a further one, the connection that has been idle longest is closed; if none is idle, the new one is closed.',
+  ),
+  max_connections_per_address: connectionsSetting(
+    100,
+    'Maximum number of open connections from one address (with IPv6, from one /64 network), enforced like max_connections. Trusted proxies are exempt.',
+  ),
+});
+
+function exportSwitch(exportName: string) {
+  return section({
+    enabled: Type.Boolean({
+      default: true,
+      description: `Whether the ${exportName} export is in use. If false, its files are refused, it has no streams, and as_of and health ignore it.`,
+    }),
+  });
+}
+
+const Exports = section(perExport(exportSwitch));
+
+const Ingest = section({
+  drop: pathSetting('Folder that receives the export files; empty means drop in the data folder.'),
+  quiet_ms: Type.Integer({
+    minimum: 0,
+    maximum: 3_600_000,
+    default: 500,
+    description: 'Milliseconds that a dropped file must stay unchanged before it is read.',
+  }),
+  truncated_seconds: Type.Number({
+    exclusiveMinimum: 0,
+    maximum: 86_400,
+    default: 60,
+    description:
+      'Seconds to wait for the rest of a truncated compressed file before it fails, counted from its last change.',
+  }),
+  rescan_seconds: Type.Number({
+    exclusiveMinimum: 0,
+    maximum: 3600,
+    default: 5,
+    description:
+      'Seconds between two scans of the drop folder, for file systems that do not report new files.',
+  }),
+  require_trailer: Type.Boolean({
+    default: false,
+    description: 'Whether an NDJSON file must end with an end_of_export line.',
+  }),
+  bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
+    default: 'fail',
+    description:
+      'What one bad row does. "fail": it rejects the whole file. "skip": it is skipped and written to a file beside the archived one; if more than 100 rows and more than a tenth of all rows are bad, the whole file is still rejected.',
+  }),
+  failed_windows: Type.Union([Type.Literal('hold'), Type.Literal('read')], {
+    default: 'hold',
+    description:
+      'What happens to a file that arrives for a failed window. "hold": it is held until you reset the window. "read": it is read at once.',
+  }),
+  archive_days: spanSetting(36_500, 0, 'Days after which archived files are deleted; 0 keeps them forever.'),
+  earliest_time: Type.String({
+    format: 'setting-instant',
+    expected: 'a time in UTC with Z, such as 2000-01-01T00:00:00Z',
+    default: '2000-01-01T00:00:00Z',
+    description: 'A row with an earlier first_detected_at is a bad row.',
+  }),
+});
+
+const Photos = section({
+  folder: pathSetting(
+    'Folder of the photos that Wirewatch serves. A photo is named ID.jpg, .jpeg, .png, .webp, .gif or .tif, where ID is its source_internal_id. Empty means photos in the data folder.',
+  ),
+});
 
 function perMinute(count: number, description: string) {
   return Type.Integer({ minimum: 1, maximum: RATE_MAX, default: count, description });
 }
 
-const Limits = Type.Object(
-  {
-    requests_per_minute: perMinute(120, 'Requests per minute and key; further ones are refused with 429.'),
-    token_requests_per_minute: perMinute(
-      10,
-      'Requests per minute to the token endpoint, for each client id and for each address.',
-    ),
-    unseen_key_ids_per_minute: perMinute(
-      30,
-      'Requests per minute that one address may send with key ids not used from it in the last 24 hours.',
-    ),
-    daily_rows: Type.Integer({
-      minimum: 1,
-      maximum: 1_000_000_000_000,
-      default: 1_000_000,
-      description: 'Rows that an account may read per UTC day, unless the account has its own allowance.',
-    }),
-  },
-  closed,
-);
+const Limits = section({
+  requests_per_minute: perMinute(120, 'Requests per minute and key; further ones are refused with 429.'),
+  token_requests_per_minute: perMinute(
+    10,
+    'Requests per minute to the token endpoint, for each client id and for each address.',
+  ),
+  unseen_key_ids_per_minute: perMinute(
+    30,
+    'Requests per minute that one address may send with key ids not used from it in the last 24 hours.',
+  ),
+  daily_rows: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000_000_000,
+    default: 1_000_000,
+    description: 'Rows that an account may read per UTC day, unless the account has its own allowance.',
+  }),
+});
 
-const Keys = Type.Object(
-  {
-    prefix: Type.String({
-      pattern: '^[a-z][a-z0-9]{0,15}$',
-      expected: 'a lower-case letter, then up to 15 lower-case letters or digits',
-      default: 'ww',
-      description: 'First part of every new key; existing keys stay valid.',
-    }),
-  },
-  closed,
-);
+const Keys = section({
+  prefix: Type.String({
+    pattern: `^${KEY_PREFIX}$`,
+    expected: KEY_PREFIX_FORM,
+    default: 'ww',
+    description: 'First part of every new key; existing keys stay valid.',
+  }),
+});
 
-const Backup = Type.Object(
-  {
-    folder: pathSetting(
-      'Folder for the scheduled backups, preferably on another disk; empty means backups in the data folder. A relative path starts at the folder of this file.',
-    ),
-    every_minutes: Type.Integer({
-      minimum: 0,
-      maximum: 525_600,
-      default: 0,
-      description:
-        'Minutes between scheduled backups; 0 turns them off. Each backup writes only what is new, so even 1 is practical.',
-    }),
-    keep_days: Type.Integer({
-      minimum: 0,
-      maximum: 36_500,
-      default: 30,
-      description:
-        'Days to keep what the backup folder no longer needs: branches of other installations or of a discarded history, and segments of the log that a removal has rewritten.',
-    }),
-  },
-  closed,
-);
+const Backup = section({
+  folder: pathSetting(
+    'Folder for the scheduled backups, preferably on another disk; empty means backups in the data folder.',
+  ),
+  every_minutes: spanSetting(
+    525_600,
+    0,
+    'Minutes between scheduled backups; 0 turns them off. Each backup writes only what is new, so even 1 is practical.',
+  ),
+  keep_days: spanSetting(
+    36_500,
+    30,
+    'Days to keep what the backup folder no longer needs: branches of other installations or of a discarded history, and segments of the log that a removal has rewritten.',
+  ),
+});
 
-const Verify = Type.Object(
-  {
-    every_hours: Type.Integer({
-      minimum: 0,
-      maximum: 8760,
-      default: 24,
-      description:
-        'Hours between background checks of detections.db against its log; 0 turns them off. Each check reads both completely.',
-    }),
-  },
-  closed,
-);
+const Verify = section({
+  every_hours: spanSetting(
+    8760,
+    24,
+    'Hours between background checks of detections.db against its log; 0 turns them off. Each check reads both completely.',
+  ),
+});
 
-const Alerts = Type.Object(
-  {
-    command: Type.Array(Type.String({ minLength: 1, maxLength: 4096 }), {
-      maxItems: 100,
-      default: [],
-      description:
-        'Program to run when an alert opens or closes, followed by its arguments; empty runs nothing. It gets the alert as a JSON object on stdin, and is killed after 30 seconds. No shell is involved.',
-    }),
-  },
-  closed,
-);
+const Alerts = section({
+  command: Type.Array(Type.String({ minLength: 1, maxLength: 4096 }), {
+    maxItems: 100,
+    default: [],
+    description:
+      'Program to run when an alert opens or closes, followed by its arguments; empty runs nothing. It gets the alert as a JSON object on stdin, and is killed after 30 seconds. No shell is involved.',
+  }),
+});
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
-const Log = Type.Object(
-  {
-    level: Type.Union(
-      LEVELS.map((level) => Type.Literal(level)),
-      { default: 'info', description: 'Lowest level of the lines that are logged.' },
-    ),
-    file: pathSetting(
-      'File that log lines are appended to, reopened on SIGHUP; empty means stderr. Its folder must exist. A relative path starts at the folder of this file.',
-    ),
-  },
-  closed,
-);
+const Log = section({
+  level: Type.Union(
+    LEVELS.map((level) => Type.Literal(level)),
+    { default: 'info', description: 'Lowest level of the lines that are logged.' },
+  ),
+  file: pathSetting(
+    'File that log lines are appended to, reopened on SIGHUP; empty means stderr. Its folder must exist.',
+  ),
+});
 
-const Admin = Type.Object(
-  {
-    host: Type.String({
-      format: 'setting-address',
-      expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
-      default: '127.0.0.1',
-      description:
-        'Address to serve the console and metrics on. Any other than a loopback address needs TLS.',
-    }),
-    port: Type.Integer({
-      minimum: 0,
-      maximum: 65_535,
-      default: 0,
-      description:
-        'Port for the console and metrics; 0 turns them off. "wirewatch console" prints a link into the console.',
-    }),
-    tls_certificate: pathSetting(
-      'PEM file with the certificate for this port, followed by any intermediate certificates. If empty and host is not a loopback address, the certificate of [server] is used. A relative path starts at the folder of this file.',
-    ),
-    tls_key: pathSetting(
-      'PEM file with the private key of that certificate, without a passphrase. A relative path starts at the folder of this file.',
-    ),
-  },
-  closed,
-);
+const Admin = section({
+  host: hostSetting(
+    'Address to serve the console and metrics on. Any other than a loopback address needs TLS.',
+  ),
+  port: portSetting(
+    0,
+    'Port for the console and metrics; 0 turns them off. "wirewatch console" prints a link into the console.',
+  ),
+  tls_certificate: pathSetting(
+    'PEM file with the certificate for this port, followed by any intermediate certificates. If empty and host is not a loopback address, the certificate of [server] is used.',
+  ),
+  tls_key: pathSetting('PEM file with the private key of that certificate, without a passphrase.'),
+});
 
-export const SETTINGS_SCHEMA = Type.Object(
-  {
-    server: Server,
-    exports: Exports,
-    ingest: Ingest,
-    photos: Photos,
-    limits: Limits,
-    keys: Keys,
-    backup: Backup,
-    verify: Verify,
-    alerts: Alerts,
-    log: Log,
-    admin: Admin,
-  },
-  closed,
-);
+export const SETTINGS_SCHEMA = section({
+  server: Server,
+  exports: Exports,
+  ingest: Ingest,
+  photos: Photos,
+  limits: Limits,
+  keys: Keys,
+  backup: Backup,
+  verify: Verify,
+  alerts: Alerts,
+  log: Log,
+  admin: Admin,
+});
 
 /** All settings, in the names of the configuration file. */
 export type Settings = Static<typeof SETTINGS_SCHEMA>;
 
-/** Settings that are also flags of `serve`, `demo`, `check` and `setup`. */
-export const FLAGS = new Map([
-  ['server.host', '--host'],
-  ['server.port', '--port'],
-  ['server.base_url', '--base-url'],
-  ['ingest.drop', '--drop'],
-]);
+/** The settings that are also flags of `serve`, `demo`, `check` and `setup`. */
+export const FLAGS = [
+  { option: 'drop', flag: '--drop', setting: 'ingest.drop' },
+  { option: 'host', flag: '--host', setting: 'server.host' },
+  { option: 'port', flag: '--port', setting: 'server.port' },
+  { option: 'baseUrl', flag: '--base-url', setting: 'server.base_url' },
+] as const;
+
+/** Their texts as typed. */
+export type SettingFlags = Partial<Record<(typeof FLAGS)[number]['option'], string | undefined>>;
 
 /** One setting of the table, flat. */
 export type Setting = {
@@ -373,7 +327,7 @@ function listSettings(schema: TSchema, section: string): Setting[] {
       name,
       path,
       variable: `WIREWATCH_${path.replaceAll('.', '_').toUpperCase()}`,
-      flag: FLAGS.get(path) ?? null,
+      flag: FLAGS.find(({ setting }) => setting === path)?.flag ?? null,
       description: member.description ?? '',
       schema: member,
     };

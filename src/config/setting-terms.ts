@@ -4,14 +4,14 @@
  *
  * A value comes as text, a list as its items; a value without quotes (a number, a time) comes as its text.
  */
+import { isAddressOrNetwork } from '../addresses.ts';
 import type { KeySubscription } from '../auth/keys.ts';
-import { isAccountId, plainName } from '../auth/names.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { grouped } from '../counted.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant } from '../time.ts';
 import { zoneName } from '../time-zone.ts';
-import { isAddressOrNetwork, wholeNumber } from './format.ts';
+import { wholeNumber } from './format.ts';
 
 /** The value of a text, or what was expected instead. */
 export type Reading<Value> =
@@ -27,17 +27,21 @@ const OVERLAP_MS_MAX = 366 * DAY_MS;
 const UNITS: Readonly<Record<string, number>> = { d: DAY_MS, h: HOUR_MS, m: MINUTE_MS };
 /** Clears an optional value. */
 const NONE = 'none';
+const ACCOUNT_ID = /^[A-Za-z0-9._-]{1,64}$/;
+const NAME_CHARACTERS_MAX = 200;
 
 export function readAccountId(text: string): Reading<string> {
-  return isAccountId(text)
+  return ACCOUNT_ID.test(text)
     ? read(text)
     : wrong('an account id: 1 to 64 letters, digits, dots, dashes or underscores');
 }
 
-/** A name for people. */
+/** A name for people, without control characters; spaces around it are removed. */
 export function readName(text: string): Reading<string> {
-  const name = plainName(text);
-  return name === null ? wrong('1 to 200 characters') : read(name);
+  const name = text.trim();
+  const { length } = [...name];
+  const isName = length >= 1 && length <= NAME_CHARACTERS_MAX && !/\p{Cc}/u.test(name) && name.isWellFormed();
+  return isName ? read(name) : wrong(`1 to ${NAME_CHARACTERS_MAX} characters`);
 }
 
 export function readSubscriptionId(text: string): Reading<number> {

@@ -1,6 +1,6 @@
 /** The rows of sample export files: invented detections in the export format, reproducible from a seed. */
 import { CONTENT_TYPE_OF_EXPORT, type ContentType, type ExportName } from '../detection/content-type.ts';
-import type { ExportRow } from '../detection/match.ts';
+import type { ExportRow } from '../detection/fields.ts';
 import { WINDOW_MS } from '../time.ts';
 import type { Article } from './articles.ts';
 import { createReportMaker, type Report } from './reports.ts';

@@ -1,6 +1,6 @@
 /**
- * Runs the operator's command ([alerts] command) whenever an alert opens or closes: one after the other, each bounded in
- * time. It holds nothing up, and what goes wrong with it is a line of the log.
+ * Runs the operator's command ([alerts] command) when an alert opens or closes: one at a time, each with a time limit.
+ * Nothing waits for it, and its failures are logged.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Logger } from '../log.ts';
@@ -8,19 +8,19 @@ import { SECOND_MS } from '../time.ts';
 import type { AlertDocument } from './alerts.ts';
 
 export interface AlertCommand {
-  /** Runs it, with a JSON object on its stdin: the alert, and whether it opened or closed. */
+  /** Runs the command with a JSON object on stdin: the alert, and whether it opened or closed. */
   run(event: 'opened' | 'closed', alert: AlertDocument): void;
-  /** Ends the one that runs; those that wait are not run. */
+  /** Kills the running command and drops the waiting ones. */
   close(): void;
 }
 
 const RUN_MS = 30 * SECOND_MS;
-/** Where a command takes all its time, as many alerts as there are kinds can wait for it. */
+/** Several times the number of kinds of alerts. */
 const WAITING_MAX = 100;
-/** The configuration, in which secrets may stand. */
+/** Settings, which may contain secrets: not passed on. */
 const OWN_VARIABLE = /^WIREWATCH_/;
 
-/** @param command the program and its arguments; empty: nothing is run. No shell reads it */
+/** @param command the program and its arguments, without a shell; empty runs nothing */
 export function createAlertCommand(command: readonly string[], log: Logger, runMs = RUN_MS): AlertCommand {
   const [program, ...args] = command;
   const waiting: string[] = [];
@@ -40,12 +40,12 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
     child.on('error', (err) => log.warn({ err, program }, 'cannot run the alert command'));
     child.on('close', (code, signal) => {
       running = null;
-      // A negative code: it was not started, which was said.
+      // A negative code: it was not started, which was logged above.
       if (signal !== null || (code !== null && code > 0))
         log.warn({ program, code, signal }, 'the alert command failed');
       next();
     });
-    // It may end without having read what it is given.
+    // The command may exit without reading its stdin.
     child.stdin.on('error', () => {});
     child.stdin.end(input);
   }

@@ -1,15 +1,15 @@
 /**
- * `alerts.json` in the data folder: what the running appliance has open, for `wirewatch alert list`.
+ * `alerts.json` in the data folder: the open alerts of the running appliance, for `wirewatch alert list`.
  *
- * A file, since neither a damaged database nor a full disk must keep it from being told. It is padded and written
- * in place: that needs no room where it was there before.
+ * A file, so that a damaged database or a full disk does not hide the alerts. It is padded and overwritten in place,
+ * which needs no further disk space.
  */
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode } from '../refused.ts';
 import { ALERTS, type AlertDocument, type AlertName } from './alerts.ts';
 
-/** More than all alerts together have. */
+/** More than all alerts together need. */
 const FILE_BYTES = 32 * 1024;
 const READ_TRIES = 5;
 const TRY_AGAIN_MS = 20;
@@ -21,7 +21,7 @@ export function writeAlertFile(path: string, alerts: readonly AlertDocument[]): 
     Buffer.from(text),
     Buffer.alloc(Math.max(0, FILE_BYTES - Buffer.byteLength(text)), ' '),
   ]);
-  // Windows knows no such links.
+  // Windows has no O_NOFOLLOW.
   const file = openSync(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600);
   try {
     writeSync(file, content, 0, content.length, 0);
@@ -31,14 +31,14 @@ export function writeAlertFile(path: string, alerts: readonly AlertDocument[]): 
   }
 }
 
-/** @returns null when there is no such file, or nothing that can be read in it */
+/** @returns null if the file does not exist or cannot be read */
 export async function readAlertFile(path: string): Promise<AlertDocument[] | null> {
   for (let tries = 0; tries < READ_TRIES; tries += 1) {
     try {
       return parse(JSON.parse(readFileSync(path, 'utf8')));
     } catch (error) {
       if (isErrorCode(error, 'ENOENT')) return null;
-      // It may have been read while it was being written.
+      // The appliance may have been writing it.
       await sleep(TRY_AGAIN_MS);
     }
   }

@@ -1,13 +1,12 @@
 /**
- * The alerts: their names, which of them need someone now, and what to do about each. README and manual are held
- * to this table.
+ * The alerts: their names, which of them are urgent, and what to do about each. The manual is made from this table.
  *
- * Every alert closes by itself when its cause is gone; `closes` says when that is.
+ * Every alert closes by itself when its cause is gone, as `closes` says.
  */
 import { formatMs } from '../time.ts';
 
 interface AlertKind {
-  /** Whether it needs someone now: health is 503 while it is open. */
+  /** Urgent: health is 503 while it is open. */
   readonly page_worthy: boolean;
   readonly opens: string;
   readonly closes: string;
@@ -212,17 +211,17 @@ export const ALERTS = {
 
 export type AlertName = keyof typeof ALERTS;
 
-/** An alert that is open. */
+/** An open alert. */
 export interface Alert {
   readonly name: AlertName;
   /** Epoch milliseconds. */
   readonly since: number;
   readonly detail: string;
-  /** In place of what the table says, where more is known. */
-  readonly what_to_do?: string;
+  /** The command for this case, as a sentence that follows `what_to_do` of the table. */
+  readonly command?: string;
 }
 
-/** As it is shown. */
+/** An open alert as commands, the console and alerts.json show it. */
 export interface AlertDocument {
   readonly name: AlertName;
   readonly page_worthy: boolean;
@@ -233,14 +232,14 @@ export interface AlertDocument {
 
 const DETAIL_CHARACTERS_MAX = 500;
 
-export function alertDocument({ name, since, detail, what_to_do }: Alert): AlertDocument {
+export function alertDocument({ name, since, detail, command }: Alert): AlertDocument {
   const kind: AlertKind = ALERTS[name];
   return {
     name,
     page_worthy: kind.page_worthy,
     since: formatMs(since),
     detail: detail.length > DETAIL_CHARACTERS_MAX ? `${detail.slice(0, DETAIL_CHARACTERS_MAX)}…` : detail,
-    what_to_do: what_to_do ?? kind.what_to_do,
+    what_to_do: command === undefined ? kind.what_to_do : `${kind.what_to_do} ${command}`,
   };
 }
 
@@ -249,7 +248,7 @@ export function isPageWorthy({ name }: Pick<Alert, 'name'>): boolean {
   return kind.page_worthy;
 }
 
-/** Those that need someone now first, then the oldest. */
+/** Urgent alerts first, then by age, the oldest first. */
 export function inOrder(alerts: readonly Alert[]): Alert[] {
   return [...alerts].sort(
     (a, b) =>

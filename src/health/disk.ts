@@ -1,5 +1,4 @@
-/** How much room the disks have. */
-
+/** When a disk counts as getting full. */
 import { statfs } from 'node:fs/promises';
 import { grouped } from '../counted.ts';
 
@@ -8,15 +7,15 @@ const LITTLE_SHARE = 0.05;
 const LITTLE_BYTES = 10 * GIB;
 const LEAST_BYTES = GIB / 2;
 
-/** Whether it is time to make room. @param freeBytes what this user can still write */
+/** @param freeBytes what this user can still write */
 export function isGettingFull(freeBytes: number, allBytes: number): boolean {
   return freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < allBytes * LITTLE_SHARE);
 }
 
-/** @returns of the first folder whose disk is getting full, how much is free, in words; null when none is */
+/** @returns the free space of the first folder whose disk is getting full, in words; null if none is */
 export async function fillingDisk(folders: readonly string[]): Promise<string | null> {
   for (const folder of folders) {
-    // What cannot be looked at has an alert of its own.
+    // A folder that cannot be read has an alert of its own.
     const disk = await statfs(folder).catch(() => null);
     if (disk === null) continue;
     const freeBytes = disk.bavail * disk.bsize;

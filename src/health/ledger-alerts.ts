@@ -1,4 +1,4 @@
-/** The alerts that follow from what stands in `detections.db`: windows, files, rows; any process can tell them. */
+/** The alerts that follow from `detections.db`: windows, files, rows. Any process can determine them. */
 import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { FileReport } from '../ingest/apply/file-record.ts';
@@ -8,7 +8,7 @@ import { type UnknownWindows, unknownWindows } from '../windows/ledger.ts';
 import { lateAtMs, lateBeforeMs } from '../windows/transitions.ts';
 import type { Alert, AlertName } from './alerts.ts';
 
-/** The names of the alerts that {@link ledgerAlerts} tells. */
+/** The alerts that {@link ledgerAlerts} returns. */
 export const LEDGER_ALERTS = [
   'failed windows',
   'late windows',
@@ -20,13 +20,13 @@ export const LEDGER_ALERTS = [
   'rows skipped',
 ] as const satisfies readonly AlertName[];
 
-/** Nobody can do anything about most abandoned windows, so they are told for a while only. */
-const ABANDONED_TOLD_MS = 7 * DAY_MS;
-const FILES_TOLD_MS = DAY_MS;
+/** Nobody can do anything about most abandoned windows, so their alert ends after a week. */
+const ABANDONED_SHOWN_MS = 7 * DAY_MS;
+const FILES_SHOWN_MS = DAY_MS;
 const STREAMS_SHOWN = 5;
-/** So many missing windows may come from one old file: a day's. */
+/** A day's missing windows may come from one old file. */
 const MANY_WINDOWS = 144;
-/** Files that are looked at for one alert. */
+/** Files that one alert counts. */
 const FILES_MAX = 1000;
 
 type NotDone = 'failed' | 'missing' | 'abandoned';
@@ -55,14 +55,14 @@ interface FilesRow {
   readonly name: string;
 }
 
-/** The newest file's report says what was left out of it. */
+/** With the report of the newest file. */
 type SkippedRow = FilesRow & { readonly report: string };
 
 interface RefusedRow extends Omit<FilesRow, 'export'> {
   readonly reason: string | null;
 }
 
-/** Each half names what its index begins with, so that it reads from there and passes over nothing. */
+/** Each half constrains the first columns of its index, so that SQLite reads only matching rows. */
 const countWindows = (which: string) => `
   SELECT export, status, count(*) AS windows, min(since) AS since, min(window_start) AS first,
     max(window_start) AS last
@@ -104,13 +104,13 @@ export const REFUSED_FILES = `
   SELECT count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report ->> '$.reason' AS reason
   FROM ingest_file WHERE outcome = 'refused' AND finished_at > :since`;
 
-/** @param enabled exports that are switched on; of the others nothing is told */
+/** @param enabled the enabled exports; the others have no alerts */
 export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, nowMs: number): Alert[] {
-  const since = nowMs - FILES_TOLD_MS;
+  const since = nowMs - FILES_SHOWN_MS;
   const isEnabled = (row: { readonly export: ExportName }) => enabled.has(row.export);
   const windows = db
     .prepare<unknown[], WindowsRow>(WINDOWS_NOT_DONE)
-    .all({ abandoned_since: nowMs - ABANDONED_TOLD_MS });
+    .all({ abandoned_since: nowMs - ABANDONED_SHOWN_MS });
   const held = db.prepare<unknown[], HeldRow>(HELD_FILES).all({ limit: FILES_MAX });
   const failed = db.prepare<unknown[], FilesRow>(FAILED_FILES).all({ since, limit: FILES_MAX });
   const skipped = db.prepare<unknown[], SkippedRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
@@ -134,17 +134,20 @@ const NAME_OF_STATUS = {
 function windowsAlert(row: WindowsRow): Alert {
   const { export: exportName, status, windows, since, first } = row;
   const which = windowsText(row, status === 'failed' ? ['has', 'have'] : undefined);
-  const list = `wirewatch window list ${exportName} --status ${status}`;
-  const whatToDo = {
-    failed: `Read the reason next to the file in failed/. Fix the file and drop it again, then run: wirewatch window reset ${exportName} ${windows === 1 ? formatMs(first) : '--all'}`,
-    missing: `Ask the writer of the export for the files. They are read when they arrive. To list the windows, run: ${list}${windows < MANY_WINDOWS ? '' : `. If the export never had windows that old, set the first expected window: wirewatch window expect ${exportName} START`}`,
-    abandoned: `If the files do not exist, do nothing. To read a file that still arrives, run: wirewatch window accept ${exportName} ${formatMs(first)}`,
+  const expect =
+    windows < MANY_WINDOWS
+      ? ''
+      : `. If the export never had windows that old, set the first expected window: wirewatch window expect ${exportName} START`;
+  const commands = {
+    failed: `To reset, run: wirewatch window reset ${exportName} ${windows === 1 ? formatMs(first) : '--all'}`,
+    missing: `To list the windows, run: wirewatch window list ${exportName} --status missing${expect}`,
+    abandoned: `To accept, run: wirewatch window accept ${exportName} ${formatMs(first)}`,
   };
   return {
     name: NAME_OF_STATUS[status],
     since,
     detail: `${exportName}: ${which} ${status}`,
-    what_to_do: whatToDo[status],
+    command: commands[status],
   };
 }
 
@@ -183,7 +186,7 @@ function heldAlerts(rows: readonly HeldRow[]): Alert[] {
       name: 'held windows',
       since: Math.min(...own.map((row) => row.taken_at)),
       detail: `${exportName}, ${status}: ${which}`,
-      what_to_do: `To read ${windows === 1 ? 'it' : 'them'}, run: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${windows === 1 ? start : '--all'}`,
+      command: `To read ${windows === 1 ? 'it' : 'them'}, run: wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${windows === 1 ? start : '--all'}`,
     };
   });
 }
@@ -218,11 +221,7 @@ function skippedAlert(row: SkippedRow): Alert {
     name: 'rows skipped',
     since,
     detail: `${exportName}: rows were skipped in ${which}: ${left.join(', ')}`,
-    ...(unknown.length === 0
-      ? {}
-      : {
-          what_to_do: `Add the subscription, then run "wirewatch ingest replay". For details, run: wirewatch ingest explain ${name}`,
-        }),
+    command: `For this file, run: wirewatch ingest explain ${name}`,
   };
 }
 

@@ -1,8 +1,8 @@
 /**
- * Watches over the appliance from its main thread: which alerts are open, and what health is.
+ * Monitors the appliance from its main thread: which alerts are open, and its health.
  *
- * It looks once a second, and again for every answer about health, so that both are of this moment. What the
- * databases tell is read anew when they have changed; what stands in none is kept as conditions.
+ * It checks once a second, and for every health response, so that both are current. The ledger is read again when the
+ * database has changed; alerts that no database records are kept as conditions.
  */
 import { statSync } from 'node:fs';
 import {
@@ -25,19 +25,19 @@ import { type Alert, alertDocument, inOrder, isPageWorthy } from './alerts.ts';
 import { fillingDisk } from './disk.ts';
 import { ledgerAlerts } from './ledger-alerts.ts';
 import type { PauseReader } from './pause-reader.ts';
-import { type Health, judgeHealth, type NewestDone, stalledAlert, stalledExports } from './rules.ts';
+import { evaluateHealth, type Health, type NewestDone, stalledAlert, stalledExports } from './rules.ts';
 
 export interface HealthSource {
-  /** As it is at this moment; never throws. */
+  /** The current health; never throws. */
   health(): Health;
-  /** Told of each fault that a request met. */
+  /** Called with each error of a request: damage opens an alert. */
   noteFault(error: unknown): void;
-  /** Nothing is served from a database that is damaged. */
+  /** Whether the database is damaged: then nothing is served from it. */
   isDamaged(): boolean;
 }
 
 export interface Monitor extends HealthSource {
-  /** Every alert that is open, in order, as of this moment. */
+  /** The alerts that are open now, in order. */
   alerts(): Alert[];
   close(): void;
 }
@@ -45,14 +45,14 @@ export interface Monitor extends HealthSource {
 export interface MonitorOptions {
   readonly detections: { readonly path: string; readonly reader: () => Database };
   readonly pause: PauseReader;
-  /** @throws when keys cannot be checked */
+  /** @throws if keys cannot be checked */
   readonly checkKeys: () => void;
   readonly conditions: Conditions;
   readonly enabled: ReadonlySet<ExportName>;
   /** Folders whose disks must not fill. */
   readonly folders: readonly string[];
-  /** Called whenever the disks were looked at: there may be room again for what was given up. */
-  readonly onDisksSeen: () => void;
+  /** Called after each check of the disks: there may be room for the reserve again. */
+  readonly onDisksChecked: () => void;
   /** The file that `wirewatch alert list` reads. */
   readonly alertFile: string;
   readonly alertCommand: AlertCommand;
@@ -60,44 +60,44 @@ export interface MonitorOptions {
   readonly log: Logger;
 }
 
-const LOOK_EVERY_MS = paced(SECOND_MS);
+const CHECK_EVERY_MS = paced(SECOND_MS);
 /** Contract: GET /v1/health, rule 2. */
 const STALL_CHECK_EVERY_MS = 5 * MINUTE_MS;
-/** Alerts end with time, too, when nothing changes. */
+/** Some alerts open and close with time, without a change of the database. */
 const LEDGER_EVERY_MS = MINUTE_MS;
 const DISK_EVERY_MS = paced(30 * SECOND_MS);
 const PROBE_EVERY_MS = paced(5 * SECOND_MS);
-/** Clocks that are kept are set back by so little. */
+/** NTP sets a clock back by less. */
 const CLOCK_TOLERANCE_MS = 5 * SECOND_MS;
 
 const SELECT_VERSION = 'PRAGMA data_version';
 const NOTHING_DONE: NewestDone = perExport(() => null);
 
-/** Looks at once, then every second until it is closed. */
+/** Checks at once, then every second until it is closed. */
 export function startMonitor(options: MonitorOptions): Monitor {
-  const looker = new Looker(options);
-  looker.tell();
-  const looking = setInterval(() => looker.tell(), LOOK_EVERY_MS);
+  const checks = new Checks(options);
+  checks.report();
+  const timer = setInterval(() => checks.report(), CHECK_EVERY_MS);
   return {
-    health: () => looker.health(),
-    alerts: () => inOrder(looker.look().alerts),
-    noteFault: (error) => looker.noteFault(error),
+    health: () => checks.health(),
+    alerts: () => inOrder(checks.snapshot().alerts),
+    noteFault: (error) => checks.noteFault(error),
     isDamaged: () => options.conditions.has('database damaged'),
     close() {
-      clearInterval(looking);
+      clearInterval(timer);
       options.pause.close();
       options.alertCommand.close();
     },
   };
 }
 
-interface Sight {
+interface Snapshot {
   readonly newest_done: NewestDone;
   readonly is_paused: boolean;
   readonly alerts: readonly Alert[];
 }
 
-/** What the database says, as of the version of it that was read. */
+/** The part that comes from the database, at the version that was read. */
 interface Ledger {
   readonly version: number | undefined;
   readonly read_at: number;
@@ -105,7 +105,7 @@ interface Ledger {
   readonly alerts: readonly Alert[];
 }
 
-class Looker {
+class Checks {
   readonly #options: MonitorOptions;
   #version: Statement<number> | null = null;
   #fileId: string | null = null;
@@ -114,59 +114,59 @@ class Looker {
   #stalled: ReadonlySet<ExportName> = new Set();
   #stallCheckedAt = Number.NEGATIVE_INFINITY;
   #probedAt = Number.NEGATIVE_INFINITY;
-  #diskLookedAt: number;
+  #disksCheckedAt: number;
   #isPaused = false;
-  #told = '';
-  #toldOpen = new Map<string, Alert>();
+  #reported = '';
+  #reportedOpen = new Map<string, Alert>();
 
   constructor(options: MonitorOptions) {
     this.#options = options;
-    // First with the second look: asking the system would hold up the start.
-    this.#diskLookedAt = options.now() - DISK_EVERY_MS + LOOK_EVERY_MS;
+    // Not before the second check: statfs would delay the start.
+    this.#disksCheckedAt = options.now() - DISK_EVERY_MS + CHECK_EVERY_MS;
   }
 
   health(): Health {
     const { enabled, now } = this.#options;
-    const { alerts, newest_done, is_paused } = this.look();
-    return judgeHealth({ newest_done, enabled, is_paused }, alerts, now());
+    const { alerts, newest_done, is_paused } = this.snapshot();
+    return evaluateHealth({ newest_done, enabled, is_paused }, alerts, now());
   }
 
-  look(): Sight {
+  snapshot(): Snapshot {
     const { conditions, enabled, now } = this.#options;
     const nowMs = now();
-    this.#lookAtAccess();
+    this.#checkAccess();
     const ledger = this.#readLedger(nowMs);
     const newest_done = ledger?.newest_done ?? NOTHING_DONE;
     const situation = { newest_done, enabled, is_paused: this.#isPaused };
     const isCheck = isDue(this.#stallCheckedAt, STALL_CHECK_EVERY_MS, nowMs);
     if (isCheck) this.#stallCheckedAt = nowMs;
     this.#stalled = stalledExports(situation, { before: this.#stalled, isCheck }, nowMs);
-    conditions.set('clock wrong', clockFault(newest_done, nowMs));
+    conditions.set('clock wrong', clockProblem(newest_done, nowMs));
     const stalled = [...this.#stalled].map((name) => stalledAlert(name, newest_done[name] ?? 0));
     const alerts = [...conditions.open(), ...stalled, ...(ledger?.alerts ?? [])];
     return { newest_done, is_paused: this.#isPaused, alerts };
   }
 
-  /** Looks, and says on the log and in the file what has opened and closed since. */
-  tell(): void {
+  /** Checks, and reports what has opened and closed: in the log, in alerts.json, to the alert command. */
+  report(): void {
     const { alertFile, log, now } = this.#options;
     const nowMs = now();
     if (isDue(this.#probedAt, PROBE_EVERY_MS, nowMs)) {
       this.#probedAt = nowMs;
       this.#probeFile();
     }
-    this.#lookAtDisks(nowMs);
-    const alerts = inOrder(this.look().alerts);
+    this.#checkDisks(nowMs);
+    const alerts = inOrder(this.snapshot().alerts);
     const documents = alerts.map(alertDocument);
     const text = JSON.stringify(documents);
-    if (text === this.#told) return;
-    this.#told = text;
-    this.#tellLog(alerts);
+    if (text === this.#reported) return;
+    this.#reported = text;
+    this.#logChanges(alerts);
     try {
       writeAlertFile(alertFile, documents);
     } catch (error) {
-      // Tried again with the next change, and at the next look.
-      this.#told = '';
+      // Tried again at the next check.
+      this.#reported = '';
       if (!this.#options.conditions.has('disk full')) log.debug({ err: error }, 'cannot write alerts.json');
     }
   }
@@ -177,25 +177,25 @@ class Looker {
     conditions.set('database damaged', `detections.db: ${reasonOf(error)}`);
   }
 
-  #tellLog(alerts: readonly Alert[]): void {
+  #logChanges(alerts: readonly Alert[]): void {
     const { log, alertCommand } = this.#options;
     const open = new Map(alerts.map((alert) => [keyOf(alert), alert]));
     for (const [key, alert] of open) {
-      if (this.#toldOpen.has(key)) continue;
+      if (this.#reportedOpen.has(key)) continue;
       const document = alertDocument(alert);
       const { name, detail, what_to_do } = document;
       log.warn({ alert: name, page_worthy: isPageWorthy(alert), detail, what_to_do }, 'alert opened');
       alertCommand.run('opened', document);
     }
-    for (const [key, alert] of this.#toldOpen) {
+    for (const [key, alert] of this.#reportedOpen) {
       if (open.has(key)) continue;
       log.info({ alert: alert.name, since: formatMs(alert.since) }, 'alert closed');
       alertCommand.run('closed', alertDocument(alert));
     }
-    this.#toldOpen = open;
+    this.#reportedOpen = open;
   }
 
-  #lookAtAccess(): void {
+  #checkAccess(): void {
     const { conditions, pause, checkKeys } = this.#options;
     try {
       this.#isPaused = pause.isPaused();
@@ -207,7 +207,7 @@ class Looker {
     }
   }
 
-  /** @returns null when the database cannot be read, or must not be */
+  /** @returns null if the database cannot or must not be read */
   #readLedger(nowMs: number): Ledger | null {
     const { conditions, detections, enabled } = this.#options;
     if (conditions.has('database damaged')) return null;
@@ -237,7 +237,7 @@ class Looker {
     }
   }
 
-  /** Open connections go on reading what they have in memory: only a new one sees what the file has become. */
+  /** Open connections keep reading pages that they have in memory: only a new one reads the file as it is now. */
   #probeFile(): void {
     const { conditions, detections } = this.#options;
     if (conditions.has('database damaged') || this.#fileId === null) return;
@@ -256,19 +256,20 @@ class Looker {
         db.close();
       }
     } catch (error) {
-      if (isGone(error)) conditions.set('database damaged', `${detections.path}: the file is gone`);
+      if (isErrorCode(error, 'ENOENT'))
+        conditions.set('database damaged', `${detections.path}: the file is gone`);
       else this.noteFault(error);
     }
   }
 
-  #lookAtDisks(nowMs: number): void {
-    const { conditions, folders, onDisksSeen } = this.#options;
-    // While a disk is full, what is said of the room on it must be of this moment.
-    if (!conditions.has('disk full') && !isDue(this.#diskLookedAt, DISK_EVERY_MS, nowMs)) return;
-    this.#diskLookedAt = nowMs;
+  #checkDisks(nowMs: number): void {
+    const { conditions, folders, onDisksChecked } = this.#options;
+    // While a disk is full, its free space must be current.
+    if (!conditions.has('disk full') && !isDue(this.#disksCheckedAt, DISK_EVERY_MS, nowMs)) return;
+    this.#disksCheckedAt = nowMs;
     void fillingDisk(folders).then((detail) => {
       conditions.set('disk getting full', detail);
-      onDisksSeen();
+      onDisksChecked();
     });
   }
 }
@@ -279,21 +280,21 @@ function newestDone(db: Database): NewestDone {
 }
 
 /**
- * What is wrong with the clock; null when nothing is known to be. Only the ends of windows prove that it is behind:
- * the agency names windows by its own clock. Delivery times come from ours, and keep a jump ahead that was corrected.
+ * The detail of "clock wrong"; null if no error is known. Only the ends of windows prove that the clock is behind: the
+ * agency names windows by its own clock. Delivery times come from ours, and would keep a jump ahead that was corrected.
  */
-function clockFault(newestDone: NewestDone, nowMs: number): string | null {
+function clockProblem(newestDone: NewestDone, nowMs: number): string | null {
   const newestEndMs = Math.max(...EXPORT_NAMES.map((name) => newestDone[name] ?? 0));
   if (nowMs >= newestEndMs - CLOCK_TOLERANCE_MS) return null;
   return `the clock shows ${formatMs(nowMs)}, but the newest finished window ended at ${formatMs(newestEndMs)}`;
 }
 
-/** A clock that was set back makes it due, too. */
+/** Also due if the clock was set back. */
 function isDue(lastMs: number, everyMs: number, nowMs: number): boolean {
   return nowMs - lastMs >= everyMs || nowMs < lastMs;
 }
 
-/** Alerts of one name differ by what their detail begins with: an export, or a path. */
+/** Alerts of one name differ in the beginning of their detail: an export, or a path. */
 function keyOf({ name, detail }: Alert): string {
   return `${name} ${detail.split(':', 1)[0]}`;
 }
@@ -306,8 +307,4 @@ function fileId(path: string): string {
 function fileState(path: string): string {
   const { size, mtimeMs } = statSync(path);
   return `${size}:${mtimeMs}`;
-}
-
-function isGone(error: unknown): boolean {
-  return isErrorCode(error, 'ENOENT');
 }

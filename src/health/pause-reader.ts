@@ -1,4 +1,4 @@
-/** Whether ingest is paused, at this moment: read for every answer about health, so that a pause holds at once. */
+/** Whether ingest is paused: read for every health response, so that a pause takes effect at once. */
 import { statSync } from 'node:fs';
 import { readPause } from '../ingest/apply/subscribers.ts';
 import { createFileReader } from '../store/file-reader.ts';
@@ -16,7 +16,7 @@ export function createPauseReader(path: string): PauseReader {
     isPaused() {
       try {
         const db = reader.db();
-        // Throws the system's own error, which the alert shows.
+        // Throws the error of the system, which the alert shows.
         if (db === null) statSync(path);
         return db !== null && readPause(db) !== null;
       } catch (error) {

@@ -1,7 +1,4 @@
-/**
- * What health is, by the contract's rules (GET /v1/health), and when ingest counts as stalled. Pure: facts and the
- * time are handed in.
- */
+/** The rules of health (contract: GET /v1/health), and when ingest counts as stalled. Pure. */
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { formatMs, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { type Alert, isPageWorthy } from './alerts.ts';
@@ -13,12 +10,12 @@ export interface Health {
   readonly alerts: { readonly open: number; readonly page_worthy: number; readonly paused: 0 | 1 };
 }
 
-/** End of each export's newest finished window, epoch milliseconds; null when none is. */
+/** End of each export's newest finished window, epoch milliseconds; null if it has none. */
 export type NewestDone = Readonly<Record<ExportName, number | null>>;
 
 export interface Situation {
   readonly newest_done: NewestDone;
-  /** Exports that are switched on; the others are not judged. */
+  /** The enabled exports; the others do not count. */
   readonly enabled: ReadonlySet<ExportName>;
   readonly is_paused: boolean;
 }
@@ -26,14 +23,13 @@ export interface Situation {
 const STALLED_AFTER_MS = 45 * MINUTE_MS;
 const DEGRADED_AFTER_MS = HOUR_MS;
 
-export function judgeHealth(
+export function evaluateHealth(
   situation: Situation,
   alerts: readonly Pick<Alert, 'name'>[],
   nowMs: number,
 ): Health {
   const { newest_done, enabled, is_paused } = situation;
   const pageWorthy = alerts.filter(isPageWorthy).length;
-  // While ingest is paused, the age of windows is not judged.
   const isOld =
     !is_paused && [...enabled].some((name) => !isWithin(newest_done[name], DEGRADED_AFTER_MS, nowMs));
   const shown = (name: ExportName) => {
@@ -50,8 +46,8 @@ export function judgeHealth(
 /**
  * The exports whose ingest is stalled.
  *
- * @param before those for which the alert was open
- * @param isCheck whether this is one of the checks, every five minutes, at which it opens; it closes at any time
+ * @param before the exports whose alert is open
+ * @param isCheck whether this is one of the five-minute checks, at which the alert opens; it closes at any time
  */
 export function stalledExports(
   { newest_done, enabled, is_paused }: Situation,

@@ -5,7 +5,7 @@
  * The header is read from its right, where the trusted proxies write; what stands further left is the client's own
  * claim, and believing it would let anybody choose an address.
  */
-import { createAddressList, normalAddress } from '../auth/addresses.ts';
+import { createAddressList, normalAddress } from '../addresses.ts';
 
 /** Address of a client. @param peer the socket's; @param forwarded the header's value */
 export type ClientAddress = (peer: string | undefined, forwarded: string | undefined) => string;

@@ -5,9 +5,8 @@
  * health too. Where room is needed, connections on which nothing is asked go first: closing those loses nothing.
  */
 import type { Socket } from 'node:net';
-import { createAddressList, normalAddress } from '../auth/addresses.ts';
+import { addressNetwork, createAddressList, normalAddress } from '../addresses.ts';
 import type { Settings } from '../config/schema.ts';
-import { addressNetwork } from '../limits/address-network.ts';
 import type { Limit } from '../limits/limit.ts';
 
 export interface RoomOptions {

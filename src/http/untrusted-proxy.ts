@@ -2,7 +2,7 @@
  * Tells the operator, once, of an X-Forwarded-For that is not believed: behind a proxy that is not trusted all clients
  * count as one, and one of them can use up the limits of all.
  */
-import { createAddressList } from '../auth/addresses.ts';
+import { createAddressList } from '../addresses.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { Logger } from '../log.ts';
 

@@ -5,8 +5,8 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TObject } from '@sinclair/typebox';
+import { normalAddress } from '../addresses.ts';
 import { isHostAccepted } from '../admin/host-header.ts';
-import { normalAddress } from '../auth/addresses.ts';
 import { isLoopback } from '../config/listening.ts';
 import { readBody as readRequestBody } from '../http/body.ts';
 import { isProblemCode, PROBLEMS } from '../http/problem.ts';

@@ -7,7 +7,7 @@
  * A client id is public. So that nobody who knows one can use up what its owner may ask, it has two windows: one for
  * the networks that proved the key lately, one for all others.
  */
-import { addressNetwork } from './address-network.ts';
+import { addressNetwork } from '../addresses.ts';
 import { createRequestRate, type RequestRate } from './request-rate.ts';
 import type { UnseenKeyIds } from './unseen-key-ids.ts';
 

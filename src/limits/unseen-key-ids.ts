@@ -5,8 +5,8 @@
  * A key id that was proven from an address within a day is not counted there: whoever shares an address with somebody
  * who guesses goes on working with the keys in use. Counted in memory, so after a start every key is new once.
  */
+import { addressNetwork } from '../addresses.ts';
 import { DAY_MS } from '../time.ts';
-import { addressNetwork } from './address-network.ts';
 import { createRequestRate } from './request-rate.ts';
 
 export interface UnseenKeyIds {

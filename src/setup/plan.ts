@@ -3,8 +3,8 @@ import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import path from 'node:path';
 import { annotatedConfig } from '../config/annotated.ts';
-import { type Config, loadConfig, type SettingFlags } from '../config/load.ts';
-import { SETTINGS } from '../config/schema.ts';
+import { type Config, loadConfig } from '../config/load.ts';
+import { FLAGS, type SettingFlags } from '../config/schema.ts';
 import { Refused } from '../refused.ts';
 import { isInHome, isTemporary, stateDirectory, sysusersText, unitText } from './unit.ts';
 
@@ -75,7 +75,7 @@ export function planSetup(choices: SetupChoices): Plan {
   const effective = existsSync(existing) ? load({}, existing, data) : wanted;
   const chosen = chosenValues(flags, wanted);
   const configuration = { what: 'configuration', path: configPath, text: annotatedConfig(chosen) } as const;
-  const notApplied = overridden(chosen, wanted, effective);
+  const notApplied = overridden(flags, wanted, effective);
   if (service === null) return { files: [configuration], notApplied, folders: [], effective };
   const { needed, optional } = writableFolders(effective, data);
   const folders = [...needed, ...optional];
@@ -104,33 +104,29 @@ function load(flags: SettingFlags, file: string, dataFolder: string): Config {
   return loadConfig({ flags, env: {}, file, dataFolder });
 }
 
-/** The values given as flags, for the configuration; folders absolute, since the file is in another folder. */
-function chosenValues(flags: SettingFlags, { server, ingest }: Config): Map<string, string | number> {
-  return new Map<string, string | number>([
-    ...(flags.host === undefined ? [] : [['server.host', server.host] as const]),
-    ...(flags.port === undefined ? [] : [['server.port', server.port] as const]),
-    ...(flags.baseUrl === undefined ? [] : [['server.base_url', server.base_url] as const]),
-    ...(flags.drop === undefined ? [] : [['ingest.drop', ingest.drop] as const]),
-  ]);
+/** The values of the flags, for the configuration; folders absolute, since the file is in another folder. */
+function chosenValues(flags: SettingFlags, wanted: Config): Map<string, string | number> {
+  const chosen = FLAGS.filter(({ option }) => flags[option] !== undefined);
+  return new Map(chosen.map(({ setting }) => [setting, flagged(wanted)[setting]]));
 }
 
-function overridden(chosen: ReadonlyMap<string, unknown>, wanted: Config, effective: Config): string[] {
-  const settingOf = (config: Config, setting: string) =>
-    new Map<string, unknown>([
-      ['server.host', config.server.host],
-      ['server.port', config.server.port],
-      ['server.base_url', config.server.base_url],
-      ['ingest.drop', config.ingest.drop],
-    ]).get(setting);
-  return [...chosen.keys()]
-    .filter((setting) => settingOf(wanted, setting) !== settingOf(effective, setting))
-    .map((setting) => {
-      const flag = SETTINGS.find((one) => one.path === setting)?.flag ?? setting;
-      const [there, asked] = [settingOf(effective, setting), settingOf(wanted, setting)].map((one) =>
-        JSON.stringify(one),
-      );
-      return `${flag} ${asked}: the existing configuration has ${there}; change ${setting} there`;
-    });
+function flagged({ server, ingest }: Config) {
+  return {
+    'ingest.drop': ingest.drop,
+    'server.host': server.host,
+    'server.port': server.port,
+    'server.base_url': server.base_url,
+  };
+}
+
+function overridden(flags: SettingFlags, wanted: Config, effective: Config): string[] {
+  const [asked, existing] = [flagged(wanted), flagged(effective)];
+  return FLAGS.filter(
+    ({ option, setting }) => flags[option] !== undefined && asked[setting] !== existing[setting],
+  ).map(
+    ({ flag, setting }) =>
+      `${flag} ${JSON.stringify(asked[setting])}: the existing configuration has ${JSON.stringify(existing[setting])}; change ${setting} there`,
+  );
 }
 
 /** Folders outside the data folder that the appliance writes to: those it needs to start, and the others. */

@@ -1,4 +1,4 @@
-/** Instants and windows as text and as integers. */
+/** Instants and windows as text and as integers; the names of time zones. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -12,6 +12,7 @@ import {
   utcDay,
   WINDOW_MS,
 } from '../../src/time.ts';
+import { zoneName } from '../../src/time-zone.ts';
 
 const FIRST = Date.parse('0001-01-01T00:00:00Z') / 1000;
 const LAST = Date.parse('9999-12-31T23:59:59Z') / 1000;
@@ -139,5 +140,28 @@ test('the start of a window is written as in file names and read back', () => {
     '2026-11-21T10:10Z',
   ]) {
     assert.equal(parseWindowStart(text), null, text);
+  }
+});
+
+test('time zones are IANA names in any case; offsets and abbreviations are none', () => {
+  assert.equal(zoneName('europe/berlin'), 'Europe/Berlin');
+  assert.equal(zoneName('UTC'), 'UTC');
+  assert.equal(zoneName('utc'), 'UTC');
+  assert.equal(zoneName('Europe/Kyiv'), 'Europe/Kyiv');
+  assert.equal(zoneName('Etc/GMT+3'), 'Etc/GMT+3');
+  assert.equal(zoneName('America/Argentina/Buenos_Aires'), 'America/Argentina/Buenos_Aires');
+  for (const text of [
+    '',
+    '+01:00',
+    '-0500',
+    'BST',
+    'IST',
+    'Berlin',
+    'Europe/Nowhere',
+    'UTC+1',
+    ' UTC',
+    'SystemV/EST5',
+  ]) {
+    assert.equal(zoneName(text), null, text);
   }
 });

@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { after, describe, test } from 'node:test';
+import fc from 'fast-check';
 import { pino } from 'pino';
-import { normalAddress } from '../../src/auth/addresses.ts';
+import { addressNetwork, isAddressListed, normalAddress } from '../../src/addresses.ts';
 import { createClientAddress } from '../../src/http/client-address.ts';
 import { createProxyWarning } from '../../src/http/untrusted-proxy.ts';
-import { addressNetwork } from '../../src/limits/address-network.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 
 const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
@@ -108,6 +108,48 @@ test('an IPv6 network of 64 bits counts as one address, an IPv4 address for itse
   assert.equal(networkOf('::1'), '0:0:0:0::/64');
   assert.equal(networkOf('::192.0.2.1'), '0:0:0:0::/64');
   assert.equal(networkOf('fe80::1%eth0'), 'fe80:0:0:0::/64');
+});
+
+test('lists of addresses and networks', () => {
+  const cases: [entry: string, address: string, expected: boolean][] = [
+    ['192.0.2.7', '192.0.2.7', true],
+    ['192.0.2.7', '192.0.2.8', false],
+    ['192.0.2.7', '::ffff:192.0.2.7', true],
+    ['192.0.2.7', '::ffff:c000:207', true],
+    ['::ffff:192.0.2.7', '192.0.2.7', true],
+    ['10.1.2.3/8', '10.255.0.1', true],
+    ['10.0.0.0/8', '11.0.0.1', false],
+    ['10.0.0.128/25', '10.0.0.127', false],
+    ['0.0.0.0/0', '203.0.113.9', true],
+    ['0.0.0.0/0', '2001:db8::1', false],
+    ['::/0', '2001:db8::1', true],
+    ['::/0', '203.0.113.9', false],
+    ['2001:db8::/33', '2001:db8:8000::', false],
+    ['2001:DB8::/33', '2001:db8:7fff::', true],
+    ['::1', '0:0:0:0:0:0:0:1', true],
+    ['fe80::1', 'fe80::1%eth0', true],
+    ['10.0.0.0/33', '10.0.0.0', false],
+    ['nonsense', 'nonsense', false],
+  ];
+  for (const [entry, address, expected] of cases) {
+    assert.equal(isAddressListed([entry], address), expected, `${address} in ${entry}`);
+  }
+  assert.equal(isAddressListed(['10.0.0.1', '10.0.0.2'], '10.0.0.2'), true);
+  assert.equal(isAddressListed(['10.0.0.1'], ''), false);
+});
+
+test('an address is in the network of each of its own prefixes, however it is written', () => {
+  fc.assert(
+    fc.property(fc.ipV6(), fc.integer({ min: 97, max: 128 }), (address, prefix) => {
+      assert.ok(isAddressListed([address], new URL(`http://[${address}]`).hostname.slice(1, -1)));
+      assert.ok(isAddressListed([`${address}/${prefix}`], address));
+    }),
+  );
+  fc.assert(
+    fc.property(fc.ipV4(), fc.integer({ min: 0, max: 32 }), (address, prefix) => {
+      assert.ok(isAddressListed([`${address}/${prefix}`], `::ffff:${address}`));
+    }),
+  );
 });
 
 describe('over IPv6', { skip }, () => {

@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { test } from 'node:test';
+import { addressNetwork } from '../../src/addresses.ts';
 import { claimedKeyId } from '../../src/auth/authorize.ts';
 import { createKey, hashKey } from '../../src/auth/key.ts';
 import { SCOPES, type Scope } from '../../src/auth/scopes.ts';
 import { createAccessTokens, isTokenCurrent } from '../../src/auth/token.ts';
 import { type Body, readBody } from '../../src/http/body.ts';
-import { addressNetwork } from '../../src/limits/address-network.ts';
 import { createTokenRate } from '../../src/limits/token-rate.ts';
 import { createUnseenKeyIds } from '../../src/limits/unseen-key-ids.ts';
 

@@ -289,7 +289,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'HEAD: same status and headers | health-program | is well once the current windows of both exports are done; HEAD says the same',
     '1. 503 while an alert needs someone now | health | 1: degraded while an alert needs someone now, and by no other alert',
     '2. ingest stalled opens after more than 45 minutes | health | opens at a check, for each export whose newest window ended more than 45 minutes ago',
-    '2. checked every five minutes: 503 after 45 to 50 | health | is degraded 45 to 50 minutes after the last window, until one finishes',
+    '2. checked every five minutes: 503 after 45 to 50 | monitor | is degraded 45 to 50 minutes after the last window, until one finishes',
     '3. 503 after more than an hour, or with none | health | 3: degraded when the newest window of an export ended more than an hour ago, or it has none',
     '4. while paused, age is not judged | health | 4: while ingest is paused, the age of windows is not judged',
     '5. newest_done is what as_of is built from | fields | as_of is the earliest newest_done that health shows, of the types that are read',

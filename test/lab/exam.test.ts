@@ -192,8 +192,7 @@ const noPython = spawnSync('python3', ['--version']).status !== 0 && 'python3 is
 describe('the exam', { concurrency: 4, skip: noShell }, () => {
   test('a client typed by openapi-fetch compiles, and passes, though it takes a second to store a page', () =>
     withExam(async (lab, folder) => {
-      const slow = CLIENT.replace("db.exec('BEGIN');", "await sleep(1000);
-  db.exec('BEGIN');");
+      const slow = CLIENT.replace("db.exec('BEGIN');", "await sleep(1000);\n  db.exec('BEGIN');");
       assert.notEqual(slow, CLIENT);
       const client = writeClient(folder, slow);
       await compileTypedClient(folder, JSON.stringify(openApiDocument()));

@@ -1,93 +1,26 @@
 /** `wirewatch setup`: the files it makes below a root of its own, what it keeps, what it takes back, and what systemd says. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { loadConfig } from '../../src/config/load.ts';
 import { nextSteps } from '../../src/setup/next-steps.ts';
 import { planSetup } from '../../src/setup/plan.ts';
-import { unitText } from '../../src/setup/unit.ts';
 import { inFolder, runProgram } from '../support/program.ts';
-
-const MAIN = path.join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
-const CONFIG = '/etc/wirewatch/wirewatch.toml';
-const UNIT = '/etc/systemd/system/wirewatch.service';
-const USER = '/etc/sysusers.d/wirewatch.conf';
-/** Somewhere in every system, and no home. */
-const PROGRAM = '/bin/sh';
-
-const scratch = mkdtempSync(path.join(tmpdir(), 'wirewatch-setup-'));
-after(() => rmSync(scratch, { recursive: true }));
-
-let roots = 0;
-function newRoot(): string {
-  roots += 1;
-  const root = path.join(scratch, String(roots));
-  mkdirSync(path.join(root, path.dirname(PROGRAM)), { recursive: true });
-  writeFileSync(path.join(root, PROGRAM), '');
-  return root;
-}
-
-function wirewatch(...args: string[]) {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
-  return spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env: Object.fromEntries(own) });
-}
-
-interface Result {
-  readonly dry_run: boolean;
-  readonly files: readonly { what: string; path: string; outcome: string; reason?: string; text?: string }[];
-  readonly not_applied: readonly string[];
-  readonly next: readonly string[];
-}
-
-/** Sets up a service below a root; @returns what `--json` prints */
-function setup(root: string, ...more: string[]): Result {
-  const { stdout, stderr } = wirewatch(
-    'setup',
-    '--json',
-    '--root',
-    root,
-    '--service',
-    '--program',
-    PROGRAM,
-    ...more,
-  );
-  assert.equal(stderr, '');
-  return JSON.parse(stdout);
-}
-
-/** What it is refused with. */
-function refused(status: number, ...args: string[]): string {
-  const end = wirewatch('setup', '--root', newRoot(), '--service', '--program', PROGRAM, ...args);
-  assert.deepEqual([end.status, end.stdout], [status, ''], end.stderr);
-  return end.stderr;
-}
-
-function outcomes({ files }: Result): string[] {
-  return files.map(({ path, outcome }) => `${path} ${outcome}`);
-}
-
-const read = (root: string, file: string) => readFileSync(path.join(root, file), 'utf8');
-
-/** But for the program, which every root has. */
-function everyFile(root: string): string[] {
-  return readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => !entry.isDirectory())
-    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
-    .filter((name) => name !== PROGRAM.slice(1))
-    .sort();
-}
+import {
+  CONFIG,
+  everyFile,
+  newRoot,
+  outcomes,
+  PROGRAM,
+  type Result,
+  read,
+  refused,
+  setup,
+  UNIT,
+  USER,
+  wirewatch,
+} from '../support/setup.ts';
 
 /** The settings of a unit by their name, each with all its values. */
 function settingsOf(unit: string): Map<string, string[]> {
@@ -271,13 +204,6 @@ test('for this system it prints what is left to run: folders that are missing, t
   ]);
 });
 
-test('a data folder with a space in its name, and a percent sign', () => {
-  const root = newRoot();
-  setup(root, '--data', '/srv/wire watch/100%');
-  assert.match(read(root, USER), /^u wirewatch - "Wirewatch" "\/srv\/wire watch\/100%%"$/m);
-  assert.match(read(root, UNIT), /^ExecStart=.* serve --data "\/srv\/wire watch\/100%%" /m);
-});
-
 describe('what is kept', () => {
   test('a configuration that is there: it is not touched, the unit follows it, and what it overrules is said', () => {
     const root = newRoot();
@@ -375,98 +301,6 @@ test('below a root, paths are printed as they are here', () => {
   assert.ok(stdout.includes(`  wirewatch serve --data ${path.join(root, 'data')}\n`), stdout);
 });
 
-describe('--undo', () => {
-  test('removes what setup made, and nothing else', () => {
-    const root = newRoot();
-    mkdirSync(path.join(root, 'var/lib/wirewatch'), { recursive: true });
-    writeFileSync(path.join(root, 'var/lib/wirewatch/detections.db'), 'data');
-    mkdirSync(path.join(root, 'etc/systemd/system'), { recursive: true });
-    writeFileSync(path.join(root, 'etc/systemd/system/other.service'), '');
-    const before = everyFile(root);
-    setup(root);
-    const shown = setup(root, '--undo', '--dry-run');
-    assert.equal(everyFile(root).length, before.length + 3);
-    const undone = setup(root, '--undo');
-    assert.deepEqual(outcomes(undone), [`${CONFIG} removed`, `${UNIT} removed`, `${USER} removed`]);
-    assert.deepEqual(undone.next, [
-      '# These remain. Delete them by hand when you no longer need them:',
-      '# /var/lib/wirewatch: the data folder',
-      '# /var/cache/wirewatch: the cache, which can be deleted at any time',
-      `# ${PROGRAM}: the program`,
-      '# the user of the service, and its group',
-    ]);
-    assert.deepEqual(outcomes(shown), outcomes(undone));
-    assert.deepEqual(everyFile(root), before);
-    assert.equal(existsSync(path.join(root, 'etc/wirewatch')), false);
-    assert.deepEqual(outcomes(setup(root, '--undo')), [
-      `${CONFIG} absent`,
-      `${UNIT} absent`,
-      `${USER} absent`,
-    ]);
-  });
-
-  test('names the folders outside the data folder that stay', () => {
-    const root = newRoot();
-    setup(root, '--drop', '/srv/exports');
-    const backups = read(root, CONFIG).replace(/^folder = ""$/m, 'folder = "/backups"');
-    assert.ok(setup(root, '--undo', '--dry-run').next.includes('# /srv/exports: the drop folder'));
-    writeFileSync(path.join(root, CONFIG), backups);
-    const { next } = setup(root, '--undo');
-    assert.ok(next.includes('# /srv/exports: the drop folder'), next.join('\n'));
-  });
-
-  test('keeps what was changed since, and says so', () => {
-    const root = newRoot();
-    setup(root);
-    writeFileSync(path.join(root, CONFIG), read(root, CONFIG).replace('port = 8080', 'port = 8081'));
-    const { files, not_applied } = setup(root, '--undo');
-    assert.equal(not_applied.length, 1);
-    assert.match(
-      not_applied[0] ?? '',
-      /^\/etc\S+: it was modified after .* remove it anyway: rm \S+wirewatch\.toml$/,
-    );
-    assert.equal(wirewatch('setup', '--undo', '--root', root).status, 1);
-    assert.deepEqual(
-      files.map(({ outcome, reason }) => [outcome, reason]),
-      [
-        ['kept', 'it was modified after setup wrote it'],
-        ['removed', undefined],
-        ['removed', undefined],
-      ],
-    );
-    assert.match(read(root, CONFIG), /^port = 8081$/m);
-  });
-
-  test('finds what a service has also where systemd does not', () => {
-    const root = newRoot();
-    setup(root);
-    const undone = wirewatch('setup', '--undo', '--root', root, '--data', '/data', '--json');
-    assert.equal(undone.status, 0, undone.stderr);
-    assert.deepEqual(outcomes(JSON.parse(undone.stdout)), [
-      '/data/wirewatch.toml absent',
-      `${CONFIG} removed`,
-      `${UNIT} removed`,
-      `${USER} removed`,
-    ]);
-    assert.deepEqual(everyFile(root), []);
-    setup(root);
-    setup(root, '--undo', '--no-service', '--data', '/data');
-    assert.equal(everyFile(root).length, 3, 'with --no-service there is the configuration alone');
-  });
-
-  test('is refused while the service is enabled', () => {
-    const root = newRoot();
-    setup(root);
-    const wants = path.join(root, 'etc/systemd/system/multi-user.target.wants');
-    mkdirSync(wants);
-    symlinkSync('../wirewatch.service', path.join(wants, 'wirewatch.service'));
-    const end = wirewatch('setup', '--undo', '--root', root, '--service');
-    assert.equal(end.status, 1);
-    assert.match(end.stderr, /the service is enabled .* disable wirewatch$/m);
-    assert.ok(existsSync(path.join(root, UNIT)));
-  });
-});
-
 test('what cannot work is refused, with what to do', () => {
   assert.match(refused(1, '--program', '/opt/none'), /--program: \S+\/opt\/none does not exist\. Copy/);
   assert.match(refused(1, '--program', '/home/1/wirewatch'), /could not run \/home\/1\/wirewatch.*--program/);
@@ -480,67 +314,4 @@ test('what cannot work is refused, with what to do', () => {
   const end = wirewatch('setup', '--root', root, '--service', '--program', PROGRAM);
   assert.equal(end.status, 1);
   assert.match(end.stderr, /cannot read .*Run the command as root/);
-});
-
-const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
-
-describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not installed' }, () => {
-  const terms = {
-    program: [PROGRAM],
-    data: '/var/lib/wirewatch',
-    config: CONFIG,
-    user: 'root',
-    isDynamic: false,
-    needed: [],
-    optional: [],
-    readable: [],
-    ports: [8080, 0],
-    canNotify: true,
-  };
-
-  function written(more: Partial<Parameters<typeof unitText>[0]>): string {
-    const file = path.join(newRoot(), 'wirewatch.service');
-    writeFileSync(file, unitText({ ...terms, ...more }));
-    return file;
-  }
-
-  test('finds nothing wrong with any unit', () => {
-    for (const more of [
-      {},
-      { isDynamic: true, user: 'wirewatch' },
-      { ports: [443], canNotify: false },
-      { data: '/srv/the agency\'s "100 %" $HOME', needed: ['/home/1/drop'], optional: ['/srv/a b'] },
-    ]) {
-      const { status, stdout, stderr } = spawnSync(
-        'systemd-analyze',
-        ['verify', '--man=no', '--recursive-errors=no', written(more)],
-        { encoding: 'utf8' },
-      );
-      assert.deepEqual([status, stdout, stderr], [0, '', '']);
-    }
-  });
-
-  test('lets it see what the configuration names in a home, and have it give way to others', () => {
-    const home = (more: Partial<Parameters<typeof unitText>[0]>) =>
-      /ProtectHome=(.*)/.exec(unitText({ ...terms, ...more }))?.[1];
-    assert.deepEqual([home({}), home({ readable: ['/home/1/photos'] })], ['yes', 'read-only']);
-    assert.match(unitText(terms), /~@privileged @resources\n[^\n]*\nSystemCallFilter=setpriority\n/);
-  });
-
-  test('rates the exposure below 1.5, of 10', () => {
-    for (const more of [
-      {},
-      { isDynamic: true, user: 'wirewatch' },
-      { needed: ['/srv/exports'], optional: ['/srv/backups'] },
-    ]) {
-      const unit = written({ user: 'wirewatch', ...more });
-      const { status, stdout } = spawnSync(
-        'systemd-analyze',
-        ['security', '--offline=true', '--threshold=15', '--no-pager', unit],
-        { encoding: 'utf8' },
-      );
-      assert.match(stdout, /Overall exposure level/);
-      assert.equal(status, 0, stdout.slice(-200));
-    }
-  });
 });

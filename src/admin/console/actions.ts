@@ -5,8 +5,7 @@
 import { resumeAccount, suspendAccount } from '../../auth/accounts.ts';
 import { endConsoleSession } from '../../auth/console-sessions.ts';
 import { createKey, hashKey, isKeyId } from '../../auth/key.ts';
-import { rotateKey } from '../../auth/key-rotation.ts';
-import { addKey, revokeKey } from '../../auth/keys.ts';
+import { addKey, revokeKey, rotateKey } from '../../auth/keys.ts';
 import {
   OVERLAP_DEFAULT_MS,
   type Reading,
@@ -134,7 +133,7 @@ function rotate(acting: Acting, { id, overlap: overlapMs }: Values<typeof ROTATI
   const { nowMs } = acting;
   const { key, hashed } = newKey(acting);
   const { old } = changeAccess(acting, (access) =>
-    rotateKey(access, id, hashed, { overlapMs, expires_at: undefined }, nowMs),
+    rotateKey(access, id, { ...hashed, overlapMs, expires_at: undefined }, nowMs),
   );
   return {
     text: `Created key ${key.id} with the rights of ${id}, which ends at ${formatMs(old.expires_at ?? nowMs)}. The new key is shown only once.`,

@@ -89,9 +89,9 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
       'token-refusal',
     ],
   ]),
-  ...faultsIn('auth/addresses.ts', [
+  ...faultsIn('addresses.ts', [
     [
-      '  return isIP(mapped) === 4 ? mapped : address;\n',
+      '  return isIPv4(mapped) ? mapped : address;\n',
       '  return address;\n',
       'a mapped address is the IPv4 address',
       'addresses',

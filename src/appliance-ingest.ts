@@ -1,0 +1,177 @@
+/** The ingest thread of an appliance: its settings, what its messages do, and what happens when it ends. */
+import type { Worker } from 'node:worker_threads';
+import type { Metrics } from './admin/metrics.ts';
+import type { AccessReader } from './auth/access-reader.ts';
+import { type Config, enabledExports } from './config/load.ts';
+import type { Conditions } from './health/alert-conditions.ts';
+import type { Waiting } from './http/waiting.ts';
+import type { ReadingNotes } from './ingest/reading-note.ts';
+import type { IngestClient, IngestMessage } from './ingest/threads/ingest-client.ts';
+import { type IngestSettings, TROUBLE_NAMES } from './ingest/threads/ingest-settings.ts';
+import { type Lasting, startLastingIngest } from './ingest/threads/supervisor.ts';
+import type { Logger } from './log.ts';
+import { paced } from './pace.ts';
+import { isDamage, isWriteLost } from './store/database-errors.ts';
+import { deriveKey } from './store/derived-key.ts';
+import type { DetectionsReader } from './store/detections-reader.ts';
+import { formatMs, SECOND_MS } from './time.ts';
+import { VERSION } from './version.ts';
+
+/** An error of the ingest thread counts as caused by access.db if keys could not be checked this recently. */
+const KEYS_FAILED_LATELY_MS = paced(3 * SECOND_MS);
+/** The database has all but the last of these delivery times. */
+const RECENT_DELIVERIES_MAX = 64;
+
+export interface ApplianceIngestOptions {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly ingestThread: Worker;
+  readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
+}
+
+/** What the thread's messages change. */
+export interface IngestSurroundings {
+  readonly secret: Buffer;
+  readonly access: AccessReader;
+  readonly reader: DetectionsReader;
+  readonly reading: ReadingNotes;
+  readonly conditions: Conditions;
+  readonly recentDeliveries: Map<number, number>;
+  readonly waiting: Pick<Waiting, 'changed'>;
+  readonly metrics: Pick<Metrics, 'dealtWith'> | null;
+}
+
+export interface ApplianceIngest extends IngestClient {
+  /** Resolves when detections.db is open, or is being rebuilt: the port opens meanwhile. Rejects as `ready` does. */
+  readonly begun: Promise<void>;
+}
+
+export function startApplianceIngest(
+  options: ApplianceIngestOptions,
+  surroundings: IngestSurroundings,
+  undo: AsyncDisposableStack,
+): ApplianceIngest {
+  const { config, log, ingestThread } = options;
+  const { access, conditions, reader, secret } = surroundings;
+  const recovering = Promise.withResolvers<void>();
+  const onMessage = (message: IngestMessage) => {
+    receive(message, surroundings, options);
+    if (message.kind === 'recovering') recovering.resolve();
+  };
+  const settings = ingestSettings(config, deriveKey(secret, 'photo'), 'serve');
+  const ingest = startLastingIngest(
+    settings,
+    onMessage,
+    whileKeysFail(access, conditions, log),
+    ingestThread,
+  );
+  // Runs before the locks are released: the thread must not write once another process can take them.
+  undo.defer(ingest.stop);
+  const begun = Promise.race([ingest.ready.then(reader.open), recovering.promise]).then(() => {
+    ingest.ready.then(reader.open).catch(() => {});
+    void reportEnd(ingest, conditions, log);
+  });
+  return { ...ingest, begun };
+}
+
+function receive(
+  message: IngestMessage,
+  { conditions, metrics, reader, reading, recentDeliveries, waiting }: IngestSurroundings,
+  { log, onProgress }: ApplianceIngestOptions,
+): void {
+  switch (message.kind) {
+    case 'log':
+      log[message.level](message.fields, message.msg);
+      break;
+    case 'delivered':
+      noteDelivery(recentDeliveries, message.first_position, message.delivered_at);
+      waiting.changed();
+      break;
+    case 'trouble':
+      conditions.set(message.name, message.detail);
+      break;
+    case 'recovering':
+      reader.await(`detections.db is being rebuilt from the log: ${message.reason}`);
+      log.warn(
+        { reason: message.reason },
+        'rebuilding detections.db from the log: detections are unavailable until that is done',
+      );
+      break;
+    case 'dealt_with':
+      metrics?.dealtWith(message.file);
+      break;
+    case 'progress':
+      reading.note(message.file, message.rows, message.isDone);
+      onProgress(message.file, message.rows, message.isDone);
+  }
+}
+
+/** Keeps the newest ones: the next transaction writes the time of the one before it. */
+function noteDelivery(recent: Map<number, number>, firstPosition: number, deliveredAtMs: number): void {
+  recent.set(firstPosition, deliveredAtMs);
+  const [oldest] = recent.keys();
+  if (recent.size > RECENT_DELIVERIES_MAX && oldest !== undefined) recent.delete(oldest);
+}
+
+export function ingestSettings(
+  config: Config,
+  photoKey: Uint8Array,
+  mode: IngestSettings['mode'],
+): IngestSettings {
+  const { ingest } = config;
+  return {
+    data: config.dataFolder,
+    drop: ingest.drop,
+    quiet_ms: ingest.quiet_ms,
+    truncated_seconds: ingest.truncated_seconds,
+    rescan_seconds: ingest.rescan_seconds,
+    require_trailer: ingest.require_trailer,
+    bad_rows: ingest.bad_rows,
+    failed_windows: ingest.failed_windows,
+    archive_days: ingest.archive_days,
+    earliest_time: formatMs(config.earliestTimeMs),
+    enabled_exports: [...enabledExports(config)],
+    photo_key: photoKey,
+    program: VERSION,
+    mode,
+  };
+}
+
+/** While keys cannot be checked, that is also what ended the ingest thread, since it reads access.db too. */
+function whileKeysFail(access: AccessReader, conditions: Conditions, log: Logger): Lasting {
+  return {
+    isPassing(fault) {
+      if (isWriteLost(fault)) return false;
+      try {
+        access.check();
+      } catch {
+        return true;
+      }
+      // It may have been fixed before the thread noticed the problem.
+      return access.hasFailedWithin(KEYS_FAILED_LATELY_MS);
+    },
+    onInterrupted(fault) {
+      for (const name of TROUBLE_NAMES) conditions.set(name, null);
+      conditions.set('ingest stopped', `access.db: ${fault.message}`);
+      log.error({ err: fault }, 'access.db cannot be read: ingest waits and resumes automatically');
+    },
+    onResumed() {
+      conditions.set('ingest stopped', null);
+      log.info('ingest resumed');
+    },
+  };
+}
+
+/** Reads continue without the ingest thread, so its end opens alerts. */
+async function reportEnd(ingest: IngestClient, conditions: Conditions, log: Logger): Promise<void> {
+  const fault = await ingest.ended;
+  for (const name of TROUBLE_NAMES) conditions.set(name, null);
+  if (fault !== null) {
+    if (isDamage(fault)) conditions.set('database damaged', `detections.db: ${fault.message}`);
+    conditions.set('ingest stopped', fault.message);
+    log.error(
+      { err: fault },
+      'ingest stopped because of an error; clients can still read. Fix the cause and restart',
+    );
+  }
+}

@@ -1,0 +1,120 @@
+/** Completes the settings, and checks those that depend on each other: folders, TLS pairs, ports. No I/O. */
+import path from 'node:path';
+import { Refused } from '../refused.ts';
+import { parseInstant } from '../time.ts';
+import { normalBaseUrl } from './format.ts';
+import { isLoopback, isSamePlace, trustedProxies } from './listening.ts';
+import type { RawValue } from './raw-value.ts';
+import type { Settings } from './schema.ts';
+
+/**
+ * The settings, with `ingest.drop`, `photos.folder` and `backup.folder` absolute, `log.file` absolute or empty,
+ * `tls_certificate` and `tls_key` absolute or both empty, `server.base_url` normalized or empty, and
+ * `server.trusted_proxies` the addresses and networks that are trusted in the end.
+ */
+export type ResolvedSettings = Settings & {
+  /** `ingest.earliest_time` */
+  earliestTimeMs: number;
+};
+
+type RawValues = ReadonlyMap<string, RawValue>;
+type TlsFiles = Pick<Settings['server'], 'tls_certificate' | 'tls_key'>;
+
+/**
+ * @param raw the values that are not defaults, by setting, for their places and folders
+ * @throws Refused `configuration`
+ */
+export function resolve(settings: Settings, raw: RawValues, dataFolder: string): ResolvedSettings {
+  const { server, ingest, photos, backup, log, admin } = settings;
+  const earliestTimeMs = parseInstant(ingest.earliest_time);
+  if (earliestTimeMs === null) throw new Error('earliest_time does not match its format');
+  const pathOf = (setting: string, value: string, otherwise = ''): string =>
+    value === '' ? otherwise : path.resolve(raw.get(setting)?.folder ?? '', value);
+  const tlsOf = (section: 'server' | 'admin'): TlsFiles => {
+    const { tls_certificate, tls_key } = settings[section];
+    requireBoth(section, settings[section], raw);
+    return {
+      tls_certificate: pathOf(`${section}.tls_certificate`, tls_certificate),
+      tls_key: pathOf(`${section}.tls_key`, tls_key),
+    };
+  };
+  const serverTls = tlsOf('server');
+  const ownTls = tlsOf('admin');
+  requireDifferentPorts(server, admin, raw);
+  const drop = pathOf('ingest.drop', ingest.drop, path.join(dataFolder, 'drop'));
+  const backups = pathOf('backup.folder', backup.folder, path.join(dataFolder, 'backups'));
+  const data = path.resolve(dataFolder);
+  requireSeparate('ingest.drop', drop, { data }, raw);
+  requireSeparate('backup.folder', backups, { drop, data }, raw);
+  return {
+    ...settings,
+    server: {
+      ...server,
+      trusted_proxies: trustedProxies(server),
+      base_url: server.base_url === '' ? '' : normalBaseUrl(server.base_url),
+      ...serverTls,
+    },
+    admin: { ...admin, ...adminTls(admin, { own: ownTls, server: serverTls }, raw) },
+    ingest: { ...ingest, drop },
+    photos: { folder: pathOf('photos.folder', photos.folder, path.join(dataFolder, 'photos')) },
+    backup: { ...backup, folder: backups },
+    log: { ...log, file: pathOf('log.file', log.file) },
+    earliestTimeMs,
+  };
+}
+
+/** A certificate is useless without its key, and the key without it; plain HTTP was not what the operator wanted. */
+function requireBoth(
+  section: 'server' | 'admin',
+  { tls_certificate, tls_key }: TlsFiles,
+  raw: RawValues,
+): void {
+  if ((tls_certificate === '') === (tls_key === '')) return;
+  const [set, other] = tls_key === '' ? ['tls_certificate', 'tls_key'] : ['tls_key', 'tls_certificate'];
+  throw refused(
+    `${section}.${set}`,
+    `TLS also needs [${section}] ${other}. Set both, or neither for plain HTTP`,
+    raw,
+  );
+}
+
+/** The TLS files of the administration port: its own, or beyond this machine those of the server. */
+function adminTls(
+  { host, port }: Settings['admin'],
+  { own, server }: { own: TlsFiles; server: TlsFiles },
+  raw: RawValues,
+): TlsFiles {
+  if (own.tls_certificate !== '' || port === 0 || isLoopback(host)) return own;
+  if (server.tls_certificate !== '') return server;
+  throw refused(
+    'admin.host',
+    `${host} can be reached from other machines, so the console there needs TLS. Set [admin] tls_certificate and tls_key (or those of [server]), or leave [admin] host at 127.0.0.1 and reach it through an SSH tunnel`,
+    raw,
+  );
+}
+
+/** Two servers cannot share one port. */
+function requireDifferentPorts(server: Settings['server'], admin: Settings['admin'], raw: RawValues): void {
+  if (admin.port === 0 || admin.port !== server.port || !isSamePlace(admin.host, server.host)) return;
+  throw refused(
+    raw.has('admin.port') ? 'admin.port' : 'server.port',
+    `[server] port and [admin] port are both ${admin.port}. Set [admin] port to a different one, such as 9464`,
+    raw,
+  );
+}
+
+/** @param others folders by what they are for */
+function requireSeparate(
+  setting: string,
+  folder: string,
+  others: Readonly<Record<string, string>>,
+  raw: RawValues,
+): void {
+  const [same] = Object.entries(others).find(([, other]) => other === folder) ?? [];
+  if (same === undefined) return;
+  throw refused(setting, `${folder} is the ${same} folder itself; choose a separate folder`, raw);
+}
+
+function refused(setting: string, detail: string, raw: RawValues): Refused {
+  return new Refused('configuration', `${raw.get(setting)?.place ?? setting}: ${detail}`);
+}

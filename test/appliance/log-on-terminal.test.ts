@@ -1,0 +1,130 @@
+/** The log on a terminal: lines for people, which nothing from outside can manipulate. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { createKey } from '../../src/auth/key.ts';
+import { linesOf, serving, source } from '../support/log-lines.ts';
+import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+import { onTerminal, terminalMissing } from '../support/terminal.ts';
+
+const COLOUR = /\u001b\[\d+m/;
+
+function serveOnTerminal(folder: string, more: Readonly<Record<string, string>> = {}): RunningProgram {
+  return runProgram(serving(folder), { TERM: 'xterm-256color', ...more }, { through: onTerminal });
+}
+
+describe('on a terminal', { skip: terminalMissing }, () => {
+  test('lines are for people: time, level, what, and the address to open', async () => {
+    await inFolder(async (folder) => {
+      const run = serveOnTerminal(folder);
+      const plain = () => run.printed().replaceAll(/\u001b\[\d+m/g, '');
+      const [, url] = await run.until(
+        'its address',
+        () =>
+          /^\[\d\d:\d\d:\d\d \S+\] INFO: listening \{"url":"(http:\/\/127\.0\.0\.1:\d+)",/m.exec(plain()) ??
+          undefined,
+      );
+      assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
+      await run.until('the request', () => /INFO: request \{/.exec(plain()) ?? undefined);
+      assert.match(run.printed(), COLOUR);
+      assert.equal(run.told(), '');
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+      assert.match(plain(), /INFO: stopped\s*$/);
+    });
+  });
+
+  test('NO_COLOR is obeyed', async () => {
+    await inFolder(async (folder) => {
+      const run = serveOnTerminal(folder, { NO_COLOR: '1' });
+      await run.until('its address', () => /listening/.exec(run.printed()) ?? undefined);
+      run.kill('SIGTERM');
+      await run.ended;
+      assert.doesNotMatch(run.printed(), COLOUR);
+    });
+  });
+
+  test('names from outside cannot steer it', async () => {
+    await inFolder(async (folder) => {
+      const drop = path.join(folder, 'data', 'drop');
+      mkdirSync(drop, { recursive: true });
+      writeFileSync(path.join(drop, 'evil\u001b[2J\u009b2J\u202e\\u001b[2J'), 'x');
+      const run = serveOnTerminal(folder, { NO_COLOR: '1' });
+      await run.until('the refusal', () => /file refused \{.*\}/.exec(run.printed()) ?? undefined);
+      run.kill('SIGTERM');
+      await run.ended;
+      assert.doesNotMatch(run.printed(), /[\u001b\u009b\u202e]/);
+      assert.ok(run.printed().includes('evil\\u001b[2J\\u009b2J\\u202e'), run.printed());
+    });
+  });
+
+  test('secrets are blotted out there as well', async () => {
+    const code = `import { openLog } from ${source('log.ts')};
+      const terminal = { beforeLine() {} };
+      const { log, kind } = await openLog({ level: 'info', file: '', terminal });
+      log.child({ token: 'S3CRET' }).info({ kind, headers: { Authorization: 'S3CRET' } }, 'a line');`;
+    const [program, args] = onTerminal(process.execPath, ['--input-type=module', '--eval', code]);
+    const env = { PATH: process.env.PATH, NO_COLOR: '1' };
+    const { stdout } = spawnSync(program, args, { encoding: 'utf8', env });
+    assert.match(stdout, /INFO: a line \{.*"kind":"terminal"/);
+    assert.match(stdout, /redacted/);
+    assert.doesNotMatch(stdout, /S3CRET/);
+  });
+
+  test('its end ends the appliance, in order', async () => {
+    await inFolder(async (folder) => {
+      const run = serveOnTerminal(folder);
+      await run.until('its address', () => /listening/.exec(run.printed()) ?? undefined);
+      run.kill('SIGUSR1');
+      assert.equal(await run.ended, 0);
+    });
+  });
+
+  test('with a file it still says where it listens, and where the log is', async () => {
+    await inFolder(async (folder) => {
+      const file = path.join(folder, 'wirewatch.log');
+      const run = serveOnTerminal(folder, { WIREWATCH_LOG_FILE: file });
+      await run.until('both', () =>
+        run.printed().includes(`; the log is in ${file}`) &&
+        run.printed().includes('listening on http://127.0.0.1:')
+          ? true
+          : undefined,
+      );
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+      assert.equal(linesOf(file).at(-1)?.msg, 'stopped');
+    });
+  });
+});
+
+test('Node is not made to write keys by the variables with which it is debugged', async () => {
+  await inFolder(async (folder) => {
+    const debugging = { NODE_DEBUG: 'http,net,stream,tls', NODE_DEBUG_NATIVE: 'tls' };
+    const run = runProgram(serving(folder), debugging);
+    const url = await run.url();
+    const { key } = createKey('ww');
+    const headers = { authorization: `Bearer ${key}` };
+    assert.equal((await fetch(`${url}/v1/me`, { headers })).status, 401);
+    const body = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: key.slice(-65, -53),
+      client_secret: key,
+    });
+    assert.equal((await fetch(`${url}/oauth/token`, { method: 'POST', body })).status, 401);
+    run.kill('SIGTERM');
+    assert.equal(await run.ended, 0);
+    assert.ok(run.log().length > 3);
+    for (const { level, msg } of run.log()) assert.notEqual(level, 'not a log line', msg);
+    const hex = Buffer.from(key.slice(-52)).toString('hex');
+    for (let at = 0; at + 12 <= hex.length; at += 2)
+      assert.ok(
+        !run
+          .told()
+          .replaceAll(' ', '')
+          .includes(hex.slice(at, at + 12)),
+        'a part of the secret',
+      );
+  });
+});

@@ -1,0 +1,121 @@
+/** What happens when log lines cannot be written: the appliance continues, and lost lines are counted. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { LogOutput, openLogFile } from '../../src/log-output.ts';
+import { serve, serving, source } from '../support/log-lines.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+
+const FULL = '/dev/full';
+
+const noFullDevice = !existsSync(FULL) && 'there is no /dev/full';
+
+describe('where it cannot be written', { skip: noFullDevice }, () => {
+  test('a file on a full disk stops nothing, and stderr says so', async () => {
+    await inFolder(async (folder) => {
+      const run = serve(folder, FULL);
+      await run.until('the complaint', () =>
+        run.told().startsWith(`wirewatch: cannot write to the log file ${FULL}: ENOSPC`) ? true : undefined,
+      );
+      const address = path.join(folder, 'data', 'address');
+      await run.until('its address', () => (existsSync(address) ? true : undefined));
+      // With its answer, it also listens to signals.
+      await (await fetch(`${readFileSync(address, 'utf8').trim()}/v1/health`)).text();
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+      assert.equal(run.told().split('\n').length, 2, run.told());
+    });
+  });
+
+  test('stderr on a full disk stops nothing: it serves, and ends when it is told to', async () => {
+    await inFolder(async (folder) => {
+      const stderr = openSync(FULL, 'w');
+      const drop = path.join(folder, 'data', 'drop');
+      mkdirSync(drop, { recursive: true });
+      writeFileSync(path.join(drop, 'not-an-export'), 'x');
+      const run = runProgram(serving(folder), { WIREWATCH_INGEST_RESCAN_SECONDS: '0.2' }, { stderr });
+      closeSync(stderr);
+      await run.until('work to be done', () =>
+        existsSync(path.join(drop, 'refused', 'not-an-export')) ? true : undefined,
+      );
+      run.kill('SIGTERM');
+      assert.equal(await run.ended, 0);
+    });
+  });
+
+  test('what waited is written once it can be, and what was left out is counted', async () => {
+    await inFolder(async (folder) => {
+      const file = path.join(folder, 'log');
+      const failures: string[] = [];
+      const lost: number[] = [];
+      const output = new LogOutput(openLogFile(FULL), {
+        onFailure: (error) => failures.push(error.message),
+        onLost: (lines) => lost.push(lines),
+      });
+      const flushed = () => new Promise<void>((resolve) => output.flush(resolve));
+      const line = `${'x'.repeat(1023)}\n`;
+      output.write(line);
+      await flushed();
+      for (let count = 0; count < 1100; count += 1) output.write(line);
+      await flushed();
+      assert.equal(failures.length, 1);
+      output.switchTo(openLogFile(file));
+      await flushed();
+      // The first line was under way, and as much as may wait behind it.
+      assert.deepEqual(lost, [1100 - 1024]);
+      assert.equal(readFileSync(file, 'utf8'), line.repeat(1025));
+      output.write('afterwards\n');
+      await flushed();
+      assert.ok(readFileSync(file, 'utf8').endsWith('\nafterwards\n'));
+      assert.equal(failures.length, 1);
+      rmSync(file);
+    });
+  });
+
+  test('a pipe whose reader has gone is a failure like others: what comes next goes into the next file', async () => {
+    await inFolder(async (folder) => {
+      const [pipe, file] = [path.join(folder, 'pipe'), path.join(folder, 'log')];
+      spawnSync('mkfifo', [pipe]);
+      const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
+      const failures: string[] = [];
+      const output = new LogOutput(openLogFile(pipe), {
+        onFailure: (error) => failures.push(error.message),
+        onLost: () => {},
+      });
+      const flushed = () => new Promise<void>((resolve) => output.flush(resolve));
+      closeSync(reader);
+      output.write('a line\n');
+      await flushed();
+      assert.equal(failures.length, 1);
+      assert.match(failures[0] ?? '', /EPIPE/);
+      output.switchTo(openLogFile(file));
+      output.write('another\n');
+      await flushed();
+      assert.equal(readFileSync(file, 'utf8'), 'a line\nanother\n');
+    });
+  });
+
+  test('the end of the process is not held up', () => {
+    const code = `import { createLogger } from ${source('log.ts')};
+      createLogger({ level: 'info' }).info('a line');
+      process.exit(3);`;
+    const stderr = openSync(FULL, 'w');
+    const { status } = spawnSync(process.execPath, ['--input-type=module', '--eval', code], {
+      stdio: ['ignore', 'ignore', stderr],
+      timeout: 60_000,
+    });
+    closeSync(stderr);
+    assert.equal(status, 3);
+  });
+});

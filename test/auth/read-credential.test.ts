@@ -1,0 +1,95 @@
+/** How the credential of a request is read, before the store is asked. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createAccessReader } from '../../src/auth/access-reader.ts';
+import {
+  authenticate,
+  claimedKeyId,
+  createCredentialReader,
+  readCredential,
+} from '../../src/auth/authorize.ts';
+import { createKey } from '../../src/auth/key.ts';
+import { revokeKey } from '../../src/auth/keys.ts';
+import { createAccessTokens } from '../../src/auth/token.ts';
+import { db, HERE, makeKey, NOW_MS, refusal, root, store } from '../support/access-store.ts';
+
+test('Bearer is read in any case, with one credential behind it', () => {
+  const { key } = makeKey();
+  for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  ']) {
+    authenticate(store, readCredential(`${scheme} ${key}`), HERE, NOW_MS);
+  }
+});
+
+test('401: no credential', () => {
+  for (const header of [undefined, '', '  ']) {
+    refusal('unauthorized', () => authenticate(store, readCredential(header), HERE, NOW_MS));
+  }
+});
+
+test('401: a malformed header or credential', () => {
+  const { key } = makeKey();
+  const typo = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
+  const headers = [
+    key,
+    `Basic ${key}`,
+    `Bearer ${key} ${key}`,
+    `Bearer${key}`,
+    `Bearer ${key},`,
+    'Bearer',
+    'Bearer x',
+  ];
+  for (const header of [...headers, `Bearer ${typo}`, `Bearer ${key.toUpperCase()}`, `Bearer\t${key}`]) {
+    const detail = refusal('unauthorized', () => authenticate(store, readCredential(header), HERE, NOW_MS));
+    assert.ok(
+      !detail.includes(key.slice(-52)) && !detail.includes(typo),
+      'the detail repeats the credential',
+    );
+  }
+});
+
+test('a malformed key is 401 without asking the store', () => {
+  const absent = createAccessReader(join(root, 'absent.db'));
+  refusal('unauthorized', () => authenticate(absent, readCredential('Bearer nonsense'), HERE, NOW_MS));
+  const { key } = createKey('ww');
+  refusal('unauthorized', () =>
+    authenticate(absent, readCredential(`Bearer ${key.slice(0, -2)}aa`), HERE, NOW_MS),
+  );
+  refusal('unavailable', () => authenticate(absent, readCredential(`Bearer ${key}`), HERE, NOW_MS));
+});
+
+test('a mistyped key hears that its checksum does not fit, one that was cut off its form', () => {
+  const { key } = createKey('ww');
+  const other = key.at(-9) === 'a' ? 'b' : 'a';
+  const typo = `${key.slice(0, -9)}${other}${key.slice(-8)}`;
+  const detail = (text: string) =>
+    refusal('unauthorized', () => authenticate(store, readCredential(`Bearer ${text}`), HERE, NOW_MS));
+  assert.match(detail(typo), /typing error: its checksum does not match. Copy the key again/);
+  assert.match(detail(key.slice(0, -1)), /Check that the complete key was copied/);
+  assert.doesNotMatch(detail(key), /typing error|copied/, 'unknown');
+  assert.match(detail('ww_token_abcdefghijkl_cut'), /^The access token is damaged .*Request a new one/);
+});
+
+test('the claimed key id is read from the form alone', () => {
+  const { id, key } = createKey('abc');
+  assert.equal(claimedKeyId(`bearer ${key}`), id);
+  assert.equal(claimedKeyId(`Bearer ${key.slice(0, -1)}`), id);
+  for (const header of [undefined, '', key, 'Bearer x']) assert.equal(claimedKeyId(header), null);
+});
+
+test('a connection is asked once what it presents, and again when it presents something else', () => {
+  const read = createCredentialReader(createAccessTokens(Buffer.alloc(32, 1)));
+  const [connection, other] = [{}, {}];
+  const [one, two] = [makeKey(), makeKey()];
+  const headers = { one: `Bearer ${one.key}`, two: `Bearer ${two.key}` };
+  const presented = read(connection, headers.one);
+  assert.equal(read(connection, headers.one), presented);
+  assert.notEqual(read(other, headers.one), presented);
+  const idOf = (header: string) => authenticate(store, read(connection, header), HERE, NOW_MS).key_id;
+  assert.deepEqual([headers.two, headers.one, headers.two].map(idOf), [two.id, one.id, two.id]);
+  for (const header of [undefined, 'Bearer nonsense', `${headers.two}a`])
+    refusal('unauthorized', () => read(connection, header));
+  assert.equal(idOf(headers.two), two.id);
+  revokeKey(db, two.id, NOW_MS);
+  refusal('unauthorized', () => idOf(headers.two));
+});

@@ -1,0 +1,219 @@
+/** How the rows of a removed subscription are deleted: in bounded steps, over restarts, without disturbing others. */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { removeSubscription as takeAway } from '../../src/auth/removal.ts';
+import { streamName } from '../../src/detection/content-type.ts';
+import { lastPosition } from '../../src/ingest/apply/apply-rows.ts';
+import {
+  COUNT_DETECTIONS,
+  DELETE_DETECTIONS,
+  DELETE_RESCORED,
+  DELETE_STREAM_ROWS,
+  removeSubscription,
+} from '../../src/ingest/apply/remove-rows.ts';
+import { addRequest } from '../../src/ingest/requests/requests.ts';
+import { Stopping } from '../../src/ingest/threads/workshop.ts';
+import { readChangesPage } from '../../src/query/changes-page.ts';
+import { type Database, openReader, writing } from '../../src/store/database.ts';
+import { openAccess } from '../support/access.ts';
+import { createInstallation } from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { NO_FILTERS } from '../support/filters.ts';
+import { createTestStore } from '../support/store.ts';
+import { streamWriterOn } from '../support/stream-writer.ts';
+import { checkStreams } from '../support/streams.ts';
+
+const REMOVE = { kind: 'remove', subscription: 7001 };
+
+/** Use of a database of the data folder as it is. */
+function looking<Result>(path: string, use: (db: Database) => Result): Result {
+  const db = openReader(path);
+  try {
+    return use(db);
+  } finally {
+    db.close();
+  }
+}
+
+const countOf = (db: Database, table: string) =>
+  db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
+
+describe('half-way', () => {
+  /** As a command does that is killed right after its first transaction. */
+  function beginRemoval(data: string, id: number): void {
+    const access = openAccess(data);
+    writing(access, () => {
+      takeAway(access, id);
+      addRequest(access, { kind: 'remove', subscriptions: [id] }, Date.now());
+    });
+    access.close();
+  }
+
+  test('a removal that a command did not see to its end is done by the next start, and no earlier is the number free', async () => {
+    const installation = createInstallation();
+    try {
+      const first = await installation.serve();
+      const row = newRow();
+      writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson([row]));
+      await first.logged('the file', ({ msg }) => msg === 'file applied');
+      await first.stop();
+      beginRemoval(installation.data, 7001);
+      const add = ['subscription', 'add', '7001', '--account', 'agency'];
+      const refused = installation.cli(add, { anyStatus: true });
+      assert.equal(refused.status, 1);
+      assert.match(refused.stderr, /still being deleted.*wirewatch subscription remove 7001/);
+
+      const config = join(installation.data, 'wirewatch.toml');
+      const key = `[[keys]]\nid = "abcdefghij23"\nhash = "${'0'.repeat(64)}"\naccount = "agency"\nname = "x"\n`;
+      writeFileSync(
+        config,
+        `[[subscriptions]]\nid = 7001\naccount = "agency"\n${key}scopes = "detections:read"\nsubscriptions = 7001\n`,
+      );
+      const second = await installation.serve();
+      const line = await second.logged('what differs', ({ differences }) => differences !== undefined);
+      assert.deepEqual(line.differences, [
+        'subscription 7001: being removed',
+        'key abcdefghij23: its subscription is being removed',
+      ]);
+      await second.logged('the removal', ({ msg }) => msg === 'request served');
+      await second.stop();
+      looking(join(installation.data, 'detections.db'), (db) => {
+        assert.equal(countOf(db, 'detection'), 0);
+        assert.equal(countOf(db, 'stream WHERE removed = 0'), 0);
+      });
+
+      const third = await installation.serve();
+      await third.logged('that it is there again', ({ subscriptions }) => Array.isArray(subscriptions));
+      await third.stop();
+      const { stdout } = installation.cli(['subscription', 'remove', '7001', '--yes']);
+      assert.match(
+        stdout,
+        /wirewatch\.toml still has an entry for subscription 7001: the next start will add it again, without detections/,
+      );
+    } finally {
+      installation.remove();
+    }
+  });
+
+  test('the command, repeated, waits for a removal that is under way', () => {
+    const installation = createInstallation();
+    try {
+      beginRemoval(installation.data, 7001);
+      const { stdout } = installation.cli(['subscription', 'remove', '7001']);
+      assert.match(stdout, /Subscription 7001 had already been removed/);
+      installation.cli(['subscription', 'add', '7001', '--account', 'agency']);
+    } finally {
+      installation.remove();
+    }
+  });
+
+  test('others read on meanwhile, also where the newest rows of all are those that go', async () => {
+    const store = createTestStore();
+    try {
+      const rows = [8001, 7001, 7001].map((subscription_id, article_id) => ({
+        content_type: 'text' as const,
+        version: 1,
+        row: { subscription_id, article_id },
+      }));
+      store.deliver(rows, 1000);
+      const query = {
+        streams: [streamName(8001, 'text')],
+        content_types: ['text' as const],
+        filters: NO_FILTERS,
+        limit: 10,
+        projection: null,
+        baseUrl: Buffer.from('https://api.example'),
+        recentDeliveries: new Map(),
+      };
+      const read: number[] = [];
+      const between = async () => {
+        for (const position of [0, 1])
+          read.push(readChangesPage(store.reader, { ...query, start: { kind: 'after', position } }).rows);
+      };
+      const writer = streamWriterOn(store.writer, store.folder);
+      await removeSubscription({ db: store.writer, writer, between }, 7001, REMOVE, () => {});
+      await between();
+      assert.deepEqual(new Set(read), new Set([1, 0]));
+      assert.ok(read.length > 4);
+    } finally {
+      store.close();
+    }
+  });
+
+  test('transactions are bounded, and what was left at a stop is deleted by the next run; others are not touched', async () => {
+    const store = createTestStore();
+    try {
+      const row = (subscription: number, article: number) => ({
+        content_type: 'text' as const,
+        version: 1,
+        row: { subscription_id: subscription, article_id: article },
+      });
+      const rows = Array.from({ length: 15_000 }, (_, at) => row(7001, at + 1));
+      store.deliver([row(8001, 1), ...rows, row(8001, 2)], 1000);
+      const writer = streamWriterOn(store.writer, store.folder);
+      const left: number[] = [];
+      const stopping = {
+        db: store.writer,
+        writer,
+        between: async () => {
+          left.push(countOf(store.reader, 'stream_row') + countOf(store.reader, 'detection'));
+          if (left.length === 2) throw new Stopping();
+        },
+      };
+      await assert.rejects(
+        removeSubscription(stopping, 7001, REMOVE, () => {}),
+        Stopping,
+      );
+      assert.deepEqual(left, [20_004, 15_004]);
+      const removed = await removeSubscription(
+        { ...stopping, between: async () => {} },
+        7001,
+        REMOVE,
+        () => {},
+      );
+      assert.deepEqual(removed, { detections: 0, versions: 15_000 });
+      assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
+      checkStreams(store.reader);
+    } finally {
+      store.close();
+    }
+  });
+
+  test('positions of rows that are gone are not given out again', async () => {
+    const store = createTestStore();
+    try {
+      const row = { content_type: 'text' as const, version: 1, row: { subscription_id: 7001 } };
+      const [position = 0] = store.deliver([row], 1000);
+      const writer = streamWriterOn(store.writer, store.folder);
+      await removeSubscription({ db: store.writer, writer, between: async () => {} }, 7001, REMOVE, () => {});
+      assert.equal(countOf(store.reader, 'stream_row'), 0);
+      assert.equal(lastPosition(store.writer), position);
+    } finally {
+      store.close();
+    }
+  });
+
+  test('rows are found by their stream, never by looking through all', () => {
+    const store = createTestStore();
+    try {
+      for (const [sql, index] of [
+        [DELETE_STREAM_ROWS, /SEARCH stream_row USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
+        [DELETE_RESCORED, /SEARCH rescored USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
+        [DELETE_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
+        [COUNT_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
+      ] as const) {
+        const plan = store.writer
+          .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
+          .all({ ordinal: 1, first: 1, end: 2, limit: 1 })
+          .map(({ detail }) => detail)
+          .join('\n');
+        assert.match(plan, index);
+        assert.doesNotMatch(plan, /SCAN|TEMP B-TREE/, plan);
+      }
+    } finally {
+      store.close();
+    }
+  });
+});

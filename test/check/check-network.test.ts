@@ -1,0 +1,72 @@
+/** What `wirewatch check` finds of addresses, certificates and proxies. */
+import assert from 'node:assert/strict';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createKey } from '../../src/auth/key.ts';
+import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { check } from '../support/check.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+
+test('a private key that everybody can read, with how to close it', { skip: WITHOUT_OPENSSL }, () =>
+  inFolder(async (folder) => {
+    const { certificate, key } = makeCertificate(folder, 'own');
+    const tls = ['tls_certificate', 'tls_key'].map((name, at) => `${name} = "${[certificate, key][at]}"\n`);
+    const file = join(folder, 'tls.toml');
+    writeFileSync(file, `[server]\nhost = "0.0.0.0"\nport = 0\n${tls.join('')}`);
+    chmodSync(key, 0o644);
+    const open = await check(join(folder, 'data'), '--config', file);
+    assert.deepEqual([open.of('TLS').status, open.of('TLS key').status], ['ok', 'warn']);
+    assert.equal(open.of('TLS key').what_to_do, `chmod o-r ${key}`);
+    chmodSync(key, 0o640);
+    const closed = await check(join(folder, 'data'), '--config', file);
+    assert.ok(!closed.findings.some(({ check }) => check === 'TLS key'));
+  }),
+);
+
+test('keys that cross the network in the clear: the check says so, and the start once', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const isSaid = async (...args: string[]) => {
+      const { status, what_to_do } = (await check(data, '--port', '0', ...args)).of('TLS');
+      if (status === 'warn') assert.match(what_to_do ?? '', /tls_certificate.*trusted_proxies/);
+      const running = runProgram(['serve', '--data', data, '--port', '0', ...args]);
+      await running.until('its last word', () => running.log().find(({ msg }) => /^nobody can/.test(msg)));
+      running.kill('SIGTERM');
+      await running.ended;
+      const lines = running.log().filter(({ msg }) => msg.startsWith('keys cross the network in the clear'));
+      return [status, lines.length];
+    };
+    assert.deepEqual(await isSaid('--host', '0.0.0.0'), ['warn', 1]);
+    assert.deepEqual(await isSaid(), ['ok', 0]);
+  }));
+
+test('a proxy on this machine brings each client under its own address; one that is not trusted is told of', () =>
+  inFolder(async (folder) => {
+    const statuses = async (name: string, ...proxies: string[]) => {
+      const data = join(folder, name);
+      const file = `${data}.toml`;
+      const trusted = `trusted_proxies = ${JSON.stringify(proxies)}`;
+      writeFileSync(file, `[server]\nport = 0\n${trusted}\n[limits]\nunseen_key_ids_per_minute = 1\n`);
+      const running = runProgram(['serve', '--data', data, '--config', file]);
+      try {
+        const url = await running.url();
+        const found: number[] = [];
+        for (const address of ['198.51.100.1', '198.51.100.1', '198.51.100.2']) {
+          const headers = { authorization: `Bearer ${createKey('ww').key}`, 'x-forwarded-for': address };
+          found.push((await fetch(`${url}/v1/me`, { headers })).status);
+        }
+        const isTold = () => running.log().some(({ alert }) => alert === 'proxy not trusted');
+        if (proxies.length > 0) await running.until('the alert', () => isTold() || undefined);
+        const alerts = (await check(data, '--config', file)).findings.filter(
+          ({ check }) => check === 'alert',
+        );
+        return [...found, alerts.some(({ detail }) => detail.startsWith('proxy not trusted:')), isTold()];
+      } finally {
+        running.kill('SIGTERM');
+        await running.ended;
+      }
+    };
+    assert.deepEqual(await statuses('default'), [401, 429, 401, false, false]);
+    assert.deepEqual(await statuses('untrusted', 'none'), [401, 429, 429, true, true]);
+  }));

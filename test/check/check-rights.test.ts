@@ -1,0 +1,183 @@
+/** What `wirewatch check` finds of backups, configured accounts and the rights of its user. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { newState, noteRehearsal, writeState } from '../../src/backup/branch.ts';
+import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
+import { check, checked, command, picture, stoppedAfterStart } from '../support/check.ts';
+import { programCommand } from '../support/command.ts';
+import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+
+/** Rights do not bind root: then it is run as a user who has none. */
+const OTHER_ID = 65_534;
+
+const isRoot = process.getuid?.() === 0;
+
+const AS_OTHER = [`--reuid=${OTHER_ID}`, `--regid=${OTHER_ID}`, '--clear-groups'];
+
+const WITHOUT_ANOTHER_USER = isRoot && !canBeRunByAnother() ? 'it cannot be run as another user here' : false;
+
+/** The program may lie where that user cannot get. */
+function canBeRunByAnother(): boolean {
+  if (process.env.WIREWATCH_PROGRAM !== undefined) return false;
+  const { command, args } = programCommand(['version']);
+  return spawnSync('setpriv', [...AS_OTHER, command, ...args]).status === 0;
+}
+
+function asAnother(args: readonly string[]): RunningProgram {
+  const through = (program: string, own: readonly string[]): [string, readonly string[]] =>
+    isRoot ? ['setpriv', [...AS_OTHER, program, ...own]] : [program, own];
+  return runProgram(args, {}, { through });
+}
+
+/** Everything in the folder, and the folder, to the user of {@link asAnother}. */
+function giveAway(folder: string): void {
+  if (!isRoot) return;
+  chownSync(folder, OTHER_ID, OTHER_ID);
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }))
+    chownSync(join(folder, name), OTHER_ID, OTHER_ID);
+}
+
+describe('backups', () => {
+  const findingOf = async (folder: string, more: string) => {
+    const file = join(folder, 'wirewatch.toml');
+    writeFileSync(file, `[server]\nport = 0\n[backup]\n${more}`);
+    return (await check(join(folder, 'data'), '--config', file)).of('backups');
+  };
+
+  test('none is scheduled: that is said, and how to make one', () =>
+    inFolder(async (folder) => {
+      const { status, detail } = await findingOf(folder, '');
+      assert.equal(status, 'ok');
+      assert.match(detail, /^not scheduled: .*wirewatch backup FOLDER$/);
+    }));
+
+  test('scheduled: the folder, or its parent, must be usable', () =>
+    inFolder(async (folder) => {
+      const yet = await findingOf(folder, 'every_minutes = 60\n');
+      assert.equal(yet.status, 'warn');
+      assert.match(yet.detail, /no backup in .*data\/backups yet/);
+      const lost = await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n');
+      assert.equal(lost.status, 'bad');
+      assert.match(lost.detail, /disk\/backups cannot be created: .*disk does not exist/);
+      assert.match(lost.what_to_do ?? '', /^Mount its disk/);
+      mkdirSync(join(folder, 'disk'));
+      assert.equal((await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n')).status, 'warn');
+      writeFileSync(join(folder, 'disk', 'backups'), '');
+      const file = await findingOf(folder, 'every_minutes = 60\nfolder = "disk/backups"\n');
+      assert.deepEqual([file.status, /is not a folder/.test(file.detail)], ['bad', true]);
+    }));
+
+  test('scheduled: it must not be older than the alert allows, and a restore from it rehearsed', () =>
+    inFolder(async (folder) => {
+      const branch = join(folder, 'backups', 'wirewatch-20261121T101000Z');
+      mkdirSync(branch, { recursive: true });
+      const members = { program: '1', log: null, access_log: null, secret_sha256: '' };
+      const place = (minutes: number) =>
+        writeState(branch, newState({ ...members, at: formatMs(Date.now() - minutes * MINUTE_MS) }));
+      const settings = 'every_minutes = 60\nfolder = "backups"\n';
+      place(100);
+      const late = await findingOf(folder, settings);
+      assert.equal(late.status, 'warn');
+      assert.match(
+        late.detail,
+        /^overdue: every 60 minutes; .* was last updated at .*Z, 100 minutes ago, and a restore from it has never been rehearsed$/,
+      );
+      place(80);
+      const untried = await findingOf(folder, settings);
+      assert.equal(untried.status, 'warn');
+      assert.match(untried.what_to_do ?? '', /wirewatch restore --rehearse .*backups\.$/);
+      noteRehearsal(branch, Date.now() - 31 * DAY_MS);
+      const longAgo = await findingOf(folder, settings);
+      assert.deepEqual([longAgo.status, /more than 30 days ago$/.test(longAgo.detail)], ['warn', true]);
+      noteRehearsal(branch, Date.now() - 29 * DAY_MS);
+      const fine = await findingOf(folder, settings);
+      assert.equal(fine.status, 'ok', fine.detail);
+      assert.match(fine.detail, /80 minutes ago, and a restore from it was last rehearsed at .*Z$/);
+    }));
+});
+
+test('what a start would refuse of the configured accounts is found; trying it changes nothing', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const file = join(folder, 'wirewatch.toml');
+    const account = '[[accounts]]\nid = "acme"\nname = "Acme"\n';
+    const keyOf = (owner: string) =>
+      `[[keys]]\nid = "abcdefghij23"\nhash = "${'0'.repeat(64)}"\naccount = "${owner}"\nname = "K"\nscopes = ["detections:read"]\nsubscriptions = [7001]\n`;
+    const subscription = '[[subscriptions]]\nid = 7001\naccount = "acme"\n';
+    const judged = async (text: string) => {
+      writeFileSync(file, `[server]\nport = 0\n${text}`);
+      const { code, of } = await check(data, '--config', file);
+      return { code, ...of('configured accounts') };
+    };
+    const right = `${account}${subscription}${keyOf('acme')}`;
+    assert.match((await judged(right)).detail, /^the next start creates 3 missing entries$/);
+    const wrong = await judged(`${account}${subscription}${keyOf('other')}`);
+    assert.deepEqual([wrong.code, wrong.status], [1, 'bad']);
+    assert.match(wrong.detail, /keys\[0\]\.account: account other does not exist/);
+    const run = runProgram(['serve', '--data', data, '--config', file]);
+    assert.equal(await run.ended, 78);
+    assert.ok(run.told().includes(wrong.detail), 'the start says the same');
+
+    await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+    const before = picture(data);
+    assert.match((await judged(right)).detail, /^the next start creates 2 missing entries$/);
+    assert.equal((await judged(`${account}${keyOf('acme')}`)).status, 'bad', 'there is no subscription 7001');
+    const differing = await judged('[[accounts]]\nid = "acme"\nname = "Another"\n');
+    assert.equal(differing.status, 'warn');
+    assert.match(differing.detail, /account acme: name/);
+    assert.equal((await judged(account)).detail, 'all exist');
+    assert.deepEqual(picture(data), before);
+  }));
+
+describe('what this user has no rights to', { skip: WITHOUT_ANOTHER_USER }, () => {
+  test('is to be given to the right user, and never replaced by a backup', () =>
+    inFolder(async (folder) => {
+      const data = join(folder, 'data');
+      await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+      await stoppedAfterStart(data);
+      for (const name of ['access.db', 'detections.db', 'secret', 'log']) {
+        giveAway(folder);
+        if (name !== 'log') writeFileSync(join(data, name), '', { flag: 'a' });
+        chmodSync(join(data, name), 0o000);
+        const { code, of } = await checked(asAnother(['check', '--json', '--data', data, '--port', '0']));
+        assert.equal(code, 1);
+        assert.equal(of(name).status, 'bad', name);
+        assert.match(of(name).what_to_do ?? '', /chown/, JSON.stringify(of(name)));
+        assert.doesNotMatch(of(name).what_to_do ?? '', /backup/i);
+        chmodSync(join(data, name), name === 'log' ? 0o700 : 0o600);
+      }
+    }));
+
+  test('a data folder that is missing and may not be made is not called one without rights', () =>
+    inFolder(async (folder) => {
+      chmodSync(folder, 0o555);
+      const run = asAnother(['serve', '--data', join(folder, 'data'), '--port', '0']);
+      assert.equal(await run.ended, 78);
+      assert.match(
+        run.told(),
+        /cannot use the data folder .*: it does not exist, and this user has no permission to create it in /,
+      );
+      chmodSync(folder, 0o755);
+    }));
+
+  test('a data folder that may not be entered is a finding among others', () =>
+    inFolder(async (folder) => {
+      const data = join(folder, 'data');
+      await command(data, 'account', 'add', 'acme', '--name', 'Acme');
+      giveAway(folder);
+      const file = join(folder, 'wirewatch.toml');
+      writeFileSync(file, '[server]\nport = 0\n[backup]\nevery_minutes = 60\n');
+      for (const mode of [0o600, 0o000]) {
+        chmodSync(data, mode);
+        const run = asAnother(['check', '--json', '--data', data, '--config', file]);
+        const { code, of } = await checked(run);
+        assert.equal(code, 1);
+        assert.deepEqual([of('data folder').status, of('backups').status], ['bad', 'bad']);
+        assert.ok(of('open files'), 'the rest is looked at');
+      }
+      chmodSync(data, 0o700);
+    }));
+});

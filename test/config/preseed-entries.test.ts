@@ -1,0 +1,185 @@
+/** Entries of accounts, subscriptions and keys in the configuration: what is accepted, and how an error is reported. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { annotatedConfig } from '../../src/config/annotated.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { readSecretFiles } from '../../src/config/secret-file.ts';
+import { Refused } from '../../src/refused.ts';
+import { runProgram } from '../support/program.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'wirewatch-preseed-'));
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Generated {
+  readonly id: string;
+  readonly key: string;
+  readonly hash: string;
+  readonly toml: string;
+}
+
+let configs = 0;
+
+function written(text: string): string {
+  configs += 1;
+  const file = join(folder, `${configs}.toml`);
+  writeFileSync(file, text);
+  return file;
+}
+
+async function command(...args: string[]) {
+  const run = runProgram(args);
+  const code = await run.ended;
+  return { code, printed: run.printed(), told: run.told() };
+}
+
+async function json(...args: string[]) {
+  const { code, printed, told } = await command(...args, '--json');
+  assert.equal(code, 0, told);
+  return JSON.parse(printed);
+}
+
+async function generated(): Promise<Generated> {
+  return json('key', 'generate');
+}
+
+const ACCOUNT = '[[accounts]]\nid = "acme"\nname = "Acme News"\n';
+
+const SUBSCRIPTION = '[[subscriptions]]\nid = 7001\naccount = "acme"\n';
+
+const TERMS = 'account = "acme"\nname = "Dashboard"\nscopes = ["detections:read"]\nsubscriptions = [7001]\n';
+
+const HASH = '0'.repeat(64);
+
+const KEY = `[[keys]]\nid = "abcdefghij23"\nhash = "${HASH}"\n${TERMS}`;
+
+describe('what is wrong with an entry is said by its path', () => {
+  function refusal(text: string): string {
+    try {
+      loadConfig({ flags: {}, env: {}, file: written(text), dataFolder: folder });
+    } catch (error) {
+      assert.ok(error instanceof Refused, String(error));
+      assert.equal(error.code, 'configuration');
+      return error.message;
+    }
+    return assert.fail('it was accepted');
+  }
+
+  const SECRET = `ww_live_abcdefghij23_${'a'.repeat(52)}`;
+  const cases: readonly (readonly [name: string, toml: string, problem: RegExp])[] = [
+    ['no name', '[[accounts]]\nid = "a"\n', /accounts\[0\]\.name: missing; expected 1 to 200 characters$/],
+    [
+      'an id that is none',
+      '[[accounts]]\nid = "a b"\nname = "x"\n',
+      /accounts\[0\]\.id: expected an account id.*found "a b"/,
+    ],
+    ['an id twice', `${ACCOUNT}${ACCOUNT}`, /accounts\[1\]\.id: acme is already used by accounts\[0\]$/],
+    [
+      'an allowance of 0',
+      `${ACCOUNT}daily_rows = 0\n`,
+      /accounts\[0\]\.daily_rows: expected a whole number.*found 0$/,
+    ],
+    [
+      'a zone that is none',
+      `${SUBSCRIPTION}time_zone = "+01:00"\n`,
+      /subscriptions\[0\]\.time_zone: expected an IANA/,
+    ],
+    [
+      'a type that is none',
+      `${SUBSCRIPTION}content_types = ["video"]\n`,
+      /content_types: expected text, image.*found a list/,
+    ],
+    [
+      'an unknown member',
+      `${SUBSCRIPTION}time-zone = "UTC"\n`,
+      /subscriptions\[0\]\.time-zone: unknown; did you mean time_zone\?$/,
+    ],
+    ['a bad hash', KEY.replace(HASH, 'abc'), /keys\[0\]\.hash: expected 64 hexadecimal digits/],
+    ['neither hash nor file', KEY.replace(/hash.*\n/, ''), /keys\[0\]\.hash: missing/],
+    [
+      'hash and file',
+      `${KEY}secret_file = "x"\n`,
+      /keys\[0\]\.secret_file: give hash or secret_file, not both/,
+    ],
+    ['no id', KEY.replace(/id.*\n/, ''), /keys\[0\]\.id: missing/],
+    ['no subscriptions', KEY.replace('[7001]', '[]'), /keys\[0\]\.subscriptions: expected at least one/],
+    ['subscriptions left out', KEY.replace(/subscriptions.*\n/, ''), /keys\[0\]\.subscriptions: missing/],
+    [
+      'a scope that is none',
+      KEY.replace('detections:read', 'detections:write'),
+      /keys\[0\]\.scopes: expected one or more of/,
+    ],
+    ['an end that is none', `${KEY}expires = 2099-01-01\n`, /keys\[0\]\.expires: expected a time/],
+    [
+      'a network that is none',
+      `${KEY}allow_address = "10.0.0.0/33"\n`,
+      /keys\[0\]\.allow_address: expected addresses or networks/,
+    ],
+    [
+      'a section in its place',
+      '[accounts]\nid = "a"\n',
+      /accounts: expected entries \[\[accounts\]\], found a section$/,
+    ],
+    ['too many', ACCOUNT.repeat(1001), /accounts: expected at most 1000 entries, found 1001$/],
+    [
+      '[keys] beside [[keys]]',
+      `[keys]\nprefix = "a"\n${KEY}`,
+      /TOML does not allow \[keys\] and \[\[keys\]\]/,
+    ],
+  ];
+  for (const [name, toml, problem] of cases) test(name, () => assert.match(refusal(toml), problem));
+
+  test('a secret in the wrong place is not repeated', () => {
+    for (const member of ['id', 'hash']) {
+      const message = refusal(KEY.replace(new RegExp(`^${member} .*$`, 'm'), `${member} = "${SECRET}"`));
+      assert.ok(!message.includes('aaaaaaa'), message);
+    }
+    assert.ok(!refusal(`${KEY}key = "${SECRET}"\n`).includes('aaaaaaa'));
+  });
+
+  test('every problem is said at once', () => {
+    assert.match(refusal('[[accounts]]\n[[subscriptions]]\n[[keys]]\n'), /^9 settings are invalid:\n/);
+  });
+
+  test('a secret file that holds another key, a mistyped one or the same one twice is refused', async () => {
+    const { id, key } = await generated();
+    const refusalOf = (toml: string) => {
+      const { preseed } = loadConfig({ flags: {}, env: {}, file: written(toml), dataFolder: folder });
+      try {
+        readSecretFiles(preseed);
+      } catch (error) {
+        assert.ok(error instanceof Refused);
+        return error.message;
+      }
+      return null;
+    };
+    const path = join(folder, 'one.key');
+    const entry = `[[keys]]\nsecret_file = "one.key"\n${TERMS}`;
+    writeFileSync(path, key, { mode: 0o600 });
+    assert.equal(refusalOf(`${entry}id = "${id}"\n`), null);
+    assert.match(
+      refusalOf(`${entry}id = "abcdefghij23"\n`) ?? '',
+      new RegExp(`contains key ${id}, but the entry names abcdefghij23`),
+    );
+    assert.match(refusalOf(`${entry}${entry}`) ?? '', /keys\[1\]\.id: .* is already used by keys\[0\]/);
+    writeFileSync(path, `${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`);
+    const message = refusalOf(entry) ?? '';
+    assert.match(message, /does not contain a complete key/);
+    assert.ok(!message.includes(key.slice(-30)), message);
+  });
+});
+
+test("the annotated file's examples load, once the section [keys] is taken out and one way is chosen", () => {
+  const commented = annotatedConfig();
+  const [settings = '', examples = ''] = commented.split(/^# \[\[accounts\]\]$/m);
+  const uncommented = `[[accounts]]${examples}`
+    .replaceAll(/^# ?(?=[a-z_]+ = |\[\[)/gm, '')
+    .replace(/^secret_file.*$/m, '');
+  const text = `${settings.replace(/^\[keys\]\n(.*\n)*?(?=\n)/m, '')}${uncommented}`;
+  const { preseed } = loadConfig({ flags: {}, env: {}, file: written(text), dataFolder: folder });
+  assert.deepEqual([preseed.accounts.length, preseed.subscriptions.length, preseed.keys.length], [1, 1, 1]);
+  assert.equal(preseed.keys[0]?.source.kind, 'hash');
+});

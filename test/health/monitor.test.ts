@@ -1,0 +1,251 @@
+/** The monitor: which alerts are open, from the databases, the disks and the clock, and where it reports them. */
+import assert from 'node:assert/strict';
+import { copyFileSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { pino } from 'pino';
+import { createAccessReader } from '../../src/auth/access-reader.ts';
+import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
+import { type Conditions, createConditions } from '../../src/health/alert-conditions.ts';
+import { readAlertFile } from '../../src/health/alert-file.ts';
+import { ALERTS } from '../../src/health/alerts.ts';
+import { type Monitor, startMonitor } from '../../src/health/monitor.ts';
+import { createPauseReader } from '../../src/health/pause-reader.ts';
+import { pauseIngest, resumeIngest } from '../../src/ingest/apply/subscribers.ts';
+import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
+import type { Database } from '../../src/store/database.ts';
+import { openWriter } from '../../src/store/writer.ts';
+import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
+import { createTestStore, type TestStore } from '../support/store.ts';
+
+const NOW = Date.parse('2026-11-21T12:00:00Z');
+
+const both: ReadonlySet<ExportName> = new Set(EXPORT_NAMES);
+
+describe('the monitor', () => {
+  let store: TestStore;
+  let access: Database;
+  let accessReader: ReturnType<typeof createAccessReader>;
+  let conditions: Conditions;
+  let nowMs: number;
+  let lines: Record<string, unknown>[];
+  let monitor: Monitor;
+  let opened: string[];
+  let told: string[];
+
+  function start(enabled = both): void {
+    monitor = startMonitor({
+      detections: { path: store.path, reader: () => store.reader },
+      pause: createPauseReader(join(store.folder, 'access.db')),
+      checkKeys: () => accessReader.check(),
+      conditions,
+      enabled,
+      folders: [],
+      onDisksChecked: () => {},
+      alertFile: join(store.folder, 'alerts.json'),
+      alertCommand: {
+        run: (event, { name }) => told.push(`${event} ${name}`),
+        close: () => {},
+      },
+      now: () => nowMs,
+      log: pino({ base: null, level: 'debug' }, collector(lines)),
+    });
+  }
+
+  beforeEach(() => {
+    store = createTestStore();
+    access = openWriter(join(store.folder, 'access.db'), ACCESS_SCHEMA);
+    accessReader = createAccessReader(join(store.folder, 'access.db'));
+    nowMs = NOW;
+    lines = [];
+    opened = [];
+    told = [];
+    conditions = createConditions(
+      () => nowMs,
+      ({ name }) => opened.push(name),
+    );
+  });
+
+  afterEach(() => {
+    monitor.close();
+    accessReader.close();
+    access.close();
+    store.close();
+  });
+
+  const names = () => monitor.alerts().map(({ name }) => name);
+
+  test('sees windows that finish, and a pause, at once', () => {
+    start();
+    assert.equal(monitor.health().status, 'degraded');
+    for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - WINDOW_MS);
+    assert.deepEqual(monitor.health(), {
+      status: 'ok',
+      exports: { newswire: { newest_done: formatMs(NOW) }, imagewire: { newest_done: formatMs(NOW) } },
+      alerts: { open: 0, page_worthy: 0, paused: 0 },
+    });
+    pauseIngest(access, nowMs);
+    assert.equal(monitor.health().alerts.paused, 1);
+    resumeIngest(access);
+    assert.equal(monitor.health().alerts.paused, 0);
+  });
+
+  test('is degraded 45 to 50 minutes after the last window, until one finishes', () => {
+    for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - WINDOW_MS);
+    start();
+    assert.equal(monitor.health().status, 'ok');
+    nowMs = NOW + 45 * MINUTE_MS;
+    assert.equal(monitor.health().status, 'ok');
+    nowMs = NOW + 49 * MINUTE_MS;
+    assert.equal(monitor.health().status, 'ok', 'the last check was four minutes ago');
+    nowMs = NOW + 50 * MINUTE_MS;
+    const { status, alerts } = monitor.health();
+    assert.deepEqual([status, alerts.page_worthy], ['degraded', 2]);
+    assert.deepEqual(names(), ['ingest stalled', 'ingest stalled']);
+    const [first] = monitor.alerts();
+    assert.equal(formatMs(first?.since ?? 0), formatMs(NOW + 45 * MINUTE_MS));
+    store.finishWindow('newswire', NOW);
+    store.finishWindow('imagewire', NOW);
+    nowMs += 1;
+    assert.deepEqual(names(), []);
+    assert.equal(monitor.health().status, 'ok');
+  });
+
+  test('a pause closes it, and the check after the pause opens it again', () => {
+    for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - HOUR_MS);
+    start();
+    assert.deepEqual(names(), ['ingest stalled', 'ingest stalled']);
+    pauseIngest(access, nowMs);
+    assert.deepEqual(names(), []);
+    resumeIngest(access);
+    assert.deepEqual(names(), []);
+    nowMs += 5 * MINUTE_MS;
+    assert.deepEqual(names(), ['ingest stalled', 'ingest stalled']);
+  });
+
+  test('tells when the clock is behind the newest finished window of any export', () => {
+    start();
+    store.finishWindow('newswire', NOW - WINDOW_MS);
+    assert.deepEqual(names(), []);
+    store.finishWindow('imagewire', NOW);
+    assert.deepEqual(names(), ['clock wrong']);
+    assert.equal(monitor.health().alerts.page_worthy, 0);
+    nowMs = NOW + WINDOW_MS;
+    assert.deepEqual(names(), []);
+    nowMs = NOW + WINDOW_MS - MINUTE_MS;
+    assert.deepEqual(names(), ['clock wrong']);
+  });
+
+  test('does not hold a delivery time against the clock: one that was ahead has left it', () => {
+    store.finishWindow('newswire', NOW - WINDOW_MS);
+    store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW + DAY_MS);
+    start();
+    assert.deepEqual(names(), []);
+  });
+
+  test('keys that cannot be checked need someone, as long as it lasts', () => {
+    for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - WINDOW_MS);
+    start();
+    const path = join(store.folder, 'access.db');
+    renameSync(path, `${path}.away`);
+    assert.deepEqual(names(), ['keys cannot be checked']);
+    assert.equal(monitor.health().status, 'degraded');
+    renameSync(`${path}.away`, path);
+    assert.deepEqual(names(), []);
+    assert.equal(monitor.health().status, 'ok');
+  });
+
+  test('damage that a request met is told, and answered with nulls from then on', () => {
+    for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - WINDOW_MS);
+    start();
+    monitor.noteFault(new Error('something else'));
+    assert.equal(monitor.isDamaged(), false);
+    monitor.noteFault(Object.assign(new Error('malformed'), { code: 'SQLITE_CORRUPT_INDEX' }));
+    assert.equal(monitor.isDamaged(), true);
+    assert.deepEqual(opened, ['database damaged']);
+    assert.deepEqual(monitor.health(), {
+      status: 'degraded',
+      exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
+      alerts: { open: 1, page_worthy: 1, paused: 0 },
+    });
+  });
+
+  test('another file in the place of the database is damage', () => {
+    copyFileSync(store.path, `${store.path}.copy`);
+    start();
+    renameSync(`${store.path}.copy`, store.path);
+    nowMs += MINUTE_MS;
+    return waitFor(() => monitor.isDamaged());
+  });
+
+  test('a file that is no database any more is found, though no request reads it', () => {
+    store.writer.pragma('wal_checkpoint(TRUNCATE)');
+    start();
+    writeFileSync(store.path, 'overwritten '.repeat(100_000));
+    nowMs += MINUTE_MS;
+    return waitFor(() => monitor.isDamaged());
+  });
+
+  test('a database that cannot be read is told, and health still answers', () => {
+    start();
+    store.reader.close();
+    assert.deepEqual(names(), ['database not readable']);
+    assert.equal(monitor.health().exports.newswire.newest_done, null);
+  });
+
+  test('what opens and closes stands in the log, and what is open in the file', async () => {
+    start();
+    conditions.set('disk full', 'no room');
+    conditions.set('disk full', 'still no room');
+    assert.deepEqual(opened, ['disk full']);
+    const path = join(store.folder, 'alerts.json');
+    await waitFor(() => lines.some(({ msg }) => msg === 'alert opened'));
+    const line = lines.find(({ msg }) => msg === 'alert opened');
+    assert.deepEqual([line?.alert, line?.page_worthy], ['disk full', true]);
+    assert.deepEqual(await readAlertFile(path), [
+      {
+        name: 'disk full',
+        page_worthy: true,
+        since: formatMs(NOW),
+        detail: 'still no room',
+        what_to_do: ALERTS['disk full'].what_to_do,
+      },
+    ]);
+    conditions.set('disk full', null);
+    await waitFor(() => lines.some(({ msg }) => msg === 'alert closed'));
+    assert.deepEqual(await readAlertFile(path), []);
+    assert.deepEqual(told, ['opened disk full', 'closed disk full'], 'and the command was run');
+  });
+
+  test('the file needs no more room with alerts than without', () => {
+    start();
+    const path = join(store.folder, 'alerts.json');
+    const before = statSync(path);
+    conditions.set('disk full', 'no room');
+    conditions.set('file stuck', 'x'.repeat(10_000));
+    nowMs += 1;
+    return waitFor(() => readFileSync(path, 'utf8').includes('disk full')).then(() => {
+      const { size, ino } = statSync(path);
+      assert.deepEqual([size, ino], [before.size, before.ino]);
+    });
+  });
+});
+
+function collector(lines: Record<string, unknown>[]): Writable {
+  return new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(JSON.parse(String(chunk)));
+      done();
+    },
+  });
+}
+
+/** The monitor looks once a second. */
+async function waitFor(condition: () => boolean): Promise<void> {
+  const end = performance.now() + 30_000;
+  while (!condition()) {
+    assert.ok(performance.now() < end, 'it did not come to pass');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,78 @@
+/** The unit that `wirewatch setup` writes, also as systemd itself judges it. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { unitText } from '../../src/setup/unit.ts';
+import { CONFIG, newRoot, PROGRAM, read, setup, UNIT, USER } from '../support/setup.ts';
+
+test('a data folder with a space in its name, and a percent sign', () => {
+  const root = newRoot();
+  setup(root, '--data', '/srv/wire watch/100%');
+  assert.match(read(root, USER), /^u wirewatch - "Wirewatch" "\/srv\/wire watch\/100%%"$/m);
+  assert.match(read(root, UNIT), /^ExecStart=.* serve --data "\/srv\/wire watch\/100%%" /m);
+});
+
+const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
+
+describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not installed' }, () => {
+  const terms = {
+    program: [PROGRAM],
+    data: '/var/lib/wirewatch',
+    config: CONFIG,
+    user: 'root',
+    isDynamic: false,
+    needed: [],
+    optional: [],
+    readable: [],
+    ports: [8080, 0],
+    canNotify: true,
+  };
+
+  function written(more: Partial<Parameters<typeof unitText>[0]>): string {
+    const file = path.join(newRoot(), 'wirewatch.service');
+    writeFileSync(file, unitText({ ...terms, ...more }));
+    return file;
+  }
+
+  test('finds nothing wrong with any unit', () => {
+    for (const more of [
+      {},
+      { isDynamic: true, user: 'wirewatch' },
+      { ports: [443], canNotify: false },
+      { data: '/srv/the agency\'s "100 %" $HOME', needed: ['/home/1/drop'], optional: ['/srv/a b'] },
+    ]) {
+      const { status, stdout, stderr } = spawnSync(
+        'systemd-analyze',
+        ['verify', '--man=no', '--recursive-errors=no', written(more)],
+        { encoding: 'utf8' },
+      );
+      assert.deepEqual([status, stdout, stderr], [0, '', '']);
+    }
+  });
+
+  test('lets it see what the configuration names in a home, and have it give way to others', () => {
+    const home = (more: Partial<Parameters<typeof unitText>[0]>) =>
+      /ProtectHome=(.*)/.exec(unitText({ ...terms, ...more }))?.[1];
+    assert.deepEqual([home({}), home({ readable: ['/home/1/photos'] })], ['yes', 'read-only']);
+    assert.match(unitText(terms), /~@privileged @resources\n[^\n]*\nSystemCallFilter=setpriority\n/);
+  });
+
+  test('rates the exposure below 1.5, of 10', () => {
+    for (const more of [
+      {},
+      { isDynamic: true, user: 'wirewatch' },
+      { needed: ['/srv/exports'], optional: ['/srv/backups'] },
+    ]) {
+      const unit = written({ user: 'wirewatch', ...more });
+      const { status, stdout } = spawnSync(
+        'systemd-analyze',
+        ['security', '--offline=true', '--threshold=15', '--no-pager', unit],
+        { encoding: 'utf8' },
+      );
+      assert.match(stdout, /Overall exposure level/);
+      assert.equal(status, 0, stdout.slice(-200));
+    }
+  });
+});

@@ -1,0 +1,68 @@
+/** A store with the account acme and its keys, as requests read it. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before } from 'node:test';
+import { type AccessReader, createAccessReader } from '../../src/auth/access-reader.ts';
+import { addAccount } from '../../src/auth/accounts.ts';
+import { createKey, hashKey } from '../../src/auth/key.ts';
+import { addKey, type KeyTerms } from '../../src/auth/keys.ts';
+import { addSubscription } from '../../src/auth/subscriptions.ts';
+import { Refused, type RefusedCode } from '../../src/refused.ts';
+import type { Database } from '../../src/store/database.ts';
+import { openAccess } from './access.ts';
+
+export const NOW_MS = Date.parse('2026-11-21T10:00:00Z');
+
+export const HERE = '192.0.2.7';
+
+/** The data folder. */
+export let root: string;
+export let db: Database;
+export let store: AccessReader;
+
+before(() => {
+  root = mkdtempSync(join(tmpdir(), 'wirewatch-auth-'));
+  db = openAccess(root, { create: true });
+  addAccount(db, { id: 'acme', name: 'Acme News', daily_rows: 5000 }, NOW_MS);
+  addAccount(db, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
+  const zone = { account_id: 'acme', time_zone: 'Europe/Berlin' };
+  addSubscription(db, { id: 7002, name: null, content_types: ['text', 'image'], ...zone }, NOW_MS);
+  addSubscription(db, { id: 7001, name: 'Wire', content_types: ['text', 'image'], ...zone }, NOW_MS);
+  store = createAccessReader(join(root, 'access.db'));
+});
+
+after(() => {
+  store.close();
+  db.close();
+  rmSync(root, { recursive: true });
+});
+
+/** Makes a key in the store. */
+export function makeKey(terms: Partial<KeyTerms> = {}, accountId = 'acme'): { id: string; key: string } {
+  const made = createKey('ww');
+  const usual: KeyTerms = {
+    name: 'Dashboard',
+    scopes: ['detections:read'],
+    subscriptions: [],
+    expires_at: null,
+    allow_addresses: [],
+    daily_rows: null,
+  };
+  const proof = { id: made.id, account_id: accountId, prefix: 'ww', hash: hashKey(made.key) };
+  addKey(db, { ...usual, ...terms, ...proof }, NOW_MS);
+  return made;
+}
+
+/** The detail of the refusal; fails when it is not refused with this code. */
+export function refusal(code: RefusedCode, work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    assert.ok(error instanceof Refused, String(error));
+    assert.equal(error.code, code, error.message);
+    return error.message;
+  }
+  return assert.fail(`not refused, expected ${code}`);
+}

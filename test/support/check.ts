@@ -1,0 +1,56 @@
+/** Runs `wirewatch check` and returns its findings. */
+import assert from 'node:assert/strict';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Finding } from '../../src/check/finding.ts';
+import { type RunningProgram, runProgram } from './program.ts';
+
+export interface Checked {
+  readonly code: number | null;
+  readonly findings: readonly Finding[];
+  of(check: string): Finding;
+}
+
+export async function check(data: string, ...args: string[]): Promise<Checked> {
+  return checked(runProgram(['check', '--json', '--data', data, ...args]));
+}
+
+export async function checked(run: RunningProgram): Promise<Checked> {
+  const code = await run.ended;
+  assert.equal(run.told(), '');
+  const findings: Finding[] = JSON.parse(run.printed());
+  for (const finding of findings) {
+    assert.deepEqual(Object.keys(finding), ['check', 'status', 'detail', 'what_to_do']);
+    assert.equal(finding.what_to_do === null, finding.status === 'ok', JSON.stringify(finding));
+  }
+  return {
+    code,
+    findings,
+    of: (name) =>
+      findings.find((finding) => finding.check === name) ??
+      assert.fail(`${name} was not looked at: ${JSON.stringify(findings)}`),
+  };
+}
+
+export async function command(data: string, ...args: string[]): Promise<void> {
+  const run = runProgram([...args, '--data', data]);
+  assert.equal(await run.ended, 0, run.told());
+}
+
+export async function stoppedAfterStart(data: string): Promise<void> {
+  const running = runProgram(['serve', '--port', '0', '--data', data]);
+  await running.url();
+  running.kill('SIGTERM');
+  await running.ended;
+}
+
+/** Every path below a folder with what could have changed of it; logs of SQLite belong to who writes there. */
+export function picture(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => !/-(wal|shm)$/.test(name) && name !== 'alerts.json')
+    .map((name) => {
+      const { size, mode, mtimeMs, ino } = statSync(join(folder, name));
+      return [name, size, mode, ino, name.includes('drop') ? '' : mtimeMs].join(' ');
+    })
+    .sort();
+}

@@ -1,0 +1,42 @@
+/** An appliance whose log is read line by line. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { type RunningProgram, runProgram } from './program.ts';
+
+export const NO_LIMITS = {
+  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
+  WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
+};
+
+export const source = (file: string) =>
+  JSON.stringify(pathToFileURL(path.join(import.meta.dirname, '..', '..', 'src', file)).href);
+
+/** Starts `serve` in a folder; with `[log] file` where one is named. */
+export function serve(
+  folder: string,
+  file = '',
+  more: Readonly<Record<string, string>> = {},
+): RunningProgram {
+  const settings = { ...NO_LIMITS, WIREWATCH_INGEST_RESCAN_SECONDS: '0.2', ...more };
+  return runProgram(serving(folder), file === '' ? settings : { ...settings, WIREWATCH_LOG_FILE: file });
+}
+
+export function serving(folder: string): string[] {
+  return ['serve', '--data', path.join(folder, 'data'), '--port', '0'];
+}
+
+export interface Line {
+  readonly level: string;
+  readonly msg: string;
+  readonly url?: string;
+  readonly request_id?: string;
+}
+
+export function linesOf(file: string): Line[] {
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, 'utf8').split('\n');
+  assert.equal(lines.pop(), '', `${file} ends within a line`);
+  return lines.map((line) => JSON.parse(line));
+}
