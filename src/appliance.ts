@@ -1,4 +1,5 @@
 /** The appliance as a whole: the lock, the ingesting thread, the readers and the server, started and stopped in order. */
+
 import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
@@ -40,11 +41,11 @@ import { createDetectionsReader, type DetectionsReader } from './store/detection
 import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
 import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
+import { refuseForeignDatabases } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { keepReserve } from './store/reserve.ts';
 import { readSecret } from './store/secret.ts';
-import { refuseNewer } from './store/writer.ts';
 import { formatMs, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
 
@@ -118,7 +119,7 @@ async function start(options: ApplianceOptions, begun: Begun): Promise<Appliance
   // What a crash has left; they are written anew.
   for (const note of [folder.address, folder.consoleAddress]) rmSync(note, { force: true });
   completeCutOffRestore(folder, log);
-  refuseNewer(folder);
+  refuseForeignDatabases(folder);
   prepareAccess(options, folder.root);
   const dailyRows = countRows(folder.usage, log);
   const keyUses = createKeyUses();

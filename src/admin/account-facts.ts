@@ -1,10 +1,11 @@
 /** What each account used: rows of the day, when one of its keys was last used, and how far its followers are. */
+
 import { type AccountKeys, listAccountKeys } from '../auth/accounts.ts';
 import { positionOfClock } from '../history/lost-end.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
 import { readStanding } from '../query/as-of.ts';
-import { openInspector } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import { SECOND_MS } from '../time.ts';
 import type { Fact, StandingSources, Value } from './status.ts';
 
@@ -90,7 +91,7 @@ function readAccounts({ folder, keyUses, now }: AccountSources): Accounts {
   for (const { key_id, last_used_at, position } of keyUses.unwritten())
     uses.set(key_id, { last_used_at, position: position ?? uses.get(key_id)?.position ?? null });
   try {
-    const db = openInspector(folder.access);
+    const db = openDatabase(folder.access, 'inspect');
     try {
       return { accounts: listAccountKeys(db), uses };
     } finally {

@@ -5,6 +5,7 @@
  * The databases are built here, and not at the next start, because only that proves that the logs can be applied: until
  * then the old state is not touched. It also shows which positions and versions were given out.
  */
+
 import { existsSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { openAccess } from '../history/access.ts';
@@ -17,7 +18,7 @@ import { lastPosition } from '../ingest/apply/apply-rows.ts';
 import { StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/drop/orphaned.ts';
 import { Refused } from '../refused.ts';
-import { type Database, openReader } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
 import { type DataFolder, syncFile } from '../store/folder.ts';
 import { formatMs, type Now, parseInstant } from '../time.ts';
@@ -201,7 +202,7 @@ async function makeDetections(
 function positionOf(path: string): number {
   let db: Database | null = null;
   try {
-    db = openReader(path);
+    db = openDatabase(path, 'read');
     return lastPosition(db);
   } catch {
     return 0;

@@ -5,6 +5,7 @@
  * It works while the appliance runs, because logs are only appended to. All data is verified as it is written, and is on
  * the disk before `backup.json` names it.
  */
+
 import {
   existsSync,
   lstatSync,
@@ -21,7 +22,7 @@ import type { LogKind, Mark } from '../history/format.ts';
 import { LogDamage, LogFailure } from '../history/log-error.ts';
 import { findTail, placeOf } from '../history/log-reader.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
-import { openInspector } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import { appearAs, type DataFolder, dataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
@@ -217,7 +218,7 @@ function endOf(database: string, log: string, kind: LogKind, least: number): Mar
 
 function markOf(database: string): Mark | null {
   try {
-    const db = openInspector(database);
+    const db = openDatabase(database, 'inspect');
     try {
       return readLogMark(db);
     } finally {

@@ -1,11 +1,12 @@
 /** The contents of the data folder: both databases, page by page, the logs and the secret. */
+
 import { existsSync, readFileSync, type Stats } from 'node:fs';
 import { basename } from 'node:path';
 import { counted } from '../counted.ts';
 import { listSegments } from '../history/segment.ts';
 import { reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { type Database, openInspector, sizeOf } from '../store/database.ts';
+import { type Database, openDatabase, sizeOf } from '../store/database.ts';
 import { isForbidden } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -49,7 +50,7 @@ function checkDatabase(path: string, schema: Schema, onTable: (name: string) => 
     return { finding: ok(check, 'does not exist yet: the first start creates it'), db: null };
   let db: Database | null = null;
   try {
-    db = openInspector(path);
+    db = openDatabase(path, 'inspect');
     const foreign = checkSchema(check, db, schema);
     const finding = foreign ?? checkPages(check, db, onTable);
     if (finding.status !== 'bad') return { finding, db };

@@ -1,9 +1,10 @@
 /** `wirewatch console`: a link into the console of the running appliance. */
+
 import type { Command } from 'commander';
 import { LINK_MS, makeLink } from '../admin/console/sessions.ts';
 import { endConsoleSessions, readConsoleEpoch } from '../auth/console-sessions.ts';
 import { Refused } from '../refused.ts';
-import { openReader } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { readNoted } from '../store/noted-address.ts';
@@ -35,7 +36,7 @@ export function register(command: Command): void {
 
 /** The epoch to which links belong now. */
 export function readEpoch({ access }: DataFolder): number {
-  const db = openReader(access);
+  const db = openDatabase(access, 'read');
   try {
     return readConsoleEpoch(db);
   } finally {

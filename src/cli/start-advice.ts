@@ -1,9 +1,10 @@
 /** What a start tells the operator: settings that need attention, and the steps to a first key. */
+
 import type { Command } from 'commander';
 import { isInTheClear } from '../config/listening.ts';
 import { printable } from '../printable.ts';
 import { reasonOf } from '../refused.ts';
-import { type Database, openReader } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { dataFolder } from '../store/folder.ts';
 import { installationOptions } from './config.ts';
 import { firstSteps, firstStepsText } from './first-steps.ts';
@@ -34,7 +35,7 @@ function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving
 function adviseFirstSteps({ appliance, config, log }: Serving, command: Command): void {
   let db: Database | null = null;
   try {
-    db = openReader(dataFolder(config.dataFolder).access);
+    db = openDatabase(dataFolder(config.dataFolder).access, 'read');
     const next = firstSteps(db, installationOptions(command, config), Date.now());
     if (next.length === 0) return;
     if (process.stderr.isTTY) {

@@ -4,13 +4,14 @@
  * It looks once a second, and again for every answer about health, so that both are of this moment. What the
  * databases tell is read anew when they have changed; what stands in none is kept as conditions.
  */
+
 import { statSync } from 'node:fs';
 import { CONTENT_TYPE_OF_EXPORT, type ExportName } from '../detection/content-type.ts';
 import type { Logger } from '../log.ts';
 import { paced } from '../pace.ts';
 import { readStanding } from '../query/as-of.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
-import { type Database, openReader, type Statement } from '../store/database.ts';
+import { type Database, openDatabase, type Statement } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import type { AlertCommand } from './alert-command.ts';
@@ -243,7 +244,7 @@ class Looker {
       }
       const state = fileState(detections.path);
       if (state === this.#fileState) return;
-      const db = openReader(detections.path);
+      const db = openDatabase(detections.path, 'read');
       try {
         newestDone(db);
         this.#fileState = state;

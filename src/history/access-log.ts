@@ -14,11 +14,10 @@ import { now } from '../clock.ts';
 import { grouped } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { ACCESS_SCHEMA, ACCESS_TABLES } from '../store/access-schema.ts';
-import { type Database, writeThrough } from '../store/database.ts';
+import { type Database, openCopyInMemory, openDatabase, writeThrough } from '../store/database.ts';
 import { isWriteLost } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark, setLogMark } from '../store/log-mark.ts';
-import { openRehearsal, openWriter } from '../store/writer.ts';
 import { VERSION } from '../version.ts';
 import { EffectApplier, type Effects, noteEffects, rowsAsEffects } from './effects.ts';
 import { type Commit, isObject, type Mark, type Operation, parse, SNAPSHOT } from './format.ts';
@@ -192,7 +191,7 @@ export function applyEntries(
  * @throws LogDamage
  */
 export function differingTables(db: Database, accessLog: string): string[] {
-  const copy = openRehearsal(null, ACCESS_SCHEMA);
+  const copy = openCopyInMemory(null, ACCESS_SCHEMA);
   try {
     const mark = readLogMark(db);
     if (mark !== null) copy.transaction(() => applyEntries(copy, accessLog, null, mark))();
@@ -223,7 +222,7 @@ export function beginAccessLogAnew(
   nowMs: number,
 ): { readonly commit: Commit; readonly aside: string | null } {
   const { access, accessLog } = folder;
-  const db = openWriter(access, ACCESS_SCHEMA);
+  const db = openDatabase(access, 'write', ACCESS_SCHEMA);
   const draft = emptyDraft(accessLog);
   try {
     db.exec('BEGIN IMMEDIATE');

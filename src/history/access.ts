@@ -8,20 +8,27 @@
  * | no database, another schema, another history, a damaged one, and at a start one that differs from the log | it is made anew |
  * | the log ends before the database, or is damaged where it is needed | refused; nothing is changed |
  */
+
 import { existsSync, renameSync } from 'node:fs';
 import { now } from '../clock.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { checkpoint } from '../store/checkpoint.ts';
-import { type Database, isEmpty, removeBeside, removeDatabase, sizeOf } from '../store/database.ts';
+import {
+  type Database,
+  isEmpty,
+  openDatabase,
+  removeBeside,
+  removeDatabase,
+  sizeOf,
+} from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
+import { checkpoint } from '../store/file-identity.ts';
 import { type DataFolder, dataFolder, ensureFolder, syncFile, syncFolder } from '../store/folder.ts';
 import { refuseHalfRestored } from '../store/incoming.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from '../store/installation.ts';
 import { isLocked, takeLock } from '../store/locks.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
-import { openWriter } from '../store/writer.ts';
 import {
   applyEntries,
   catchUp,
@@ -161,7 +168,7 @@ function openSound(folder: DataFolder, options: OpenAccessOptions): Found {
   const hadWal = sizeOf(`${path}-wal`) > 0;
   let db: Database | null = null;
   try {
-    db = openWriter(path, ACCESS_SCHEMA);
+    db = openDatabase(path, 'write', ACCESS_SCHEMA);
     const said = String(db.pragma('integrity_check(1)', { simple: true }));
     const reason = said === 'ok' ? bringToEnd(db, folder, options, hadWal) : `it is damaged: ${said}`;
     if (reason === null) return { kind: 'sound', db };
@@ -221,7 +228,7 @@ function makeAnew({ root, access, accessLog }: DataFolder): void {
   trustTail(accessLog, findTail(accessLog, 'access'));
   const draft = `${access}-draft`;
   removeDatabase(draft);
-  const db = openWriter(draft, ACCESS_SCHEMA);
+  const db = openDatabase(draft, 'write', ACCESS_SCHEMA);
   try {
     db.transaction(() => applyEntries(db, accessLog, null)).immediate();
     checkpoint(db, 'TRUNCATE');

@@ -1,8 +1,9 @@
 /** Whether `access.db` is sound, and what its log says: small enough to be compared in memory, in one short read. */
+
 import { existsSync } from 'node:fs';
 import { reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { type Database, openInspector, reading } from '../store/database.ts';
+import { type Database, openDatabase, reading } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { requireSchema } from '../store/schema.ts';
 import { differingTables } from './access-log.ts';
@@ -18,7 +19,7 @@ export function checkAccess({ access, accessLog }: DataFolder, findings: ScrubFi
   }
   let db: Database | null = null;
   try {
-    db = openInspector(access);
+    db = openDatabase(access, 'inspect');
     requireSchema(db, access, ACCESS_SCHEMA);
     compare(db, accessLog, findings);
   } catch (error) {

@@ -2,11 +2,12 @@
  * What makes one of the two anew from the other, with the appliance stopped: the database from the log (`rebuild`), or
  * the log from a database that was verified (`rebuild --log`).
  */
+
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { Refused } from '../refused.ts';
-import { type Database, openInspector } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
-import { openDetections } from '../store/detections.ts';
+import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { checkpointNoted } from '../store/file-identity.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark, setLogMark } from '../store/log-mark.ts';
@@ -101,7 +102,7 @@ export async function rebuildLog(
   requireSound(folder.detections, 'detections.db');
   const found = await scrub(options);
   requireAgreement(folder, found);
-  const db = openDetections(folder.detections);
+  const db = openDatabase(folder.detections, 'write', DETECTIONS_SCHEMA);
   try {
     const mark = readLogMark(db);
     if (mark === null)
@@ -204,7 +205,7 @@ const WHAT_TO_DO =
 function requireSound(path: string, name: string): void {
   let found: string;
   try {
-    const db = openInspector(path);
+    const db = openDatabase(path, 'inspect');
     try {
       found = String(db.pragma('integrity_check(1)', { simple: true }));
     } finally {

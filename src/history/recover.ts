@@ -18,14 +18,13 @@ import { errorCode, Refused } from '../refused.ts';
 import {
   type Database,
   isEmpty,
-  open as openFile,
-  openInspector,
+  openDatabase,
   removeBeside,
   removeDatabase,
   sizeOf,
 } from '../store/database.ts';
 import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
-import { openDetections } from '../store/detections.ts';
+import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { isNotedFile, noteIdentity } from '../store/file-identity.ts';
 import { type DataFolder, syncFile, syncFolder } from '../store/folder.ts';
 import { readLogMark, setLogMark } from '../store/log-mark.ts';
@@ -107,7 +106,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     if (db === null) {
       options.onBegin(madeAnew ?? '');
       applied = await makeAnew(tail, options);
-      db = openDetections(folder.detections);
+      db = openDatabase(folder.detections, 'write', DETECTIONS_SCHEMA);
     }
     noteIdentity(folder.detections, false, entryInFile(db));
     // One that was noted since the database could be read is for the next start.
@@ -150,13 +149,13 @@ function open({ folder, onBegin }: RecoverOptions, tail: Tail, isOurs: boolean):
   if (!existsSync(path) || isEmpty(path)) {
     removeDatabase(path);
     if (tail.last !== null) return unusable('it does not exist');
-    return { kind: 'usable', db: openDetections(path) };
+    return { kind: 'usable', db: openDatabase(path, 'write', DETECTIONS_SCHEMA) };
   }
   if (!isOurs) setWalAside(path);
   let db: Database | null = null;
   try {
     rollBackJournal(path);
-    db = openDetections(path);
+    db = openDatabase(path, 'write', DETECTIONS_SCHEMA);
     if (!isOurs && sizeOf(path) > LONG_CHECK_BYTES)
       onBegin('the file was replaced since the last stop and is being checked');
     const reason = isOurs ? null : whyUnsound(db);
@@ -221,7 +220,7 @@ function requireReach({ log, detections }: DataFolder, tail: Tail, found: Found)
 function markOf(path: string): Mark | null {
   let db: Database | null = null;
   try {
-    db = openInspector(path);
+    db = openDatabase(path, 'inspect');
     return readLogMark(db);
   } catch {
     return null;
@@ -300,7 +299,7 @@ function openDraft({ log }: DataFolder, draft: string): { db: Database; isResume
   if (existsSync(draft)) {
     try {
       rollBackJournal(draft);
-      const db = openDetections(draft);
+      const db = openDatabase(draft, 'write', DETECTIONS_SCHEMA);
       const mark = readLogMark(db);
       if (mark === null || placeOf(log, 'detections', mark) === 'known') return { db, isResumed: true };
       db.close();
@@ -309,7 +308,7 @@ function openDraft({ log }: DataFolder, draft: string): { db: Database; isResume
     }
   }
   removeDatabase(draft);
-  return { db: openDetections(draft), isResumed: false };
+  return { db: openDatabase(draft, 'write', DETECTIONS_SCHEMA), isResumed: false };
 }
 
 /**
@@ -318,7 +317,7 @@ function openDraft({ log }: DataFolder, draft: string): { db: Database; isResume
  */
 function rollBackJournal(path: string): void {
   if (!existsSync(journalOf(path))) return;
-  const db = openFile(path, { fileMustExist: true });
+  const db = openDatabase(path, 'plain');
   try {
     db.prepare('SELECT count(*) FROM sqlite_schema').get();
   } finally {

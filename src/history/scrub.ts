@@ -13,9 +13,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { reasonOf } from '../refused.ts';
-import { type Database, openInspector } from '../store/database.ts';
+import { type Database, openDatabase, openScratch } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
-import { openScratch } from '../store/detections.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, freeBytes } from '../store/folder.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
@@ -116,7 +115,7 @@ function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings) {
   }
   let db: Database | null = null;
   try {
-    db = openInspector(detections);
+    db = openDatabase(detections, 'inspect');
     db.pragma(`cache_size = -${CACHE_KIB}`);
     requireSchema(db, detections, DETECTIONS_SCHEMA);
     return { db, mark: readLogMark(db) };
@@ -143,7 +142,7 @@ class Made {
     const { folder } = options;
     this.#options = options;
     try {
-      this.#scratch = openScratch(folder.root);
+      this.#scratch = openScratch(folder.root, DETECTIONS_SCHEMA);
       this.#projection = new Projection(this.#scratch.db, {
         textOf: digestOf,
       });

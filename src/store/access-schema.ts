@@ -114,7 +114,7 @@ CREATE INDEX ingest_request_open ON ingest_request (id) WHERE outcome IS NULL;
 
 ${CREATE_LOG_MARK}`;
 
-export const ACCESS_SCHEMA: Schema = { application_id: 0x77770013, sql: SQL };
+export const ACCESS_SCHEMA: Schema = { application_id: 0x77770013, sql: SQL, synchronous: 'FULL' };
 
 /** The tables that the access log is the history of; a table stands behind those that it refers to. */
 export const ACCESS_TABLES = [

@@ -1,6 +1,7 @@
 /** The connection by which requests read `detections.db`: there once the database is at the end of its log. */
+
 import { Refused } from '../refused.ts';
-import { type Database, openReader } from './database.ts';
+import { type Database, openDatabase } from './database.ts';
 
 export interface DetectionsReader {
   /** @throws Refused while the database cannot be read yet, with what is being done to it */
@@ -25,7 +26,7 @@ export function createDetectionsReader(path: string): DetectionsReader {
       throw new Refused('failed', reason, { retryAfterSeconds: RETRY_AFTER_SECONDS });
     },
     open() {
-      db ??= openReader(path);
+      db ??= openDatabase(path, 'read');
     },
     await(why) {
       reason = why;

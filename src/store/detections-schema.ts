@@ -155,4 +155,4 @@ CREATE TABLE version_epoch (
 
 ${CREATE_LOG_MARK}`;
 
-export const DETECTIONS_SCHEMA: Schema = { application_id: 0x77770011, sql: SQL };
+export const DETECTIONS_SCHEMA: Schema = { application_id: 0x77770011, sql: SQL, synchronous: 'NORMAL' };

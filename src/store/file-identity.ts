@@ -3,9 +3,9 @@
  * the name, an older one that was put back too, and shows a mixture of both. So what identifies the file is noted beside
  * it whenever the file itself changes, which is at checkpoints alone.
  */
+
 import { linkSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
-import { checkpoint } from './checkpoint.ts';
-import { type Database, openReader, removeDatabase } from './database.ts';
+import { type Database, openDatabase, removeDatabase } from './database.ts';
 import { readLogMark } from './log-mark.ts';
 
 interface Identity {
@@ -43,7 +43,35 @@ export function noteIdentity(path: string, isCheckpointing = false, entry: numbe
   renameSync(draft, notePath(path));
 }
 
-/** Moves what the write-ahead log holds into the database. */
+/** How long a checkpoint waits for readers. */
+const WAIT_MS = 250;
+
+interface Checkpointed {
+  readonly busy: number;
+  /** Frames of the write-ahead log, and how many of them are in the database file. */
+  readonly log: number;
+  readonly checkpointed: number;
+}
+
+/**
+ * Copies the write-ahead log into the database file (https://sqlite.org/wal.html#ckpt). It waits only briefly for a long
+ * reader, such as a backup: the next checkpoint copies the rest.
+ *
+ * @param how TRUNCATE waits for readers and frees the log's space; PASSIVE does what is possible at once
+ * @returns whether the database file now has everything
+ */
+export function checkpoint(db: Database, how: 'PASSIVE' | 'TRUNCATE'): boolean {
+  const { timeout } = db.prepare<[], { timeout: number }>('PRAGMA busy_timeout').get() ?? { timeout: 0 };
+  db.pragma(`busy_timeout = ${WAIT_MS}`);
+  try {
+    const [done] = db.prepare<[], Checkpointed>(`PRAGMA wal_checkpoint(${how})`).all();
+    return done?.busy === 0 && done.log === done.checkpointed;
+  } finally {
+    db.pragma(`busy_timeout = ${timeout}`);
+  }
+}
+
+/** A {@link checkpoint} that notes the file before and after. */
 export function checkpointNoted(db: Database, how: 'PASSIVE' | 'TRUNCATE'): void {
   const before = readNote(db.name)?.entry ?? null;
   noteIdentity(db.name, true, before);
@@ -81,7 +109,7 @@ function entryInFile(path: string): number | 'unreadable' {
   try {
     removeDatabase(peek);
     linkSync(path, peek);
-    const db = openReader(peek);
+    const db = openDatabase(peek, 'read');
     try {
       return readLogMark(db)?.entry ?? 0;
     } finally {

@@ -1,6 +1,7 @@
 /** A reader on a database that other processes make and replace: opened when it is asked for. */
+
 import { statSync } from 'node:fs';
-import { type Database, openReader } from './database.ts';
+import { type Database, openDatabase } from './database.ts';
 
 export interface FileReader {
   /**
@@ -25,7 +26,7 @@ export function createFileReader(path: string): FileReader {
       const ino = statSync(path, { throwIfNoEntry: false })?.ino;
       if (open !== null && open.ino !== ino) close();
       if (ino === undefined) return null;
-      open ??= { db: openReader(path), ino };
+      open ??= { db: openDatabase(path, 'read'), ino };
       return open.db;
     },
     close,

@@ -4,7 +4,11 @@
  */
 import { now } from '../clock.ts';
 import { Refused } from '../refused.ts';
-import { type Database, writing } from './database.ts';
+import { ACCESS_SCHEMA } from './access-schema.ts';
+import { type Database, isEmpty, refuseForeign, writing } from './database.ts';
+import { DETECTIONS_SCHEMA } from './detections-schema.ts';
+import type { DataFolder } from './folder.ts';
+import { UnknownSchema } from './schema.ts';
 
 export type InstallationKind = 'appliance' | 'demo' | 'lab';
 
@@ -37,4 +41,25 @@ export function ensureInstallation(db: Database, kind: InstallationKind): void {
 export function installationKind(db: Database): InstallationKind | null {
   const row = db.prepare<[], { kind: InstallationKind }>(SELECT_INSTALLATION).get();
   return row === undefined ? null : row.kind;
+}
+
+/**
+ * Checks that the databases in a data folder are of this program, before anything in it is changed.
+ *
+ * @throws Refused `configuration` if one is not
+ */
+export function refuseForeignDatabases({ access, detections }: DataFolder): void {
+  const databases = [
+    { path: access, schema: ACCESS_SCHEMA },
+    { path: detections, schema: DETECTIONS_SCHEMA },
+  ];
+  for (const { path, schema } of databases) {
+    if (isEmpty(path)) continue;
+    try {
+      refuseForeign(path, schema);
+    } catch (error) {
+      // One with other tables is rebuilt from its log; whoever opens one that cannot be read says so.
+      if (error instanceof Refused && !(error instanceof UnknownSchema)) throw error;
+    }
+  }
 }

@@ -11,7 +11,7 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isErrorCode, Refused } from '../refused.ts';
-import { type Database, open } from './database.ts';
+import { openDatabase } from './database.ts';
 import { isForbidden } from './database-errors.ts';
 import { type DataFolder, refuseFile, refuseLinks } from './folder.ts';
 
@@ -27,7 +27,7 @@ export type Release = () => void;
 
 /** Takes a lock for one process alone. @returns null when another has it, or shares it */
 export function takeLock(path: string, waitMs = LOOK_MS): Release | null {
-  return hold(open(path, { timeout: waitMs }), ALONE);
+  return hold(path, EXCLUSIVE, waitMs);
 }
 
 /**
@@ -114,7 +114,7 @@ export function takeStateAlone({ root, stateLock }: DataFolder): Release {
 /** Whether a process has a lock for itself alone. */
 export function isLocked(path: string): boolean {
   if (!existsSync(path)) return false;
-  const release = hold(open(path, { timeout: 0, readonly: true }), SHARED);
+  const release = hold(path, SHARED, 0, false);
   release?.();
   return release === null;
 }
@@ -137,7 +137,7 @@ export function keepInPlace(folder: DataFolder, create: boolean): Release {
   if (!existsSync(create ? root : stateLock)) return () => {};
   let release: Release | null;
   try {
-    release = hold(open(stateLock, { timeout: RESTORE_MS, readonly: !create }), SHARED);
+    release = hold(stateLock, SHARED, RESTORE_MS, create);
   } catch (error) {
     // Who may not write here is told so by what it does next.
     if (isForbidden(error)) return () => {};
@@ -148,13 +148,20 @@ export function keepInPlace(folder: DataFolder, create: boolean): Release {
   return release;
 }
 
-/** With a rollback journal in a file, for which a full disk has no room, an appliance could not start there. */
-const ALONE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
+/** With a rollback journal in a file, an appliance could not start on a full disk. */
+const EXCLUSIVE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
 const SHARED = 'BEGIN; SELECT 1 FROM sqlite_schema';
 
-function hold(db: Database, how: string): Release | null {
+/** @returns null if another process has the lock, or shares one that is wanted alone, for all of the wait */
+function hold(
+  path: string,
+  lock: typeof EXCLUSIVE | typeof SHARED,
+  waitMs: number,
+  canWrite = true,
+): Release | null {
+  const db = openDatabase(path, canWrite ? 'plain' : 'plain, read-only');
   try {
-    db.exec(how);
+    db.exec(`PRAGMA busy_timeout = ${waitMs}; ${lock}`);
   } catch (error) {
     db.close();
     if (isErrorCode(error, 'SQLITE_BUSY')) return null;

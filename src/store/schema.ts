@@ -11,6 +11,8 @@ export interface Schema {
   readonly application_id: number;
   /** All of its tables. */
   readonly sql: string;
+  /** NORMAL if a commit need not survive a power cut, for example because a log has it already. */
+  readonly synchronous: 'FULL' | 'NORMAL';
 }
 
 /** A database of this program with other tables than those that it knows. */

@@ -1,4 +1,5 @@
 /** `subscription remove` and `account remove`: what is gone, when, for whom, and what begins anew. */
+
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +20,7 @@ import {
 import { addRequest } from '../../src/ingest/requests/requests.ts';
 import { Stopping } from '../../src/ingest/threads/workshop.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
-import { type Database, openReader, writing } from '../../src/store/database.ts';
+import { type Database, openDatabase, writing } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { openAccess } from '../support/access.ts';
 import { openAlertsOf } from '../support/alerts.ts';
@@ -49,7 +50,7 @@ interface Page {
 
 /** Use of a database of the data folder as it is. */
 function looking<Result>(path: string, use: (db: Database) => Result): Result {
-  const db = openReader(path);
+  const db = openDatabase(path, 'read');
   try {
     return use(db);
   } finally {

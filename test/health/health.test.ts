@@ -1,4 +1,5 @@
 /** Health by the contract's rules, and the monitor that sees what they are judged by, with a clock of the test's own. */
+
 import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,8 +17,7 @@ import { createPauseReader } from '../../src/health/pause-reader.ts';
 import { judgeHealth, type Situation, stalledExports } from '../../src/health/rules.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/apply/subscribers.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
-import type { Database } from '../../src/store/database.ts';
-import { openWriter } from '../../src/store/writer.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import { startTestServer } from '../support/server.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
@@ -151,7 +151,7 @@ describe('the monitor', () => {
 
   beforeEach(() => {
     store = createTestStore();
-    access = openWriter(join(store.folder, 'access.db'), ACCESS_SCHEMA);
+    access = openDatabase(join(store.folder, 'access.db'), 'write', ACCESS_SCHEMA);
     accessReader = createAccessReader(join(store.folder, 'access.db'));
     nowMs = NOW;
     lines = [];

@@ -2,6 +2,7 @@
  * What a power cut may not take: content is synced before it gets its name, the name before anything relies on it, and an
  * entry of a log before the database commits it. A kill cannot show a sync that is missing; the order of calls does.
  */
+
 import assert from 'node:assert/strict';
 import {
   appendFileSync,
@@ -23,12 +24,11 @@ import { beginAccessLogAnew } from '../../src/history/access-log.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { listSegments } from '../../src/history/segment.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
-import type { Database } from '../../src/store/database.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { readSecret } from '../../src/store/secret.ts';
-import { openWriter } from '../../src/store/writer.ts';
 import { openAccess } from '../support/access.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls, Unsynced } from '../support/disk-calls.ts';
 import { createHistory, type History, type HistoryRow } from '../support/history.ts';
@@ -190,8 +190,8 @@ test('a commit of access.db is on the disk by itself; one of detections.db is in
     return level;
   };
   const [normal, full] = [1, 2];
-  assert.equal(synchronous(openWriter(dataFolder(work).access, ACCESS_SCHEMA)), full);
-  assert.equal(synchronous(openDetections(join(work, 'detections.db'))), normal);
+  assert.equal(synchronous(openDatabase(dataFolder(work).access, 'write', ACCESS_SCHEMA)), full);
+  assert.equal(synchronous(openDatabase(join(work, 'detections.db'), 'write', DETECTIONS_SCHEMA)), normal);
 });
 
 describe('a start', () => {

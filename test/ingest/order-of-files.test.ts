@@ -2,6 +2,7 @@
  * Whatever order files come in, and however often: the same detections. And whatever the clock does: streams
  * without gaps, versions without gaps, positions that only grow.
  */
+
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,8 +17,8 @@ import { addFrame, type RowBatch } from '../../src/ingest/apply/row-batch.ts';
 import type { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { judgeName } from '../../src/ingest/format/file-name.ts';
 import { type ReadingOrder, readExport } from '../../src/ingest/rules/read-export.ts';
-import type { Database } from '../../src/store/database.ts';
-import { openDetections } from '../../src/store/detections.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { assertSameContent, contentOfDatabase } from '../support/database-content.ts';
 import { EXPORTED_AT_DEFAULT, exportRow } from '../support/matches.ts';
 import { streamWriterOn } from '../support/stream-writer.ts';
@@ -90,7 +91,7 @@ function openStore(): Store {
 }
 
 function open(own: string): Database {
-  const db = openDetections(join(own, 'detections.db'));
+  const db = openDatabase(join(own, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   // Nobody pulls the plug here.
   db.pragma('synchronous = OFF');
   return db;

@@ -89,10 +89,10 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     ],
     ['      syncName(path);\n', ';\n', 'a data folder keeps its name', 'durability'],
   ]),
-  ...faultsIn('store/writer.ts', [
+  ...faultsIn('store/database.ts', [
     [
-      "  db.pragma('synchronous = FULL');\n",
-      '',
+      '    db.pragma(`synchronous = ',
+      '    if (false) db.pragma(`synchronous = ',
       'a change of access.db that was told is on the disk',
       'durability',
     ],
