@@ -148,7 +148,7 @@ async function compareTable(options: CompareOptions, spec: TableSpec): Promise<v
       if (high === null) return;
     } else high = last;
     await follow(range.mark);
-    compareRows(options, spec, expected.read(low, high), range, found);
+    compareRows(options, found, expected.read(low, high), range);
     done += range.rows.length;
     onProgress(spec.table, done, total);
     if (high === null) return;
@@ -168,7 +168,7 @@ interface Range {
 /** Reads one table of one database by ranges of its key: above `low`, up to and with `high`; null is the end. */
 class Ranges {
   readonly #db: Database;
-  readonly #spec: TableSpec;
+  readonly spec: TableSpec;
   readonly columns: readonly string[];
   readonly #statements = new Map<string, Statement<Row>>();
   readonly #probe: Statement | null;
@@ -176,7 +176,7 @@ class Ranges {
   /** @param trusted says which columns there are */
   constructor(db: Database, trusted: Database, spec: TableSpec) {
     this.#db = db;
-    this.#spec = spec;
+    this.spec = spec;
     this.columns = spec.columns ?? columnsOf(trusted, spec.table);
     this.#probe = spec.probe === null ? null : db.prepare(spec.probe.sql);
   }
@@ -194,7 +194,7 @@ class Ranges {
 
   /** The key of so many rows further on; null where there are fewer. */
   keyAfter(low: Row | null, rows: number): Row | null {
-    const { key, from } = this.#spec;
+    const { key, from } = this.spec;
     const sql = `SELECT ${key.join()} FROM ${from} ${where(key, low, null)} ORDER BY ${key.join()} LIMIT 1 OFFSET ?`;
     return this.#prepared(sql).get(...(low ?? []), rows - 1) ?? null;
   }
@@ -207,7 +207,7 @@ class Ranges {
   }
 
   keyOf(row: Row): Row {
-    return this.valuesOf(row, this.#spec.key);
+    return this.valuesOf(row, this.spec.key);
   }
 
   valuesOf(row: Row, columns: readonly string[]): Value[] {
@@ -215,12 +215,12 @@ class Ranges {
   }
 
   #isIndexed(row: Row): boolean {
-    const { probe } = this.#spec;
+    const { probe } = this.spec;
     return probe === null || this.#probe?.get(...this.valuesOf(row, probe.columns)) !== undefined;
   }
 
   #statement(low: Row | null, high: Row | null): Statement<Row> {
-    const { key, from } = this.#spec;
+    const { key, from } = this.spec;
     return this.#prepared(
       `SELECT ${this.columns.join()} FROM ${from} ${where(key, low, high)} ORDER BY ${key.join()} LIMIT ?`,
     );
@@ -248,11 +248,11 @@ function where(key: readonly string[], low: Row | null, high: Row | null): strin
 
 function compareRows(
   { made, findings }: CompareOptions,
-  spec: TableSpec,
+  ranges: Ranges,
   expected: Range,
   found: Range,
-  ranges: Ranges,
 ): void {
+  const { spec } = ranges;
   const shown = (row: Row) => JSON.stringify(row);
   const keyed = (row: Row) => JSON.stringify(ranges.keyOf(row));
   const missing = new Map(expected.rows.map((row) => [keyed(row), row]));

@@ -5,6 +5,7 @@
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
+import type { DataFolder } from '../store/folder.ts';
 import {
   type Commit,
   LOG_FORMAT,
@@ -60,6 +61,14 @@ export function listSegments(folder: string): Segment[] {
     if (isErrorCode(error, 'ENOENT')) return [];
     throw new LogFailure('read', folder, error);
   }
+}
+
+/** Both logs, in the order in which they are copied: detections first, so that no account they name is missing. */
+export const LOG_KINDS: readonly LogKind[] = ['detections', 'access'];
+
+/** The folder of a log in a data folder, or in a backup, which has the same layout. */
+export function logFolder(data: Pick<DataFolder, 'log' | 'accessLog'>, kind: LogKind): string {
+  return kind === 'detections' ? data.log : data.accessLog;
 }
 
 /** What they take on the disk. */
