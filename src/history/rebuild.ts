@@ -12,7 +12,7 @@ import { checkpointNoted } from '../store/file-identity.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readLogMark, setLogMark } from '../store/log-mark.ts';
 import { openAccess } from './access.ts';
-import { beginAccessLogAnew } from './access-log.ts';
+import { startNewAccessLog } from './access-log.ts';
 import type { Commit, Mark, Operation } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import { LogWriter } from './log-writer.ts';
@@ -121,7 +121,7 @@ export async function rebuildLog(
     setLogMark(db, commit);
     checkpointNoted(db, 'TRUNCATE');
     writeScrubRecord(folder, compared, nowMs);
-    const access = beginAccessLogAnew(folder, operation, nowMs);
+    const access = startNewAccessLog(folder, operation, nowMs);
     return {
       entry: commit.entry,
       ...countRows(db),

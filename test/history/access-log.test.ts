@@ -28,7 +28,7 @@ import { preseed } from '../../src/auth/preseed.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { Recovered } from '../../src/history/access.ts';
-import { beginAccessLogAnew, logTransactions } from '../../src/history/access-log.ts';
+import { startNewAccessLog, logTransactions } from '../../src/history/access-log.ts';
 import { type AuditedChange, AuditTrail } from '../../src/history/audit.ts';
 import { readEntries } from '../../src/history/entries.ts';
 import { findTail } from '../../src/history/log-reader.ts';
@@ -362,7 +362,7 @@ test('a log that was begun anew has all that access.db holds, and goes on', () =
   db.close();
   copyFileSync(folder.access, `${folder.root}/older`);
   rmSync(folder.accessLog, { recursive: true });
-  const { commit, aside } = beginAccessLogAnew(folder, { kind: 'command', actor: 'alice' }, AT_MS);
+  const { commit, aside } = startNewAccessLog(folder, { kind: 'command', actor: 'alice' }, AT_MS);
   assert.deepEqual([commit.entry, aside], [7, null]);
   assert.deepEqual(reopened(true).recovered, []);
   const content = contentOf(db);
@@ -373,7 +373,7 @@ test('a log that was begun anew has all that access.db holds, and goes on', () =
   const again = reopened();
   assert.equal(again.recovered[0]?.kind, 'made anew');
   assert.deepEqual(again.content, content);
-  const second = beginAccessLogAnew(folder, { kind: 'command' }, AT_MS);
+  const second = startNewAccessLog(folder, { kind: 'command' }, AT_MS);
   assert.equal(second.aside, `${folder.accessLog}-until-20261121T100000Z`);
   assert.ok(existsSync(second.aside ?? ''));
 });

@@ -20,7 +20,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { restore } from '../../src/backup/restore.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
-import { beginAccessLogAnew } from '../../src/history/access-log.ts';
+import { startNewAccessLog } from '../../src/history/access-log.ts';
 import { findTail } from '../../src/history/log-reader.ts';
 import { listSegments } from '../../src/history/segment.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
@@ -271,7 +271,7 @@ test('a segment that a removal rewrites is on the disk before it takes the place
 
 test('a log that is begun anew is on the disk before it takes the place of the old one', async () => {
   openAccess(work, { create: true }).close();
-  const calls = await diskCallsOf(() => beginAccessLogAnew(dataFolder(work), { kind: 'rebuild' }, 1000));
+  const calls = await diskCallsOf(() => startNewAccessLog(dataFolder(work), { kind: 'rebuild' }, 1000));
   assertDurable(calls, work, 'begun anew');
   const moved = calls.findIndex((call) => 'to' in call && call.to.includes('-until-'));
   assertPlaced(calls.slice(0, moved), `${dataFolder(work).accessLog}-new`, false);
