@@ -33,13 +33,13 @@ import {
 import type { Logger } from './log.ts';
 import { paced } from './pace.ts';
 import { prepareAccess } from './prepare-access.ts';
-import { noteDamage } from './store/damage.ts';
+import { completeRestore, pendingRestore } from './store/complete-restore.ts';
+import { noteDamage } from './store/damage-note.ts';
 import type { Database } from './store/database.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
 import { deriveKey } from './store/derived-key.ts';
 import { createDetectionsReader, type DetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder } from './store/folder.ts';
-import { completeRestore, pendingRestore } from './store/incoming.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { refuseForeignDatabases } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';

@@ -1,7 +1,7 @@
 /** What each account used: rows of the day, when one of its keys was last used, and how far its followers are. */
 
 import { type AccountKeys, listAccountKeys } from '../auth/accounts.ts';
-import { positionOfClock } from '../history/lost-end.ts';
+import { positionOfClock } from '../history/version-epoch.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
 import { type KeyUsage, readKeyUsage } from '../limits/usage.ts';
 import { readStanding } from '../query/as-of.ts';

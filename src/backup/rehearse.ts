@@ -10,8 +10,8 @@ import { dataFolder } from '../store/folder.ts';
 import { takeLock } from '../store/locks.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { noteRehearsal, readState } from './branch.ts';
-import type { NewState } from './new-state.ts';
 import { explained, makeSound, type RestoreOptions } from './restore.ts';
+import type { NewState } from './restored-state.ts';
 import { findSource, type Source } from './source.ts';
 
 export interface Rehearsed

@@ -23,7 +23,7 @@ import { type Commit, isObject, type Mark, type Operation, parse, SNAPSHOT } fro
 import { LogDamage } from './log-error.ts';
 import { entriesAfter, findTail, placeOf, type Tail, trustTail } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
-import { acceptDraft, emptyDraft, swapInNewLog } from './new-log.ts';
+import { acceptDraft, emptyDraft, swapInNewLog } from './replace-log.ts';
 
 /** A database compared with its log. */
 export type LogState =

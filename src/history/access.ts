@@ -13,6 +13,7 @@ import { existsSync, renameSync } from 'node:fs';
 import { now } from '../clock.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
+import { refuseHalfRestored } from '../store/complete-restore.ts';
 import {
   type Database,
   isEmpty,
@@ -24,7 +25,6 @@ import {
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { checkpoint } from '../store/file-identity.ts';
 import { type DataFolder, dataFolder, ensureFolder, syncFile, syncFolder } from '../store/folder.ts';
-import { refuseHalfRestored } from '../store/incoming.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from '../store/installation.ts';
 import { isLocked, takeLock } from '../store/locks.ts';
 import { readLogMark } from '../store/log-mark.ts';
@@ -33,14 +33,14 @@ import {
   applyEntries,
   catchUp,
   differingTables,
+  logStateOf,
   logTransactions,
   relyingOnLog,
-  logStateOf,
 } from './access-log.ts';
 import type { Operation } from './format.ts';
 import { LogDamage } from './log-error.ts';
 import { findTail, trustTail } from './log-reader.ts';
-import { swapInNewLog } from './new-log.ts';
+import { swapInNewLog } from './replace-log.ts';
 import { listSegments } from './segment.ts';
 
 export interface OpenAccessOptions {

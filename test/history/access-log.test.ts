@@ -28,7 +28,7 @@ import { preseed } from '../../src/auth/preseed.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { Recovered } from '../../src/history/access.ts';
-import { startNewAccessLog, logTransactions } from '../../src/history/access-log.ts';
+import { logTransactions, startNewAccessLog } from '../../src/history/access-log.ts';
 import { type AuditedChange, AuditTrail } from '../../src/history/audit.ts';
 import { readEntries } from '../../src/history/entries.ts';
 import { findTail } from '../../src/history/log-reader.ts';

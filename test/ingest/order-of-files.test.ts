@@ -11,8 +11,8 @@ import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import { type ExportRow, withoutEvent } from '../../src/detection/match.ts';
+import { LogApplier } from '../../src/history/apply-log.ts';
 import { entriesAfter } from '../../src/history/log-reader.ts';
-import { Projection } from '../../src/history/projection.ts';
 import { addFrame, type RowBatch } from '../../src/ingest/apply/row-batch.ts';
 import type { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { judgeName } from '../../src/ingest/format/file-name.ts';
@@ -112,7 +112,7 @@ function writerOf(
 function checkProjection({ db, folder: own }: Store): void {
   const made = openStore();
   try {
-    const projection = new Projection(made.db);
+    const projection = new LogApplier(made.db);
     for (const { part } of entriesAfter(join(own, 'log'), 'detections', null)) projection.apply(part);
     assertSameContent(contentOfDatabase(made.db), contentOfDatabase(db));
   } finally {

@@ -25,7 +25,7 @@ import { LogDamage } from '../../src/history/log-error.ts';
 import { scrub } from '../../src/history/scrub.ts';
 import { describeFindings } from '../../src/history/scrub-findings.ts';
 import { Refused } from '../../src/refused.ts';
-import { noteDamage } from '../../src/store/damage.ts';
+import { noteDamage } from '../../src/store/damage-note.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { noteIdentity } from '../../src/store/file-identity.ts';
 import { damageOften } from '../support/damage.ts';
